@@ -1,0 +1,1 @@
+"""Values and protocols that join the open sets; no I/O, no pyspark, no database."""

@@ -1,0 +1,130 @@
+"""Decides what a plan is: everything about a load that is fixed before its first row is read.
+
+Made by the planner, saved by the registry, followed by the pipeline, printed by the CLI. Never holds a secret.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import Any
+
+from tidegate.core.changes import ChangeSet
+from tidegate.core.position import Position
+from tidegate.core.schema import Schema, SchemaChange, Type
+
+
+class Mode(StrEnum):
+    """How rows get into the table: one primitive of a format each."""
+
+    APPEND = "append"
+    OVERWRITE = "overwrite"
+    MERGE_ON_READ = "merge_on_read"
+    COPY_ON_WRITE = "copy_on_write"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prune:
+    """A literal bound on the target side of a merge: `low <= column <= high`, or one of `values`.
+
+    Args:
+        low, high: inclusive, canonical text.
+        values: a short list that replaces the bounds; empty for none.
+    """
+
+    column: str
+    type: Type
+    low: str
+    high: str
+    values: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WriteFacts:
+    """What a writer needs to know to choose a mode.
+
+    Args:
+        rows: rows of the batch; None when not known.
+        table_rows: rows of the table; 0 when it is new or empty, None when not known.
+        whole: the batch is the whole source, not a part of it.
+        replace: the table's rows are to be replaced by the batch (a full refresh).
+        batch_keys: bounds of the batch's first key column at the source; None when not known.
+        file_keys: bounds of that column over all files of the table; None when they prove nothing.
+        keys_unique: the source itself guarantees one row a key.
+    """
+
+    rows: int | None
+    table_rows: int | None
+    whole: bool
+    replace: bool = False
+    batch_keys: Prune | None = None
+    file_keys: Prune | None = None
+    keys_unique: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WriteChoice:
+    """The chosen mode, why, and the pruning predicate that the plan knows of (the write derives it anew)."""
+
+    mode: Mode
+    reason: str
+    prune: tuple[Prune, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoadPlan:
+    """One load: fixed before reading, saved before reading.
+
+    Args:
+        load_id: 32 hex digits, the mark in the table's commit.
+        uid: the stream's identity.
+        base: the target's snapshot that `since` was read from; None for an empty or new table.
+        since: the position the load starts from; None for a first load.
+        position: the position that the commit will carry.
+        columns: the columns to read and write, in order.
+        key: the key columns; empty for none.
+        evolve: the changes of columns that are applied before the write.
+        create: the table is made by this load.
+    """
+
+    load_id: str
+    stream: str
+    uid: str
+    target: str
+    created_at: datetime
+    base: str | None
+    since: Position | None
+    position: Position
+    changes: ChangeSet
+    columns: Schema
+    key: tuple[str, ...]
+    schema_changes: tuple[SchemaChange, ...]
+    evolve: tuple[SchemaChange, ...]
+    write: WriteChoice
+    create: bool = False
+
+    @property
+    def branch(self) -> str:
+        """The invisible version that this load writes to; begins with `branch_prefix(uid)`."""
+        return f"{branch_prefix(self.uid)}{self.load_id[:12]}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON types only; times in ISO 8601."""
+        return _plain(asdict(self))
+
+
+def branch_prefix(uid: str) -> str:
+    """What the names of all branches of that stream begin with."""
+    return f"tidegate_{uid}_"
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(item) for item in value]
+    if isinstance(value, datetime):
+        return value.isoformat()
+    return value

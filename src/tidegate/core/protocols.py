@@ -1,0 +1,247 @@
+"""Decides what the open sets owe each other: Probe, Source, Strategy, Writer, Format, Staging.
+
+Implemented by the plugins, called by the engine. Must never name a database, a file format or pyspark at run time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from datetime import timedelta
+from enum import StrEnum
+from typing import TYPE_CHECKING, ClassVar, Protocol
+
+from tidegate.core.changes import ChangeSet, Edge, SliceStats
+from tidegate.core.fingerprint import Fingerprint
+from tidegate.core.ids import Target
+from tidegate.core.plan import LoadPlan, Prune, WriteChoice, WriteFacts
+from tidegate.core.position import Position
+from tidegate.core.schema import Schema, SchemaChange
+from tidegate.core.slices import Meaning, Slice
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+class Clock(StrEnum):
+    """Whose clock sets a cursor column."""
+
+    DATABASE = "database"
+    APPLICATION = "application"
+
+
+class Probe(Protocol):
+    """Small questions to a source, answered without Spark.
+
+    The edge methods run before the snapshot is taken and must be asked first; every other question, and every
+    row read while the probe is open, sees one snapshot where the source offers one.
+    """
+
+    def schema(self) -> Schema:
+        """The columns that a load reads. Raises ColumnMissing, SchemaRefused (a type that cannot be kept)."""
+
+    def identity(self) -> str:
+        """Server and relation; another text means another history."""
+
+    def clock(self) -> int | None:
+        """A number that only grows while the history goes on; None where there is none."""
+
+    def unique(self, key: Sequence[str]) -> bool:
+        """Whether the source guarantees one row for each value of `key` and no NULL in it."""
+
+    def time_edge(self, column: str, *, clock: Clock, lag: timedelta) -> Edge:
+        """The inclusive safe bound of a timestamp column. Raises SourceError when none can be known."""
+
+    def sequence_edge(self, column: str, *, since: str | None) -> Edge:
+        """The inclusive safe bound of an ever growing integer column; `since` when writers hold it back."""
+
+    def stats(self, part: Slice) -> SliceStats:
+        """Rows, last cursor and bytes of a slice."""
+
+    def key_bounds(self, part: Slice, column: str) -> Prune | None:
+        """Least and greatest value of a column in a slice; None for an empty slice or a type without order."""
+
+    def fingerprint(self, part: Slice, *, latest: Latest | None = None) -> Fingerprint:
+        """Fingerprint of the slice's rows over the covered columns; of the latest row a key if `latest` is given."""
+
+    def count(self, part: Slice, *, latest: Latest | None = None) -> int:
+        """Rows of the slice, counted by the source."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Latest:
+    """The rule that keeps one row a key: greatest `order` first, column by column, NULL last.
+
+    Args:
+        key: the key columns.
+        order: cursor columns, then the stated tie rule; ties that remain are an error.
+    """
+
+    key: tuple[str, ...]
+    order: tuple[str, ...]
+
+
+class Source(Protocol):
+    """Where rows come from."""
+
+    def probe(self) -> AbstractContextManager[Probe]:
+        """Opens the source without Spark; while open, its snapshot is held. Raises SourceUnavailable."""
+
+    def read(self, session: SparkSession, probe: Probe, parts: Sequence[Slice], schema: Schema) -> DataFrame:
+        """The rows of the slices, columns of `schema` in order with its stored types, in the probe's snapshot."""
+
+    def jars(self) -> tuple[str, ...]:
+        """Maven coordinates that Spark needs to read it."""
+
+
+class Strategy(Protocol):
+    """Decides what changed; moves no rows.
+
+    `rereads` says that a row may be read again although it did not change (so `append` would double it).
+    `cursor` are the columns whose order says which of two rows of one key is later.
+    """
+
+    kind: ClassVar[str]
+    emits: ClassVar[frozenset[Meaning]]
+
+    @property
+    def rereads(self) -> bool: ...
+
+    @property
+    def cursor(self) -> tuple[str, ...]: ...
+
+    def detect(self, probe: Probe, since: Position | None) -> ChangeSet | None:
+        """What changed since the position; None for nothing."""
+
+    def problems(self) -> tuple[str, ...]:
+        """What is wrong with the options on their own, one sentence each."""
+
+
+class Writer(Protocol):
+    """Says what happens to the rows; formats say how."""
+
+    kind: ClassVar[str]
+    accepts: ClassVar[frozenset[Meaning]]
+    needs_key: ClassVar[bool]
+    idempotent: ClassVar[bool]
+
+    def choose(self, facts: WriteFacts) -> WriteChoice:
+        """The mode for such a batch."""
+
+    def write(self, rows: DataFrame, plan: LoadPlan, staging: Staging, *, rereads: bool) -> None:
+        """One commit on the staging that carries the plan's position."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Layout:
+    """How a new table is laid out; the `layout:` of a stream.
+
+    Args:
+        partition_by: columns or transforms: `days(created_at)`, `bucket(16, id)`, `truncate(4, code)`, `region`.
+        sort_by: columns in order.
+        format_version: of Iceberg, 2 or 3.
+    """
+
+    partition_by: tuple[str, ...] = ()
+    sort_by: tuple[str, ...] = ()
+    format_version: int = 2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableState:
+    """What a table says of itself, read without Spark.
+
+    Args:
+        exists: the catalog knows it.
+        uuid: the table's own identity.
+        snapshot: the visible snapshot; None for an empty table.
+        rows: rows of the visible snapshot; None when its summary does not say.
+        position: of the stream asked for, from the ancestors of the visible snapshot.
+        position_snapshot: the snapshot that carries it.
+        branches: this stream's branches that a crash left behind.
+        schema: the columns, with stored types.
+        properties: the table's properties.
+        location: where its files are.
+    """
+
+    exists: bool
+    uuid: str | None = None
+    snapshot: str | None = None
+    rows: int | None = None
+    position: Position | None = None
+    position_snapshot: str | None = None
+    branches: tuple[str, ...] = ()
+    schema: Schema | None = None
+    properties: Mapping[str, str] = field(default_factory=dict)
+    location: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Receipt:
+    """What a published or staged commit did to the table's rows."""
+
+    snapshot: str | None
+    rows_inserted: int = 0
+    rows_updated: int = 0
+    rows_deleted: int = 0
+
+
+class Staging(Protocol):
+    """An invisible version of a table, opened at the plan's base; one write, then publish or discard."""
+
+    def append(self, rows: DataFrame) -> None:
+        """Adds the rows."""
+
+    def overwrite(self, rows: DataFrame) -> None:
+        """The rows become all that the table holds."""
+
+    def merge(self, rows: DataFrame, *, prune: Sequence[Prune], skip_equal: bool) -> None:
+        """Updates rows of a known key, inserts the others; `prune` bounds the target side.
+
+        Args:
+            skip_equal: rows that are equal in every column are left alone.
+        """
+
+    def read(self) -> DataFrame:
+        """The whole version, as committed."""
+
+    def read_added(self) -> DataFrame:
+        """The rows of the files that an append added, as committed."""
+
+    def receipt(self) -> Receipt:
+        """What the commit did; read from the commit itself."""
+
+    def publish(self) -> Receipt:
+        """Makes it visible at once, or not at all. Raises CommitConflict when the table has moved."""
+
+    def discard(self) -> None:
+        """Drops it; the table stays as it was."""
+
+
+class Format(Protocol):
+    """A table format in one lake."""
+
+    def state(self, target: Target, uid: str) -> TableState:
+        """Without Spark. Raises WriteError when catalog or metadata cannot be read."""
+
+    def key_bounds(self, target: Target, column: str) -> Prune | None:
+        """Bounds of a column over all files, without Spark; None when they prove nothing."""
+
+    def spark_conf(self) -> Mapping[str, str]:
+        """Settings that make the lake a catalog of a session."""
+
+    def jars(self) -> tuple[str, ...]:
+        """Maven coordinates."""
+
+    def create(self, session: SparkSession, target: Target, schema: Schema, layout: Layout) -> None:
+        """Makes an empty table (and its namespace); no error when it is there already."""
+
+    def evolve(self, session: SparkSession, target: Target, changes: Sequence[SchemaChange], schema: Schema) -> None:
+        """Applies changes of columns, all or none visible to a load."""
+
+    def stage(self, session: SparkSession, target: Target, plan: LoadPlan) -> Staging:
+        """Opens an invisible version at `plan.base`. Raises CommitConflict when the table is not there any more."""
+
+    def drop_branches(self, session: SparkSession, target: Target, branches: Sequence[str]) -> None:
+        """Drops what a crash left behind."""

@@ -1,0 +1,224 @@
+"""Decides what a column is and how a change of columns is told apart.
+
+Called by dialects, sources, formats and the planner. Must never know a database or a file format.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Kind(StrEnum):
+    """The families of types that every part agrees on."""
+
+    BOOLEAN = "boolean"
+    INTEGER = "integer"
+    DECIMAL = "decimal"
+    FLOAT = "float"
+    DATE = "date"
+    TIME = "time"
+    TIMESTAMP = "timestamp"
+    TIMESTAMPTZ = "timestamptz"
+    TEXT = "text"
+    UUID = "uuid"
+    BINARY = "binary"
+    JSON = "json"
+    ARRAY = "array"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Type:
+    """One exact type.
+
+    Args:
+        kind: the family.
+        bits: INTEGER 32 or 64, FLOAT 32 or 64; 0 elsewhere.
+        precision: DECIMAL, 1 to 38 digits.
+        scale: DECIMAL, digits after the point.
+        element: ARRAY, the type of its elements.
+    """
+
+    kind: Kind
+    bits: int = 0
+    precision: int = 0
+    scale: int = 0
+    element: Type | None = None
+
+    @property
+    def stored(self) -> Type:
+        """The type that a lake table keeps: time, uuid and json are kept as their canonical text."""
+        if self.kind in (Kind.TIME, Kind.UUID, Kind.JSON):
+            return TEXT
+        if self.kind is Kind.ARRAY and self.element is not None:
+            return Type(kind=Kind.ARRAY, element=self.element.stored)
+        return self
+
+    @property
+    def spark(self) -> str:
+        """Spark's DDL text of the stored type."""
+        stored = self.stored
+        match stored.kind:
+            case Kind.INTEGER:
+                return "bigint" if stored.bits == 64 else "int"
+            case Kind.FLOAT:
+                return "double" if stored.bits == 64 else "float"
+            case Kind.DECIMAL:
+                return f"decimal({stored.precision},{stored.scale})"
+            case Kind.TIMESTAMP:
+                return "timestamp_ntz"
+            case Kind.TIMESTAMPTZ:
+                return "timestamp"
+            case Kind.TEXT:
+                return "string"
+            case Kind.ARRAY:
+                return f"array<{stored.element.spark if stored.element else 'string'}>"
+            case _:
+                return str(stored.kind)
+
+    @property
+    def covered(self) -> bool:
+        """Whether every engine can write this type as the same exact text (see `core/fingerprint`)."""
+        return self.kind not in (Kind.FLOAT, Kind.ARRAY)
+
+    def __str__(self) -> str:
+        return self.spark
+
+
+BOOLEAN = Type(kind=Kind.BOOLEAN)
+INT = Type(kind=Kind.INTEGER, bits=32)
+BIGINT = Type(kind=Kind.INTEGER, bits=64)
+REAL = Type(kind=Kind.FLOAT, bits=32)
+DOUBLE = Type(kind=Kind.FLOAT, bits=64)
+DATE = Type(kind=Kind.DATE)
+TIME = Type(kind=Kind.TIME)
+TIMESTAMP = Type(kind=Kind.TIMESTAMP)
+TIMESTAMPTZ = Type(kind=Kind.TIMESTAMPTZ)
+TEXT = Type(kind=Kind.TEXT)
+UUID = Type(kind=Kind.UUID)
+BINARY = Type(kind=Kind.BINARY)
+JSON = Type(kind=Kind.JSON)
+
+
+def decimal(precision: int, scale: int) -> Type:
+    """A DECIMAL of at most 38 digits."""
+    return Type(kind=Kind.DECIMAL, precision=precision, scale=scale)
+
+
+def array(element: Type) -> Type:
+    """An ARRAY of `element`."""
+    return Type(kind=Kind.ARRAY, element=element)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Column:
+    """A column: its exact name, its type, whether it may be NULL, and the source's own word for the type."""
+
+    name: str
+    type: Type
+    nullable: bool = True
+    native: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Schema:
+    """Columns in order; the order is part of the contract."""
+
+    columns: tuple[Column, ...]
+
+    def __iter__(self) -> Iterator[Column]:
+        return iter(self.columns)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Column names in order."""
+        return tuple(column.name for column in self.columns)
+
+    def find(self, name: str) -> Column | None:
+        """The column of exactly that name, or None."""
+        return next((column for column in self.columns if column.name == name), None)
+
+    @property
+    def covered(self) -> tuple[Column, ...]:
+        """The columns that a fingerprint covers, in order."""
+        return tuple(column for column in self.columns if column.type.covered)
+
+    @property
+    def not_covered(self) -> tuple[str, ...]:
+        """The names that no fingerprint covers; reports must list them."""
+        return tuple(column.name for column in self.columns if not column.type.covered)
+
+    @property
+    def digest(self) -> str:
+        """Sixteen hex digits that change when a name, a stored type or the order changes."""
+        text = "\n".join(f"{column.name}\t{column.type.spark}" for column in self.columns)
+        return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+class ChangeKind(StrEnum):
+    """The ways in which a source's columns can differ from a table's; the keys of `contract:`."""
+
+    ADD_COLUMN = "add_column"
+    DROP_COLUMN = "drop_column"
+    WIDEN = "widen"
+    NARROW = "narrow"
+    TYPE_CHANGE = "type_change"
+    NULLABILITY = "nullability"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SchemaChange:
+    """One difference: `old` is the table's type, `new` the source's; None where the column is absent."""
+
+    kind: ChangeKind
+    column: str
+    old: str | None
+    new: str | None
+
+
+def widens(old: Type, new: Type) -> bool:
+    """True when every value of `old` is a value of `new` and Iceberg can promote it without a rewrite.
+
+    Source: Iceberg specification, "Schema Evolution": int to long, float to double, a larger precision.
+    """
+    if old.kind is not new.kind:
+        return False
+    if old.kind in (Kind.INTEGER, Kind.FLOAT):
+        return new.bits > old.bits
+    return old.kind is Kind.DECIMAL and new.scale == old.scale and new.precision > old.precision
+
+
+def compare(*, source: Schema, table: Schema, ignore: frozenset[str] = frozenset()) -> tuple[SchemaChange, ...]:
+    """Every difference between the source's columns and the table's, in the source's order, drops last.
+
+    Args:
+        ignore: columns of the table that the source never had (added by the load itself).
+    """
+    changes: list[SchemaChange] = []
+    for column in source:
+        mine = table.find(column.name)
+        new = column.type.stored
+        if mine is None:
+            changes.append(_change(ChangeKind.ADD_COLUMN, column.name, None, new))
+            continue
+        old = mine.type.stored
+        if old != new:
+            if widens(old, new):
+                kind = ChangeKind.WIDEN
+            elif widens(new, old):
+                kind = ChangeKind.NARROW
+            else:
+                kind = ChangeKind.TYPE_CHANGE
+            changes.append(_change(kind, column.name, old, new))
+        if column.nullable and not mine.nullable:
+            changes.append(_change(ChangeKind.NULLABILITY, column.name, old, new))
+    for column in table:
+        if source.find(column.name) is None and column.name not in ignore:
+            changes.append(_change(ChangeKind.DROP_COLUMN, column.name, column.type, None))
+    return tuple(changes)
+
+
+def _change(kind: ChangeKind, column: str, old: Type | None, new: Type | None) -> SchemaChange:
+    return SchemaChange(kind=kind, column=column, old=old.spark if old else None, new=new.spark if new else None)

@@ -1,0 +1,254 @@
+"""Every error that Tidegate raises, and what to do about each.
+
+Called by every layer; imports nothing of Tidegate. Must never log, print or carry a secret.
+
+    TidegateError
+      ConfigError                  the project file or the command line
+        UnknownPlugin              a kind that nobody provides
+        Misfit                     parts that cannot work together
+        EnvironmentMissing         Java, jars or a package are missing or too old
+      SourceError                  the database or files that rows come from
+        SourceUnavailable *        unreachable, refused, cut
+        SourceMoved *              changed while it was being read
+        ColumnMissing              a named column or table is not there
+        HistoryGone                the source no longer continues what was loaded
+      PlanError                    the load must not start
+        SchemaRefused              the contract forbids a change of columns
+      CheckFailed                  rows that must not be published
+        DuplicateKeys              one key, several rows, nothing to choose by
+      WriteError                   the lake refused a write
+        CommitConflict *           somebody else committed in between
+        CommitUnknown *            the reply to a commit was lost
+      VerifyFailed                 table and source differ after the write; not published
+      RegistryError                the registry of positions and runs
+        RegistryUnavailable *      unreachable or unreadable
+        PositionMoved              the table's position is not the one expected
+        PositionMissing            the table has rows and no position
+        LeaseHeld                  another runner works on the stream
+        LeaseLost                  another runner took the stream over
+      InternalError                a broken invariant: a bug of Tidegate
+
+    (* a retry may help; only the engine retries)
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+
+class TidegateError(Exception):
+    """Root of every error: a code, what was received, what is possible, the command that repairs it.
+
+    Args:
+        message: one sentence in the user's words; never a secret, never a value of a row.
+        hint: what to do; names a command where one repairs it. Defaults to the class's own hint.
+        context: keyword facts for logs and JSON (column, stream, file, line …).
+    """
+
+    code: ClassVar[str] = "error"
+    stage: ClassVar[str | None] = None
+    retryable: ClassVar[bool] = False
+    exit_code: ClassVar[int] = 1
+    default_hint: ClassVar[str] = "Run again with --log-level debug to see the details."
+
+    def __init__(self, message: str, *, hint: str | None = None, **context: Any) -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint or self.default_hint
+        self.context = context
+
+    def __str__(self) -> str:
+        return self.message
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _rebuild, (type(self), self.message, self.hint, self.context)
+
+    def to_dict(self) -> dict[str, str]:
+        """The `error` object of every JSON document."""
+        return {"code": self.code, "message": self.message, "hint": self.hint}
+
+
+def _rebuild(cls: type[TidegateError], message: str, hint: str, context: dict[str, Any]) -> TidegateError:
+    return cls(message, hint=hint, **context)
+
+
+class ConfigError(TidegateError):
+    """The project file or the command line is wrong. Exit code 2."""
+
+    code = "config"
+    exit_code = 2
+    default_hint = "Correct tidegate.yaml, then run `tidegate check`."
+
+
+class UnknownPlugin(ConfigError):
+    """A kind that nobody provides; the message lists the known ones, nearest first."""
+
+    code = "unknown_plugin"
+
+
+class Misfit(ConfigError):
+    """Source, strategy, writer and format that cannot work together."""
+
+    code = "misfit"
+
+
+class EnvironmentMissing(ConfigError):
+    """Java, jars or a package that the command needs are missing or too old."""
+
+    code = "environment"
+    default_hint = "Run `tidegate doctor`."
+
+
+class SourceError(TidegateError):
+    """The database or the files that rows come from refused something."""
+
+    code = "source"
+    stage = "detect"
+    default_hint = "Run `tidegate doctor` to test the connection."
+
+
+class SourceUnavailable(SourceError):
+    """The source cannot be reached, refused the login or was cut off."""
+
+    code = "source_unavailable"
+    retryable = True
+
+
+class SourceMoved(SourceError):
+    """The source changed while it was being read, and it offers no snapshot to hold it still."""
+
+    code = "source_moved"
+    retryable = True
+    default_hint = "Run again while fewer writes happen, or read with one slice (`source: {slices: 1}`)."
+
+
+class ColumnMissing(SourceError):
+    """A table or column named in the project is not in the source."""
+
+    code = "column_missing"
+    exit_code = 2
+    default_hint = "Correct the name in tidegate.yaml, then run `tidegate check`."
+
+
+class HistoryGone(SourceError):
+    """The source no longer continues what was loaded (restored, failed over, recreated). Exit code 4."""
+
+    code = "history_gone"
+    exit_code = 4
+    default_hint = "Load it anew: `tidegate run STREAM --full-refresh --yes`."
+
+
+class PlanError(TidegateError):
+    """The load must not start."""
+
+    code = "plan"
+    stage = "plan"
+    exit_code = 4
+
+
+class SchemaRefused(PlanError):
+    """The stream's contract forbids a change of the source's columns. Exit code 4, nothing committed."""
+
+    code = "schema_refused"
+    default_hint = "Allow it under `contract:` in tidegate.yaml, or change the source back."
+
+
+class CheckFailed(TidegateError):
+    """Rows that must not be published. Exit code 4, nothing committed."""
+
+    code = "check_failed"
+    stage = "check"
+    exit_code = 4
+
+
+class DuplicateKeys(CheckFailed):
+    """Several rows of one key and no rule to choose between them. Nothing committed."""
+
+    code = "duplicate_keys"
+
+
+class WriteError(TidegateError):
+    """The lake refused a write; nothing was published."""
+
+    code = "write"
+    stage = "write"
+    default_hint = "Run `tidegate doctor` to test catalog and warehouse."
+
+
+class CommitConflict(WriteError):
+    """Another writer committed in between; the load was not published."""
+
+    code = "commit_conflict"
+    retryable = True
+    default_hint = "Run again."
+
+
+class CommitUnknown(WriteError):
+    """The reply to a commit was lost; the next run looks for its mark and never repeats it blindly."""
+
+    code = "commit_unknown"
+    retryable = True
+    default_hint = "Run again: the table itself tells whether the load landed."
+
+
+class VerifyFailed(TidegateError):
+    """Table and source differ after the write. Exit code 3; on Iceberg nothing was published."""
+
+    code = "verify_failed"
+    stage = "verify"
+    exit_code = 3
+    default_hint = "Run again; if it stays, report it with the plan that `tidegate history STREAM` names."
+
+
+class RegistryError(TidegateError):
+    """The registry of positions, plans and runs refused something."""
+
+    code = "registry"
+    stage = "advance"
+    default_hint = "Run `tidegate doctor`; `tidegate state repair` rebuilds the registry from the tables."
+
+
+class RegistryUnavailable(RegistryError):
+    """The registry cannot be reached or read."""
+
+    code = "registry_unavailable"
+    retryable = True
+
+
+class PositionMoved(RegistryError):
+    """The position is not the one this load started from. Exit code 4."""
+
+    code = "position_moved"
+    exit_code = 4
+    default_hint = "Look at `tidegate state show STREAM`; `tidegate state repair STREAM` takes the table's word."
+
+
+class PositionMissing(RegistryError):
+    """The table has rows and no position of this stream. Exit code 4; nothing was touched."""
+
+    code = "position_missing"
+    exit_code = 4
+    default_hint = "Take the table over with `tidegate state adopt STREAM`, or name another target."
+
+
+class LeaseHeld(RegistryError):
+    """Another runner works on the stream. Exit code 5."""
+
+    code = "lease_held"
+    exit_code = 5
+    default_hint = "Wait for it to end; `tidegate status` names it."
+
+
+class LeaseLost(RegistryError):
+    """Another runner took the stream over while this one was working. Nothing was published after that."""
+
+    code = "lease_lost"
+    exit_code = 5
+    default_hint = "Run again."
+
+
+class InternalError(TidegateError):
+    """A broken invariant: a bug of Tidegate."""
+
+    code = "internal"
+    default_hint = "Please report this, with the output of --log-level debug."

@@ -1,0 +1,54 @@
+"""Decides which class stands behind a kind: the sibling file of that name, else an entry point.
+
+Called by config and assemble. Must never import a plugin that was not asked for.
+"""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+import importlib.util
+import pkgutil
+from importlib.metadata import entry_points
+from typing import Any
+
+from tidegate.errors import ConfigError, UnknownPlugin
+
+GROUPS = ("sources", "strategies", "writers", "formats", "dialects")
+
+
+def names(group: str) -> tuple[str, ...]:
+    """Every kind of a group, sorted: the files of `tidegate.<group>` and the entry points of that name."""
+    package = importlib.import_module(f"tidegate.{group}")
+    own = {module.name for module in pkgutil.iter_modules(package.__path__) if not module.name.startswith("_")}
+    return tuple(sorted(own | {entry.name for entry in entry_points(group=f"tidegate.{group}")}))
+
+
+def load(group: str, kind: str) -> type[Any]:
+    """The plugin class of that kind: the class that names itself `kind` in the file `kind`.
+
+    Raises:
+        UnknownPlugin: nobody provides it; the message lists the known kinds, nearest first.
+    """
+    if kind.isidentifier() and not kind.startswith("_") and importlib.util.find_spec(f"tidegate.{group}.{kind}"):
+        module = importlib.import_module(f"tidegate.{group}.{kind}")
+        return _class_of(module, kind)
+    for entry in entry_points(group=f"tidegate.{group}", name=kind):
+        found = entry.load()
+        if not isinstance(found, type):
+            raise ConfigError(f"entry point tidegate.{group}:{kind} is not a class")
+        return found
+    known = names(group)
+    near = difflib.get_close_matches(kind, known, n=len(known), cutoff=0.6)
+    ordered = [*near, *(name for name in known if name not in near)]
+    raise UnknownPlugin(
+        f"{kind!r} is not a known kind of {group}; known: {', '.join(ordered)}",
+        hint=f"Did you mean {ordered[0]!r}?" if near else None,
+    )
+
+
+def _class_of(module: Any, kind: str) -> type[Any]:
+    for value in vars(module).values():
+        if isinstance(value, type) and value.__module__ == module.__name__ and getattr(value, "kind", None) == kind:
+            return value
+    raise ConfigError(f"{module.__name__} holds no class of kind {kind!r}")

@@ -1,0 +1,47 @@
+"""Decides that everything is read, every time.
+
+Chosen by `strategy: {kind: full}`; asks the probe only for a size. Must never compare anything.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from tidegate.core.changes import ChangeSet
+from tidegate.core.position import Position
+from tidegate.core.protocols import Probe
+from tidegate.core.slices import Everything, Meaning
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Full:
+    """Every run reads every row; use it for small tables and for those that nothing else fits."""
+
+    kind: ClassVar[str] = "full"
+    emits: ClassVar[frozenset[Meaning]] = frozenset({Meaning.ALL})
+
+    @property
+    def rereads(self) -> bool:
+        """Every row, every time."""
+        return True
+
+    @property
+    def cursor(self) -> tuple[str, ...]:
+        """None: two rows of one key cannot be told apart."""
+        return ()
+
+    def problems(self) -> tuple[str, ...]:
+        """None: there are no options."""
+        return ()
+
+    def detect(self, probe: Probe, since: Position | None) -> ChangeSet | None:  # noqa: ARG002 - full ignores the past
+        """Always everything."""
+        stats = probe.stats(Everything())
+        return ChangeSet(
+            slices=(Everything(),),
+            meaning=Meaning.ALL,
+            rows=stats.rows,
+            bytes=stats.bytes,
+            reason="strategy full reads every row",
+        )

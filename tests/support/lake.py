@@ -1,0 +1,1 @@
+"""A Spark session and lakes for tests."""
