@@ -129,8 +129,45 @@ class Writer(Protocol):
     def choose(self, facts: WriteFacts) -> WriteChoice:
         """The mode for such a batch."""
 
-    def write(self, rows: DataFrame, plan: LoadPlan, staging: Staging, *, rereads: bool) -> None:
-        """One commit on the staging that carries the plan's position."""
+    def write(self, rows: DataFrame, plan: LoadPlan, staging: Staging, batch: Batch) -> Written:
+        """One commit on the staging that carries the plan's position.
+
+        Raises:
+            DuplicateKeys: rows of one key that nothing orders.
+            CheckFailed: a NULL in a key column.
+        """
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Batch:
+    """What the engine knows of the rows it hands to a writer.
+
+    Args:
+        latest: the rule that keeps one row a key (cursor columns; a writer appends its own tie rule); None without key.
+        keys_unique: the source guarantees one row a key, so nothing has to be looked for.
+        skip_equal: rows may have been loaded before; those that are equal in every column are left alone.
+    """
+
+    latest: Latest | None
+    keys_unique: bool
+    skip_equal: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Written:
+    """What a writer did, as verification needs it.
+
+    Args:
+        rows: rows of the batch after deduplication; None when nobody counted them.
+        keys: the batch's keys, one row each, key columns only, cheap to read again; None unless rows were merged.
+        prune: literal bounds of the batch, derived from the batch itself.
+        latest: the whole rule by which superseded rows were dropped; None when none could have been.
+    """
+
+    rows: int | None = None
+    keys: DataFrame | None = None
+    prune: tuple[Prune, ...] = ()
+    latest: Latest | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
