@@ -68,6 +68,12 @@ class Probe(Protocol):
     def count(self, part: Slice, *, latest: Latest | None = None) -> int:
         """Rows of the slice, counted by the source."""
 
+    def still(self) -> None:
+        """Asked after the last row was read. Raises SourceMoved when no snapshot held the source and it changed."""
+
+    def notes(self) -> tuple[str, ...]:
+        """What people should know of the answers given so far: who holds the edge, rows held back for later."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Latest:

@@ -1,0 +1,147 @@
+"""Decides everything about a load before its first row is read.
+
+Called by the pipeline and by `tidegate plan`; pure: it is handed what others found out. Must never read a row.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+from tidegate.core.changes import ChangeSet
+from tidegate.core.ids import new_load_id
+from tidegate.core.plan import LoadPlan, WriteFacts
+from tidegate.core.position import Position
+from tidegate.core.protocols import TableState
+from tidegate.core.schema import ChangeKind, Schema, SchemaChange, compare
+from tidegate.engine.stream import Stream
+from tidegate.errors import SchemaRefused
+
+EVOLVE = frozenset({ChangeKind.ADD_COLUMN, ChangeKind.WIDEN})
+DEFAULT_CONTRACT: Mapping[ChangeKind, str] = {
+    ChangeKind.ADD_COLUMN: "evolve",
+    ChangeKind.WIDEN: "evolve",
+    ChangeKind.NARROW: "stop",
+    ChangeKind.TYPE_CHANGE: "stop",
+    ChangeKind.NULLABILITY: "keep",
+    ChangeKind.DROP_COLUMN: "keep",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """What a probe and the catalog told about one load.
+
+    Args:
+        since: the position in the table; None for a first load.
+        identity, clock: of the source, see `core/protocols.Probe`.
+        facts: what the writer needs to choose a mode.
+    """
+
+    table: TableState
+    since: Position | None
+    changes: ChangeSet
+    columns: Schema
+    identity: str
+    clock: int | None
+    facts: WriteFacts
+
+
+def make_plan(stream: Stream, found: Found, *, now: datetime) -> LoadPlan:
+    """The plan of one load.
+
+    Raises:
+        SchemaRefused: the contract forbids a change, or a name cannot be kept; nothing was touched.
+    """
+    refuse_columns(stream, found.columns)
+    columns, changes, evolve = fit_columns(stream, found.table, found.columns)
+    load_id = new_load_id()
+    return LoadPlan(
+        load_id=load_id,
+        stream=stream.name,
+        uid=stream.uid,
+        target=str(stream.target),
+        created_at=now,
+        base=found.table.snapshot,
+        since=found.since,
+        position=Position(
+            sequence=found.since.sequence + 1 if found.since else 1,
+            load_id=load_id,
+            kind=stream.strategy.kind,
+            source=found.identity,
+            clock=found.clock,
+            state=found.changes.state,
+            loaded_through=found.changes.loaded_through,
+            schema=columns.digest,
+        ),
+        changes=found.changes,
+        columns=columns,
+        key=stream.key,
+        schema_changes=changes,
+        evolve=evolve,
+        write=stream.writer.choose(found.facts),
+        create=not found.table.exists,
+    )
+
+
+def refuse_columns(stream: Stream, columns: Schema) -> None:
+    """Refuses what no run of this stream could load.
+
+    Raises:
+        SchemaRefused: a key column that is not there; names that differ only by case, which Spark cannot tell apart.
+    """
+    absent = [name for name in stream.key if columns.find(name) is None]
+    if absent:
+        raise SchemaRefused(
+            f"stream {stream.name!r} has the key column {absent[0]!r}, which {stream.source_name} does not have; "
+            f"it has: {', '.join(columns.names)}",
+            hint="Correct `key:` in tidegate.yaml, then run `tidegate check`.",
+        )
+    for folded, count in Counter(name.casefold() for name in columns.names).items():
+        if count > 1:
+            clash = [name for name in columns.names if name.casefold() == folded]
+            raise SchemaRefused(
+                f"stream {stream.name!r} has columns that differ only by case: {', '.join(clash)}",
+                hint="Rename one of them with a `query:`.",
+            )
+
+
+def fit_columns(
+    stream: Stream, table: TableState, columns: Schema
+) -> tuple[Schema, tuple[SchemaChange, ...], tuple[SchemaChange, ...]]:
+    """The columns to load, every change against the table, and the changes to apply to the table.
+
+    Raises:
+        SchemaRefused: the contract says stop; every such column is named.
+    """
+    if table.schema is None:
+        return columns, (), ()
+    _refuse_case(stream, table.schema, columns)
+    changes = compare(source=columns, table=table.schema)
+    modes = {**DEFAULT_CONTRACT, **{ChangeKind(kind): mode for kind, mode in stream.contract.items() if kind in ChangeKind}}
+    refused = [change for change in changes if modes[change.kind] == "stop"]
+    if refused:
+        listed = "; ".join(f"{c.column}: {c.kind} ({c.old or 'absent'} to {c.new or 'absent'})" for c in refused)
+        raise SchemaRefused(
+            f"stream {stream.name!r} stops, because its contract forbids: {listed}",
+            hint=f"Allow it with `contract: {{{refused[0].kind}: …}}` in tidegate.yaml, or change the source back.",
+            column=refused[0].column,
+        )
+    discarded = {change.column for change in changes if modes[change.kind] == "discard"}
+    kept = Schema(columns=tuple(column for column in columns if column.name not in discarded))
+    evolve = tuple(change for change in changes if change.kind in EVOLVE and modes[change.kind] == "evolve")
+    return kept, changes, evolve
+
+
+def _refuse_case(stream: Stream, mine: Schema, theirs: Schema) -> None:
+    known = {name.casefold(): name for name in mine.names}
+    for name in theirs.names:
+        other = known.get(name.casefold())
+        if other is not None and other != name:
+            raise SchemaRefused(
+                f"stream {stream.name!r}: the source's column {name!r} and the table's column {other!r} differ only by case",
+                hint="Give it the table's name with a `query:`.",
+                column=name,
+            )

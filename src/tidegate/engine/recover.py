@@ -1,0 +1,88 @@
+"""Decides where a stream stands: the table's own position, reconciled with what the registry remembers.
+
+Called first in every run; pure but for `heal`, which lets the registry catch up. Must never start over by itself.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Protocol
+
+from tidegate.core.position import Position
+from tidegate.core.protocols import TableState
+from tidegate.errors import PositionMissing, PositionMoved
+
+
+class Remembered(Protocol):
+    """What a registry remembers of a stream's position."""
+
+    @property
+    def position(self) -> Position: ...
+
+    @property
+    def table_uuid(self) -> str | None: ...
+
+
+class Heal(StrEnum):
+    """What the registry has to do to follow the table."""
+
+    NOTHING = "nothing"
+    CATCH_UP = "catch_up"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Standing:
+    """Where a stream stands before a run: `since` is None only for a table that holds nothing of anybody."""
+
+    table: TableState
+    since: Position | None
+    heal: Heal
+
+
+def reconcile(name: str, table: TableState, remembered: Remembered | None) -> Standing:
+    """The position to start from; the table's word counts, and a contradiction stops the run.
+
+    Raises:
+        PositionMissing: the table has rows and no position of this stream.
+        PositionMoved: the registry knows more than the table does, or another history of it.
+    """
+    if table.position is None:
+        _refuse_missing(name, table, remembered)
+        return Standing(table=table, since=None, heal=Heal.NOTHING)
+    if remembered is None:
+        return Standing(table=table, since=table.position, heal=Heal.CATCH_UP)
+    mine, theirs = table.position, remembered.position
+    if remembered.table_uuid and table.uuid and remembered.table_uuid != table.uuid:
+        raise PositionMoved(
+            f"the table of stream {name!r} is not the one that was loaded before: it was dropped and made again, "
+            "or the target was exchanged",
+            hint=f"If that is right, take the table's word: `tidegate state repair {name}`.",
+        )
+    if mine.sequence < theirs.sequence or (mine.sequence == theirs.sequence and mine.load_id != theirs.load_id):
+        raise PositionMoved(
+            f"the registry knows load {theirs.sequence} of stream {name!r}, the table only load {mine.sequence}: "
+            "the table was rolled back or restored, or the registry belongs to another one",
+            hint=f"If the table is right, load the difference again: `tidegate state repair {name}`, then run.",
+        )
+    heal = Heal.CATCH_UP if mine.sequence > theirs.sequence else Heal.NOTHING
+    return Standing(table=table, since=mine, heal=heal)
+
+
+def holds_rows(table: TableState) -> bool:
+    """Whether the table shows rows; an unknown number counts as rows."""
+    return table.snapshot is not None and table.rows != 0
+
+
+def _refuse_missing(name: str, table: TableState, remembered: Remembered | None) -> None:
+    if holds_rows(table):
+        raise PositionMissing(
+            f"the table of stream {name!r} has rows but no position of this stream: it was filled by somebody "
+            "else, the stream was renamed, or the snapshots with its position were expired",
+            hint=f"Take the table over with `tidegate state adopt {name}`, or name another target.",
+        )
+    if remembered is not None:
+        raise PositionMoved(
+            f"the registry knows load {remembered.position.sequence} of stream {name!r}, but the table is gone or empty",
+            hint=f"If it was emptied on purpose, `tidegate state repair {name}` lets the next run load it anew.",
+        )

@@ -1,0 +1,45 @@
+"""Decides what a stream is once the project has been read: its parts, joined and checked.
+
+Made by assemble, run by the pipeline. Holds no connection and no session.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from tidegate.core.ids import Target
+from tidegate.core.protocols import Format, Layout, Source, Strategy, Writer
+
+
+class VerifyLevel(StrEnum):
+    """How much is proven before a load is published."""
+
+    NONE = "none"
+    COUNTS = "counts"
+    MOVED = "moved"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stream:
+    """One source, one table, and how rows get from one to the other.
+
+    Args:
+        uid: the identity in the table's commits.
+        source_name: for people and the registry, `connection:relation`, without a secret.
+        contract: the mode for each kind of change of columns.
+    """
+
+    name: str
+    uid: str
+    source: Source
+    source_name: str
+    target: Target
+    format: Format
+    strategy: Strategy
+    writer: Writer
+    key: tuple[str, ...] = ()
+    verify: VerifyLevel = VerifyLevel.MOVED
+    contract: Mapping[str, str] = field(default_factory=dict)
+    layout: Layout = field(default_factory=Layout)
