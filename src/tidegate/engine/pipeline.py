@@ -46,6 +46,10 @@ class Context:
     now: Callable[[], datetime]
     full_refresh: bool = False
 
+    def save(self, plan: LoadPlan) -> None:
+        """Keeps the plan, before anything is read."""
+        self.registry.save_plan(plan, self.run_id)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prepared:
@@ -66,14 +70,11 @@ def run(stream: Stream, context: Context, lease: Lease, journal: Journal) -> Out
     """
     standing = recover(stream, context)
     with stream.source.probe() as probe:
-        prepared = prepare(stream, context, probe, standing, journal)
+        prepared = prepare(stream, context, probe, standing, journal, save=context.save)
         if prepared.plan is None:
             return _unchanged(stream, prepared, journal)
-        plan = prepared.plan
-        context.registry.save_plan(plan, context.run_id)
-        journal.tell(Stage.PLAN, Moment.DONE, detail=plan.write.reason)
-        with _task(stream, context, plan):
-            return _move(stream, context, lease, journal, probe, prepared, plan)
+        with context.registry.task(uid=stream.uid, task_type="load", extract_group_id=_labels(prepared.plan)):
+            return _move(stream, context, lease, journal, probe, prepared, prepared.plan)
 
 
 def recover(stream: Stream, context: Context) -> Standing:
@@ -94,26 +95,36 @@ def recover(stream: Stream, context: Context) -> Standing:
     return standing
 
 
-def prepare(stream: Stream, context: Context, probe: Probe, standing: Standing, journal: Journal) -> Prepared:
-    """Detect and plan: moves nothing, saves nothing, starts no Spark."""
+def prepare(
+    stream: Stream,
+    context: Context,
+    probe: Probe,
+    standing: Standing,
+    journal: Journal,
+    *,
+    save: Callable[[LoadPlan], None],
+) -> Prepared:
+    """Detect and plan: moves nothing, starts no Spark; the plan is handed to `save` before it is used."""
     since = None if context.full_refresh else standing.since
     with journal.stage(Stage.DETECT) as tell:
         changes = stream.strategy.detect(probe, since)
         tell(changes.reason if changes else "nothing changed")
     if changes is None:
         return Prepared(standing=standing, changes=None, plan=None, keys_unique=False, notes=probe.notes())
-    journal.tell(Stage.PLAN, Moment.START)
-    unique = bool(stream.key) and probe.unique(stream.key)
-    found = Found(
-        table=standing.table,
-        since=standing.since,
-        changes=changes,
-        columns=probe.schema(),
-        identity=probe.identity(),
-        clock=probe.clock(),
-        facts=_facts(stream, probe, standing, changes, replace=context.full_refresh, unique=unique),
-    )
-    plan = make_plan(stream, found, now=context.now())
+    with journal.stage(Stage.PLAN) as tell:
+        unique = bool(stream.key) and probe.unique(stream.key)
+        found = Found(
+            table=standing.table,
+            since=standing.since,
+            changes=changes,
+            columns=probe.schema(),
+            identity=probe.identity(),
+            clock=probe.clock(),
+            facts=_facts(stream, probe, standing, changes, replace=context.full_refresh, unique=unique),
+        )
+        plan = make_plan(stream, found, now=context.now())
+        save(plan)
+        tell(plan.write.reason)
     return Prepared(standing=standing, changes=changes, plan=plan, keys_unique=unique, notes=probe.notes())
 
 
@@ -262,17 +273,8 @@ def _discarded_on_error(staging: Staging) -> Iterator[None]:
         raise
 
 
-@contextmanager
-def _task(stream: Stream, context: Context, plan: LoadPlan) -> Iterator[None]:
-    label = "; ".join(part.label for part in plan.changes.slices)
-    try:
-        with context.registry.task(uid=stream.uid, task_type="load", extract_group_id=label):
-            yield
-    except CommitUnknown:
-        raise
-    except BaseException:
-        context.registry.finish_plan(plan.load_id, "FAILED")
-        raise
+def _labels(plan: LoadPlan) -> str:
+    return "; ".join(part.label for part in plan.changes.slices)
 
 
 def _coverage(verdict: verify.Verdict) -> tuple[str, ...]:

@@ -17,7 +17,7 @@ from tidegate.core.position import Position
 from tidegate.core.protocols import TableState
 from tidegate.core.schema import ChangeKind, Schema, SchemaChange, compare
 from tidegate.engine.stream import Stream
-from tidegate.errors import SchemaRefused
+from tidegate.errors import ColumnMissing, SchemaRefused
 
 EVOLVE = frozenset({ChangeKind.ADD_COLUMN, ChangeKind.WIDEN})
 DEFAULT_CONTRACT: Mapping[ChangeKind, str] = {
@@ -90,11 +90,12 @@ def refuse_columns(stream: Stream, columns: Schema) -> None:
     """Refuses what no run of this stream could load.
 
     Raises:
-        SchemaRefused: a key column that is not there; names that differ only by case, which Spark cannot tell apart.
+        ColumnMissing: a key column that is not there.
+        SchemaRefused: names that differ only by case, which Spark cannot tell apart.
     """
     absent = [name for name in stream.key if columns.find(name) is None]
     if absent:
-        raise SchemaRefused(
+        raise ColumnMissing(
             f"stream {stream.name!r} has the key column {absent[0]!r}, which {stream.source_name} does not have; "
             f"it has: {', '.join(columns.names)}",
             hint="Correct `key:` in tidegate.yaml, then run `tidegate check`.",

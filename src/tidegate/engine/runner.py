@@ -1,0 +1,138 @@
+"""Decides how many streams run: leases, retries, parallel loads, and what becomes of an error.
+
+Called by `api.Project`. Must never let one stream's failure undo or hide another's result.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+import uuid
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from datetime import UTC, datetime
+
+import structlog
+import tenacity
+
+from tidegate.core.outcome import Outcome, Problem, Result, RunReport
+from tidegate.engine import pipeline
+from tidegate.engine.events import Journal, Listener
+from tidegate.engine.pipeline import Context
+from tidegate.engine.stream import Stream
+from tidegate.errors import InternalError, LeaseHeld, TidegateError
+
+ATTEMPTS = 3
+log = structlog.get_logger("tidegate")
+
+
+def utc_now() -> datetime:
+    """The clock of every record."""
+    return datetime.now(UTC)
+
+
+def new_run_id() -> str:
+    """A fresh name for one run of any number of streams."""
+    return uuid.uuid4().hex
+
+
+def run_streams(
+    streams: Sequence[Stream],
+    context: Context,
+    *,
+    listener: Listener,
+    parallel: int = 1,
+    fail_fast: bool = False,
+) -> RunReport:
+    """Runs each stream once, up to `parallel` at a time; with `fail_fast` none starts after the first failure."""
+    started = context.now()
+    failed = threading.Event()
+
+    def one(stream: Stream) -> Outcome | None:
+        if fail_fast and failed.is_set():
+            return None
+        outcome = run_stream(stream, context, listener)
+        if outcome.error is not None:
+            failed.set()
+        return outcome
+
+    if parallel == 1 or len(streams) == 1:
+        outcomes = [one(stream) for stream in streams]
+    else:
+        with ThreadPoolExecutor(max_workers=parallel, thread_name_prefix="stream") as pool:
+            outcomes = list(pool.map(one, streams))
+    return RunReport(
+        run_id=context.run_id,
+        started_at=started,
+        finished_at=context.now(),
+        streams=tuple(outcome for outcome in outcomes if outcome is not None),
+    )
+
+
+def run_stream(stream: Stream, context: Context, listener: Listener) -> Outcome:
+    """Runs one stream under its lease; errors become part of the outcome, never an exception."""
+    began = time.monotonic()
+    journal = Journal(stream=stream.name, listener=listener)
+    try:
+        context.registry.register(
+            uid=stream.uid, name=stream.name, source=stream.source_name, target=str(stream.target)
+        )
+        with context.registry.lease(stream.uid) as lease:
+            context.registry.close_crashed(stream.uid)
+            context.registry.start_run(context.run_id, stream.uid)
+            outcome = _attempts(stream, context, lease, journal)
+            outcome = _timed(outcome, journal, began)
+            context.registry.finish_run(context.run_id, stream.uid, outcome)
+    except TidegateError as error:
+        outcome = _timed(failure(stream, error), journal, began)
+    return outcome
+
+
+def failure(stream: Stream, error: TidegateError) -> Outcome:
+    """The outcome of a stream that ended with an error."""
+    log.debug("failure", stream=stream.name, code=error.code, exc_info=error)
+    result = Result.STOPPED if error.exit_code == 4 else Result.FAILED
+    if isinstance(error, LeaseHeld):
+        result = Result.HELD
+    problem = Problem(
+        code=error.code,
+        message=error.message,
+        hint=error.hint.replace("STREAM", stream.name),
+        exit_code=error.exit_code,
+    )
+    return Outcome(stream=stream.name, outcome=result, strategy=stream.strategy.kind, error=problem)
+
+
+def _attempts(stream: Stream, context: Context, lease: pipeline.Lease, journal: Journal) -> Outcome:
+    retrying = tenacity.Retrying(
+        retry=tenacity.retry_if_exception(lambda error: isinstance(error, TidegateError) and error.retryable),
+        stop=tenacity.stop_after_attempt(ATTEMPTS),
+        wait=tenacity.wait_exponential_jitter(initial=0.5, max=10),
+        reraise=True,
+    )
+    try:
+        return retrying(pipeline.run, stream, context, lease, journal)
+    except TidegateError as error:
+        return failure(stream, error)
+    except Exception as error:  # noqa: BLE001 - the border of a stream: a bug must not take the others down
+        wrapped = InternalError(f"stream {stream.name!r}: {type(error).__name__}: {first_line(error)}")
+        wrapped.__cause__ = error
+        return failure(stream, wrapped)
+
+
+def first_line(error: BaseException) -> str:
+    """What fits on one line of an error that is not ours."""
+    return (str(error).strip().splitlines() or ["no message"])[0][:300]
+
+
+def _timed(outcome: Outcome, journal: Journal, began: float) -> Outcome:
+    spent = journal.seconds
+    seconds = {
+        "detect": spent.get("detect", 0.0),
+        "plan": spent.get("plan", 0.0),
+        "read_write": sum(spent.get(stage, 0.0) for stage in ("read", "check", "write")),
+        "verify": spent.get("verify", 0.0),
+        "total": time.monotonic() - began,
+    }
+    return replace(outcome, seconds={name: round(value, 3) for name, value in seconds.items()})
