@@ -10,7 +10,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from datetime import timedelta
 from enum import StrEnum
-from typing import TYPE_CHECKING, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from tidegate.core.changes import ChangeSet, Edge, SliceStats
 from tidegate.core.fingerprint import Fingerprint
@@ -122,6 +122,13 @@ class Strategy(Protocol):
 
     def problems(self) -> tuple[str, ...]:
         """What is wrong with the options on their own, one sentence each."""
+
+    def resume(self, value: str | None) -> Mapping[str, Any]:
+        """The state of a table that holds every row up to a cursor value given as canonical text.
+
+        Raises:
+            ConfigError: the strategy has no cursor and a value was given, or it has one and none was.
+        """
 
 
 class Writer(Protocol):

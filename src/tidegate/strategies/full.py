@@ -5,13 +5,15 @@ Chosen by `strategy: {kind: full}`; asks the probe only for a size. Must never c
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from tidegate.core.changes import ChangeSet
 from tidegate.core.position import Position
 from tidegate.core.protocols import Probe
 from tidegate.core.slices import Everything, Meaning
+from tidegate.errors import ConfigError
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,6 +36,15 @@ class Full:
     def problems(self) -> tuple[str, ...]:
         """None: there are no options."""
         return ()
+
+    def resume(self, value: str | None) -> Mapping[str, Any]:
+        """Nothing: a full load has no cursor to go on from."""
+        if value is not None:
+            raise ConfigError(
+                f"strategy full has no cursor, so it cannot go on from {value!r}",
+                hint="Give no value, or choose the strategy watermark or sequence.",
+            )
+        return {}
 
     def detect(self, probe: Probe, since: Position | None) -> ChangeSet | None:  # noqa: ARG002 - full ignores the past
         """Always everything."""
