@@ -1,0 +1,199 @@
+"""Decides how a position is looked at, set, adopted, rewound and repaired by hand.
+
+Called by `api.Project.state`. Every change is a commit of the table and a line in the registry; a sequence
+never goes down.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from tidegate.core.changes import ChangeSet
+from tidegate.core.ids import new_load_id
+from tidegate.core.plan import LoadPlan, Mode, WriteChoice
+from tidegate.core.position import Position
+from tidegate.core.protocols import TableState
+from tidegate.core.schema import Schema
+from tidegate.core.slices import Meaning
+from tidegate.engine.pipeline import Context
+from tidegate.engine.recover import holds_rows
+from tidegate.engine.stream import Stream
+from tidegate.errors import ConfigError, PositionMissing, TidegateError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StateView:
+    """Where a stream stands: what the table says, what the registry remembers, whether they agree."""
+
+    stream: str
+    uid: str
+    target: str
+    table_exists: bool
+    table_rows: int | None
+    table: dict[str, Any] | None
+    registry: dict[str, Any] | None
+    agree: bool
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON types only."""
+        return asdict(self)
+
+
+def show(stream: Stream, context: Context) -> StateView:
+    """Looks; changes nothing."""
+    table = stream.format.state(stream.target, stream.uid)
+    remembered = context.registry.position(stream.uid)
+    mine = table.position.to_dict() if table.position else None
+    theirs = remembered.position.to_dict() if remembered else None
+    return StateView(
+        stream=stream.name,
+        uid=stream.uid,
+        target=str(stream.target),
+        table_exists=table.exists,
+        table_rows=table.rows,
+        table=mine,
+        registry=theirs,
+        agree=mine == theirs,
+    )
+
+
+def repair(stream: Stream, context: Context) -> StateView:
+    """The registry takes the table's word, whatever it remembered."""
+    _register(stream, context)
+    table = stream.format.state(stream.target, stream.uid)
+    if table.position is None and holds_rows(table):
+        raise PositionMissing(f"the table of stream {stream.name!r} has rows but no position to repair from")
+    context.registry.set_position(
+        stream.uid,
+        table.position,
+        snapshot=table.position_snapshot,
+        table_uuid=table.uuid,
+        reason="state repair: the table's word",
+    )
+    return show(stream, context)
+
+
+def set_value(stream: Stream, context: Context, value: str | None, *, reason: str) -> StateView:
+    """The position becomes that cursor value; the next run reads what lies behind it."""
+    return _stamp(stream, context, stream.strategy.resume(value), value, reason=reason)
+
+
+def adopt(stream: Stream, context: Context, value: str | None = None) -> StateView:
+    """Takes over a table that somebody else filled.
+
+    The position becomes `value`, else the greatest cursor that the table holds.
+
+    Raises:
+        ConfigError: there is nothing to adopt, or a position is there already.
+    """
+    table = stream.format.state(stream.target, stream.uid)
+    if table.position is not None:
+        raise ConfigError(
+            f"stream {stream.name!r} has a position already",
+            hint=f"Look at it with `tidegate state show {stream.name}`.",
+        )
+    if not holds_rows(table):
+        raise ConfigError(f"the table of stream {stream.name!r} is empty: there is nothing to adopt", hint="Run it.")
+    if value is None and stream.strategy.cursor:
+        value = _greatest_cursor(stream, context, table)
+    return _stamp(stream, context, stream.strategy.resume(value), value, reason="state adopt")
+
+
+def rewind(stream: Stream, context: Context, to_sequence: int) -> StateView:
+    """The position becomes what it was after an earlier load; rows stay, and are read again by the next run."""
+    earlier = context.registry.position_at(stream.uid, to_sequence)
+    if earlier is None:
+        raise ConfigError(
+            f"the registry knows no load {to_sequence} of stream {stream.name!r}",
+            hint=f"`tidegate history {stream.name}` lists the loads.",
+        )
+    position = earlier.position
+    return _stamp(
+        stream, context, position.state, position.loaded_through, reason=f"state rewind to load {to_sequence}"
+    )
+
+
+def _register(stream: Stream, context: Context) -> None:
+    context.registry.register(uid=stream.uid, name=stream.name, source=stream.source_name, target=str(stream.target))
+
+
+def _stamp(
+    stream: Stream, context: Context, state: Mapping[str, Any], through: str | None, *, reason: str
+) -> StateView:
+    """One commit without rows that carries the position, fenced like a load."""
+    _register(stream, context)
+    with context.registry.lease(stream.uid) as lease:
+        table = stream.format.state(stream.target, stream.uid)
+        if not table.exists or table.schema is None:
+            raise ConfigError(f"the table of stream {stream.name!r} is not there yet", hint="Run the stream first.")
+        with stream.source.probe() as probe:
+            identity, clock = probe.identity(), probe.clock()
+        plan = _empty_plan(stream, context, table, table.schema, state, through, identity=identity, clock=clock)
+        session = context.sessions.load_session(small=True)
+        staging = stream.format.stage(session, stream.target, plan)
+        try:
+            staging.append(staging.read().limit(0))
+            lease.check()
+            receipt = staging.publish()
+        except TidegateError:
+            staging.discard()
+            raise
+        context.registry.set_position(
+            stream.uid, plan.position, snapshot=receipt.snapshot, table_uuid=table.uuid, reason=reason
+        )
+    return show(stream, context)
+
+
+def _empty_plan(
+    stream: Stream,
+    context: Context,
+    table: TableState,
+    schema: Schema,
+    state: Mapping[str, Any],
+    through: str | None,
+    *,
+    identity: str,
+    clock: int | None,
+) -> LoadPlan:
+    load_id = new_load_id()
+    since = table.position
+    return LoadPlan(
+        load_id=load_id,
+        stream=stream.name,
+        uid=stream.uid,
+        target=str(stream.target),
+        created_at=context.now(),
+        base=table.snapshot,
+        since=since,
+        position=Position(
+            sequence=since.sequence + 1 if since else 1,
+            load_id=load_id,
+            kind=stream.strategy.kind,
+            source=identity,
+            clock=clock,
+            state=state,
+            loaded_through=through,
+            schema=schema.digest,
+        ),
+        changes=ChangeSet(slices=(), meaning=Meaning.NEW, state=state, loaded_through=through, rows=0),
+        columns=schema,
+        key=stream.key,
+        schema_changes=(),
+        evolve=(),
+        write=WriteChoice(mode=Mode.APPEND, reason="carries a position, no rows"),
+    )
+
+
+def _greatest_cursor(stream: Stream, context: Context, table: TableState) -> str | None:
+    from tidegate.spark import frames  # noqa: PLC0415 - Spark is needed from here on
+
+    column = table.schema.find(stream.strategy.cursor[0]) if table.schema else None
+    if column is None:
+        raise ConfigError(
+            f"the table of stream {stream.name!r} has no column {stream.strategy.cursor[0]!r} to adopt a position from",
+            hint=f"Name it: `tidegate state adopt {stream.name} --at VALUE`.",
+        )
+    session = context.sessions.load_session(small=True)
+    return frames.greatest(frames.table(session, stream.target), column)
