@@ -1,0 +1,83 @@
+"""Where a stream stands: the table's word counts, and contradictions stop."""
+
+from dataclasses import dataclass
+
+import pytest
+
+from tidegate.core.position import Position
+from tidegate.core.protocols import TableState
+from tidegate.engine.recover import Heal, reconcile
+from tidegate.errors import PositionMissing, PositionMoved
+
+
+@dataclass(frozen=True)
+class Remembered:
+    position: Position
+    table_uuid: str | None = "t1"
+
+
+def position(sequence: int, load_id: str | None = None) -> Position:
+    return Position(sequence=sequence, load_id=load_id or f"load-{sequence}", kind="watermark")
+
+
+def table(found: Position | None, *, rows: int | None = 10, uuid: str = "t1") -> TableState:
+    return TableState(exists=True, uuid=uuid, snapshot="7", rows=rows, position=found)
+
+
+def test_new_table_starts_from_nothing():
+    standing = reconcile("s", TableState(exists=False), None)
+    assert standing.since is None
+    assert standing.heal is Heal.NOTHING
+
+
+def test_agreement_needs_no_healing():
+    standing = reconcile("s", table(position(3)), Remembered(position(3)))
+    assert standing.since == position(3)
+    assert standing.heal is Heal.NOTHING
+
+
+def test_lost_registry_follows_the_table():
+    standing = reconcile("s", table(position(3)), None)
+    assert standing.since == position(3)
+    assert standing.heal is Heal.CATCH_UP
+
+
+def test_registry_behind_a_landed_load_catches_up():
+    standing = reconcile("s", table(position(4)), Remembered(position(3)))
+    assert standing.since == position(4)
+    assert standing.heal is Heal.CATCH_UP
+
+
+@pytest.mark.parametrize("rows", [1, None])
+def test_rows_without_position_stop(rows):
+    with pytest.raises(PositionMissing) as caught:
+        reconcile("orders", table(None, rows=rows), None)
+    assert caught.value.exit_code == 4
+    assert "tidegate state adopt orders" in caught.value.hint
+
+
+def test_rows_without_position_stop_although_the_registry_remembers():
+    with pytest.raises(PositionMissing):
+        reconcile("s", table(None), Remembered(position(3)))
+
+
+def test_empty_table_of_somebody_else_may_be_loaded():
+    assert reconcile("s", table(None, rows=0), None).since is None
+
+
+@pytest.mark.parametrize("found", [TableState(exists=False), table(None, rows=0)])
+def test_registry_ahead_of_a_lost_table_stops(found):
+    with pytest.raises(PositionMoved) as caught:
+        reconcile("s", found, Remembered(position(3)))
+    assert "tidegate state repair s" in caught.value.hint
+
+
+@pytest.mark.parametrize("remembered", [position(5), position(3, "another")])
+def test_registry_ahead_or_beside_the_table_stops(remembered):
+    with pytest.raises(PositionMoved):
+        reconcile("s", table(position(3)), Remembered(remembered))
+
+
+def test_a_table_made_again_is_not_the_one_that_was_loaded():
+    with pytest.raises(PositionMoved, match="dropped and made again"):
+        reconcile("s", table(position(3), uuid="t2"), Remembered(position(3)))
