@@ -1,0 +1,137 @@
+"""SIGKILL of the whole process group at every boundary of every stage, then one run: nothing lost, nothing twice."""
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from support.workspace import SqliteShop, Workspace
+
+from tidegate.core.outcome import Result
+from tidegate.engine.events import BOUNDARIES, Moment, Stage
+
+CHILD = Path(__file__).with_name("child.py")
+STREAMS = {
+    "orders": {
+        "source": {"connection": "shop", "table": "orders"},
+        "target": "lake.shop.orders",
+        "key": ["id"],
+        "strategy": {"kind": "watermark", "column": "updated_at"},
+        "write": "merge",
+    },
+    "events": {
+        "source": {"connection": "shop", "table": "events"},
+        "target": "lake.shop.events",
+        "strategy": {"kind": "sequence", "column": "id"},
+        "write": "append",
+    },
+    "regions": {
+        "source": {"connection": "shop", "table": "regions"},
+        "target": "lake.shop.regions",
+        "strategy": {"kind": "full"},
+        "write": "replace",
+    },
+}
+
+
+def kill_at(workspace: Workspace, stream: str, stage: Stage, moment: Moment) -> None:
+    done = subprocess.run(
+        [sys.executable, str(CHILD), str(workspace.folder), stream, stage, moment],
+        start_new_session=True,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=200,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+    )
+    assert done.returncode == -signal.SIGKILL, f"never reached {stage} {moment}: {done.stderr[-3000:]}"
+
+
+@pytest.fixture
+def shop(tmp_path: Path) -> SqliteShop:
+    shop = SqliteShop(path=tmp_path / "shop.db")
+    shop.sql(
+        "create table orders (id integer primary key, amount text, updated_at timestamp)",
+        "create table events (id integer primary key autoincrement, body text)",
+        "create table regions (code text primary key, name text)",
+        "with recursive n(i) as (select 1 union all select i + 1 from n where i < 500)"
+        " insert into orders select i, 'a' || i, printf('2025-01-01 00:00:00.%06d', i) from n",
+        "with recursive n(i) as (select 1 union all select i + 1 from n where i < 500)"
+        " insert into events (body) select 'b' || i from n",
+        "insert into regions values ('n', 'North'), ('s', 'South')",
+    )
+    return shop
+
+
+@pytest.fixture
+def workspace(tmp_path: Path, shop: SqliteShop) -> Workspace:
+    workspace = Workspace(folder=tmp_path)
+    workspace.write(STREAMS, connections={"shop": {"url": shop.url}})
+    return workspace
+
+
+def change(shop: SqliteShop) -> None:
+    shop.sql(
+        "update orders set amount = 'changed', updated_at = '2025-02-01 00:00:00.000001' where id between 100 and 149",
+        "insert into orders values (501, 'new', '2025-02-01 00:00:00.000002')",
+        "with recursive n(i) as (select 1 union all select i + 1 from n where i < 70)"
+        " insert into events (body) select 'c' || i from n",
+        "update regions set name = 'Sud' where code = 's'",
+        "insert into regions values ('w', 'West')",
+    )
+
+
+def expected(shop: SqliteShop, stream: str) -> list[tuple]:
+    return sorted(tuple(str(value) for value in row) for row in shop.rows(f"select * from {stream}"))
+
+
+def actual(workspace: Workspace, stream: str) -> list[tuple]:
+    return sorted(
+        tuple(str(value) for value in row.values()) for row in workspace.rows(f"shop.{stream}")
+    )
+
+
+def settle(workspace: Workspace, shop: SqliteShop, spark, stream: str, *, landed: bool, before: int) -> None:
+    """One run mends everything; a second one finds nothing to do and makes no snapshot."""
+    outcome = workspace.run(stream, spark=spark).streams[0]
+    assert outcome.error is None, outcome.error
+    if stream != "regions":
+        assert outcome.outcome is (Result.UNCHANGED if landed else Result.LOADED)
+    assert actual(workspace, stream) == expected(shop, stream)
+    table = workspace.table(f"shop.{stream}")
+    assert set(table.metadata.refs) == {"main"}, "a branch was left behind"
+    if stream == "regions":
+        return
+    assert outcome.position["sequence"] == before + 1
+    snapshots = workspace.snapshots(f"shop.{stream}")
+    again = workspace.run(stream, spark=spark).streams[0]
+    assert again.outcome is Result.UNCHANGED
+    assert workspace.snapshots(f"shop.{stream}") == snapshots
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize(("stage", "moment"), BOUNDARIES, ids=lambda value: str(value))
+def test_kill_during_a_merge(workspace, shop, spark, stage, moment):
+    first = workspace.run("orders", spark=spark).streams[0]
+    assert first.outcome is Result.LOADED, first.error
+    change(shop)
+    kill_at(workspace, "orders", stage, moment)
+    landed = stage is Stage.ADVANCE and moment is not Moment.START
+    settle(workspace, shop, spark, "orders", landed=landed, before=1)
+
+
+FIRST_LOADS = [(Stage.PLAN, Moment.DONE), (Stage.WRITE, Moment.DONE), (Stage.ADVANCE, Moment.PUBLISHED)]
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("stream", ["events", "regions"])
+@pytest.mark.parametrize(("stage", "moment"), FIRST_LOADS, ids=lambda value: str(value))
+def test_kill_during_a_first_load(workspace, shop, spark, stream, stage, moment):
+    kill_at(workspace, stream, stage, moment)
+    landed = stage is Stage.ADVANCE
+    settle(workspace, shop, spark, stream, landed=landed, before=0)
+    change(shop)
+    assert workspace.run(stream, spark=spark).streams[0].outcome is Result.LOADED
+    assert actual(workspace, stream) == expected(shop, stream)
