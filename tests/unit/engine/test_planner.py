@@ -1,0 +1,146 @@
+"""The plan of a load: columns, contract, position, mode."""
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import ClassVar
+
+import pytest
+
+from tidegate.core.changes import ChangeSet
+from tidegate.core.ids import Target
+from tidegate.core.plan import Mode, WriteChoice, WriteFacts
+from tidegate.core.position import Position
+from tidegate.core.protocols import TableState
+from tidegate.core.schema import BIGINT, DOUBLE, INT, TEXT, UUID, ChangeKind, Column, Schema, Type, decimal
+from tidegate.core.slices import Meaning, Range
+from tidegate.engine.planner import Found, make_plan
+from tidegate.engine.stream import Stream
+from tidegate.errors import ColumnMissing, SchemaRefused
+from tidegate.strategies.full import Full
+
+NOW = datetime(2025, 1, 1, tzinfo=UTC)
+WINDOW = Range(cursor=("at",), after="1", upto="2")
+
+
+@dataclass(frozen=True)
+class Always:
+    """A writer that chooses what it was made with."""
+
+    kind: ClassVar[str] = "always"
+    mode: Mode = Mode.MERGE_ON_READ
+
+    def choose(self, facts: WriteFacts) -> WriteChoice:
+        return WriteChoice(mode=self.mode, reason=f"{facts.rows} rows")
+
+
+def schema(**columns: Type) -> Schema:
+    return Schema(columns=tuple(Column(name=name, type=type_) for name, type_ in columns.items()))
+
+
+def stream(**values) -> Stream:
+    given = {"key": ("id",), "contract": {}, **values}
+    return Stream(
+        name="s",
+        uid="u",
+        source=None,
+        source_name="shop:s",
+        target=Target(lake="lake", namespace=("a",), table="b"),
+        format=None,
+        strategy=Full(),
+        writer=Always(),
+        **given,
+    )
+
+
+def plan(columns: Schema, table: Schema | None = None, *, since: Position | None = None, **values):
+    found = Found(
+        table=TableState(exists=table is not None, snapshot="9" if table else None, rows=5, schema=table),
+        since=since,
+        changes=ChangeSet(slices=(WINDOW,), meaning=Meaning.UPSERTS, state={"value": "2"}, loaded_through="2", rows=3),
+        columns=columns,
+        identity="server/relation",
+        clock=77,
+        facts=WriteFacts(rows=3, table_rows=5, whole=False),
+    )
+    return make_plan(stream(**values), found, now=NOW)
+
+
+def test_a_first_load_makes_the_table_and_load_one():
+    made = plan(schema(id=INT, name=TEXT))
+    assert made.create
+    assert made.base is None
+    assert made.position.sequence == 1
+    assert (made.position.source, made.position.clock, made.position.loaded_through) == ("server/relation", 77, "2")
+    assert made.position.load_id == made.load_id
+    assert made.write.reason == "3 rows"
+
+
+def test_the_next_load_counts_on_from_the_table():
+    since = Position(sequence=7, load_id="x", kind="full")
+    made = plan(schema(id=INT), schema(id=INT), since=since)
+    assert (made.position.sequence, made.base, made.create) == (8, "9", False)
+
+
+def test_a_plan_is_json():
+    import json
+
+    text = json.dumps(plan(schema(id=INT)).to_dict())
+    assert json.loads(text)["changes"]["slices"][0]["upto"] == "2"
+
+
+def test_added_and_widened_columns_evolve_the_table():
+    made = plan(schema(id=BIGINT, price=decimal(12, 2), note=TEXT), schema(id=INT, price=decimal(10, 2)))
+    assert {(change.column, change.kind) for change in made.evolve} == {
+        ("id", ChangeKind.WIDEN),
+        ("price", ChangeKind.WIDEN),
+        ("note", ChangeKind.ADD_COLUMN),
+    }
+
+
+def test_a_dropped_column_is_kept_and_told():
+    made = plan(schema(id=INT), schema(id=INT, gone=TEXT))
+    assert [(change.column, change.kind) for change in made.schema_changes] == [("gone", ChangeKind.DROP_COLUMN)]
+    assert made.evolve == ()
+
+
+@pytest.mark.parametrize(
+    ("source", "table", "kind"),
+    [
+        (schema(id=INT, x=TEXT), schema(id=INT, x=INT), "type_change"),
+        (schema(id=INT, x=INT), schema(id=INT, x=BIGINT), "narrow"),
+        (schema(id=INT, x=decimal(10, 3)), schema(id=INT, x=decimal(10, 2)), "type_change"),
+        (schema(id=INT, x=DOUBLE), schema(id=INT, x=decimal(10, 2)), "type_change"),
+    ],
+)
+def test_what_would_change_values_stops_and_names_the_column(source, table, kind):
+    with pytest.raises(SchemaRefused) as caught:
+        plan(source, table)
+    assert f"x: {kind}" in caught.value.message
+    assert caught.value.exit_code == 4
+
+
+def test_the_contract_decides():
+    with pytest.raises(SchemaRefused):
+        plan(schema(id=INT, new=TEXT), schema(id=INT), contract={"add_column": "stop"})
+    discarded = plan(schema(id=INT, new=TEXT), schema(id=INT), contract={"add_column": "discard"})
+    assert discarded.columns.names == ("id",)
+    assert discarded.evolve == ()
+    with pytest.raises(SchemaRefused):
+        plan(schema(id=INT), schema(id=INT, gone=TEXT), contract={"drop_column": "stop"})
+    assert plan(schema(id=INT, x=INT), schema(id=INT, x=BIGINT), contract={"narrow": "keep"}).evolve == ()
+
+
+def test_types_that_a_table_keeps_as_text_are_no_change():
+    assert plan(schema(id=INT, token=UUID), schema(id=INT, token=TEXT)).schema_changes == ()
+
+
+def test_a_key_column_that_is_not_there_is_named_with_those_that_are():
+    with pytest.raises(ColumnMissing, match="'id'.*it has: ident, name"):
+        plan(schema(ident=INT, name=TEXT))
+
+
+def test_names_that_differ_only_by_case_are_refused():
+    with pytest.raises(SchemaRefused, match="differ only by case: Name, name"):
+        plan(schema(id=INT, Name=TEXT, name=TEXT))
+    with pytest.raises(SchemaRefused, match="'ID' and the table's column 'id'"):
+        plan(schema(ID=INT), schema(id=INT), key=())
