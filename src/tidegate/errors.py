@@ -12,6 +12,7 @@ Called by every layer; imports nothing of Tidegate. Must never log, print or car
         SourceMoved *              changed while it was being read
         ColumnMissing              a named column or table is not there
         HistoryGone                the source no longer continues what was loaded
+        EdgeUnknown                nobody can tell which rows are still being written
       PlanError                    the load must not start
         SchemaRefused              the contract forbids a change of columns
       CheckFailed                  rows that must not be published
@@ -136,6 +137,14 @@ class HistoryGone(SourceError):
     code = "history_gone"
     exit_code = 4
     default_hint = "Load it anew: `tidegate run STREAM --full-refresh --yes`."
+
+
+class EdgeUnknown(SourceError):
+    """Nobody can tell which rows are still being written, so no bound is safe. Exit code 4, nothing read."""
+
+    code = "edge_unknown"
+    exit_code = 4
+    default_hint = "Load with `strategy: {kind: full}`, or see docs/strategies/watermark.md."
 
 
 class PlanError(TidegateError):

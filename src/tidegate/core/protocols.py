@@ -50,11 +50,25 @@ class Probe(Protocol):
     def unique(self, key: Sequence[str]) -> bool:
         """Whether the source guarantees one row for each value of `key` and no NULL in it."""
 
-    def time_edge(self, column: str, *, clock: Clock, lag: timedelta) -> Edge:
-        """The inclusive safe bound of a timestamp column. Raises SourceError when none can be known."""
+    def time_edge(self, column: str, *, clock: Clock, lag: timedelta, time_zone: str | None = None) -> Edge:
+        """The inclusive safe bound of a timestamp or date column.
 
-    def sequence_edge(self, column: str, *, since: str | None) -> Edge:
-        """The inclusive safe bound of an ever growing integer column; `since` when writers hold it back."""
+        Args:
+            time_zone: of the values of a column without zone; None for the server's own.
+
+        Raises:
+            EdgeUnknown: no bound can be known.
+        """
+
+    def sequence_edge(self, column: str, *, since: str | None, wait: timedelta = timedelta(0)) -> Edge:
+        """The inclusive safe bound of an ever growing integer column; `since` when writers hold it back.
+
+        Args:
+            wait: how long to wait for exactly those writers to end.
+
+        Raises:
+            EdgeUnknown: no bound can be known.
+        """
 
     def stats(self, part: Slice) -> SliceStats:
         """Rows, last cursor and bytes of a slice."""
