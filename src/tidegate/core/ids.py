@@ -24,7 +24,7 @@ class Target:
         return (self.lake, *self.namespace, self.table)
 
     def __str__(self) -> str:
-        return ".".join(f"`{part}`" if "." in part or "`" in part else part for part in self.parts)
+        return join_name(self.parts)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,6 +33,28 @@ class Connection:
 
     name: str
     url: str = field(repr=False)
+
+
+def join_name(parts: Iterable[str]) -> str:
+    """The text of a name of several parts; a part that holds a dot or a backtick stands in backticks."""
+    return ".".join(f"`{part.replace('`', '``')}`" if "." in part or "`" in part else part for part in parts)
+
+
+def split_name(text: str) -> tuple[str, ...]:
+    """The inverse of `join_name`: dots outside backticks separate, a doubled backtick stands for one.
+
+    Raises:
+        ValueError: an empty part, or a backtick without its pair.
+
+    Example:
+        >>> split_name("lake.shop.`odd.name`")
+        ('lake', 'shop', 'odd.name')
+    """
+    found = re.findall(r"(?:^|\.)(?:`((?:[^`]|``)+)`|([^.`]+))(?=\.|$)", text)
+    parts = tuple(quoted.replace("``", "`") or bare for quoted, bare in found)
+    if not parts or join_name(split if split else "" for split in parts) != _plain_quotes(text):
+        raise ValueError(f"{text!r} is not a name: parts are separated by dots, a part with a dot stands in backticks")
+    return parts
 
 
 def stream_uid(name: str, target: Target) -> str:

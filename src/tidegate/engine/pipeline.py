@@ -216,9 +216,7 @@ def _batch(stream: Stream, prepared: Prepared) -> Batch:
 
 
 @contextmanager
-def _source_side(
-    stream: Stream, probe: Probe, plan: LoadPlan, batch: Batch
-) -> Iterator[Future[Fingerprint] | None]:
+def _source_side(stream: Stream, probe: Probe, plan: LoadPlan, batch: Batch) -> Iterator[Future[Fingerprint] | None]:
     """Asks the source while Spark reads, when the answer does not depend on what the writer finds."""
     if stream.verify is VerifyLevel.NONE or not (batch.keys_unique or batch.latest is None):
         yield None

@@ -121,7 +121,7 @@ def fit_columns(
         return columns, (), ()
     _refuse_case(stream, table.schema, columns)
     changes = compare(source=columns, table=table.schema)
-    modes = {**DEFAULT_CONTRACT, **{ChangeKind(kind): mode for kind, mode in stream.contract.items() if kind in ChangeKind}}
+    modes = {kind: stream.contract.get(kind, mode) for kind, mode in DEFAULT_CONTRACT.items()}
     refused = [change for change in changes if modes[change.kind] == "stop"]
     if refused:
         listed = "; ".join(f"{c.column}: {c.kind} ({c.old or 'absent'} to {c.new or 'absent'})" for c in refused)

@@ -1,5 +1,6 @@
 """The plan of a load: columns, contract, position, mode."""
 
+import json
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import ClassVar
@@ -82,8 +83,6 @@ def test_the_next_load_counts_on_from_the_table():
 
 
 def test_a_plan_is_json():
-    import json
-
     text = json.dumps(plan(schema(id=INT)).to_dict())
     assert json.loads(text)["changes"]["slices"][0]["upto"] == "2"
 
@@ -135,7 +134,7 @@ def test_types_that_a_table_keeps_as_text_are_no_change():
 
 
 def test_a_key_column_that_is_not_there_is_named_with_those_that_are():
-    with pytest.raises(ColumnMissing, match="'id'.*it has: ident, name"):
+    with pytest.raises(ColumnMissing, match=r"'id'.*it has: ident, name"):
         plan(schema(ident=INT, name=TEXT))
 
 
