@@ -1,0 +1,36 @@
+"""Decides in which shapes a value may travel from a database to Spark.
+
+Chosen by a database's dialect for each column, undone by the Spark dialect. Must never hold SQL.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Travel(StrEnum):
+    """The shape in which a column's values leave the database."""
+
+    NATIVE = "native"
+    """As the driver gives them: only where Spark's JDBC source keeps every bit."""
+
+    TEXT = "text"
+    """As canonical text (`core/fingerprint`)."""
+
+    MICROS = "micros"
+    """A timestamp as whole microseconds since 1970, UTC where it has a zone."""
+
+    DAYS = "days"
+    """A date as whole days since 1970."""
+
+    JSON = "json"
+    """An array as a JSON text."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reading:
+    """How one column is read: the exact expression, and the shape of its result."""
+
+    sql: str
+    travel: Travel

@@ -1,0 +1,150 @@
+"""Decides how Spark writes a column's canonical text, takes a travelled value back, and sums a fingerprint.
+
+Called by frames, formats and sources on the Spark side of a load; gives SQL text only. Must never import pyspark,
+nor give a text whose result depends on the session's time zone, its ANSI mode or its parser's escapes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+from tidegate.core.schema import TEXT, Column, Kind, Type
+from tidegate.dialects._travel import Travel
+from tidegate.errors import InternalError
+
+EPOCH = "TIMESTAMP_NTZ '1970-01-01 00:00:00'"
+TIMESTAMP_FORMAT = "'yyyy-MM-dd HH:mm:ss.SSSSSS'"
+UNSAFE = frozenset("'\\$")
+LITERALS = {Kind.DATE: "DATE '{}'", Kind.TIMESTAMP: "TIMESTAMP_NTZ '{}'", Kind.TIMESTAMPTZ: "TIMESTAMP '{}+00:00'"}
+
+
+class Spark:
+    """Spark SQL 4.1: the target side of every comparison."""
+
+    kind: ClassVar[str] = "spark"
+
+    def quote(self, name: str) -> str:
+        """One identifier, whatever it holds.
+
+        Example:
+            >>> Spark().quote("a`b.c")
+            '`a``b.c`'
+        """
+        return "`" + name.replace("`", "``") + "`"
+
+    def literal(self, kind: Type, text: str) -> str:
+        """The value of a canonical text, as a literal that the optimizer folds.
+
+        Example:
+            >>> Spark().literal(TEXT, "it's")
+            "CAST(X'69742773' AS string)"
+        """
+        stored = kind.stored
+        if stored.kind is Kind.TEXT:
+            return self.string(text)
+        if stored.kind is Kind.BINARY:
+            return f"X'{text}'"
+        if stored.kind is Kind.BOOLEAN:
+            return "true" if text == "1" else "false"
+        return LITERALS.get(stored.kind, f"CAST('{{}}' AS {stored.spark})").format(text)
+
+    def string(self, text: str) -> str:
+        """A string literal; in hex where a parser setting or a variable could change its characters."""
+        if UNSAFE.isdisjoint(text) and text.isprintable():
+            return f"'{text}'"
+        return f"CAST(X'{text.encode().hex()}' AS string)"
+
+    def text(self, column: Column) -> str:
+        """The canonical text of a stored column; NULL stays NULL.
+
+        Raises:
+            InternalError: a type that no fingerprint covers.
+        """
+        return self.text_of(self.quote(column.name), column.type)
+
+    def text_of(self, sql: str, kind: Type) -> str:
+        """The canonical text of an expression of that (stored) type."""
+        stored = kind.stored
+        match stored.kind:
+            case Kind.TEXT:
+                return sql
+            case Kind.INTEGER:
+                return f"CAST({sql} AS string)"
+            case Kind.DECIMAL:
+                return f"CAST(CAST({sql} AS decimal(38,{stored.scale})) AS string)"
+            case Kind.BOOLEAN:
+                return f"CASE {sql} WHEN true THEN '1' WHEN false THEN '0' END"
+            case Kind.BINARY:
+                return f"lower(hex({sql}))"
+            case Kind.DATE:
+                return f"date_format({sql}, 'yyyy-MM-dd')"
+            case Kind.TIMESTAMP:
+                return f"date_format({sql}, {TIMESTAMP_FORMAT})"
+            case Kind.TIMESTAMPTZ:
+                return f"date_format(timestampadd(MICROSECOND, unix_micros({sql}), {EPOCH}), {TIMESTAMP_FORMAT})"
+            case _:
+                raise InternalError(f"a column of type {stored} has no canonical text")
+
+    def row(self, columns: Sequence[Column]) -> str:
+        """The text of a row over the covered ones of the columns, in their order."""
+        fields = [self._field(column) for column in columns if column.type.covered]
+        return f"concat_ws('|', {', '.join(fields)})" if fields else "''"
+
+    def digest(self, columns: Sequence[Column]) -> str:
+        """The md5 of a row's text; select it in a subquery, so that `sums` does not compute it five times."""
+        return f"md5(encode({self.row(columns)}, 'UTF-8'))"
+
+    def sums(self, digest: str) -> tuple[str, ...]:
+        """Five aggregate expressions over a column of digests: rows and four sums, as texts; no sum of no rows."""
+        quarters = (f"CAST(conv(substr({digest}, {1 + 8 * k}, 8), 16, 10) AS bigint)" for k in range(4))
+        return ("CAST(count(*) AS string)", *(f"CAST(sum({quarter}) AS string)" for quarter in quarters))
+
+    def fingerprint(self, relation: str, columns: Sequence[Column]) -> str:
+        """A query of one row, `Fingerprint.of_sums`, over a relation given as SQL."""
+        digest = self.quote("digest")
+        inner = f"SELECT {self.digest(columns)} AS {digest} FROM {relation}"
+        return f"SELECT {', '.join(self.sums(digest))} FROM ({inner})"
+
+    def decode(self, sql: str, column: Column, travel: Travel) -> str:
+        """The stored value of a travelled expression; NULL stays NULL, a value that does not fit ends the query.
+
+        The error names the column and never the value.
+        """
+        stored = column.type.stored
+        match travel:
+            case Travel.NATIVE:
+                return f"CAST({sql} AS {stored.spark})"
+            case Travel.MICROS if stored.kind is Kind.TIMESTAMPTZ:
+                return f"timestamp_micros({sql})"
+            case Travel.MICROS:
+                return f"timestampadd(MICROSECOND, {sql}, {EPOCH})"
+            case Travel.DAYS:
+                return f"date_from_unix_date({sql})"
+            case Travel.JSON:
+                return f"from_json({sql}, {self.string(stored.spark)}, map('mode', 'FAILFAST'))"
+            case Travel.TEXT:
+                return self._from_text(sql, column)
+
+    def _from_text(self, sql: str, column: Column) -> str:
+        stored = column.type.stored
+        match stored.kind:
+            case Kind.TEXT:
+                return sql
+            case Kind.BINARY:
+                value = f"try_to_binary({sql}, 'hex')"
+            case Kind.BOOLEAN:
+                value = f"CASE {sql} WHEN '1' THEN true WHEN '0' THEN false END"
+            case Kind.TIMESTAMPTZ:
+                value = f"try_cast(concat({sql}, '+00:00') AS timestamp)"
+            case _:
+                value = f"try_cast({sql} AS {stored.spark})"
+        message = self.string(f"tidegate: a value of column {column.name!r} is not a {stored.spark}")
+        failed = f"CAST(raise_error({message}) AS {stored.spark})"
+        return f"CASE WHEN {sql} IS NULL THEN NULL ELSE coalesce({value}, {failed}) END"
+
+    def _field(self, column: Column) -> str:
+        text = self.text(column)
+        if column.type.stored.kind is Kind.TEXT:
+            text = f"replace(replace({text}, '~', '~0'), '|', '~1')"
+        return f"coalesce({text}, '~N')"
