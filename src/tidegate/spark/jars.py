@@ -1,0 +1,166 @@
+"""Decides where a Maven coordinate lies on this machine: fetched once, then read from a cache folder.
+
+Called by the session, by `make setup` (`python -m tidegate.spark.jars`) and by doctor. Must never name a registry
+host (Ivy, which PySpark ships, knows them) and never import pyspark's modules.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from tidegate.errors import EnvironmentMissing
+from tidegate.spark.java import find_java
+
+ICEBERG = "org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.12.0"
+ICEBERG_AWS = "org.apache.iceberg:iceberg-aws-bundle:1.12.0"
+POSTGRESQL = "org.postgresql:postgresql:42.7.8"
+SQLITE = "org.xerial:sqlite-jdbc:3.50.3.0"
+
+SHA256 = {
+    ICEBERG: "3123c3798af642dd537230923548e013ef41cc28b6626e5225808cf5670a0f82",
+    POSTGRESQL: "2a32a9dcbc42d67a50ad3a0de5efd102c8d2be46720045f2cbd6689f160ab7c7",
+    SQLITE: "a3f53a2aa15ae9425a9e793bbe9c8e5288febeb4b65ef5c1a4e80d4c2045cf08",
+}
+SETTINGS = "TIDEGATE_IVY_SETTINGS"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Coordinate:
+    """`organisation:module:revision`."""
+
+    organisation: str
+    module: str
+    revision: str
+
+    @classmethod
+    def parse(cls, text: str) -> Coordinate:
+        """The parts of the text.
+
+        Raises:
+            EnvironmentMissing: it has not three parts that are fit for a file name.
+        """
+        parts = text.split(":")
+        if len(parts) != 3 or not all(part and not set(part) & set("/\\") and part[0] not in "-." for part in parts):
+            raise EnvironmentMissing(f"{text!r} is not a Maven coordinate", hint="Write organisation:module:revision.")
+        organisation, module, revision = parts
+        return cls(organisation=organisation, module=module, revision=revision)
+
+    @property
+    def file_name(self) -> str:
+        """The name of its jar in the cache."""
+        return f"{self.module}-{self.revision}.jar"
+
+
+def cache_folder() -> Path:
+    """`$TIDEGATE_CACHE`, else the user's cache folder."""
+    named = os.environ.get("TIDEGATE_CACHE")
+    if named:
+        return Path(named)
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "tidegate" / "jars"
+
+
+def resolve(coordinates: Sequence[str], folder: Path | None = None) -> tuple[Path, ...]:
+    """The jar of each coordinate, in order and once; those that are missing are fetched, without dependencies.
+
+    Two processes may do so at once: a jar appears under its name only when it is whole.
+
+    Raises:
+        EnvironmentMissing: one cannot be fetched, is not what was pinned, or the folder cannot be written.
+    """
+    folder = folder or cache_folder()
+    return tuple(_local(text, folder) for text in dict.fromkeys(coordinates))
+
+
+def missing(coordinates: Sequence[str], folder: Path | None = None) -> tuple[str, ...]:
+    """Those that are not in the cache yet; fetches nothing."""
+    folder = folder or cache_folder()
+    return tuple(text for text in dict.fromkeys(coordinates) if not (folder / Coordinate.parse(text).file_name).is_file())
+
+
+def _local(text: str, folder: Path) -> Path:
+    coordinate = Coordinate.parse(text)
+    path = folder / coordinate.file_name
+    if not path.is_file():
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            with tempfile.TemporaryDirectory(prefix=".fetch-", dir=folder) as temporary:
+                fetched = _fetch(text, coordinate, Path(temporary))
+                _compare(text, fetched)
+                fetched.replace(path)
+        except OSError as error:
+            raise EnvironmentMissing(
+                f"the jar cache {folder} cannot be written",
+                hint="Set TIDEGATE_CACHE to a folder that can be written.",
+            ) from error
+    return path
+
+
+def _fetch(text: str, coordinate: Coordinate, temporary: Path) -> Path:
+    java = find_java()
+    command = [str(java.path), "-jar", str(_ivy()), "-warn", "-cache", str(temporary / "ivy"), "-notransitive"]
+    settings = os.environ.get(SETTINGS)
+    if settings:
+        command += ["-settings", settings]
+    command += ["-dependency", coordinate.organisation, coordinate.module, coordinate.revision]
+    # Main artifacts only: a module that also publishes sources would otherwise land them under the same name.
+    command += ["-confs", "default", "-types", "jar", "bundle"]
+    command += ["-retrieve", str(temporary / "[artifact]-[revision].[ext]")]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=900, check=False)  # noqa: S603 - our own command
+    except subprocess.TimeoutExpired as error:
+        raise _offline(text) from error
+    path = temporary / coordinate.file_name
+    if done.returncode != 0 or not path.is_file():
+        raise _offline(text) from RuntimeError(done.stdout[-4000:] + done.stderr[-4000:])
+    return path
+
+
+def _offline(text: str) -> EnvironmentMissing:
+    return EnvironmentMissing(
+        f"the jar {text} is not in the cache and could not be fetched",
+        hint=f"Connect to a network once, or copy it to {cache_folder()}; a mirror is named by {SETTINGS} (an Ivy "
+        "settings file).",
+    )
+
+
+def _compare(text: str, path: Path) -> None:
+    pinned = SHA256.get(text)
+    if pinned is None:
+        return
+    with path.open("rb") as file:
+        found = hashlib.file_digest(file, "sha256").hexdigest()
+    if found != pinned:
+        raise EnvironmentMissing(
+            f"the jar fetched for {text} is not the one that was pinned (sha256 {found[:12]}…)",
+            hint="Look at what stands between this machine and its registry; nothing was kept.",
+        )
+
+
+def _ivy() -> Path:
+    # pyspark is looked up, not imported: importing it takes longer than the fetch.
+    spec = importlib.util.find_spec("pyspark")
+    for location in (spec.submodule_search_locations or ()) if spec else ():
+        for path in sorted((Path(location) / "jars").glob("ivy-*.jar")):
+            return path
+    raise EnvironmentMissing("pyspark with its jars is not installed", hint="`pip install tidegate`")
+
+
+def main() -> None:
+    """Fetches what the embedded defaults need, for `make setup`."""
+    for path in resolve((ICEBERG, SQLITE, POSTGRESQL)):
+        sys.stdout.write(f"{path}\n")
+    for leftover in cache_folder().glob(".fetch-*"):
+        shutil.rmtree(leftover, ignore_errors=True)
+
+
+if __name__ == "__main__":
+    main()

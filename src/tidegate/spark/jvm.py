@@ -1,0 +1,94 @@
+"""Decides how a JVM with Spark is started and ended: its output in a file, its secrets off the command line.
+
+Called by the session alone. Must never leave a JVM behind: it ends with `end`, or when this process does.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import subprocess
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any
+
+from tidegate.errors import EnvironmentMissing
+from tidegate.spark.java import find_java
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_SECRET = re.compile(r"(?i)secret|password|token|credential|access[.]?key")
+_TELLING = re.compile(r"(?:Caused by: |Exception in thread \S+ |^Error: |^Error )(.*)")
+
+
+class Jvm:
+    """One JVM that runs one Spark context."""
+
+    def __init__(self) -> None:
+        self._gateway: Any = None
+
+    def start(self, conf: Mapping[str, str], log: Path | None) -> SparkSession:
+        """The session of a new context with that configuration.
+
+        Args:
+            log: the file that takes what the JVM prints; a temporary one if None.
+
+        Raises:
+            EnvironmentMissing: no Java, or Spark does not start; the hint quotes what it said.
+        """
+        find_java()
+        from pyspark import SparkConf, SparkContext  # noqa: PLC0415 - importing pyspark takes a second
+        from pyspark.java_gateway import launch_gateway  # noqa: PLC0415 - as above
+        from pyspark.sql import SparkSession  # noqa: PLC0415 - as above
+
+        # Everybody on the machine can read a command line, so secrets go over inside the process.
+        shown = SparkConf(loadDefaults=False).setAll([pair for pair in conf.items() if not _SECRET.search(pair[0])])
+        whole = SparkConf(loadDefaults=False).setAll(list(conf.items()))
+        with _output(log) as output:
+            try:
+                self._gateway = launch_gateway(shown, {"stdout": output, "stderr": output})
+                return SparkSession(SparkContext(conf=whole, gateway=self._gateway))
+            except Exception as error:
+                self.end()
+                output.seek(0)
+                raise EnvironmentMissing("Spark did not start", hint=_hint(output.read())) from error
+            except KeyboardInterrupt:
+                self.end()
+                raise
+
+    def end(self) -> None:
+        """The process is gone when this returns."""
+        from pyspark import SparkContext  # noqa: PLC0415 - as above
+
+        gateway, self._gateway = self._gateway, None
+        if gateway is None:
+            return
+        # PySpark would hand the next context to the JVM that ends here.
+        for reference in ("_gateway", "_jvm"):
+            setattr(SparkContext, reference, None)
+        with contextlib.suppress(Exception):  # the JVM may be gone already, which is what is wanted
+            gateway.shutdown()
+        process = gateway.proc
+        if process is None:
+            return
+        process.stdin.close()  # it ends when this pipe does
+        try:
+            process.wait(timeout=20)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+
+def _output(log: Path | None) -> IO[bytes]:
+    if log is None:
+        return tempfile.TemporaryFile()
+    log.parent.mkdir(parents=True, exist_ok=True)
+    return log.open("w+b")
+
+
+def _hint(output: bytes) -> str:
+    said = [found[1] for line in output.decode(errors="replace").splitlines() if (found := _TELLING.search(line))]
+    doctor = "Correct `spark:` in tidegate.yaml, then run `tidegate doctor`."
+    return f"{doctor} Spark said: {said[-1][:300]}" if said else doctor

@@ -1,0 +1,228 @@
+"""Decides how Spark is reached: a session the caller brings, a Connect server, or a JVM of our own.
+
+Called by the engine, which asks for one isolated session a load. Must never change a session that it did not
+build, start anything before rows have to move, or reach around the public API of PySpark.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+import threading
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self
+
+from tidegate.errors import ConfigError, EnvironmentMissing
+from tidegate.spark.jars import resolve
+from tidegate.spark.jvm import Jvm
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+EXTENSIONS = "spark.sql.extensions"
+
+# Every load runs under these, whatever the session it was isolated from says: errors instead of silent NULLs,
+# exact names, literals as `spark/sql` writes them, and no time zone of a machine.
+LOAD_CONF = {
+    "spark.sql.ansi.enabled": "true",
+    "spark.sql.caseSensitive": "true",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.parser.escapedStringLiterals": "false",
+    "spark.sql.sources.partitionOverwriteMode": "static",
+}
+_DEFAULTS = {"spark.driver.memory": "4g", "spark.ui.enabled": "false", "spark.ui.showConsoleProgress": "false"}
+_LOCAL_DEFAULTS = {
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.sql.shuffle.partitions": "32",
+}
+_JOINED = {EXTENSIONS: ",", "spark.driver.extraClassPath": os.pathsep, "spark.driver.extraJavaOptions": " "}
+
+
+class Sessions:
+    """Spark, built when first needed and never before.
+
+    Args:
+        master: `local[*]`, `spark://…`, `yarn`, `k8s://…`; used unless one of the next two is given.
+        remote: a Connect server, `sc://…`.
+        borrowed: a session of the caller, classic or Connect; it is neither changed nor stopped.
+        conf: the user's settings; they win over the defaults.
+        lakes: settings of each lake (`Format.spark_conf`), set on every load's session and nowhere else.
+        jars: Maven coordinates, needed only where a JVM is started.
+        log: the file that takes Spark's own output; a temporary one by default.
+    """
+
+    def __init__(
+        self,
+        *,
+        master: str = "local[*]",
+        remote: str | None = None,
+        borrowed: SparkSession | None = None,
+        conf: Mapping[str, str] | None = None,
+        lakes: Sequence[Mapping[str, str]] = (),
+        jars: Sequence[str] = (),
+        log: Path | None = None,
+    ) -> None:
+        self._master = master
+        self._remote = remote
+        self._borrowed = borrowed
+        self._conf = {key: str(value) for key, value in (conf or {}).items()}
+        self._lakes = tuple(lakes)
+        self._jars = tuple(jars)
+        self._log = log
+        self._built: SparkSession | None = None
+        self._jvm: Jvm | None = None
+        self._lock = threading.Lock()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    @property
+    def started(self) -> bool:
+        """Whether this object built a session; asking starts nothing."""
+        return self._built is not None
+
+    def load_session(self, *, small: bool = False) -> SparkSession:
+        """A session of one load's own, with the lakes as catalogs and `LOAD_CONF` in force.
+
+        Args:
+            small: the plan moves little, so a JVM that starts quickly beats one that runs fast. Counts only for
+                the call that starts it.
+
+        Raises:
+            EnvironmentMissing: Java, a jar or Iceberg's extensions are missing, or Spark does not start.
+            ConfigError: a setting that this Spark refuses.
+        """
+        from pyspark.errors import PySparkException  # noqa: PLC0415 - importing pyspark takes a second
+
+        with self._lock:
+            base = self._built or self._base(small=small)
+        try:
+            session = isolated(base)
+            self._need_extensions(session)
+            for key, value in self._runtime_conf():
+                session.conf.set(key, value)
+        except PySparkException as error:
+            if error.getCondition() in ("CANNOT_MODIFY_CONFIG", "CANNOT_MODIFY_STATIC_CONFIG"):
+                raise ConfigError(
+                    "a setting under `spark: conf:` cannot be set on a Spark that runs already",
+                    hint="Set it where that Spark is started, or remove it from tidegate.yaml.",
+                ) from error
+            raise _unreachable(self._remote or "the session given") from error
+        return session
+
+    def stop(self) -> None:
+        """Ends what this object built, the JVM too; a borrowed session goes on."""
+        with self._lock:
+            built, self._built = self._built, None
+            jvm, self._jvm = self._jvm, None
+            if built is not None:
+                built.stop()
+            if jvm is not None:
+                jvm.end()
+
+    def _base(self, *, small: bool) -> SparkSession:
+        if self._borrowed is not None:
+            return self._borrowed
+        if self._remote:
+            self._built = _connect(self._remote)
+            return self._built
+        from pyspark.sql import SparkSession  # noqa: PLC0415 - importing pyspark takes a second
+
+        active = SparkSession.getActiveSession()
+        if active is not None:
+            # One process holds one Spark: whoever started it here goes on owning it.
+            self._borrowed = active
+            return active
+        hush()
+        self._jvm = Jvm()
+        self._built = self._jvm.start(self._start_conf(small=small), self._log)
+        return self._built
+
+    def _runtime_conf(self) -> Iterable[tuple[str, str]]:
+        yield from LOAD_CONF.items()
+        if self._jvm is None:
+            # Nobody else sets the user's settings on a session that was not started here.
+            yield from ((key, value) for key, value in self._conf.items() if key != EXTENSIONS)
+        for lake in self._lakes:
+            yield from ((key, value) for key, value in lake.items() if key != EXTENSIONS)
+
+    def _start_conf(self, *, small: bool) -> dict[str, str]:
+        local = self._master.startswith("local")
+        conf = {"spark.app.name": "tidegate", **_DEFAULTS, **(_LOCAL_DEFAULTS if local else {})}
+        conf["spark.driver.extraJavaOptions"] = "-Duser.timezone=UTC" + (
+            " -XX:TieredStopAtLevel=1" if small and local else ""
+        )
+        conf["spark.executor.extraJavaOptions"] = "-Duser.timezone=UTC"
+        jars = [str(path) for path in resolve(self._jars)]
+        if jars and local:
+            conf["spark.driver.extraClassPath"] = os.pathsep.join(jars)
+        elif jars:
+            conf["spark.jars"] = ",".join(jars)
+        if extensions := self._extensions():
+            conf[EXTENSIONS] = ",".join(extensions)
+        for key, value in self._conf.items():
+            separator = _JOINED.get(key)
+            conf[key] = f"{conf[key]}{separator}{value}" if separator and key in conf else value
+        return {**conf, "spark.master": self._master}
+
+    def _extensions(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(lake[EXTENSIONS] for lake in self._lakes if EXTENSIONS in lake))
+
+    def _need_extensions(self, session: SparkSession) -> None:
+        loaded = session.conf.get(EXTENSIONS, "") or ""
+        for extension in self._extensions():
+            if extension not in loaded:
+                raise EnvironmentMissing(
+                    "the Spark session was started without Iceberg's SQL extensions",
+                    hint=f"Start it with `{EXTENSIONS}={extension}`.",
+                )
+
+
+def isolated(session: SparkSession) -> SparkSession:
+    """A session with settings and views of its own on the same Spark; works for classic and Connect."""
+    clone: Any = getattr(session, "newSession" if not is_connect(session) else "cloneSession")
+    made: SparkSession = clone()
+    return made
+
+
+def is_connect(session: SparkSession) -> bool:
+    """Whether the session speaks to a Connect server."""
+    return type(session).__module__.startswith("pyspark.sql.connect")
+
+
+def _connect(remote: str) -> SparkSession:
+    try:
+        from pyspark.sql.connect.session import SparkSession as Remote  # noqa: F401, PLC0415 - asks for grpc and pandas
+    except ImportError as error:
+        raise EnvironmentMissing("the Spark Connect client is not installed", hint="`pip install 'tidegate[connect]'`") from error
+    from pyspark.sql import SparkSession  # noqa: PLC0415 - importing pyspark takes a second
+
+    hush()
+    try:
+        session = SparkSession.builder.remote(remote).create()
+        session.sql("SELECT 1").collect()
+    except Exception as error:
+        raise _unreachable(remote) from error
+    return session
+
+
+def _unreachable(what: str) -> EnvironmentMissing:
+    where = re.sub(r";.*", "", what)
+    return EnvironmentMissing(
+        f"Spark at {where} cannot be reached or refused the session",
+        hint="Start it, or correct `spark:` in tidegate.yaml; `tidegate doctor` tests it.",
+    )
+
+
+def hush() -> None:
+    """Keeps PySpark from writing every refused statement to our stderr; the error itself carries it."""
+    logging.getLogger("SQLQueryContextLogger").disabled = True
