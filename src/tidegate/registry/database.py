@@ -1,0 +1,143 @@
+"""Decides how the registry's database is reached, and what each of its errors means to a user.
+
+Called by store and migrate. Must never show a URL with its password or let a driver's error through.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import URL, Connection, Engine, create_engine, event, exc, make_url
+
+from tidegate.errors import ConfigError, RegistryError, RegistryUnavailable
+
+BUSY_SECONDS = 30
+CONNECT_SECONDS = 10
+SETTING_HINT = "Correct `registry:` in tidegate.yaml, then run `tidegate doctor`."
+SHARED_HINT = "Give the registry a database or a schema of its own, then run `tidegate doctor`."
+
+
+class Database:
+    """Transactions on the registry's database; every driver error leaves it as one clear RegistryError."""
+
+    def __init__(self, url: str) -> None:
+        parsed = _parse(url)
+        self.is_sqlite = parsed.get_backend_name() == "sqlite"
+        self.name = f"registry {parsed.database if self.is_sqlite else parsed.render_as_string(hide_password=True)}"
+        self._file = parsed.database or ""
+        if self.is_sqlite:
+            self._make_folder()
+        self._engine = _engine(parsed)
+
+    def close(self) -> None:
+        """Ends every connection."""
+        self._engine.dispose()
+
+    @contextmanager
+    def write(self) -> Iterator[Connection]:
+        """One transaction that may write: committed at the end, rolled back on any exception."""
+        with self._translated(), self._engine.begin() as connection:
+            yield connection
+
+    @contextmanager
+    def read(self) -> Iterator[Connection]:
+        """One transaction that only reads; on SQLite it waits for no writer."""
+        with self._translated(), self._engine.connect() as connection:
+            yield connection.execution_options(sqlite_begin="BEGIN")
+
+    def _make_folder(self) -> None:
+        try:
+            Path(self._file).absolute().parent.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise self._not_permitted() from error
+
+    @contextmanager
+    def _translated(self) -> Iterator[None]:
+        try:
+            yield
+        except exc.DBAPIError as error:
+            raise (self._sqlite(error.orig) if self.is_sqlite else self._postgres(error.orig)) from error
+        except exc.TimeoutError as error:
+            raise RegistryUnavailable(f"{self.name}: all connections are in use") from error
+
+    def _sqlite(self, error: Any) -> RegistryError:
+        code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+        if code in (sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT):
+            return RegistryError(
+                f"{self.name} is damaged or no SQLite file",
+                hint=f"Move {self._file} away (with {self._file}-journal, if there), then run `tidegate state repair`: "
+                "it rebuilds the registry from the tables.",
+            )
+        if code in (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM):
+            return self._not_permitted()
+        if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+            return RegistryUnavailable(
+                f"{self.name} was locked by another process for {BUSY_SECONDS} s", hint="Run again when it has ended."
+            )
+        if code in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR):
+            return RegistryUnavailable(f"{self.name}: {error}", hint="Free disk space or repair the disk, run again.")
+        return RegistryError(f"{self.name} refused a statement: {error}", hint=SHARED_HINT)
+
+    def _not_permitted(self) -> RegistryError:
+        return RegistryError(
+            f"{self.name} cannot be created or written by this user",
+            hint=f"Give write permission on the file and on {Path(self._file).absolute().parent}, "
+            "or name another place under `registry:` in tidegate.yaml.",
+        )
+
+    def _postgres(self, error: Any) -> RegistryError:
+        state = getattr(error, "sqlstate", None) or ""
+        text = str(error)
+        if state.startswith("28") or "authentication failed" in text:
+            return RegistryError(f"{self.name} refused user or password", hint=SETTING_HINT)
+        if state == "3D000" or ("database " in text and "does not exist" in text):
+            return RegistryError(
+                f"{self.name} does not exist", hint="Create the database, for example with `createdb`."
+            )
+        if state == "42501":
+            return RegistryError(
+                f"{self.name}: the user lacks a privilege", hint="Grant it CREATE and USAGE on the schema."
+            )
+        if state[:2] in ("", "08", "40", "53", "55", "57"):
+            return RegistryUnavailable(f"{self.name} cannot be reached or was cut off")
+        return RegistryError(f"{self.name} refused a statement (SQLSTATE {state})", hint=SHARED_HINT)
+
+
+def _parse(url: str) -> URL:
+    try:
+        parsed = make_url(url)
+    except (exc.ArgumentError, ValueError) as error:
+        # The text is not repeated: it may hold a password.
+        raise ConfigError("the registry's URL cannot be read", hint=SETTING_HINT) from error
+    backend = parsed.get_backend_name()
+    if backend in ("postgresql", "postgres"):
+        return parsed.set(drivername="postgresql+psycopg")
+    if backend != "sqlite":
+        raise ConfigError(f"a registry is sqlite:///… or postgresql://…, not {backend}://…", hint=SETTING_HINT)
+    if parsed.database in (None, "", ":memory:"):
+        raise ConfigError("a registry in memory would forget every position", hint="Use sqlite:///path/registry.db.")
+    return parsed.set(drivername="sqlite+pysqlite")
+
+
+def _engine(url: URL) -> Engine:
+    if url.get_backend_name() == "sqlite":
+        engine = create_engine(url, connect_args={"timeout": BUSY_SECONDS})
+        event.listen(engine, "connect", _prepare_sqlite)
+        event.listen(engine, "begin", _begin_sqlite)
+        return engine
+    arguments = {"connect_timeout": CONNECT_SECONDS, "application_name": "tidegate registry"}
+    return create_engine(url, connect_args=arguments, pool_pre_ping=True)
+
+
+def _prepare_sqlite(connection: Any, _record: Any) -> None:
+    connection.isolation_level = None  # the driver begins nothing by itself; `_begin_sqlite` does
+    connection.execute("PRAGMA foreign_keys = ON")
+
+
+def _begin_sqlite(connection: Connection) -> None:
+    # A write takes its lock at once: a read that later turns into a write could not wait for another writer.
+    connection.exec_driver_sql(connection.get_execution_options().get("sqlite_begin", "BEGIN IMMEDIATE"))

@@ -1,0 +1,112 @@
+"""Decides how runs and tasks are kept while they happen, and how those that a crash left are closed.
+
+Called by store inside its transactions. Must never keep an error's text that no TidegateError carries.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from sqlalchemy import Connection, insert, select, update
+
+from tidegate.core.outcome import Outcome, Result
+from tidegate.errors import InternalError, TidegateError
+from tidegate.registry import streams
+from tidegate.registry.streams import Stamp
+from tidegate.registry.tables import object_info, runs, tasks
+from tidegate.registry.values import RUNNING_OUTCOME, Status
+
+CRASHED = {
+    "code": "crashed",
+    "message": "ended without finishing",
+    "hint": "Nothing to do: the next run finished or dropped what it left.",
+}
+
+
+def start_run(connection: Connection, run_id: str, uid: str, stamp: Stamp) -> None:
+    """The run is kept as running, its stream is RUNNING."""
+    object_id = streams.lock(connection, uid)
+    row = {
+        "run_id": run_id,
+        "object_id": object_id,
+        "outcome": RUNNING_OUTCOME,
+        "started_ts": stamp.at,
+        "started_by": stamp.by,
+    }
+    connection.execute(insert(runs).values(row))
+    streams.change_status(connection, object_id, Status.RUNNING, stamp)
+
+
+def finish_run(connection: Connection, run_id: str, outcome: Outcome, stamp: Stamp) -> None:
+    """The run ended like this; its stream is OK or ERROR, unless another runner held it."""
+    named = select(object_info.c.object_id).where(object_info.c.object_name == outcome.stream)
+    mine = (runs.c.run_id == run_id) & runs.c.object_id.in_(named)
+    object_id = connection.scalar(select(runs.c.object_id).where(mine))
+    if object_id is None:
+        raise InternalError(f"run {run_id} of stream {outcome.stream} was never started", run_id=run_id)
+    document = outcome.to_dict()
+    ended = {
+        "outcome": outcome.outcome,
+        "finished_ts": stamp.at,
+        "outcome_payload": document,
+        "error": document["error"],
+    }
+    connection.execute(update(runs).where(mine).values(ended))
+    if outcome.outcome is not Result.HELD:
+        good = outcome.outcome in (Result.LOADED, Result.UNCHANGED)
+        streams.change_status(connection, object_id, Status.OK if good else Status.ERROR, stamp)
+
+
+def start_task(connection: Connection, uid: str, task: Mapping[str, str | None], stamp: Stamp) -> int:
+    """The number of a task that is RUNNING from now on; so is its slice, if it names one."""
+    object_id = streams.lock(connection, uid)
+    row = {
+        "status_cd": Status.RUNNING,
+        "start_ts": stamp.at,
+        "source_object_id": object_id,
+        "target_object_id": object_id,
+        **task,
+    }
+    number = connection.scalar(insert(tasks).values(row).returning(tasks.c.task_id))
+    if task["extract_group_id"] is not None:
+        streams.change_status(connection, object_id, Status.RUNNING, stamp, group=task["extract_group_id"])
+    return int(number or 0)
+
+
+def finish_task(
+    connection: Connection, task_id: int, status: Status, payload: Mapping[str, Any] | None, stamp: Stamp
+) -> None:
+    """The task, and the slice that it names, ended like this."""
+    task = connection.execute(select(tasks).where(tasks.c.task_id == task_id)).one_or_none()
+    if task is None:
+        raise InternalError(f"task {task_id} was never started", task_id=task_id)
+    ended = {"status_cd": status, "finish_ts": stamp.at, "result_payload": None if payload is None else dict(payload)}
+    connection.execute(update(tasks).where(tasks.c.task_id == task_id).values(ended))
+    if task.extract_group_id is not None:
+        streams.change_status(connection, task.target_object_id, status, stamp, group=task.extract_group_id)
+
+
+def close_crashed(connection: Connection, uid: str, keep_run: str | None, stamp: Stamp) -> int:
+    """The number of runs and tasks of the stream that were still running and are errors now."""
+    object_id = streams.lock(connection, uid)
+    stale_runs = (runs.c.object_id == object_id) & (runs.c.outcome == RUNNING_OUTCOME)
+    stale_tasks = (tasks.c.target_object_id == object_id) & (tasks.c.status_cd == Status.RUNNING)
+    if keep_run is not None:
+        stale_runs &= runs.c.run_id != keep_run
+        stale_tasks &= tasks.c.run_id.is_distinct_from(keep_run)
+    numbers = connection.scalars(select(tasks.c.task_id).where(stale_tasks)).all()
+    for number in numbers:
+        finish_task(connection, number, Status.ERROR, CRASHED, stamp)
+    ended = {"outcome": Result.FAILED, "finished_ts": stamp.at, "error": CRASHED}
+    closed = connection.execute(update(runs).where(stale_runs).values(ended)).rowcount
+    if closed and keep_run is None:
+        streams.change_status(connection, object_id, Status.ERROR, stamp)
+    return closed + len(numbers)
+
+
+def describe(error: BaseException) -> dict[str, str]:
+    """An exception as a task keeps it; foreign texts may hold values of rows, so only their class is named."""
+    if isinstance(error, TidegateError):
+        return error.to_dict()
+    return {"code": "internal", "message": type(error).__name__, "hint": TidegateError.default_hint}

@@ -1,0 +1,154 @@
+"""Decides who may work on a stream: one process at a time, as long as it lives and renews.
+
+Called by the pipeline through `Registry.lease`. A courtesy between runners, never the fence: that is in the table.
+"""
+
+from __future__ import annotations
+
+import threading
+import uuid
+from contextlib import suppress
+from datetime import UTC, datetime, timedelta
+from types import TracebackType
+from typing import Any, Self
+
+from sqlalchemy import ColumnElement, Connection, Row, delete, func, literal, or_, select, update
+from sqlalchemy.dialects import postgresql, sqlite
+
+from tidegate.errors import LeaseHeld, LeaseLost, RegistryError
+from tidegate.registry.database import Database
+from tidegate.registry.owner import Owner, is_dead, myself
+from tidegate.registry.tables import UtcTime, leases, object_info
+
+TTL = timedelta(seconds=60)
+RENEWALS_PER_TTL = 3
+
+
+class Lease:
+    """A stream held by this process from `__enter__` to `__exit__`, renewed by a thread of its own.
+
+    Raises:
+        LeaseHeld: on entering: another runner holds it; the message names user, host, pid and since when.
+
+    Example:
+        >>> import tempfile
+        >>> from tidegate.registry.store import Registry
+        >>> with tempfile.TemporaryDirectory() as folder, Registry.open(f"sqlite:///{folder}/r.db") as registry:
+        ...     with registry.lease("a1b2") as lease:
+        ...         lease.check()
+    """
+
+    def __init__(self, database: Database, uid: str, *, ttl: timedelta = TTL) -> None:
+        self._database = database
+        self._uid = uid
+        self._ttl = ttl
+        self._token = uuid.uuid4().hex
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._keep, name=f"lease {uid}", daemon=True)
+
+    def __enter__(self) -> Self:
+        me = myself()
+        if not self._take(me, over=None):
+            # The lease of a process that died here need not run out; the token makes sure it is still that one's.
+            holder = self._holder()
+            dead = holder is not None and is_dead(_owner(holder), seen_by=me)
+            if not self._take(me, over=holder.token if holder is not None and dead else None):
+                raise self._held()
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._ended.set()
+        self._thread.join()
+        # An unreachable registry must not hide how the work itself ended; the lease then runs out by itself.
+        with suppress(RegistryError), self._database.write() as connection:
+            connection.execute(delete(leases).where(leases.c.uid == self._uid, leases.c.token == self._token))
+
+    def check(self) -> None:
+        """Renews; when it returns, the lease is this process's for another ttl.
+
+        Raises:
+            LeaseLost: another runner has it, or had it and ended.
+        """
+        with self._database.write() as connection:
+            now, expires = _times(connection, self._ttl)
+            mine = (leases.c.uid == self._uid) & (leases.c.token == self._token)
+            renewed = connection.execute(update(leases).where(mine).values(renewed_ts=now, expires_ts=expires))
+        if renewed.rowcount != 1:
+            raise LeaseLost(f"another runner took over stream {self._uid}", uid=self._uid)
+
+    def _keep(self) -> None:
+        while not self._ended.wait(self._ttl.total_seconds() / RENEWALS_PER_TTL):
+            try:
+                self.check()
+            except LeaseLost:
+                return  # the pipeline's own check tells it
+            except RegistryError:
+                continue  # a short outage may end before the ttl does; the pipeline's own check tells otherwise
+
+    def _take(self, me: Owner, *, over: str | None) -> bool:
+        with self._database.write() as connection:
+            now, expires = _times(connection, self._ttl)
+            values: dict[str, Any] = {
+                "token": self._token,
+                "owner": me.user,
+                "host": me.host,
+                "host_id": me.host_id,
+                "pid": me.pid,
+                "process_start": me.process_start,
+                "acquired_ts": now,
+                "renewed_ts": now,
+                "expires_ts": expires,
+            }
+            dialect = sqlite if connection.dialect.name == "sqlite" else postgresql
+            free = or_(leases.c.expires_ts <= now, leases.c.token == over)
+            insert = dialect.insert(leases).values(uid=self._uid, **values)
+            taken = connection.execute(
+                insert.on_conflict_do_update(index_elements=[leases.c.uid], set_=values, where=free)
+            )
+            return taken.rowcount == 1
+
+    def _holder(self) -> Row[Any] | None:
+        with self._database.read() as connection:
+            return connection.execute(select(leases).where(leases.c.uid == self._uid)).one_or_none()
+
+    def _held(self) -> LeaseHeld:
+        with self._database.read() as connection:
+            name = connection.scalar(select(object_info.c.object_name).where(object_info.c.uid == self._uid))
+        stream = name or self._uid
+        holder = self._holder()
+        if holder is None:
+            return LeaseHeld(f"stream {stream} was held by another runner a moment ago", stream=stream)
+        owner, since = _owner(holder), holder.acquired_ts.isoformat(timespec="seconds")
+        return LeaseHeld(
+            f"stream {stream} is held by {owner.user} on {owner.host}, pid {owner.pid}, since {since}",
+            hint="Wait for it to end; `tidegate status` names it. If it is gone, its lease runs out at "
+            f"{holder.expires_ts.isoformat(timespec='seconds')}.",
+            stream=stream,
+            owner=owner.user,
+            host=owner.host,
+            pid=owner.pid,
+            since=since,
+        )
+
+
+def live_holders(connection: Connection) -> dict[str, str]:
+    """Who holds which stream now: uid to `user@host:pid`."""
+    now, _ = _times(connection, TTL)
+    rows = connection.execute(select(leases).where(leases.c.expires_ts > now))
+    return {row.uid: str(_owner(row)) for row in rows}
+
+
+def _owner(row: Row[Any]) -> Owner:
+    return Owner(user=row.owner, host=row.host, host_id=row.host_id, pid=row.pid, process_start=row.process_start)
+
+
+def _times(connection: Connection, ttl: timedelta) -> tuple[ColumnElement[Any], ColumnElement[Any]]:
+    """Now, and the end of a ttl from now, by the one clock that all runners share: the server's, or this machine's."""
+    if connection.dialect.name == "sqlite":
+        now = datetime.now(UTC)
+        return literal(now, UtcTime), literal(now + ttl, UtcTime)
+    clock = func.clock_timestamp()
+    return clock, clock + literal(ttl)

@@ -1,0 +1,63 @@
+"""Decides whether the registry's schema has to be made or upgraded, and does it once.
+
+Called when a registry is opened. Must never touch a schema of a newer version or import Alembic without need.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from sqlalchemy import Connection, text
+
+from tidegate.errors import RegistryError
+from tidegate.registry.database import Database
+from tidegate.registry.tables import HEAD, VERSION_TABLE
+
+ADVISORY_LOCK = 7_434_611_901
+"""PostgreSQL's advisory lock that lets one process migrate at a time."""
+
+
+def ensure_schema(database: Database) -> None:
+    """The schema is this version's when it returns; of several processes at once, one does the work.
+
+    Raises:
+        RegistryError: the registry was written by a newer version; nothing was touched.
+    """
+    with database.read() as connection:
+        if _version(connection) == HEAD:
+            return
+    with database.write() as connection:
+        if not database.is_sqlite:  # SQLite's write transaction is the lock
+            connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": ADVISORY_LOCK})
+        stored = _version(connection)
+        if stored != HEAD:
+            _upgrade(connection, stored, database.name)
+
+
+def _version(connection: Connection) -> str | None:
+    lookup = (
+        "SELECT name FROM sqlite_master WHERE type = 'table' AND name = :name"
+        if connection.dialect.name == "sqlite"
+        else "SELECT to_regclass(:name)::text"
+    )
+    if connection.execute(text(lookup), {"name": VERSION_TABLE}).scalar() is None:
+        return None
+    stored = connection.execute(text(f"SELECT version_num FROM {VERSION_TABLE}")).scalar()
+    return None if stored is None else str(stored)
+
+
+def _upgrade(connection: Connection, stored: str | None, name: str) -> None:
+    from alembic import command  # noqa: PLC0415 - slow, and needed once in the life of a registry
+    from alembic.config import Config  # noqa: PLC0415
+    from alembic.script import ScriptDirectory  # noqa: PLC0415
+
+    config = Config()
+    config.set_main_option("script_location", str(Path(__file__).parent / "migrations").replace("%", "%%"))
+    config.attributes["connection"] = connection
+    known = {script.revision for script in ScriptDirectory.from_config(config).walk_revisions()}
+    if stored is not None and stored not in known:
+        raise RegistryError(
+            f"{name} was written by a newer Tidegate (schema {stored}, this version knows up to {HEAD})",
+            hint="Upgrade: `pip install --upgrade tidegate`.",
+        )
+    command.upgrade(config, "head")

@@ -1,0 +1,1 @@
+"""Alembic migrations of the registry, run when a registry is opened."""

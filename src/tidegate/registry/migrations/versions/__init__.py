@@ -1,0 +1,1 @@
+"""One file a schema version, oldest first; a released file never changes."""

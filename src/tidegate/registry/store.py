@@ -1,0 +1,257 @@
+"""Decides what the registry offers: one transaction a call, on SQLite or PostgreSQL.
+
+Opened by api, called by the engine. Must never be taken for the truth: that is the position in the table's commit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from types import TracebackType
+from typing import Any, Self
+
+from tidegate.core.outcome import Outcome
+from tidegate.core.plan import LoadPlan
+from tidegate.core.position import Position
+from tidegate.registry import journal, positions, streams, views
+from tidegate.registry.database import Database
+from tidegate.registry.leases import TTL, Lease
+from tidegate.registry.migrate import ensure_schema
+from tidegate.registry.owner import myself
+from tidegate.registry.positions import Evidence
+from tidegate.registry.streams import Stamp
+from tidegate.registry.tables import object_info, plans
+from tidegate.registry.values import (
+    PlanStatus,
+    RegisteredPosition,
+    RunRecord,
+    SavedPlan,
+    Status,
+    StatusChange,
+    StreamStatus,
+    TaskRecord,
+)
+
+
+def _utc_now() -> datetime:
+    return datetime.now(UTC)
+
+
+class Registry:
+    """Streams, positions, plans, runs, tasks and leases; safe for many threads and processes at once.
+
+    Every call is one transaction. Every failure of the database is a RegistryError with a hint.
+    """
+
+    def __init__(self, database: Database, *, clock: Callable[[], datetime] = _utc_now) -> None:
+        self._database = database
+        self._clock = clock
+
+    @classmethod
+    def open(cls, url: str) -> Registry:
+        """A registry whose schema is this version's; folder, file and schema are made if absent.
+
+        Raises:
+            ConfigError: neither SQLite nor PostgreSQL.
+            RegistryUnavailable: unreachable or locked; a retry may help.
+            RegistryError: damaged, not permitted, wrong password, or written by a newer version. Nothing was touched.
+
+        Example:
+            >>> import tempfile
+            >>> with tempfile.TemporaryDirectory() as folder, Registry.open(f"sqlite:///{folder}/r.db") as registry:
+            ...     registry.register(uid="a1b2", name="orders", source="shop: orders", target="lake.shop.orders")
+            1
+        """
+        database = Database(url)
+        try:
+            ensure_schema(database)
+        except BaseException:
+            database.close()
+            raise
+        return cls(database)
+
+    def close(self) -> None:
+        """Ends every connection; leases must have ended before."""
+        self._database.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    # Streams and positions
+
+    def register(self, *, uid: str, name: str, source: str, target: str) -> int:
+        """The stream's `object_id`, the same for ever; the texts are brought up to date and must hold no secret."""
+        texts = {"object_name": name, "source": source, "target": target}
+        with self._database.write() as connection:
+            return streams.register(connection, uid, texts, self._clock())
+
+    def position(self, uid: str) -> RegisteredPosition | None:
+        """Where the stream stood when the registry last saw its table; None when it has no position."""
+        with self._database.read() as connection:
+            return positions.current(connection, uid)
+
+    def positions(self, uid: str, limit: int = 100) -> list[RegisteredPosition]:
+        """The positions the stream had, newest first."""
+        with self._database.read() as connection:
+            return positions.history(connection, uid, limit)
+
+    def last_sequence(self, uid: str) -> int:
+        """The greatest sequence the stream ever had, also after its position was cleared; 0 before the first load."""
+        with self._database.read() as connection:
+            return positions.last_sequence(connection, uid)
+
+    def advance(
+        self, load: LoadPlan | SavedPlan, *, snapshot: str | None, table_uuid: str | None, verified: bool | None
+    ) -> None:
+        """The registry catches up with a load that was published: position, plan and log, all or nothing.
+
+        The position moves only from the load's `since`. Again for the same load it does nothing, but a late
+        `verified=True` is recorded.
+
+        Raises:
+            PositionMoved: the stream no longer stands at `since`; nothing changed.
+        """
+        evidence = Evidence(snapshot=snapshot, table_uuid=table_uuid, verified=verified)
+        with self._database.write() as connection:
+            positions.advance(connection, load, evidence, self._stamp())
+
+    def set_position(  # noqa: PLR0913 - the facts of one recorded decision
+        self,
+        uid: str,
+        position: Position | None,
+        *,
+        snapshot: str | None,
+        table_uuid: str | None,
+        reason: str,
+        expected_sequence: int | None = None,
+        changed_by: str | None = None,
+    ) -> None:
+        """The position becomes this one, None for none, and `status_change_log` keeps the reason.
+
+        `sequence` in the registry never goes down by it. `expected_sequence` is the one of the present position,
+        0 for none, None for whichever it is.
+
+        Raises:
+            PositionMoved: the stream stands elsewhere than expected; nothing changed.
+        """
+        evidence = Evidence(snapshot=snapshot, table_uuid=table_uuid)
+        stamp = self._stamp(changed_by)
+        with self._database.write() as connection:
+            positions.set_position(
+                connection, uid, position, evidence, stamp, expected_sequence=expected_sequence, reason=reason
+            )
+
+    # Plans
+
+    def save_plan(self, plan: LoadPlan, run_id: str) -> None:
+        """The plan outlives a crash from here on."""
+        with self._database.write() as connection:
+            positions.save_plan(connection, plan, run_id, self._clock())
+
+    def plan(self, load_id: str) -> SavedPlan | None:
+        """The saved plan of that load; None when there is none."""
+        with self._database.read() as connection:
+            return next(iter(positions.find_plans(connection, plans.c.load_id == load_id)), None)
+
+    def plan_status(self, load_id: str) -> PlanStatus | None:
+        """How that load's plan stands; None when it was never saved."""
+        saved = self.plan(load_id)
+        return saved.status if saved else None
+
+    def open_plans(self, uid: str) -> list[SavedPlan]:
+        """The stream's plans that nobody finished, oldest first: after a crash, what it left."""
+        with self._database.read() as connection:
+            return positions.find_plans(connection, object_info.c.uid == uid, plans.c.status_cd == PlanStatus.PLANNED)
+
+    def finish_plan(self, load_id: str, status: PlanStatus) -> None:
+        """The plan ended like this; the same again is nothing.
+
+        Raises:
+            RegistryError: it is PUBLISHED, which is final.
+        """
+        with self._database.write() as connection:
+            positions.finish_plan(connection, load_id, status, self._clock())
+
+    # Runs and tasks
+
+    def start_run(self, run_id: str, uid: str) -> None:
+        """The run is kept as running; one row for each stream of a run."""
+        with self._database.write() as connection:
+            journal.start_run(connection, run_id, uid, self._stamp())
+
+    def finish_run(self, run_id: str, outcome: Outcome) -> None:
+        """The run of the outcome's stream ended like this."""
+        with self._database.write() as connection:
+            journal.finish_run(connection, run_id, outcome, self._stamp())
+
+    def start_task(
+        self, uid: str, task_type: str, *, run_id: str | None = None, extract_group_id: str | None = None
+    ) -> int:
+        """The `task_id` of a task that is RUNNING from now on, and with it the slice it names."""
+        task = {"task_type": task_type, "run_id": run_id, "extract_group_id": extract_group_id}
+        with self._database.write() as connection:
+            return journal.start_task(connection, uid, task, self._stamp())
+
+    def finish_task(self, task_id: int, status: Status, payload: Mapping[str, Any] | None = None) -> None:
+        """The task and its slice ended like this; the payload holds JSON types, no secret, no value of a row."""
+        with self._database.write() as connection:
+            journal.finish_task(connection, task_id, status, payload, self._stamp())
+
+    @contextmanager
+    def task(
+        self, uid: str, task_type: str, *, run_id: str | None = None, extract_group_id: str | None = None
+    ) -> Iterator[dict[str, Any]]:
+        """A task as long as the block: OK with the payload that the block filled in, or ERROR with its exception."""
+        task_id = self.start_task(uid, task_type, run_id=run_id, extract_group_id=extract_group_id)
+        payload: dict[str, Any] = {}
+        try:
+            yield payload
+        except BaseException as error:
+            self.finish_task(task_id, Status.ERROR, {**payload, "error": journal.describe(error)})
+            raise
+        self.finish_task(task_id, Status.OK, payload)
+
+    def close_crashed(self, uid: str, *, keep_run: str | None = None) -> int:
+        """Every run and task of the stream that never ended becomes an error, `keep_run` excepted; how many did.
+
+        Call it with the stream's lease in hand: only then is nobody else still running.
+        """
+        with self._database.write() as connection:
+            return journal.close_crashed(connection, uid, keep_run, self._stamp())
+
+    # What people ask
+
+    def status(self) -> list[StreamStatus]:
+        """Every stream, by name."""
+        with self._database.read() as connection:
+            return views.status(connection)
+
+    def history(self, uid: str, limit: int = 20) -> list[RunRecord]:
+        """The stream's last runs, newest first."""
+        with self._database.read() as connection:
+            return views.history(connection, uid, limit)
+
+    def tasks(self, uid: str | None = None, status: Status | None = None, limit: int = 100) -> list[TaskRecord]:
+        """The last tasks, newest first."""
+        with self._database.read() as connection:
+            return views.task_list(connection, uid, status, limit)
+
+    def changes(self, uid: str, limit: int = 100) -> list[StatusChange]:
+        """The stream's last changes of status and position, newest first."""
+        with self._database.read() as connection:
+            return views.changes(connection, uid, limit)
+
+    # Leases
+
+    def lease(self, uid: str, *, ttl: timedelta = TTL) -> Lease:
+        """The right to work on a stream for the length of a `with` block; see `Lease`."""
+        return Lease(self._database, uid, ttl=ttl)
+
+    def _stamp(self, by: str | None = None) -> Stamp:
+        return Stamp(at=self._clock(), by=by or str(myself()))

@@ -1,0 +1,175 @@
+"""Decides the names, columns and types of the registry's tables, as this version writes them.
+
+Called by the other files of the registry; the migrations make the same tables and a test compares the two.
+Must never hold a naive time, a secret or a value of a row.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+from sqlalchemy import (
+    JSON,
+    BigInteger,
+    Boolean,
+    Column,
+    DateTime,
+    Dialect,
+    ForeignKey,
+    Index,
+    Integer,
+    MetaData,
+    String,
+    Table,
+    Text,
+)
+from sqlalchemy.types import TypeDecorator, TypeEngine
+
+HEAD = "0001"
+"""The newest migration of this version."""
+
+VERSION_TABLE = "tidegate_version"
+"""Where Alembic keeps the schema's version; a name of our own, for databases that others share."""
+
+
+class UtcTime(TypeDecorator[datetime]):
+    """Aware UTC times: `timestamptz` on PostgreSQL, on SQLite ISO 8601 text of one width, which sorts as time does."""
+
+    impl = DateTime(timezone=True)
+    cache_ok = True
+
+    def load_dialect_impl(self, dialect: Dialect) -> TypeEngine[Any]:
+        """Text on SQLite, which knows no time zones."""
+        return dialect.type_descriptor(String(32) if dialect.name == "sqlite" else DateTime(timezone=True))
+
+    def process_bind_param(self, value: datetime | None, dialect: Dialect) -> Any:
+        """Refuses naive times: they are a bug of the caller."""
+        if value is None:
+            return None
+        if value.tzinfo is None:
+            raise ValueError("the registry takes aware times only")
+        utc = value.astimezone(UTC)
+        return utc.isoformat(timespec="microseconds") if dialect.name == "sqlite" else utc
+
+    def process_result_value(self, value: Any, dialect: Dialect) -> datetime | None:
+        """Always aware, always UTC."""
+        if value is None:
+            return None
+        parsed = datetime.fromisoformat(value) if dialect.name == "sqlite" else value
+        return parsed.astimezone(UTC)
+
+
+METADATA = MetaData()
+SERIAL = BigInteger().with_variant(Integer, "sqlite")
+"""SQLite gives automatic numbers to INTEGER only."""
+DOCUMENT = JSON(none_as_null=True)
+
+
+def _stream(name: str = "object_id", *, primary: bool = False) -> Column[int]:
+    return Column(name, SERIAL, ForeignKey("object_info.object_id"), primary_key=primary, nullable=False)
+
+
+object_info = Table(
+    "object_info",
+    METADATA,
+    Column("object_id", SERIAL, primary_key=True),
+    Column("uid", String(64), nullable=False, unique=True),
+    Column("object_name", Text, nullable=False),
+    Column("source", Text, nullable=False),
+    Column("target", Text, nullable=False),
+    Column("status_cd", String(16), nullable=False),
+    Column("table_uuid", String(64)),
+    Column("loaded_through", Text),
+    Column("verified_through", Text),
+    Column("verified_ts", UtcTime),
+    Column("created_ts", UtcTime, nullable=False),
+    Column("updated_ts", UtcTime, nullable=False),
+)
+
+positions = Table(
+    "positions",
+    METADATA,
+    _stream(primary=True),
+    Column("revision", Integer, primary_key=True, autoincrement=False),
+    Column("sequence", BigInteger, nullable=False),
+    Column("load_id", String(64)),
+    Column("position", Text),
+    Column("snapshot", Text),
+    Column("table_uuid", String(64)),
+    Column("verified", Boolean),
+    Column("recorded_ts", UtcTime, nullable=False),
+)
+
+plans = Table(
+    "plans",
+    METADATA,
+    Column("load_id", String(64), primary_key=True),
+    _stream(),
+    Column("run_id", String(64), nullable=False),
+    Column("plan", DOCUMENT, nullable=False),
+    Column("status_cd", String(16), nullable=False),
+    Column("created_ts", UtcTime, nullable=False),
+    Column("finished_ts", UtcTime),
+    Index("plans_by_object", "object_id", "status_cd"),
+)
+
+runs = Table(
+    "runs",
+    METADATA,
+    Column("run_id", String(64), primary_key=True),
+    _stream(primary=True),
+    Column("outcome", String(16), nullable=False),
+    Column("started_ts", UtcTime, nullable=False),
+    Column("finished_ts", UtcTime),
+    Column("started_by", Text, nullable=False),
+    Column("outcome_payload", DOCUMENT),
+    Column("error", DOCUMENT),
+    Index("runs_by_object", "object_id", "started_ts"),
+)
+
+tasks = Table(
+    "tasks",
+    METADATA,
+    Column("task_id", SERIAL, primary_key=True),
+    Column("task_type", String(64), nullable=False),
+    Column("status_cd", String(16), nullable=False),
+    Column("start_ts", UtcTime, nullable=False),
+    Column("finish_ts", UtcTime),
+    _stream("source_object_id"),
+    _stream("target_object_id"),
+    Column("extract_group_id", Text),
+    Column("result_payload", DOCUMENT),
+    Column("run_id", String(64)),
+    Index("tasks_by_object", "target_object_id", "start_ts"),
+    Index("tasks_by_status", "status_cd", "start_ts"),
+)
+
+status_change_log = Table(
+    "status_change_log",
+    METADATA,
+    Column("change_id", SERIAL, primary_key=True),
+    _stream(),
+    Column("extract_group_id", Text),
+    Column("old_status", String(64), nullable=False),
+    Column("new_status", String(64), nullable=False),
+    Column("changed_ts", UtcTime, nullable=False),
+    Column("changed_by", Text, nullable=False),
+    Column("reason", Text),
+    Index("changes_by_object", "object_id", "change_id"),
+)
+
+leases = Table(
+    "leases",
+    METADATA,
+    Column("uid", String(64), primary_key=True),
+    Column("token", String(64), nullable=False),
+    Column("owner", Text, nullable=False),
+    Column("host", Text, nullable=False),
+    Column("host_id", Text, nullable=False),
+    Column("pid", BigInteger, nullable=False),
+    Column("process_start", Text, nullable=False),
+    Column("acquired_ts", UtcTime, nullable=False),
+    Column("renewed_ts", UtcTime, nullable=False),
+    Column("expires_ts", UtcTime, nullable=False),
+)

@@ -1,0 +1,192 @@
+"""Decides what the registry answers with: frozen values, times aware and in UTC.
+
+Made by the registry, used by engine, api and cli. Must never import a database driver.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from datetime import datetime
+from enum import StrEnum
+from typing import Any
+
+from tidegate.core.position import Position
+
+
+class Status(StrEnum):
+    """`status_cd` of streams, slices and tasks; streams and slices begin as NEW."""
+
+    NEW = "NEW"
+    RUNNING = "RUNNING"
+    OK = "OK"
+    ERROR = "ERROR"
+
+
+class PlanStatus(StrEnum):
+    """`status_cd` of plans; PUBLISHED is final."""
+
+    PLANNED = "PLANNED"
+    PUBLISHED = "PUBLISHED"
+    DROPPED = "DROPPED"
+    FAILED = "FAILED"
+
+
+RUNNING_OUTCOME = "running"
+"""`runs.outcome` until the run ends; the others are those of `core.outcome.Result`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RegisteredPosition:
+    """A position as the registry last saw it in the table.
+
+    Args:
+        sequence: the greatest sequence the stream ever had; at least that of `position`, greater after a repair
+            that took an older table's word.
+        snapshot: the table's version that carried it.
+        verified: whether that load was verified; None when nobody asked.
+    """
+
+    position: Position
+    sequence: int
+    snapshot: str | None
+    table_uuid: str | None
+    verified: bool | None
+    recorded_at: datetime
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON types only."""
+        return _document({**asdict(self), "position": self.position.to_dict()})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SavedPlan:
+    """A plan as it was saved; enough of a load to advance or to drop it after a crash.
+
+    Args:
+        plan: the document of `LoadPlan.to_dict`.
+    """
+
+    load_id: str
+    uid: str
+    run_id: str
+    status: PlanStatus
+    since: Position | None
+    position: Position
+    plan: Mapping[str, Any] = field(repr=False)
+    created_at: datetime
+    finished_at: datetime | None
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON types only."""
+        return _document(asdict(self))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StreamStatus:
+    """One stream: how far it is, how its last run ended, who works on it now.
+
+    Args:
+        sequence: loads that landed; 0 for none.
+        verified: whether the last load was verified; None when nobody asked.
+        held_by: `user@host:pid` of the runner that holds the lease; None when nobody does.
+        last_success_at: end of the last run that loaded or found nothing new.
+        last_error: the error object of the last run; None when it had none.
+    """
+
+    uid: str
+    stream: str
+    source: str
+    target: str
+    status: str
+    sequence: int
+    loaded_through: str | None
+    loaded_at: datetime | None
+    verified: bool | None
+    verified_through: str | None
+    verified_at: datetime | None
+    last_run_id: str | None
+    last_run_at: datetime | None
+    last_outcome: str | None
+    last_success_at: datetime | None
+    last_error: Mapping[str, Any] | None
+    held_by: str | None
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON types only."""
+        return _document(asdict(self))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunRecord:
+    """One run of one stream.
+
+    Args:
+        outcome: a value of `core.outcome.Result`, or "running".
+        details: the document of `Outcome.to_dict`; None until the run ends.
+    """
+
+    run_id: str
+    uid: str
+    stream: str
+    outcome: str
+    started_at: datetime
+    finished_at: datetime | None
+    started_by: str
+    details: Mapping[str, Any] | None
+    error: Mapping[str, Any] | None
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON types only."""
+        return _document(asdict(self))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskRecord:
+    """One task, with the names of the `tasks` table."""
+
+    task_id: int
+    run_id: str | None
+    stream: str
+    task_type: str
+    status_cd: Status
+    start_ts: datetime
+    finish_ts: datetime | None
+    source_object_id: int
+    target_object_id: int
+    extract_group_id: str | None
+    result_payload: Mapping[str, Any] | None
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON types only."""
+        return _document(asdict(self))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StatusChange:
+    """One row of `status_change_log`: a status of a stream or slice, or a move of the position."""
+
+    object_id: int
+    stream: str
+    extract_group_id: str | None
+    old_status: str
+    new_status: str
+    changed_ts: datetime
+    changed_by: str
+    reason: str | None
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON types only."""
+        return _document(asdict(self))
+
+
+def _document(values: Mapping[str, Any]) -> dict[str, Any]:
+    return {str(key): _plain(item) for key, item in values.items()}
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return _document(value)
+    if isinstance(value, (list, tuple)):
+        return [_plain(item) for item in value]
+    return value.isoformat() if isinstance(value, datetime) else value

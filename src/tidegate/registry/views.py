@@ -1,0 +1,145 @@
+"""Decides what people see of the registry: streams, runs, tasks and changes of status, newest first.
+
+Called by store inside its transactions. Reads only.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sqlalchemy import Connection, Row, func, select
+
+from tidegate.core.outcome import Result
+from tidegate.registry.leases import live_holders
+from tidegate.registry.tables import object_info, positions, runs, status_change_log, tasks
+from tidegate.registry.values import RunRecord, Status, StatusChange, StreamStatus, TaskRecord
+
+
+def status(connection: Connection) -> list[StreamStatus]:
+    """Every stream by name; four queries, however many streams there are."""
+    holders = live_holders(connection)
+    revision = func.max(positions.c.revision).label("revision")
+    newest = select(positions.c.object_id, revision).group_by(positions.c.object_id).subquery()
+    same = (positions.c.object_id == newest.c.object_id) & (positions.c.revision == newest.c.revision)
+    standing = {row.object_id: row for row in connection.execute(select(positions).join(newest, same))}
+    last = _last_runs(connection)
+    good = (runs.c.outcome == Result.LOADED) | (runs.c.outcome == Result.UNCHANGED)
+    finished = select(runs.c.object_id, func.max(runs.c.finished_ts).label("at")).where(good).group_by(runs.c.object_id)
+    success = {row.object_id: row.at for row in connection.execute(finished)}
+    return [
+        _stream_status(row, standing.get(row.object_id), last.get(row.object_id), success, holders)
+        for row in connection.execute(select(object_info).order_by(object_info.c.object_name, object_info.c.uid))
+    ]
+
+
+def history(connection: Connection, uid: str, limit: int) -> list[RunRecord]:
+    """The stream's last runs, newest first."""
+    query = (
+        select(runs, object_info.c.uid, object_info.c.object_name)
+        .join(object_info, object_info.c.object_id == runs.c.object_id)
+        .where(object_info.c.uid == uid)
+        .order_by(runs.c.started_ts.desc(), runs.c.run_id)
+        .limit(limit)
+    )
+    return [
+        RunRecord(
+            run_id=row.run_id,
+            uid=row.uid,
+            stream=row.object_name,
+            outcome=row.outcome,
+            started_at=row.started_ts,
+            finished_at=row.finished_ts,
+            started_by=row.started_by,
+            details=row.outcome_payload,
+            error=row.error,
+        )
+        for row in connection.execute(query)
+    ]
+
+
+def task_list(connection: Connection, uid: str | None, wanted: Status | None, limit: int) -> list[TaskRecord]:
+    """The last tasks, newest first; of one stream and in one status if asked for."""
+    query = select(tasks, object_info.c.object_name).join(
+        object_info, object_info.c.object_id == tasks.c.target_object_id
+    )
+    if uid is not None:
+        query = query.where(object_info.c.uid == uid)
+    if wanted is not None:
+        query = query.where(tasks.c.status_cd == wanted)
+    return [
+        TaskRecord(
+            task_id=row.task_id,
+            run_id=row.run_id,
+            stream=row.object_name,
+            task_type=row.task_type,
+            status_cd=Status(row.status_cd),
+            start_ts=row.start_ts,
+            finish_ts=row.finish_ts,
+            source_object_id=row.source_object_id,
+            target_object_id=row.target_object_id,
+            extract_group_id=row.extract_group_id,
+            result_payload=row.result_payload,
+        )
+        for row in connection.execute(query.order_by(tasks.c.task_id.desc()).limit(limit))
+    ]
+
+
+def changes(connection: Connection, uid: str, limit: int) -> list[StatusChange]:
+    """The stream's last changes of status and position, newest first."""
+    query = (
+        select(status_change_log, object_info.c.object_name)
+        .join(object_info, object_info.c.object_id == status_change_log.c.object_id)
+        .where(object_info.c.uid == uid)
+        .order_by(status_change_log.c.change_id.desc())
+        .limit(limit)
+    )
+    return [
+        StatusChange(
+            object_id=row.object_id,
+            stream=row.object_name,
+            extract_group_id=row.extract_group_id,
+            old_status=row.old_status,
+            new_status=row.new_status,
+            changed_ts=row.changed_ts,
+            changed_by=row.changed_by,
+            reason=row.reason,
+        )
+        for row in connection.execute(query)
+    ]
+
+
+def _last_runs(connection: Connection) -> dict[int, Row[Any]]:
+    latest = select(runs.c.object_id, func.max(runs.c.started_ts).label("at")).group_by(runs.c.object_id).subquery()
+    same = (runs.c.object_id == latest.c.object_id) & (runs.c.started_ts == latest.c.at)
+    # Not `outcome_payload`: it is large, and nobody asked for it.
+    wanted = [runs.c[name] for name in ("object_id", "run_id", "outcome", "started_ts", "error")]
+    return {row.object_id: row for row in connection.execute(select(*wanted).join(latest, same))}
+
+
+def _stream_status(
+    row: Row[Any],
+    position: Row[Any] | None,
+    run: Row[Any] | None,
+    success: dict[int, Any],
+    holders: dict[str, str],
+) -> StreamStatus:
+    stands = position is not None and position.position is not None
+    return StreamStatus(
+        uid=row.uid,
+        stream=row.object_name,
+        source=row.source,
+        target=row.target,
+        status=row.status_cd,
+        sequence=position.sequence if position is not None and stands else 0,
+        loaded_through=row.loaded_through,
+        loaded_at=position.recorded_ts if position is not None and stands else None,
+        verified=position.verified if position is not None and stands else None,
+        verified_through=row.verified_through,
+        verified_at=row.verified_ts,
+        last_run_id=run.run_id if run else None,
+        last_run_at=run.started_ts if run else None,
+        last_outcome=run.outcome if run else None,
+        last_success_at=success.get(row.object_id),
+        last_error=run.error if run else None,
+        held_by=holders.get(row.uid),
+    )
