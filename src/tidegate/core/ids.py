@@ -6,8 +6,12 @@ Called by config and engine. Must never depend on a run, a registry or a machine
 from __future__ import annotations
 
 import hashlib
+import re
 import uuid
+from collections.abc import Iterable
 from dataclasses import dataclass, field
+
+_PART = r"`(?:[^`]|``)+`|[^.`]+"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,11 +54,10 @@ def split_name(text: str) -> tuple[str, ...]:
         >>> split_name("lake.shop.`odd.name`")
         ('lake', 'shop', 'odd.name')
     """
-    found = re.findall(r"(?:^|\.)(?:`((?:[^`]|``)+)`|([^.`]+))(?=\.|$)", text)
-    parts = tuple(quoted.replace("``", "`") or bare for quoted, bare in found)
-    if not parts or join_name(split if split else "" for split in parts) != _plain_quotes(text):
-        raise ValueError(f"{text!r} is not a name: parts are separated by dots, a part with a dot stands in backticks")
-    return parts
+    if not re.fullmatch(rf"(?:{_PART})(?:\.(?:{_PART}))*", text):
+        raise ValueError("should be names separated by dots; a name that holds a dot stands in backticks")
+    parts = re.findall(_PART, text)
+    return tuple(part[1:-1].replace("``", "`") if part.startswith("`") else part for part in parts)
 
 
 def stream_uid(name: str, target: Target) -> str:
