@@ -27,6 +27,7 @@ from tidegate.engine.stream import Stream, VerifyLevel
 from tidegate.errors import CommitConflict, CommitUnknown, PositionMoved, TidegateError
 from tidegate.registry.leases import Lease
 from tidegate.registry.store import Registry
+from tidegate.registry.values import PlanStatus
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -73,25 +74,35 @@ def run(stream: Stream, context: Context, lease: Lease, journal: Journal) -> Out
         prepared = prepare(stream, context, probe, standing, journal, save=context.save)
         if prepared.plan is None:
             return _unchanged(stream, prepared, journal)
-        with context.registry.task(uid=stream.uid, task_type="load", extract_group_id=_labels(prepared.plan)):
-            return _move(stream, context, lease, journal, probe, prepared, prepared.plan)
+        label = "; ".join(part.label for part in prepared.plan.changes.slices)
+        with context.registry.task(stream.uid, "load", run_id=context.run_id, extract_group_id=label) as payload:
+            outcome = _move(stream, context, lease, journal, probe, prepared, prepared.plan)
+            payload |= {"rows": outcome.rows_read, "snapshot": outcome.snapshot, "verified": outcome.verified}
+            return outcome
 
 
 def recover(stream: Stream, context: Context) -> Standing:
     """The table's own position; the registry catches up with a load that landed before a crash."""
+    registry = context.registry
+    remembered = registry.position(stream.uid)
     table = stream.format.state(stream.target, stream.uid)
-    standing = reconcile(stream.name, table, context.registry.position(stream.uid))
-    if standing.heal is Heal.CATCH_UP and standing.since is not None:
-        context.registry.set_position(
+    standing = reconcile(stream.name, table, remembered)
+    since = standing.since
+    for saved in registry.open_plans(stream.uid):
+        landed = since is not None and since.load_id == saved.load_id
+        if landed and saved.since == (remembered.position if remembered else None):
+            verified = True if stream.verify is not VerifyLevel.NONE else None  # nothing unverified is ever published
+            registry.advance(saved, snapshot=table.position_snapshot, table_uuid=table.uuid, verified=verified)
+            return standing
+        registry.finish_plan(saved.load_id, PlanStatus.PUBLISHED if landed else PlanStatus.DROPPED)
+    if standing.heal is Heal.CATCH_UP:
+        registry.set_position(
             stream.uid,
-            standing.since,
+            since,
             snapshot=table.position_snapshot,
             table_uuid=table.uuid,
             reason="recovered from the table",
         )
-    for load_id in context.registry.open_plans(stream.uid):
-        landed = standing.since is not None and standing.since.load_id == load_id
-        context.registry.finish_plan(load_id, "PUBLISHED" if landed else "DROPPED")
     return standing
 
 
@@ -269,10 +280,6 @@ def _discarded_on_error(staging: Staging) -> Iterator[None]:
         with contextlib.suppress(TidegateError):  # what is left behind is invisible, and the next run drops it
             staging.discard()
         raise
-
-
-def _labels(plan: LoadPlan) -> str:
-    return "; ".join(part.label for part in plan.changes.slices)
 
 
 def _coverage(verdict: verify.Verdict) -> tuple[str, ...]:

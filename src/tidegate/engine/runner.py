@@ -79,11 +79,10 @@ def run_stream(stream: Stream, context: Context, listener: Listener) -> Outcome:
             uid=stream.uid, name=stream.name, source=stream.source_name, target=str(stream.target)
         )
         with context.registry.lease(stream.uid) as lease:
-            context.registry.close_crashed(stream.uid)
             context.registry.start_run(context.run_id, stream.uid)
-            outcome = _attempts(stream, context, lease, journal)
-            outcome = _timed(outcome, journal, began)
-            context.registry.finish_run(context.run_id, stream.uid, outcome)
+            context.registry.close_crashed(stream.uid, keep_run=context.run_id)
+            outcome = _timed(_attempts(stream, context, lease, journal), journal, began)
+            context.registry.finish_run(context.run_id, outcome)
     except TidegateError as error:
         outcome = _timed(failure(stream, error), journal, began)
     return outcome

@@ -103,13 +103,13 @@ def adopt(stream: Stream, context: Context, value: str | None = None) -> StateVi
 
 def rewind(stream: Stream, context: Context, to_sequence: int) -> StateView:
     """The position becomes what it was after an earlier load; rows stay, and are read again by the next run."""
-    earlier = context.registry.position_at(stream.uid, to_sequence)
-    if earlier is None:
+    known = (entry.position for entry in context.registry.positions(stream.uid, limit=100_000))
+    position = next((found for found in known if found.sequence == to_sequence), None)
+    if position is None:
         raise ConfigError(
             f"the registry knows no load {to_sequence} of stream {stream.name!r}",
             hint=f"`tidegate history {stream.name}` lists the loads.",
         )
-    position = earlier.position
     return _stamp(
         stream, context, position.state, position.loaded_through, reason=f"state rewind to load {to_sequence}"
     )

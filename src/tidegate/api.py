@@ -1,0 +1,236 @@
+"""Decides what Python users hold: a project, and the verbs of the command line on it.
+
+Called by people, the CLI and the demo. Must never start Spark for a question that moves no rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self
+
+from tidegate import config
+from tidegate.config import Config
+from tidegate.core.outcome import RunReport
+from tidegate.core.protocols import Format
+from tidegate.engine import assemble, state
+from tidegate.engine.assemble import Choice
+from tidegate.engine.events import Listener, ignore
+from tidegate.engine.pipeline import Context
+from tidegate.engine.preview import PlanReport, preview
+from tidegate.engine.recover import holds_rows
+from tidegate.engine.runner import new_run_id, run_streams, utc_now
+from tidegate.engine.stream import Stream
+from tidegate.errors import ConfigError
+from tidegate.registry import Registry
+from tidegate.spark.session import Sessions
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from tidegate.engine.checked import CheckedStream
+    from tidegate.engine.doctor import Finding
+    from tidegate.registry.values import RunRecord, StreamStatus, TaskRecord
+
+
+class Project:
+    """A project file and everything that can be done with it; closes what it opened.
+
+    Example:
+        with Project.load("tidegate.yaml") as project:
+            report = project.run("orders")
+    """
+
+    def __init__(self, settings: Config, *, spark: SparkSession | None = None) -> None:
+        self.config = settings
+        self._spark = spark
+
+    @classmethod
+    def load(cls, path: str | Path = "tidegate.yaml", *, spark: SparkSession | None = None) -> Project:
+        """The project of a file, or of the `tidegate.yaml` in a folder.
+
+        Args:
+            spark: a session to load with; it is neither changed nor stopped.
+
+        Raises:
+            ConfigError: with file, line and key.
+        """
+        return cls(config.load(Path(path)), spark=spark)
+
+    @classmethod
+    def from_dict(
+        cls, values: Mapping[str, Any], *, folder: str | Path = ".", spark: SparkSession | None = None
+    ) -> Project:
+        """The project of values with the keys of the file; relative paths resolve against `folder`."""
+        return cls(config.from_dict(values, Path(folder)), spark=spark)
+
+    def close(self) -> None:
+        """Ends what this project opened; a session that was handed in goes on."""
+        opened = self.__dict__
+        if "sessions" in opened:
+            opened.pop("sessions").stop()
+        if "registry" in opened:
+            opened.pop("registry").close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    @cached_property
+    def registry(self) -> Registry:
+        """The registry, opened (and made, if absent) on first use."""
+        return Registry.open(self.config.registry)
+
+    @cached_property
+    def lakes(self) -> dict[str, Format]:
+        """The lakes by name."""
+        return assemble.formats(self.config)
+
+    @cached_property
+    def sessions(self) -> Sessions:
+        """Spark, not started before rows have to move."""
+        options = self.config.spark
+        sources = (plugin for stream in self.streams() for plugin in stream.source.jars())
+        jars = [*sources, *(jar for lake in self.lakes.values() for jar in lake.jars())]
+        return Sessions(
+            master=options.master or "local[*]",
+            remote=options.remote,
+            borrowed=self._spark,
+            conf={key: str(value) for key, value in options.conf.items()},
+            lakes=[lake.spark_conf() for lake in self.lakes.values()],
+            jars=list(dict.fromkeys(jars)),
+        )
+
+    def streams(self, *names: str, select: str | None = None) -> list[Stream]:
+        """The streams named, else those that match the glob, else all; patterns are expanded.
+
+        Raises:
+            ConfigError: an unknown name, or parts that do not fit.
+        """
+        return assemble.streams(self.config, self.lakes, Choice(names=names, select=select))
+
+    def check(self) -> list[CheckedStream]:
+        """Every stream with what is wrong with it; opens no source but to expand a pattern."""
+        from tidegate.engine.checked import check_streams  # noqa: PLC0415 - a run does not need it
+
+        return check_streams(self.config, self.lakes)
+
+    def plan(self, *names: str, select: str | None = None, full_refresh: bool = False) -> PlanReport:
+        """What a run would move and why; moves nothing, saves nothing, starts no Spark."""
+        context = self._context(full_refresh=full_refresh)
+        return PlanReport(streams=tuple(preview(stream, context) for stream in self.streams(*names, select=select)))
+
+    def run(
+        self,
+        *names: str,
+        select: str | None = None,
+        parallel: int = 1,
+        full_refresh: bool = False,
+        fail_fast: bool = False,
+        on_event: Listener | None = None,
+    ) -> RunReport:
+        """Loads the streams; a stream's error is part of the report, never an exception.
+
+        Args:
+            parallel: streams loaded at a time.
+            full_refresh: every row is read again and replaces what the table holds.
+            fail_fast: no stream starts after the first failure.
+            on_event: told at every boundary of every stage.
+
+        Raises:
+            ConfigError: an unknown name, or parts that do not fit; nothing ran.
+            RegistryError: the registry cannot be opened; nothing ran.
+        """
+        if parallel < 1:
+            raise ConfigError(f"parallel is {parallel}, it should be 1 or more", hint="Try --parallel 2.")
+        streams = self.streams(*names, select=select)
+        return run_streams(
+            streams,
+            self._context(full_refresh=full_refresh),
+            listener=on_event or ignore,
+            parallel=parallel,
+            fail_fast=fail_fast,
+        )
+
+    def filled(self, *names: str, select: str | None = None) -> list[str]:
+        """The names of those streams whose table shows rows; what a full refresh would replace."""
+        streams = self.streams(*names, select=select)
+        return [stream.name for stream in streams if holds_rows(stream.format.state(stream.target, stream.uid))]
+
+    def status(self) -> list[StreamStatus]:
+        """Every stream that the registry knows: freshness, position, last error."""
+        return self.registry.status()
+
+    def history(self, name: str, limit: int = 20) -> list[RunRecord]:
+        """The stream's last runs, newest first."""
+        return self.registry.history(self._one(name).uid, limit)
+
+    def tasks(self, name: str | None = None, limit: int = 100) -> list[TaskRecord]:
+        """The last tasks, newest first."""
+        return self.registry.tasks(self._one(name).uid if name else None, limit=limit)
+
+    @property
+    def state(self) -> State:
+        """Positions by hand."""
+        return State(self)
+
+    def doctor(self, *, fetch: bool = False) -> list[Finding]:
+        """What is ready and what is not, each with the command that repairs it.
+
+        Args:
+            fetch: also fetches the jars that are missing.
+        """
+        from tidegate.engine.doctor import examine  # noqa: PLC0415 - a run does not need it
+
+        return examine(self.config, self.lakes, fetch=fetch)
+
+    def _one(self, name: str) -> Stream:
+        return self.streams(name)[0]
+
+    def _context(self, *, full_refresh: bool = False) -> Context:
+        return Context(
+            registry=self.registry,
+            sessions=self.sessions,
+            run_id=new_run_id(),
+            now=utc_now,
+            full_refresh=full_refresh,
+        )
+
+
+class State:
+    """A project's positions, looked at and moved by hand; every move is recorded."""
+
+    def __init__(self, project: Project) -> None:
+        self._project = project
+
+    def show(self, name: str) -> state.StateView:
+        """What the table says and what the registry remembers."""
+        return state.show(*self._of(name))
+
+    def set(self, name: str, value: str) -> state.StateView:
+        """The position becomes that cursor value."""
+        return state.set_value(*self._of(name), value, reason="state set")
+
+    def adopt(self, name: str, value: str | None = None) -> state.StateView:
+        """Takes over a table that has rows and no position, at `value` or its greatest cursor."""
+        return state.adopt(*self._of(name), value)
+
+    def rewind(self, name: str, to_sequence: int) -> state.StateView:
+        """The position becomes what it was after an earlier load."""
+        return state.rewind(*self._of(name), to_sequence)
+
+    def repair(self, *names: str) -> Sequence[state.StateView]:
+        """The registry takes the tables' word; without names for every stream."""
+        project = self._project
+        context = project._context()  # noqa: SLF001 - State is a part of Project
+        return [state.repair(stream, context) for stream in project.streams(*names)]
+
+    def _of(self, name: str) -> tuple[Stream, Context]:
+        project = self._project
+        return project._one(name), project._context()  # noqa: SLF001 - as above

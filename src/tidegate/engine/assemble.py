@@ -1,0 +1,131 @@
+"""Decides how a project's text becomes streams: plugins built, patterns expanded, parts joined and checked.
+
+Called by the API. Opens a source only to expand a pattern; must never let parts that do not fit run.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import fnmatch
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from tidegate import plugins
+from tidegate.config import Config, Node, StreamConfig, build
+from tidegate.core.fit import misfits
+from tidegate.core.ids import Target, join_name, stream_uid
+from tidegate.core.protocols import Format
+from tidegate.engine.stream import Stream, VerifyLevel
+from tidegate.errors import ConfigError, Misfit
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Choice:
+    """Which streams of a project are meant: those named, else those that match, else all."""
+
+    names: tuple[str, ...] = ()
+    select: str | None = None
+
+    def takes(self, name: str) -> bool:
+        """Whether a stream of that name is meant."""
+        if self.names:
+            return name in self.names
+        return self.select is None or fnmatch.fnmatchcase(name, self.select)
+
+    def may_expand(self, pattern: str) -> bool:
+        """Whether a pattern can stand for a stream that is meant."""
+        return not self.names or any(fnmatch.fnmatchcase(name, pattern) for name in self.names)
+
+
+def formats(config: Config) -> dict[str, Format]:
+    """The lakes of a project, by name."""
+    return {
+        name: build("formats", node, name=name, folder=str(config.folder)) for name, node in config.lakes.items()
+    }
+
+
+def streams(config: Config, lakes: dict[str, Format], choice: Choice) -> list[Stream]:
+    """The streams that are meant, in the order of the project.
+
+    Raises:
+        ConfigError: a name that no stream has, or nothing matches.
+        Misfit: parts that cannot work together; all reasons are in the message.
+    """
+    found = {stream.name: stream for stream in _all(config, lakes, choice)}
+    missing = [name for name in choice.names if name not in found]
+    if missing:
+        known = ", ".join(stream.name for stream in config.streams)
+        raise ConfigError(f"{missing[0]!r} is not a stream of this project; it has: {known}", hint="Run `tidegate check`.")
+    if not found:
+        raise ConfigError(f"no stream matches {choice.select!r}", hint="`tidegate check` lists the streams.")
+    return list(found.values())
+
+
+def _all(config: Config, lakes: dict[str, Format], choice: Choice) -> Iterator[Stream]:
+    for entry in config.streams:
+        if not entry.is_pattern:
+            if choice.takes(entry.name):
+                yield join(config, lakes, entry)
+        elif choice.may_expand(entry.name):
+            yield from (join(config, lakes, one) for one in _expand(config, entry) if choice.takes(one.name))
+
+
+def join(config: Config, lakes: dict[str, Format], entry: StreamConfig) -> Stream:
+    """One stream of its parts. Raises Misfit and ConfigError."""
+    strategy = build("strategies", entry.strategy)
+    writer = build("writers", entry.write)
+    reasons = misfits(strategy=strategy, writer=writer, key=entry.key)
+    if reasons:
+        raise Misfit(f"{entry.mark}: " + "; ".join(reasons), file=entry.mark.file, line=entry.mark.line)
+    target = Target(lake=entry.target[0], namespace=entry.target[1:-1], table=entry.target[-1])
+    given = {"connection": config.connections[entry.connection]} if entry.connection else {}
+    return Stream(
+        name=entry.name,
+        uid=entry.uid or stream_uid(entry.name, target),
+        source=build("sources", entry.source, **given),
+        source_name=source_name(entry),
+        target=target,
+        format=lakes[target.lake],
+        strategy=strategy,
+        writer=writer,
+        key=entry.key,
+        verify=VerifyLevel(entry.verify),
+        contract=entry.contract,
+        layout=entry.layout,
+    )
+
+
+def source_name(entry: StreamConfig) -> str:
+    """`connection: relation`, for people."""
+    table = entry.source.get("table")
+    relation = table.text() if table else "a query"
+    return f"{entry.connection}: {relation}" if entry.connection else relation
+
+
+def _expand(config: Config, entry: StreamConfig) -> Iterator[StreamConfig]:
+    """One stream for each table that matches, in the order of their names."""
+    table = entry.source.get("table")
+    if table is None or entry.connection is None:
+        raise entry.mark.error("a name with * or ? needs a `source:` with a `table:` that has one too")
+    lister = plugins.load("sources", entry.source.items["kind"].text())
+    matches: Sequence[tuple[str | None, str]] = lister.tables(config.connections[entry.connection], table.text())
+    if not matches:
+        raise table.mark.error(f"no table matches {table.text()!r}")
+    for schema, name in matches:
+        parts = [part for part in (schema, name) if part]
+        relation = Node(value=join_name(parts), mark=table.mark)
+        yield dataclasses.replace(
+            entry,
+            name=_fill(entry.name, name),
+            source=entry.source.updated({"table": relation}),
+            target=tuple(_replaced(entry.target, schema=schema or "main", table=name)),
+        )
+
+
+def _fill(pattern: str, table: str) -> str:
+    return pattern.replace("*", table).replace("?", table)
+
+
+def _replaced(parts: Iterable[str], *, schema: str, table: str) -> Iterator[str]:
+    for part in parts:
+        yield part.replace("{schema}", schema).replace("{table}", table)

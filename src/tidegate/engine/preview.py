@@ -1,0 +1,129 @@
+"""Decides what `tidegate plan` tells: the first two stages of a run, with nothing saved and nothing moved.
+
+Called by the API. Must never start Spark, take a lease or write to the registry.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from tidegate.core.outcome import Problem
+from tidegate.core.plan import LoadPlan
+from tidegate.engine.events import Journal
+from tidegate.engine.pipeline import Context, prepare
+from tidegate.engine.recover import Standing, reconcile
+from tidegate.engine.runner import failure
+from tidegate.engine.stream import Stream
+from tidegate.errors import TidegateError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedSlice:
+    """One slice of a plan: what is done with it (`LOAD`), why, and how much it is."""
+
+    slice: str
+    action: str
+    reason: str
+    rows: int | None
+    bytes: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StreamPlan:
+    """What a run of one stream would do.
+
+    Args:
+        outcome: `changed`, `unchanged`, or how the run would end: `stopped`, `failed`.
+        position: the table's position now.
+        write: mode, reason and pruning predicate.
+    """
+
+    stream: str
+    target: str
+    strategy: str
+    outcome: str
+    position: dict[str, Any] | None = None
+    slices: tuple[PlannedSlice, ...] = ()
+    rows: int | None = None
+    bytes: int | None = None
+    schema_changes: tuple[dict[str, Any], ...] = ()
+    write: dict[str, Any] | None = None
+    create: bool = False
+    notes: tuple[str, ...] = ()
+    error: Problem | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """One entry of `plan --json`."""
+        values = asdict(self)
+        values["slices"] = [asdict(part) for part in self.slices]
+        values["notes"] = list(self.notes)
+        values["schema_changes"] = list(self.schema_changes)
+        values["error"] = self.error.to_dict() if self.error else None
+        return values
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanReport:
+    """What a run would do to each stream."""
+
+    streams: tuple[StreamPlan, ...] = field(default_factory=tuple)
+
+    @property
+    def exit_code(self) -> int:
+        """0, or the least exit code of a stream that would not end well."""
+        return min((plan.error.exit_code for plan in self.streams if plan.error), default=0)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The document of `plan --json`."""
+        return {"streams": [plan.to_dict() for plan in self.streams]}
+
+
+def preview(stream: Stream, context: Context) -> StreamPlan:
+    """The plan of one stream; errors become part of it, never an exception."""
+    about = {"stream": stream.name, "target": str(stream.target), "strategy": stream.strategy.kind}
+    try:
+        table = stream.format.state(stream.target, stream.uid)
+        standing = reconcile(stream.name, table, context.registry.position(stream.uid))
+        with stream.source.probe() as probe:
+            prepared = prepare(stream, context, probe, standing, Journal(stream=stream.name), save=_keep_nothing)
+    except TidegateError as error:
+        outcome = failure(stream, error)
+        return StreamPlan(**about, outcome=outcome.outcome, error=outcome.error)
+    if prepared.plan is None:
+        return StreamPlan(**about, outcome="unchanged", position=_position(standing), notes=prepared.notes)
+    plan = prepared.plan
+    return StreamPlan(
+        **about,
+        outcome="changed",
+        position=_position(standing),
+        slices=tuple(_slices(plan)),
+        rows=plan.changes.rows,
+        bytes=plan.changes.bytes,
+        schema_changes=tuple(asdict(change) for change in plan.schema_changes),
+        write=asdict(plan.write),
+        create=plan.create,
+        notes=prepared.notes,
+    )
+
+
+def _keep_nothing(plan: LoadPlan) -> None:
+    """A preview is not a load: its plan is not kept."""
+
+
+def _position(standing: Standing) -> dict[str, Any] | None:
+    return standing.since.to_dict() if standing.since else None
+
+
+def _slices(plan: LoadPlan) -> list[PlannedSlice]:
+    alone = len(plan.changes.slices) == 1
+    return [
+        PlannedSlice(
+            slice=part.label,
+            action="LOAD",
+            reason=plan.changes.reason,
+            rows=plan.changes.rows if alone else None,
+            bytes=plan.changes.bytes if alone else None,
+        )
+        for part in plan.changes.slices
+    ]
