@@ -24,7 +24,7 @@ from tidegate.engine.recover import holds_rows
 from tidegate.engine.runner import new_run_id, run_streams, utc_now
 from tidegate.engine.stream import Stream
 from tidegate.errors import ConfigError
-from tidegate.registry import Registry
+from tidegate.registry.store import Registry
 from tidegate.spark.session import Sessions
 
 if TYPE_CHECKING:

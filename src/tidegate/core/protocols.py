@@ -270,6 +270,13 @@ class Staging(Protocol):
     def read(self) -> DataFrame:
         """The whole version, as committed."""
 
+    def read_keys(self, keys: DataFrame, *, prune: Sequence[Prune]) -> DataFrame:
+        """The rows of the whole version, as committed, whose key is among `keys` and within `prune`.
+
+        Args:
+            keys: key columns only, one row a key.
+        """
+
     def read_added(self) -> DataFrame:
         """The rows of the files that an append added, as committed."""
 

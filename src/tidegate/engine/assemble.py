@@ -39,9 +39,7 @@ class Choice:
 
 def formats(config: Config) -> dict[str, Format]:
     """The lakes of a project, by name."""
-    return {
-        name: build("formats", node, name=name, folder=str(config.folder)) for name, node in config.lakes.items()
-    }
+    return {name: build("formats", node, name=name, folder=str(config.folder)) for name, node in config.lakes.items()}
 
 
 def streams(config: Config, lakes: dict[str, Format], choice: Choice) -> list[Stream]:
@@ -55,7 +53,9 @@ def streams(config: Config, lakes: dict[str, Format], choice: Choice) -> list[St
     missing = [name for name in choice.names if name not in found]
     if missing:
         known = ", ".join(stream.name for stream in config.streams)
-        raise ConfigError(f"{missing[0]!r} is not a stream of this project; it has: {known}", hint="Run `tidegate check`.")
+        raise ConfigError(
+            f"{missing[0]!r} is not a stream of this project; it has: {known}", hint="Run `tidegate check`."
+        )
     if not found:
         raise ConfigError(f"no stream matches {choice.select!r}", hint="`tidegate check` lists the streams.")
     return list(found.values())

@@ -36,7 +36,7 @@ def check_streams(config: Config, lakes: Mapping[str, Format]) -> list[CheckedSt
     """Every stream, patterns expanded where their source can be reached."""
     found: list[CheckedStream] = []
     for entry in config.streams:
-        about = {
+        about: dict[str, Any] = {
             "source": assemble.source_name(entry),
             "strategy": entry.strategy.items["kind"].text(),
             "write": entry.write.items["kind"].text(),

@@ -81,7 +81,7 @@ class PlanReport:
 
 def preview(stream: Stream, context: Context) -> StreamPlan:
     """The plan of one stream; errors become part of it, never an exception."""
-    about = {"stream": stream.name, "target": str(stream.target), "strategy": stream.strategy.kind}
+    about: dict[str, Any] = {"stream": stream.name, "target": str(stream.target), "strategy": stream.strategy.kind}
     try:
         table = stream.format.state(stream.target, stream.uid)
         standing = reconcile(stream.name, table, context.registry.position(stream.uid))

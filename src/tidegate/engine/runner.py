@@ -22,6 +22,7 @@ from tidegate.engine.events import Journal, Listener
 from tidegate.engine.pipeline import Context
 from tidegate.engine.stream import Stream
 from tidegate.errors import InternalError, LeaseHeld, TidegateError
+from tidegate.registry.leases import Lease
 
 ATTEMPTS = 3
 log = structlog.get_logger("tidegate")
@@ -103,7 +104,7 @@ def failure(stream: Stream, error: TidegateError) -> Outcome:
     return Outcome(stream=stream.name, outcome=result, strategy=stream.strategy.kind, error=problem)
 
 
-def _attempts(stream: Stream, context: Context, lease: pipeline.Lease, journal: Journal) -> Outcome:
+def _attempts(stream: Stream, context: Context, lease: Lease, journal: Journal) -> Outcome:
     retrying = tenacity.Retrying(
         retry=tenacity.retry_if_exception(lambda error: isinstance(error, TidegateError) and error.retryable),
         stop=tenacity.stop_after_attempt(ATTEMPTS),

@@ -17,10 +17,12 @@ from tidegate.core.position import Position
 from tidegate.core.protocols import TableState
 from tidegate.core.schema import Schema
 from tidegate.core.slices import Meaning
+from tidegate.dialects.spark import Spark
 from tidegate.engine.pipeline import Context
 from tidegate.engine.recover import holds_rows
 from tidegate.engine.stream import Stream
 from tidegate.errors import ConfigError, PositionMissing, TidegateError
+from tidegate.spark import sql
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -187,13 +189,13 @@ def _empty_plan(
 
 
 def _greatest_cursor(stream: Stream, context: Context, table: TableState) -> str | None:
-    from tidegate.spark import frames  # noqa: PLC0415 - Spark is needed from here on
-
     column = table.schema.find(stream.strategy.cursor[0]) if table.schema else None
     if column is None:
         raise ConfigError(
             f"the table of stream {stream.name!r} has no column {stream.strategy.cursor[0]!r} to adopt a position from",
             hint=f"Name it: `tidegate state adopt {stream.name} --at VALUE`.",
         )
-    session = context.sessions.load_session(small=True)
-    return frames.greatest(frames.table(session, stream.target), column)
+    rows = context.sessions.load_session(small=True).table(sql.table(stream.target))
+    greatest = Spark().text_of(f"max({sql.quote(column.name)})", column.type)
+    value: str | None = rows.selectExpr(f"{greatest} AS greatest").collect()[0][0]
+    return value

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from tidegate.core.fingerprint import Fingerprint
 from tidegate.core.plan import LoadPlan, Mode
 from tidegate.core.protocols import Latest, Probe, Staging, Written
+from tidegate.dialects.spark import Spark
 from tidegate.engine.stream import VerifyLevel
 from tidegate.errors import SourceMoved, VerifyFailed
 
@@ -47,14 +48,13 @@ def table_side(plan: LoadPlan, staging: Staging, written: Written, level: Verify
     rows = _moved(plan, staging, written)
     if level is VerifyLevel.COUNTS:
         return Fingerprint(rows=rows.count())
-    return frames.fingerprint(rows, plan.columns)
+    spark = Spark()
+    return frames.fingerprint(rows, digest=spark.digest(plan.columns.columns), sums=spark.sums("digest"))
 
 
 def _moved(plan: LoadPlan, staging: Staging, written: Written) -> DataFrame:
-    from tidegate.spark import frames  # noqa: PLC0415 - as above
-
     if written.keys is not None:
-        return frames.matching(staging.read(), written.keys, written.prune)
+        return staging.read_keys(written.keys, prune=written.prune)
     if plan.write.mode is Mode.APPEND:
         return staging.read_added()
     return staging.read()
