@@ -1,3 +1,36 @@
-"""Incremental loading into lakehouse tables: find what changed, move only that, exactly once, and prove it."""
+"""Incremental loading into lakehouse tables: find what changed, move only that, exactly once, and prove it.
+
+The public names, each imported when it is first used. Importing this package never imports pyspark.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from tidegate.api import Project
+    from tidegate.core.outcome import Outcome, RunReport
+    from tidegate.errors import TidegateError
+
+__all__ = ["Outcome", "Project", "RunReport", "TidegateError", "__version__"]
 
 __version__ = "0.1.0"
+
+_HOMES = {
+    "Outcome": "tidegate.core.outcome",
+    "Project": "tidegate.api",
+    "RunReport": "tidegate.core.outcome",
+    "TidegateError": "tidegate.errors",
+}
+
+
+def __getattr__(name: str) -> Any:
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module(home), name)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,53 @@
+# Every target does what it needs first, so any of them works on a fresh clone.
+
+BIN := .venv/bin
+READY := .venv/.ready
+PYTEST := $(BIN)/python -m pytest -q
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test test-full test-servers check lint types imports bench services docs clean
+
+help: ## this list
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
+
+setup: $(READY) ## .venv with the locked project, its tools and the jars
+
+$(READY): pyproject.toml uv.lock scripts/setup.sh
+	@sh scripts/setup.sh
+	@touch $@
+
+demo: setup ## the main job on real data, in ./demo
+	@$(BIN)/tidegate demo demo
+
+test: setup services ## the tests, on SQLite and PostgreSQL
+	$(PYTEST) -m "not slow and not servers"
+
+test-full: setup services ## the same with the full samples
+	$(PYTEST) -m "not servers"
+
+test-servers: setup services ## the tests that start heavier servers
+	$(PYTEST) -m servers
+
+check: lint types imports ## lint, types and import rules
+
+lint: setup
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: setup
+	$(BIN)/mypy
+
+imports: setup
+	$(BIN)/lint-imports --no-logo
+
+bench: setup services ## speed and memory against plain Spark
+	$(BIN)/python -m bench
+
+services: ## the servers that the tests start themselves
+	@sh scripts/services.sh
+
+docs: setup ## every code block of the documents, run or parsed
+	$(PYTEST) tests/docs
+
+clean: ## what the targets made, without the jars
+	rm -rf .venv .tools demo bench/out dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis

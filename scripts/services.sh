@@ -1,0 +1,22 @@
+#!/bin/sh
+# Installs the servers that tests and benchmarks start for themselves. Called by `make services`.
+# Starts nothing: each test run has its own server, on its own port, in its own folder.
+set -eu
+
+for program in /usr/lib/postgresql/*/bin/initdb; do
+    [ -x "$program" ] && exit 0
+done
+
+as_root=
+if [ "$(id -u)" -ne 0 ]; then
+    command -v sudo >/dev/null 2>&1 || {
+        echo "tidegate: the tests need PostgreSQL's programs: apt-get install postgresql" >&2
+        exit 1
+    }
+    as_root=sudo
+fi
+# Debian would make and start a server of its own at once; these tests need the programs only.
+$as_root mkdir -p /etc/postgresql-common/createcluster.d
+echo "create_main_cluster = false" | $as_root tee /etc/postgresql-common/createcluster.d/tidegate.conf >/dev/null
+$as_root env DEBIAN_FRONTEND=noninteractive apt-get -qq update
+$as_root env DEBIAN_FRONTEND=noninteractive apt-get -qq install -y --no-install-recommends postgresql >/dev/null

@@ -1,0 +1,8 @@
+"""Decides nothing: `python -m tidegate` is the command `tidegate`."""
+
+import sys
+
+from tidegate.cli.app import main
+
+if __name__ == "__main__":
+    sys.exit(main())

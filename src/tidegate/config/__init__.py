@@ -1,0 +1,8 @@
+"""The project file: its values, where each was written, its references and secrets, its JSON schema."""
+
+from tidegate.config.nodes import Mark, Node
+from tidegate.config.options import build
+from tidegate.config.project import Config, SparkOptions, StreamConfig, from_dict, load
+from tidegate.config.schema import json_schema
+
+__all__ = ["Config", "Mark", "Node", "SparkOptions", "StreamConfig", "build", "from_dict", "json_schema", "load"]

@@ -1,0 +1,75 @@
+"""Decides what a stream inherits from `defaults:` and how its short forms read.
+
+Called by the project loader for every stream. Must never apply an option to a strategy that does not have it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+
+from tidegate import plugins
+from tidegate.config.nodes import Node
+from tidegate.config.options import KIND, fields, missing, plugin_of
+
+STREAM_KEYS = ("source", "target", "key", "strategy", "write", "contract", "layout", "verify", "uid")
+INHERITED = ("source", "key", "strategy", "write", "contract", "layout", "verify")
+MERGED = ("source", "contract", "layout")
+REQUIRED = {
+    "source": "{connection: shop, table: public.orders}",
+    "target": "lake.shop.orders",
+    "strategy": "{kind: watermark, column: updated_at}",
+    "write": "merge",
+}
+INFERRED_KINDS = {"table": "database", "query": "database"}
+
+
+def complete(stream: Node, defaults: Node) -> Node:
+    """The stream with everything it inherits, and every plugin as a mapping with its `kind`.
+
+    Raises:
+        ConfigError: an unknown or a missing key, of the stream or of the defaults.
+    """
+    stream.refuse_unknown(STREAM_KEYS)
+    inherited = {key: node for key, node in defaults.items.items() if key in INHERITED}
+    options = {key: node for key, node in defaults.items.items() if key not in INHERITED}
+    entries = {**inherited, **stream.items}
+    for key in MERGED:
+        mine, theirs = stream.get(key), inherited.get(key)
+        if mine is not None and theirs is not None:
+            entries[key] = dataclasses.replace(mine, value={**theirs.items, **mine.items})
+    for key, example in REQUIRED.items():
+        if key not in entries:
+            raise missing(stream.mark, key, example)
+    entries["strategy"] = _with_options(_with_kind(entries["strategy"]), options)
+    entries["write"] = _with_kind(entries["write"])
+    entries["source"] = _with_source_kind(entries["source"])
+    return dataclasses.replace(stream, value=entries)
+
+
+def strategy_options() -> frozenset[str]:
+    """Every option that some strategy has: what `defaults:` may hold besides the keys of a stream."""
+    kinds = plugins.names("strategies")
+    return frozenset(option for kind in kinds for option in fields(plugins.load("strategies", kind)))
+
+
+def _with_kind(node: Node) -> Node:
+    return Node(value={KIND: node}, mark=node.mark) if isinstance(node.value, str) else node
+
+
+def _with_source_kind(node: Node) -> Node:
+    if node.get(KIND) is not None:
+        return node
+    for key, kind in INFERRED_KINDS.items():
+        if key in node.items:
+            return node.updated({KIND: Node(value=kind, mark=node.mark)})
+    raise node.mark.error("needs `table:` or `query:`, or the `kind:` of another source")
+
+
+def _with_options(strategy: Node, options: dict[str, Node]) -> Node:
+    unknown = options.keys() - fields(plugin_of("strategies", strategy)).keys()
+    if unknown:
+        known = {*INHERITED, *strategy_options()}
+        for key in sorted(unknown - known):
+            Node(value={key: options[key]}, mark=options[key].mark).refuse_unknown(known)
+    applied = {key: node for key, node in options.items() if key not in unknown}
+    return dataclasses.replace(strategy, value={**applied, **strategy.items})

@@ -1,0 +1,186 @@
+"""Decides how a class is its own options: a frozen dataclass whose fields are the keys of the project file.
+
+Called for every section of the project file and for every plugin. Must never know a particular class.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import operator
+import types
+import typing
+from collections.abc import Iterable, Mapping
+from datetime import timedelta
+from typing import Annotated, Any, TypeVar
+
+from pydantic import BeforeValidator, TypeAdapter, ValidationError, WithJsonSchema
+
+from tidegate import plugins
+from tidegate.config.durations import PATTERN, duration
+from tidegate.config.nodes import Mark, Node, suggest
+from tidegate.core.ids import Connection
+from tidegate.errors import ConfigError
+
+T = TypeVar("T")
+
+KIND = "kind"
+
+
+def build(group: str, node: Node, **given: Any) -> Any:
+    """The plugin that a mapping with a `kind` describes.
+
+    Args:
+        given: fields that the program provides; they win over keys of the mapping.
+
+    Raises:
+        UnknownPlugin: nobody provides that kind.
+        ConfigError: a key or a value that the plugin does not take; names file, line and key.
+    """
+    return read(plugin_of(group, node), without(node, KIND), **given)
+
+
+def plugin_of(group: str, node: Node) -> type[Any]:
+    """The class behind a mapping's `kind`. Raises UnknownPlugin and ConfigError with file, line and key."""
+    kind = node.get(KIND)
+    if kind is None:
+        raise node.mark.error(f"needs `kind:`; {suggest('', plugins.names(group))}")
+    try:
+        return plugins.load(group, kind.text())
+    except ConfigError as error:
+        if error.context.get("file") is not None or error.message.startswith(str(kind.mark)):
+            raise
+        raise type(error)(
+            f"{kind.mark}: {error.message}", hint=error.hint, file=kind.mark.file, line=kind.mark.line
+        ) from error
+
+
+def read(cls: type[T], node: Node, **given: Any) -> T:
+    """An instance whose fields are the node's entries.
+
+    Raises:
+        ConfigError: an unknown key (with the nearest known one), a missing one, or a value of a wrong type.
+    """
+    values = check(cls, node, given)
+    try:
+        return cls(**values, **given)
+    except (ValueError, TypeError) as error:
+        raise node.mark.error(str(error)) from error
+
+
+def check(cls: type[Any], node: Node, given: Iterable[str] = ()) -> dict[str, Any]:
+    """The validated values of a class's fields, without those that the program gives. Raises ConfigError."""
+    wanted = {name: field for name, field in fields(cls).items() if name not in given}
+    without(node, *given).refuse_unknown(wanted)
+    values = {}
+    for name, field in wanted.items():
+        entry = node.get(name)
+        if entry is not None:
+            values[name] = convert(field.hint, entry)
+        elif field.required:
+            raise node.mark.error(f"needs the key {name!r}")
+    return values
+
+
+def convert(hint: Any, node: Node) -> Any:
+    """The node's value as the type that a hint names. Raises ConfigError with file, line and key."""
+    try:
+        return _adapter(hint).validate_python(node.plain())
+    except ValidationError as error:
+        raise _explain(error, node) from error
+
+
+def without(node: Node, *keys: str) -> Node:
+    """A mapping without some of its keys."""
+    return dataclasses.replace(node, value={key: item for key, item in node.items.items() if key not in keys})
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Option:
+    """A field of a class as a key of the project file."""
+
+    hint: Any
+    required: bool
+    default: Any = None
+
+
+def fields(cls: type[Any]) -> Mapping[str, Option]:
+    """The keys that a class takes; fields whose metadata say `given` are the program's own."""
+    hints = typing.get_type_hints(cls, include_extras=True)
+    return {
+        field.name: Option(hint=hints[field.name], required=_required(field), default=_default(field))
+        for field in dataclasses.fields(cls)
+        if field.init and not field.metadata.get("given")
+    }
+
+
+def schema_of(cls: type[Any], *, hidden: Iterable[str] = ()) -> dict[str, Any]:
+    """The JSON schema of a class's keys."""
+    known = {name: option for name, option in fields(cls).items() if name not in hidden}
+    properties = {}
+    for name, option in known.items():
+        properties[name] = _adapter(option.hint).json_schema()
+        if isinstance(option.default, str | int | float) and not isinstance(option.default, timedelta):
+            properties[name]["default"] = option.default
+    schema: dict[str, Any] = {"type": "object", "additionalProperties": False, "properties": properties}
+    required = [name for name, option in known.items() if option.required]
+    return {**schema, "required": required} if required else schema
+
+
+def _required(field: dataclasses.Field[Any]) -> bool:
+    return field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING
+
+
+def _default(field: dataclasses.Field[Any]) -> Any:
+    return None if field.default is dataclasses.MISSING else field.default
+
+
+@functools.cache
+def _adapter(hint: Any) -> TypeAdapter[Any]:
+    return TypeAdapter(_written(hint))
+
+
+def _written(hint: Any) -> Any:
+    """The same type, as people write it: durations as texts, one value where a list may stand."""
+    if hint is timedelta:
+        schema = WithJsonSchema({"type": "string", "pattern": PATTERN, "examples": ["5m", "7d"]})
+        return Annotated[timedelta, BeforeValidator(duration), schema]
+    if hint is Connection:
+        return Annotated[str, WithJsonSchema({"type": "string", "description": "a name under `connections:`"})]
+    origin, arguments = typing.get_origin(hint), typing.get_args(hint)
+    if origin in (typing.Union, types.UnionType):
+        return functools.reduce(operator.or_, (_written(item) for item in arguments))
+    if origin is tuple and arguments[1:] == (Ellipsis,):
+        item = _written(arguments[0])
+        one_or_more = TypeAdapter(item).json_schema()
+        schema = WithJsonSchema({"anyOf": [one_or_more, {"type": "array", "items": one_or_more}]})
+        return Annotated[types.GenericAlias(tuple, (item, ...)), BeforeValidator(_listed), schema]
+    return hint
+
+
+def _listed(value: Any) -> Any:
+    return value if isinstance(value, list | tuple) else (value,)
+
+
+def _explain(error: ValidationError, node: Node) -> ConfigError:
+    found = error.errors(include_url=False, include_context=True)
+    texts = list(dict.fromkeys(_sentence(item, node) for item in found))
+    mark = node.at(found[0]["loc"]).mark if len(found) == 1 else node.mark
+    return mark.error(" or ".join(texts))
+
+
+def _sentence(item: Mapping[str, Any], node: Node) -> str:
+    if item["type"] in ("literal_error", "enum"):
+        known = [part.strip("'") for part in item["ctx"]["expected"].replace(" or ", ", ").split(", ")]
+        near = suggest(str(item["input"]), known)
+        listed = f"should be one of {', '.join(known)}"
+        return f"{listed}; {near}" if near.startswith("did") else listed
+    if item["type"] == "string_type" and isinstance(node.value, int | float):
+        return "should be a text; put it in quotes"
+    text = str(item["msg"]).removeprefix("Value error, ")
+    return text.replace("Input should", "should", 1)
+
+
+def missing(mark: Mark, key: str, example: str) -> ConfigError:
+    """The error of a key that has to be there."""
+    return mark.error(f"needs the key {key!r}, for example `{key}: {example}`")

@@ -1,0 +1,35 @@
+"""Decides where relative paths of a project begin: in the project's folder, wherever a command is typed.
+
+Called by the project loader. Must never touch the file system.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+
+_SQLITE = re.compile(r"(?P<scheme>sqlite(?:\+\w+)?):///(?P<path>[^?]*)(?P<query>.*)", re.DOTALL)
+
+
+def absolute_path(text: str, folder: Path) -> str:
+    """A path below the folder; anything with a scheme, such as `s3://…`, stays as it is.
+
+    Example:
+        >>> absolute_path("./warehouse", Path("/project"))
+        '/project/warehouse'
+    """
+    return text if re.match(r"[A-Za-z][A-Za-z0-9+.-]*:", text) else os.path.normpath(folder / text)
+
+
+def absolute_url(url: str, folder: Path) -> str:
+    """A SQLite URL with an absolute file; any other URL stays as it is.
+
+    Example:
+        >>> absolute_url("sqlite:///shop.db", Path("/project"))
+        'sqlite:////project/shop.db'
+    """
+    match = _SQLITE.fullmatch(url)
+    if match is None or match["path"] in ("", ":memory:") or match["path"].startswith("file:"):
+        return url
+    return f"{match['scheme']}:///{os.path.normpath(folder / match['path'])}{match['query']}"

@@ -1,0 +1,91 @@
+"""Decides what `${…}` stands for: a variable of the environment or the content of a file.
+
+Called once for the whole project file, before anything is validated. Must never show what it found.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from urllib.parse import quote
+
+from tidegate.config.nodes import Mark, Node
+
+_REFERENCE = re.compile(r"\$\$\{|\$\{(?P<body>[^{}]*)\}|\$\{")
+_NAME = re.compile(r"(?P<name>[A-Za-z_][A-Za-z0-9_]*)(?::-(?P<default>.*))?", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class References:
+    """Where references look: the environment, and the folder that relative files are in."""
+
+    environ: Mapping[str, str]
+    folder: Path
+    found: list[tuple[Mark, str]] = field(default_factory=list, repr=False)
+
+    def resolve(self, node: Node) -> Node:
+        """The same values with every `${NAME}`, `${NAME:-default}` and `${file:/path}` replaced.
+
+        `found` remembers each replacement and where it was used. `$${` stands for a plain `${`. A reference
+        in the login part of a URL is percent-encoded, so that any password fits into it.
+
+        Raises:
+            ConfigError: a variable that is not set, a file that cannot be read, a reference without an end.
+        """
+        if isinstance(node.value, dict):
+            return replace(node, value={key: self.resolve(item) for key, item in node.value.items()})
+        if isinstance(node.value, list):
+            return replace(node, value=[self.resolve(item) for item in node.value])
+        if isinstance(node.value, str) and "${" in node.value:
+            return replace(node, value=self._text(node.value, node.mark))
+        return node
+
+    def _text(self, text: str, mark: Mark) -> str:
+        # Without the references' own characters a URL's login part is found by its slashes and its "@".
+        outline = _REFERENCE.sub(lambda match: "x" * len(match.group()), text)
+
+        def value_of(match: re.Match[str]) -> str:
+            if match.group() == "$${":
+                return "${"
+            body = match.group("body")
+            if body is None:
+                raise mark.error("has a `${` without its `}`; write `$${` for a plain `${`")
+            value = self._lookup(body, mark)
+            self.found.append((mark, value))
+            return quote(value, safe="") if _in_login(outline, match.start()) else value
+
+        return _REFERENCE.sub(value_of, text)
+
+    def _lookup(self, body: str, mark: Mark) -> str:
+        if body.startswith("file:"):
+            return self._file(body.removeprefix("file:"), mark)
+        match = _NAME.fullmatch(body)
+        if match is None:
+            raise mark.error(f"has the reference ${{{body}}}; write ${{NAME}}, ${{NAME:-default}} or ${{file:/path}}")
+        name, default = match["name"], match["default"]
+        value = self.environ.get(name)
+        if default is not None and not value:
+            return default
+        if value is None:
+            raise mark.error(
+                f"needs the environment variable {name}, which is not set",
+                hint=f"Set it: `export {name}=…`, or give a default: ${{{name}:-default}}.",
+            )
+        return value
+
+    def _file(self, path: str, mark: Mark) -> str:
+        try:
+            return (self.folder / path).read_text(encoding="utf-8").rstrip("\r\n")
+        except (OSError, ValueError) as error:
+            reason = error.strerror if isinstance(error, OSError) else "it is not a text file"
+            raise mark.error(
+                f"needs the file {path}, which cannot be read: {reason}",
+                hint="Correct the path or the file's permissions.",
+            ) from error
+
+
+def _in_login(outline: str, start: int) -> bool:
+    before, after = outline[:start], outline[start:]
+    return bool(re.search(r"://[^/?#@]*$", before)) and bool(re.match(r"[^/?#]*@", after))

@@ -1,0 +1,90 @@
+"""Decides what of a project is a secret, and takes secrets out of texts.
+
+Called by the project loader and, through `Config.redact`, by everything that prints. Must never drop a secret
+because it looks harmless.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from urllib.parse import parse_qsl, quote, quote_plus, unquote, urlsplit
+
+from tidegate.config.nodes import Mark, Node
+
+MASK = "***"
+SECTIONS = ("connections", "registry", "lakes", "spark")
+LOGINS = ("connections", "registry")
+_SECRET_NAME = re.compile(
+    r"(password|passwd|pwd|secret|token|credential|access[-_.]?key|private[-_.]?key)", re.IGNORECASE
+)
+
+
+def collect(root: Node, found: Iterable[tuple[Mark, str]]) -> tuple[str, ...]:
+    """Every secret of a resolved project, longest first, each in the forms in which a text may hold it.
+
+    Secrets are: the password of every URL; every value whose key says so; and, of connections and
+    registry, every value that came from a reference and is not plainly a URL's user, host, port or database.
+    """
+    secrets: set[str] = set()
+    harmless: set[str] = set()
+    for section in SECTIONS:
+        node = root.items.get(section)
+        for mark, text in _texts(node) if node else ():
+            secrets.update(_in_url(text))
+            harmless.update(_plain_parts(text))
+            if _SECRET_NAME.search(mark.path[-1]):
+                secrets.add(text)
+    secrets.update(text for mark, text in found if mark.path[0] in LOGINS and text not in harmless)
+    forms = {form for secret in secrets for form in (secret, quote(secret, safe=""), quote_plus(secret), quote(secret))}
+    return tuple(sorted((form for form in forms if form), key=lambda form: (-len(form), form)))
+
+
+def redact(text: str, secrets: Iterable[str]) -> str:
+    """The text with every secret masked.
+
+    A short word of small letters is masked as a whole word only, so that a password `app` leaves "applied" alone.
+    """
+    for secret in secrets:
+        if len(secret) < 8 and re.fullmatch(r"[a-z]+|[0-9]+", secret):
+            text = re.sub(rf"(?<![A-Za-z0-9]){secret}(?![A-Za-z0-9])", MASK, text)
+        else:
+            text = text.replace(secret, MASK)
+    return text
+
+
+def _texts(node: Node) -> Iterator[tuple[Mark, str]]:
+    if isinstance(node.value, dict):
+        for item in node.value.values():
+            yield from _texts(item)
+    elif isinstance(node.value, list):
+        for item in node.value:
+            yield from _texts(item)
+    elif isinstance(node.value, str):
+        yield node.mark, node.value
+
+
+def _in_url(text: str) -> Iterator[str]:
+    if "://" not in text:
+        return
+    login = text.partition("://")[2].rpartition("@")[0]
+    if ":" in login:
+        written = login.partition(":")[2]
+        yield written
+        yield unquote(written)
+    query = text.partition("?")[2]
+    yield from (value for name, value in parse_qsl(query) if _SECRET_NAME.search(name))
+
+
+def _plain_parts(text: str) -> Iterator[str]:
+    if "://" not in text:
+        return
+    try:
+        parts = urlsplit(text)
+        found = (parts.scheme, parts.username, parts.hostname, str(parts.port), parts.path.strip("/"))
+    except ValueError:
+        return
+    for part in found:
+        if part:
+            yield part
+            yield unquote(part)

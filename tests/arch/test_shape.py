@@ -1,0 +1,73 @@
+"""The shape of the code: sizes, docstrings, public names, nothing of a machine in the tree."""
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+
+import tidegate
+
+SOURCE = Path(tidegate.__file__).parent
+ROOT = SOURCE.parent.parent
+FILES = sorted(SOURCE.rglob("*.py"))
+
+
+def name(path: Path) -> str:
+    return str(path.relative_to(SOURCE))
+
+
+def tree() -> list[Path]:
+    """Every text that the repository holds, but for the lock file, which names where packages come from."""
+    tops = [path for path in ROOT.iterdir() if path.is_file() and path.name != "uv.lock"]
+    folders = [".ci", "bench", "docs", "scripts", "src", "tests"]
+    inner = [path for folder in folders for path in (ROOT / folder).rglob("*") if path.is_file()]
+    kinds = {"", ".csv", ".json", ".md", ".py", ".sh", ".sql", ".svg", ".toml", ".txt", ".yaml", ".yml"}
+    return [path for path in tops + inner if path.suffix in kinds and not {"__pycache__", "out"} & set(path.parts)]
+
+
+@pytest.mark.parametrize("path", FILES, ids=name)
+def test_files_and_functions_fit_on_a_screen_or_two(path):
+    text = path.read_text(encoding="utf-8")
+    assert len(text.splitlines()) <= 400
+    long = {
+        node.name: node.end_lineno - node.lineno + 1
+        for node in ast.walk(ast.parse(text))
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.end_lineno - node.lineno + 1 > 50
+    }
+    assert not long
+
+
+@pytest.mark.parametrize("path", [path for path in FILES if path.name != "__init__.py"], ids=name)
+def test_every_module_says_what_it_decides_and_what_it_must_never_do(path):
+    documented = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or ""
+    assert "migrations" in path.parts or re.search("never|nothing", documented, re.IGNORECASE)
+
+
+@pytest.mark.parametrize(
+    "path", [path for path in FILES if path.name == "__init__.py" and path.parent != SOURCE], ids=name
+)
+def test_packages_only_export(path):
+    allowed = ast.Import | ast.ImportFrom | ast.Assign | ast.Expr
+    assert all(isinstance(node, allowed) for node in ast.parse(path.read_text(encoding="utf-8")).body)
+
+
+def test_public_names_are_these():
+    assert tidegate.__all__ == ["Outcome", "Project", "RunReport", "TidegateError", "__version__"]
+    assert dir(tidegate) == sorted(tidegate.__all__)
+    for public in tidegate.__all__:
+        assert getattr(tidegate, public) is not None
+    with pytest.raises(AttributeError, match="no attribute 'Loader'"):
+        tidegate.Loader  # noqa: B018
+
+
+def test_the_tree_names_no_machine_and_no_registry():
+    machine = re.compile(
+        r"(?<![\w.])/(?:home|root|work|Users)/\w|repo1?\.maven\.org|pypi\.org/simple|files\.pythonhosted\.org"
+    )
+    found = []
+    for path in tree():
+        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+            if machine.search(line) and path != Path(__file__):
+                found.append(f"{path.relative_to(ROOT)}:{number}")
+    assert not found
