@@ -126,10 +126,12 @@ class Strategy(Protocol):
     emits: ClassVar[frozenset[Meaning]]
 
     @property
-    def rereads(self) -> bool: ...
+    def rereads(self) -> bool:
+        """Whether an unchanged row may be read again."""
 
     @property
-    def cursor(self) -> tuple[str, ...]: ...
+    def cursor(self) -> tuple[str, ...]:
+        """The columns that order the rows of one key; empty for none."""
 
     def detect(self, probe: Probe, since: Position | None) -> ChangeSet | None:
         """What changed since the position; None for nothing."""

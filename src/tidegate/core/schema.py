@@ -60,23 +60,11 @@ class Type:
     def spark(self) -> str:
         """Spark's DDL text of the stored type."""
         stored = self.stored
-        match stored.kind:
-            case Kind.INTEGER:
-                return "bigint" if stored.bits == 64 else "int"
-            case Kind.FLOAT:
-                return "double" if stored.bits == 64 else "float"
-            case Kind.DECIMAL:
-                return f"decimal({stored.precision},{stored.scale})"
-            case Kind.TIMESTAMP:
-                return "timestamp_ntz"
-            case Kind.TIMESTAMPTZ:
-                return "timestamp"
-            case Kind.TEXT:
-                return "string"
-            case Kind.ARRAY:
-                return f"array<{stored.element.spark if stored.element else 'string'}>"
-            case _:
-                return str(stored.kind)
+        if stored.kind is Kind.DECIMAL:
+            return f"decimal({stored.precision},{stored.scale})"
+        if stored.kind is Kind.ARRAY:
+            return f"array<{stored.element or TEXT}>"
+        return SPARK_NAMES.get((stored.kind, stored.bits), str(stored.kind))
 
     @property
     def covered(self) -> bool:
@@ -86,6 +74,16 @@ class Type:
     def __str__(self) -> str:
         return self.spark
 
+
+SPARK_NAMES = {
+    (Kind.INTEGER, 32): "int",
+    (Kind.INTEGER, 64): "bigint",
+    (Kind.FLOAT, 32): "float",
+    (Kind.FLOAT, 64): "double",
+    (Kind.TIMESTAMP, 0): "timestamp_ntz",
+    (Kind.TIMESTAMPTZ, 0): "timestamp",
+    (Kind.TEXT, 0): "string",
+}
 
 BOOLEAN = Type(kind=Kind.BOOLEAN)
 INT = Type(kind=Kind.INTEGER, bits=32)
@@ -214,9 +212,8 @@ def compare(*, source: Schema, table: Schema, ignore: frozenset[str] = frozenset
             changes.append(_change(kind, column.name, old, new))
         if column.nullable and not mine.nullable:
             changes.append(_change(ChangeKind.NULLABILITY, column.name, old, new))
-    for column in table:
-        if source.find(column.name) is None and column.name not in ignore:
-            changes.append(_change(ChangeKind.DROP_COLUMN, column.name, column.type, None))
+    dropped = (column for column in table if source.find(column.name) is None and column.name not in ignore)
+    changes += [_change(ChangeKind.DROP_COLUMN, column.name, column.type, None) for column in dropped]
     return tuple(changes)
 
 

@@ -1,1 +1,1 @@
-
+"""Streams at work: assembled, planned, run, verified, recovered."""

@@ -17,13 +17,14 @@ from tidegate.core.changes import ChangeSet
 from tidegate.core.fingerprint import Fingerprint
 from tidegate.core.outcome import Outcome, Result
 from tidegate.core.plan import LoadPlan, WriteFacts
-from tidegate.core.protocols import Batch, Latest, Probe, Receipt, Staging, TableState, Written
+from tidegate.core.protocols import Batch, Latest, Probe, Receipt, Staging, Written
 from tidegate.core.slices import Meaning
 from tidegate.engine import verify
 from tidegate.engine.events import Journal, Moment, Stage
 from tidegate.engine.planner import Found, make_plan
 from tidegate.engine.recover import Heal, Standing, holds_rows, reconcile
 from tidegate.engine.stream import Stream, VerifyLevel
+from tidegate.engine.verify import Verdict
 from tidegate.errors import CommitConflict, CommitUnknown, PositionMoved, TidegateError
 from tidegate.registry.leases import Lease
 from tidegate.registry.store import Registry
@@ -53,14 +54,26 @@ class Context:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Prepared:
-    """What is known before anything moves; `plan` is None when nothing changed."""
+class Work:
+    """One stream at work, its source open."""
 
+    stream: Stream
+    context: Context
+    journal: Journal
+    probe: Probe
     standing: Standing
-    changes: ChangeSet | None
-    plan: LoadPlan | None
-    keys_unique: bool
-    notes: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Planned:
+    """A load that is known before anything moves.
+
+    Args:
+        unique: the source guarantees one row a key.
+    """
+
+    plan: LoadPlan
+    unique: bool
 
 
 def run(stream: Stream, context: Context, lease: Lease, journal: Journal) -> Outcome:
@@ -71,12 +84,13 @@ def run(stream: Stream, context: Context, lease: Lease, journal: Journal) -> Out
     """
     standing = recover(stream, context)
     with stream.source.probe() as probe:
-        prepared = prepare(stream, context, probe, standing, journal, save=context.save)
-        if prepared.plan is None:
-            return _unchanged(stream, prepared, journal)
-        label = "; ".join(part.label for part in prepared.plan.changes.slices)
+        work = Work(stream=stream, context=context, journal=journal, probe=probe, standing=standing)
+        planned = prepare(work, save=context.save)
+        if planned is None:
+            return _unchanged(work)
+        label = "; ".join(part.label for part in planned.plan.changes.slices)
         with context.registry.task(stream.uid, "load", run_id=context.run_id, extract_group_id=label) as payload:
-            outcome = _move(stream, context, lease, journal, probe, prepared, prepared.plan)
+            outcome = _move(work, planned, lease)
             payload |= {"rows": outcome.rows_read, "snapshot": outcome.snapshot, "verified": outcome.verified}
             return outcome
 
@@ -106,89 +120,76 @@ def recover(stream: Stream, context: Context) -> Standing:
     return standing
 
 
-def prepare(
-    stream: Stream,
-    context: Context,
-    probe: Probe,
-    standing: Standing,
-    journal: Journal,
-    *,
-    save: Callable[[LoadPlan], None],
-) -> Prepared:
-    """Detect and plan: moves nothing, starts no Spark; the plan is handed to `save` before it is used."""
-    since = None if context.full_refresh else standing.since
-    with journal.stage(Stage.DETECT) as tell:
-        changes = stream.strategy.detect(probe, since)
+def prepare(work: Work, *, save: Callable[[LoadPlan], None]) -> Planned | None:
+    """Detect and plan: moves nothing, starts no Spark; the plan is handed to `save` before it is used.
+
+    None when nothing changed.
+    """
+    stream, probe = work.stream, work.probe
+    with work.journal.stage(Stage.DETECT) as tell:
+        changes = stream.strategy.detect(probe, None if work.context.full_refresh else work.standing.since)
         tell(changes.reason if changes else "nothing changed")
     if changes is None:
-        return Prepared(standing=standing, changes=None, plan=None, keys_unique=False, notes=probe.notes())
-    with journal.stage(Stage.PLAN) as tell:
+        return None
+    with work.journal.stage(Stage.PLAN) as tell:
         unique = bool(stream.key) and probe.unique(stream.key)
         found = Found(
-            table=standing.table,
-            since=standing.since,
+            table=work.standing.table,
+            since=work.standing.since,
             changes=changes,
             columns=probe.schema(),
             identity=probe.identity(),
             clock=probe.clock(),
-            facts=_facts(stream, probe, standing, changes, replace=context.full_refresh, unique=unique),
+            facts=_facts(work, changes, unique=unique),
         )
-        plan = make_plan(stream, found, now=context.now())
+        plan = make_plan(stream, found, now=work.context.now())
         save(plan)
         tell(plan.write.reason)
-    return Prepared(standing=standing, changes=changes, plan=plan, keys_unique=unique, notes=probe.notes())
+    return Planned(plan=plan, unique=unique)
 
 
-def _facts(
-    stream: Stream, probe: Probe, standing: Standing, changes: ChangeSet, *, replace: bool, unique: bool
-) -> WriteFacts:
-    table = standing.table
+def _facts(work: Work, changes: ChangeSet, *, unique: bool) -> WriteFacts:
+    stream, table = work.stream, work.standing.table
     filled = holds_rows(table)
+    replace = work.context.full_refresh and filled
     batch_keys = file_keys = None
-    if stream.writer.needs_key and stream.key and filled and not replace and len(changes.slices) == 1:
-        batch_keys = probe.key_bounds(changes.slices[0], stream.key[0])
+    if stream.writer.needs_key and filled and not replace and len(changes.slices) == 1:
+        batch_keys = work.probe.key_bounds(changes.slices[0], stream.key[0])
         file_keys = stream.format.key_bounds(stream.target, stream.key[0]) if batch_keys else None
     return WriteFacts(
         rows=changes.rows,
         table_rows=table.rows if filled else 0,
-        whole=changes.meaning is Meaning.ALL or standing.since is None,
-        replace=replace and filled,
+        whole=changes.meaning is Meaning.ALL or work.standing.since is None,
+        replace=replace,
         batch_keys=batch_keys,
         file_keys=file_keys,
         keys_unique=unique,
     )
 
 
-def _move(
-    stream: Stream,
-    context: Context,
-    lease: Lease,
-    journal: Journal,
-    probe: Probe,
-    prepared: Prepared,
-    plan: LoadPlan,
-) -> Outcome:
-    spark_was_there = context.sessions.started
+def _move(work: Work, planned: Planned, lease: Lease) -> Outcome:
+    """Read, check, write, verify, advance: an error in any of them leaves the table as it was."""
+    stream, journal, plan = work.stream, work.journal, planned.plan
+    started_before = work.context.sessions.started
     with journal.stage(Stage.READ):
-        session = context.sessions.load_session(small=plan.changes.rows is not None and plan.changes.rows < SMALL_ROWS)
-        _make_ready(stream, session, prepared.standing.table, plan)
-        rows = stream.source.read(session, probe, plan.changes.slices, plan.columns)
+        session = _ready_session(work, plan)
+        rows = stream.source.read(session, work.probe, plan.changes.slices, plan.columns)
     with journal.stage(Stage.CHECK):
-        batch = _batch(stream, prepared)
+        batch = _batch(stream, planned)
     staging = stream.format.stage(session, stream.target, plan)
-    with _discarded_on_error(staging), _source_side(stream, probe, plan, batch) as expected:
+    with _discarded_on_error(staging), _asked_meanwhile(work, plan, batch) as expected:
         with journal.stage(Stage.WRITE) as tell:
             written = stream.writer.write(rows, plan, staging, batch)
-            probe.still()
+            work.probe.still()
             tell(plan.write.mode)
         with journal.stage(Stage.VERIFY):
-            verdict = _verify(stream, probe, plan, staging, written, expected)
+            verdict = _verify(work, plan, staging, written, expected)
         journal.tell(Stage.ADVANCE, Moment.START)
         lease.check()
         receipt = _publish(stream, plan, staging)
     journal.tell(Stage.ADVANCE, Moment.PUBLISHED)
-    uuid = prepared.standing.table.uuid or stream.format.state(stream.target, stream.uid).uuid
-    context.registry.advance(plan, snapshot=receipt.snapshot, table_uuid=uuid, verified=verdict.equal)
+    uuid = work.standing.table.uuid or stream.format.state(stream.target, stream.uid).uuid
+    work.context.registry.advance(plan, snapshot=receipt.snapshot, table_uuid=uuid, verified=verdict.equal)
     journal.tell(Stage.ADVANCE, Moment.DONE)
     return Outcome(
         stream=stream.name,
@@ -206,56 +207,59 @@ def _move(
         snapshot=receipt.snapshot,
         position=plan.position.to_dict(),
         verified=verdict.equal,
-        spark_started=not spark_was_there,
+        spark_started=not started_before and work.context.sessions.started,
         seconds=dict(journal.seconds),
-        notes=(*prepared.notes, *_coverage(verdict)),
+        notes=(*work.probe.notes(), *_coverage(verdict)),
     )
 
 
-def _make_ready(stream: Stream, session: SparkSession, table: TableState, plan: LoadPlan) -> None:
+def _ready_session(work: Work, plan: LoadPlan) -> SparkSession:
+    """A session for this load, the table made or evolved, branches of a crash dropped."""
+    stream, table = work.stream, work.standing.table
+    rows = plan.changes.rows
+    session = work.context.sessions.load_session(small=rows is not None and rows < SMALL_ROWS)
     if plan.create:
         stream.format.create(session, stream.target, plan.columns, stream.layout)
     if plan.evolve:
         stream.format.evolve(session, stream.target, plan.evolve, plan.columns)
     if table.branches:
         stream.format.drop_branches(session, stream.target, table.branches)
+    return session
 
 
-def _batch(stream: Stream, prepared: Prepared) -> Batch:
+def _batch(stream: Stream, planned: Planned) -> Batch:
     latest = Latest(key=stream.key, order=stream.strategy.cursor) if stream.key else None
-    return Batch(latest=latest, keys_unique=prepared.keys_unique, skip_equal=stream.strategy.rereads)
+    return Batch(latest=latest, keys_unique=planned.unique, skip_equal=stream.strategy.rereads)
 
 
 @contextmanager
-def _source_side(stream: Stream, probe: Probe, plan: LoadPlan, batch: Batch) -> Iterator[Future[Fingerprint] | None]:
+def _asked_meanwhile(work: Work, plan: LoadPlan, batch: Batch) -> Iterator[Future[Fingerprint] | None]:
     """Asks the source while Spark reads, when the answer does not depend on what the writer finds."""
-    if stream.verify is VerifyLevel.NONE or not (batch.keys_unique or batch.latest is None):
+    level = work.stream.verify
+    if level is VerifyLevel.NONE or not (batch.keys_unique or batch.latest is None):
         yield None
         return
     with ThreadPoolExecutor(max_workers=1, thread_name_prefix="verify") as pool:
-        yield pool.submit(verify.source_side, probe, plan, stream.verify, None)
+        yield pool.submit(verify.source_side, work.probe, plan, level, None)
 
 
 def _verify(
-    stream: Stream,
-    probe: Probe,
-    plan: LoadPlan,
-    staging: Staging,
-    written: Written,
-    expected: Future[Fingerprint] | None,
-) -> verify.Verdict:
-    if stream.verify is VerifyLevel.NONE:
-        return verify.Verdict(equal=None)
+    work: Work, plan: LoadPlan, staging: Staging, written: Written, expected: Future[Fingerprint] | None
+) -> Verdict:
+    level = work.stream.verify
+    if level is VerifyLevel.NONE:
+        return Verdict(equal=None)
 
     def ask() -> Fingerprint:
-        return verify.source_side(probe, plan, stream.verify, written.latest)
+        return verify.source_side(work.probe, plan, level, written.latest)
 
-    table = verify.table_side(plan, staging, written, stream.verify)
+    table = verify.table_side(plan, staging, written, level)
     source = expected.result() if expected is not None else ask()
-    return verify.judge(plan, stream.verify, source, table, ask)
+    return verify.judge(plan, level, source=source, table=table, again=ask)
 
 
 def _publish(stream: Stream, plan: LoadPlan, staging: Staging) -> Receipt:
+    """Publishes; a refusal or a lost reply is settled by the table itself."""
     try:
         return staging.publish()
     except (CommitConflict, CommitUnknown) as error:
@@ -282,20 +286,20 @@ def _discarded_on_error(staging: Staging) -> Iterator[None]:
         raise
 
 
-def _coverage(verdict: verify.Verdict) -> tuple[str, ...]:
+def _coverage(verdict: Verdict) -> tuple[str, ...]:
     if not verdict.not_covered:
         return ()
     return (f"not covered by the fingerprint: {', '.join(verdict.not_covered)}",)
 
 
-def _unchanged(stream: Stream, prepared: Prepared, journal: Journal) -> Outcome:
-    since = prepared.standing.since
+def _unchanged(work: Work) -> Outcome:
+    since = work.standing.since
     return Outcome(
-        stream=stream.name,
+        stream=work.stream.name,
         outcome=Result.UNCHANGED,
-        strategy=stream.strategy.kind,
+        strategy=work.stream.strategy.kind,
         position=since.to_dict() if since else None,
-        snapshot=prepared.standing.table.snapshot,
-        seconds=dict(journal.seconds),
-        notes=prepared.notes,
+        snapshot=work.standing.table.snapshot,
+        seconds=dict(work.journal.seconds),
+        notes=work.probe.notes(),
     )

@@ -142,7 +142,8 @@ def _refuse_case(stream: Stream, mine: Schema, theirs: Schema) -> None:
         other = known.get(name.casefold())
         if other is not None and other != name:
             raise SchemaRefused(
-                f"stream {stream.name!r}: the source's column {name!r} and the table's column {other!r} differ only by case",
+                f"stream {stream.name!r}: the source's column {name!r} and the table's column {other!r} "
+                "differ only by case",
                 hint="Give it the table's name with a `query:`.",
                 column=name,
             )

@@ -11,7 +11,7 @@ from typing import Any
 from tidegate.core.outcome import Problem
 from tidegate.core.plan import LoadPlan
 from tidegate.engine.events import Journal
-from tidegate.engine.pipeline import Context, prepare
+from tidegate.engine.pipeline import Context, Work, prepare
 from tidegate.engine.recover import Standing, reconcile
 from tidegate.engine.runner import failure
 from tidegate.engine.stream import Stream
@@ -86,13 +86,16 @@ def preview(stream: Stream, context: Context) -> StreamPlan:
         table = stream.format.state(stream.target, stream.uid)
         standing = reconcile(stream.name, table, context.registry.position(stream.uid))
         with stream.source.probe() as probe:
-            prepared = prepare(stream, context, probe, standing, Journal(stream=stream.name), save=_keep_nothing)
+            journal = Journal(stream=stream.name)
+            work = Work(stream=stream, context=context, journal=journal, probe=probe, standing=standing)
+            planned = prepare(work, save=_keep_nothing)
+            notes = probe.notes()
     except TidegateError as error:
         outcome = failure(stream, error)
         return StreamPlan(**about, outcome=outcome.outcome, error=outcome.error)
-    if prepared.plan is None:
-        return StreamPlan(**about, outcome="unchanged", position=_position(standing), notes=prepared.notes)
-    plan = prepared.plan
+    if planned is None:
+        return StreamPlan(**about, outcome="unchanged", position=_position(standing), notes=notes)
+    plan = planned.plan
     return StreamPlan(
         **about,
         outcome="changed",
@@ -103,7 +106,7 @@ def preview(stream: Stream, context: Context) -> StreamPlan:
         schema_changes=tuple(asdict(change) for change in plan.schema_changes),
         write=asdict(plan.write),
         create=plan.create,
-        notes=prepared.notes,
+        notes=notes,
     )
 
 

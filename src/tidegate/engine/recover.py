@@ -18,10 +18,12 @@ class Remembered(Protocol):
     """What a registry remembers of a stream's position."""
 
     @property
-    def position(self) -> Position: ...
+    def position(self) -> Position:
+        """The last position that it saw."""
 
     @property
-    def table_uuid(self) -> str | None: ...
+    def table_uuid(self) -> str | None:
+        """The table that carried it; None when not known."""
 
 
 class Heal(StrEnum):
@@ -83,6 +85,7 @@ def _refuse_missing(name: str, table: TableState, remembered: Remembered | None)
         )
     if remembered is not None:
         raise PositionMoved(
-            f"the registry knows load {remembered.position.sequence} of stream {name!r}, but the table is gone or empty",
+            f"the registry knows load {remembered.position.sequence} of stream {name!r}, "
+            "but the table is gone or empty",
             hint=f"If it was emptied on purpose, `tidegate state repair {name}` lets the next run load it anew.",
         )

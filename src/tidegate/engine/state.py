@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
+from datetime import datetime
 from typing import Any
 
 from tidegate.core.changes import ChangeSet
@@ -131,8 +132,17 @@ def _stamp(
         if not table.exists or table.schema is None:
             raise ConfigError(f"the table of stream {stream.name!r} is not there yet", hint="Run the stream first.")
         with stream.source.probe() as probe:
-            identity, clock = probe.identity(), probe.clock()
-        plan = _empty_plan(stream, context, table, table.schema, state, through, identity=identity, clock=clock)
+            position = Position(
+                sequence=table.position.sequence + 1 if table.position else 1,
+                load_id=new_load_id(),
+                kind=stream.strategy.kind,
+                source=probe.identity(),
+                clock=probe.clock(),
+                state=state,
+                loaded_through=through,
+                schema=table.schema.digest,
+            )
+        plan = _empty_plan(stream, table, table.schema, position, context.now())
         session = context.sessions.load_session(small=True)
         staging = stream.format.stage(session, stream.target, plan)
         try:
@@ -143,43 +153,22 @@ def _stamp(
             staging.discard()
             raise
         context.registry.set_position(
-            stream.uid, plan.position, snapshot=receipt.snapshot, table_uuid=table.uuid, reason=reason
+            stream.uid, position, snapshot=receipt.snapshot, table_uuid=table.uuid, reason=reason
         )
     return show(stream, context)
 
 
-def _empty_plan(
-    stream: Stream,
-    context: Context,
-    table: TableState,
-    schema: Schema,
-    state: Mapping[str, Any],
-    through: str | None,
-    *,
-    identity: str,
-    clock: int | None,
-) -> LoadPlan:
-    load_id = new_load_id()
-    since = table.position
+def _empty_plan(stream: Stream, table: TableState, schema: Schema, position: Position, now: datetime) -> LoadPlan:
     return LoadPlan(
-        load_id=load_id,
+        load_id=position.load_id,
         stream=stream.name,
         uid=stream.uid,
         target=str(stream.target),
-        created_at=context.now(),
+        created_at=now,
         base=table.snapshot,
-        since=since,
-        position=Position(
-            sequence=since.sequence + 1 if since else 1,
-            load_id=load_id,
-            kind=stream.strategy.kind,
-            source=identity,
-            clock=clock,
-            state=state,
-            loaded_through=through,
-            schema=schema.digest,
-        ),
-        changes=ChangeSet(slices=(), meaning=Meaning.NEW, state=state, loaded_through=through, rows=0),
+        since=table.position,
+        position=position,
+        changes=ChangeSet(slices=(), meaning=Meaning.NEW, state=position.state, rows=0),
         columns=schema,
         key=stream.key,
         schema_changes=(),

@@ -61,11 +61,7 @@ def _moved(plan: LoadPlan, staging: Staging, written: Written) -> DataFrame:
 
 
 def judge(
-    plan: LoadPlan,
-    level: VerifyLevel,
-    source: Fingerprint,
-    table: Fingerprint,
-    again: Callable[[], Fingerprint],
+    plan: LoadPlan, level: VerifyLevel, *, source: Fingerprint, table: Fingerprint, again: Callable[[], Fingerprint]
 ) -> Verdict:
     """Equal, or an error; a source that changed in between is told apart from a table that is wrong.
 
@@ -79,7 +75,7 @@ def judge(
     not_covered = plan.columns.not_covered if level is VerifyLevel.MOVED else ()
     if source != table:
         second = again()
-        if second != source and second != table:
+        if second not in (source, table):
             raise SourceMoved(f"the source of stream {plan.stream!r} changed while it was being read")
         if second != table:
             what = "rows" if source.rows != table.rows else "fingerprints"

@@ -1,1 +1,1 @@
-
+"""Where rows come from: one file a source."""

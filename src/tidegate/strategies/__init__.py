@@ -1,1 +1,1 @@
-
+"""How changes are found: one file a strategy."""

@@ -1,1 +1,1 @@
-
+"""Suites for people who write plugins."""

@@ -1,1 +1,1 @@
-
+"""What happens to rows: one file a writer."""

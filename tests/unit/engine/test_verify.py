@@ -38,30 +38,30 @@ def never() -> Fingerprint:
 
 
 def test_equal_sides_name_what_no_fingerprint_covers():
-    verdict = judge(PLAN, VerifyLevel.MOVED, A, A, never)
+    verdict = judge(PLAN, VerifyLevel.MOVED, source=A, table=A, again=never)
     assert verdict.equal
     assert verdict.not_covered == ("ratio",)
 
 
 def test_a_steady_source_and_another_table_is_a_failure():
     with pytest.raises(VerifyFailed) as caught:
-        judge(PLAN, VerifyLevel.MOVED, A, B, lambda: A)
+        judge(PLAN, VerifyLevel.MOVED, source=A, table=B, again=lambda: A)
     assert caught.value.exit_code == 3
     assert not caught.value.retryable
 
 
 def test_a_source_that_gives_a_third_answer_has_moved():
     with pytest.raises(SourceMoved) as caught:
-        judge(PLAN, VerifyLevel.MOVED, A, B, lambda: C)
+        judge(PLAN, VerifyLevel.MOVED, source=A, table=B, again=lambda: C)
     assert caught.value.retryable
 
 
 def test_a_source_that_now_equals_the_table_was_read_later_than_it_was_asked():
-    assert judge(PLAN, VerifyLevel.MOVED, A, B, lambda: B).equal
+    assert judge(PLAN, VerifyLevel.MOVED, source=A, table=B, again=lambda: B).equal
 
 
 def test_same_rows_with_other_content_differ():
     one, other = Fingerprint.of_texts(["a", "a", "c"]), Fingerprint.of_texts(["b", "b", "c"])
     assert one.rows == other.rows
     with pytest.raises(VerifyFailed, match="fingerprints differ"):
-        judge(PLAN, VerifyLevel.MOVED, one, other, lambda: one)
+        judge(PLAN, VerifyLevel.MOVED, source=one, table=other, again=lambda: one)
