@@ -1,1 +1,0 @@
-"""Suites for people who write plugins."""
