@@ -191,12 +191,14 @@ class Written:
         keys: the batch's keys, one row each, key columns only, cheap to read again; None unless rows were merged.
         prune: literal bounds of the batch, derived from the batch itself.
         latest: the whole rule by which superseded rows were dropped; None when none could have been.
+        held: the batch as Spark keeps it for `keys`; the engine calls its `unpersist()` once nobody reads it again.
     """
 
     rows: int | None = None
     keys: DataFrame | None = None
     prune: tuple[Prune, ...] = ()
     latest: Latest | None = None
+    held: DataFrame | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
