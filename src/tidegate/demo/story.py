@@ -1,0 +1,237 @@
+"""Decides what the demo does, step by step, and what it measures.
+
+Called by `tidegate demo`. Must never print a figure of a load that failed or of tables that are not equal.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tidegate.api import Project
+from tidegate.core.outcome import Problem
+from tidegate.demo import airline, flights
+from tidegate.demo.airline import Arrivals
+from tidegate.demo.folder import Folder
+from tidegate.demo.proof import Proof, prove
+from tidegate.demo.telling import Teller
+from tidegate.engine.preview import PlanReport
+from tidegate.errors import InternalError, VerifyFailed
+from tidegate.spark.java import find_java
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+MOVING = ("flights", "weather")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """One command of the demo as it was measured.
+
+    Args:
+        command: what a user types for the same.
+        seconds: by the clock on the wall, all streams together.
+        outcomes: the `streams` of `run --json`.
+    """
+
+    name: str
+    command: str
+    seconds: float
+    outcomes: tuple[Mapping[str, Any], ...]
+
+    @property
+    def rows(self) -> int:
+        """Rows that moved."""
+        return sum(int(outcome["rows_read"]) for outcome in self.outcomes)
+
+    @property
+    def spark_started(self) -> bool:
+        """Whether this step started Spark."""
+        return any(outcome["spark_started"] for outcome in self.outcomes)
+
+
+@dataclass(slots=True, kw_only=True)
+class Story:
+    """What has happened so far; the document of `demo --json`."""
+
+    directory: Path
+    source_rows: dict[str, int] = field(default_factory=dict)
+    arrivals: Arrivals | None = None
+    plan: PlanReport | None = None
+    steps: list[Step] = field(default_factory=list)
+    proofs: tuple[Proof, ...] = ()
+    problem: Problem | None = None
+
+    @property
+    def equal(self) -> bool | None:
+        """Whether every table holds what its source holds; None before anybody has looked."""
+        return all(proof.equal for proof in self.proofs) if self.proofs else None
+
+    @property
+    def exit_code(self) -> int:
+        """0, or that of the step that ended the story."""
+        return self.problem.exit_code if self.problem else 0
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON types only."""
+        return {
+            "directory": str(self.directory),
+            "exit_code": self.exit_code,
+            "equal": self.equal,
+            "source_rows": self.source_rows,
+            "arrivals": {**asdict(self.arrivals), "until": self.arrivals.until.isoformat()} if self.arrivals else None,
+            "plan": self.plan.to_dict() if self.plan else None,
+            "steps": [
+                {
+                    "step": step.name,
+                    "command": step.command,
+                    "rows": step.rows,
+                    "seconds": round(step.seconds, 3),
+                    "spark_started": step.spark_started,
+                    "streams": list(step.outcomes),
+                }
+                for step in self.steps
+            ],
+            "proofs": [
+                {"table": p.table, "equal": p.equal, "source": str(p.source), "target": str(p.target)}
+                for p in self.proofs
+            ],
+            "error": self.problem.to_dict() if self.problem else None,
+        }
+
+
+def run(directory: Path, console: Console, *, as_json: bool, quiet: bool) -> int:
+    """Plays the whole demo in that folder and returns the exit code.
+
+    Args:
+        console: takes the story; nothing but errors is told there with `as_json`, whose document goes to stdout.
+        quiet: only the table at the end.
+
+    Raises:
+        TidegateError: the demo could not begin (no data, no Java, a folder that is not its own).
+    """
+    data = flights.data_folder()
+    find_java()
+    folder = Folder(path=directory)
+    story = Story(directory=directory.absolute())
+    teller = Teller(console=console, silent=as_json, brief=quiet or as_json)
+    teller.opening(directory, again=folder.prepare())
+    _play(folder, data, story, teller)
+    if story.problem:
+        teller.ended(story.problem)
+    else:
+        teller.table(story)
+        teller.go_on(directory)
+    if as_json:
+        sys.stdout.write(json.dumps(story.to_dict(), indent=2, ensure_ascii=False) + "\n")
+    return story.exit_code
+
+
+def next_day(directory: Path, console: Console) -> None:
+    """Lets one more day arrive in a demo's source, for those who go on with it."""
+    folder = Folder(path=directory)
+    folder.refuse_stranger()
+    Teller(console=console).arrivals(airline.next_day(folder.database, flights.data_folder()))
+
+
+def _play(folder: Folder, data: Path, story: Story, teller: Teller) -> None:
+    with teller.waiting("writing the source database"):
+        story.source_rows = airline.create(folder.database, data)
+    teller.source(story.source_rows, folder.database)
+    with Project.load(folder.path) as project:
+        if not _first_load(project, folder, story, teller):
+            return
+        story.arrivals = airline.next_day(folder.database, data)
+        teller.arrivals(story.arrivals)
+        if not (_increment(project, folder, story, teller) and _prove(folder, story, teller)):
+            return
+        if not (_unchanged(folder, story, teller) and _full_reload(project, folder, story, teller)):
+            return
+        _prove_again(folder, story)
+
+
+def _first_load(project: Project, folder: Folder, story: Story, teller: Teller) -> bool:
+    teller.heading("The first load", "tidegate run", folder.path)
+    return _step(story, teller, "first load", "tidegate run", lambda: project.run().to_dict())
+
+
+def _increment(project: Project, folder: Folder, story: Story, teller: Teller) -> bool:
+    command = f"tidegate plan {' '.join(MOVING)}"
+    teller.heading("What would move now?", command, folder.path)
+    began = time.monotonic()
+    story.plan = project.plan(*MOVING)
+    story.problem = next((plan.error for plan in story.plan.streams if plan.error), None)
+    if story.problem:
+        return False
+    teller.plan(story.plan, seconds=time.monotonic() - began)
+    command = f"tidegate run {' '.join(MOVING)}"
+    teller.heading("Move only that", command, folder.path)
+    return _step(story, teller, "one day of changes", command, lambda: project.run(*MOVING).to_dict())
+
+
+def _prove(folder: Folder, story: Story, teller: Teller) -> bool:
+    teller.heading("Is it right?", None, folder.path)
+    with teller.waiting("reading both sides"):
+        story.proofs = prove(folder.path.absolute(), folder.database, tuple(story.source_rows))
+    teller.proofs(story.proofs)
+    return not _differs(story)
+
+
+def _prove_again(folder: Folder, story: Story) -> None:
+    """A figure of the full reload is shown only if it, too, left the right rows."""
+    story.proofs = prove(folder.path.absolute(), folder.database, tuple(story.source_rows))
+    _differs(story)
+
+
+def _differs(story: Story) -> bool:
+    wrong = [proof.table for proof in story.proofs if not proof.equal]
+    if wrong:
+        error = VerifyFailed(f"source and table differ: {', '.join(wrong)}", hint="Please report this.")
+        story.problem = Problem(code=error.code, message=error.message, hint=error.hint, exit_code=error.exit_code)
+    return bool(wrong)
+
+
+def _unchanged(folder: Folder, story: Story, teller: Teller) -> bool:
+    """In a process of its own, as cron would start it: only there it shows that no Spark is needed."""
+    command = f"tidegate run {' '.join(MOVING)}"
+    teller.heading("And when nothing has changed?", command, folder.path)
+    arguments = [sys.executable, "-m", "tidegate", "run", *MOVING, "--project", str(folder.path), "--json"]
+
+    def other_process() -> dict[str, Any]:
+        done = subprocess.run(arguments, capture_output=True, text=True, check=False, timeout=120)  # noqa: S603 - ourselves
+        try:
+            document: dict[str, Any] = json.loads(done.stdout)
+        except json.JSONDecodeError as error:
+            raise InternalError(f"{command} ended with {done.returncode} and without a document") from error
+        return document
+
+    return _step(story, teller, "nothing changed", command, other_process)
+
+
+def _full_reload(project: Project, folder: Folder, story: Story, teller: Teller) -> bool:
+    command = f"tidegate run {' '.join(MOVING)} --full-refresh --yes"
+    teller.heading("What loading everything again would cost", command, folder.path)
+    return _step(story, teller, "full reload", command, lambda: project.run(*MOVING, full_refresh=True).to_dict())
+
+
+def _step(story: Story, teller: Teller, name: str, command: str, work: Callable[[], Mapping[str, Any]]) -> bool:
+    """Measures one command; False when a stream did not end well."""
+    with teller.waiting(name):
+        began = time.monotonic()
+        document = work()
+        seconds = time.monotonic() - began
+    step = Step(name=name, command=command, seconds=seconds, outcomes=tuple(document.get("streams", ())))
+    story.steps.append(step)
+    errors = [outcome["error"] for outcome in (*step.outcomes, document) if outcome.get("error")]
+    if errors:
+        story.problem = Problem(**errors[0], exit_code=int(document["exit_code"]))
+        return False
+    teller.step(step)
+    return True

@@ -1,0 +1,164 @@
+"""Decides how the demo speaks: short, what happened and why it matters.
+
+Called by the story. Must never compute a figure of its own.
+"""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rich.markup import escape
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from tidegate.core.outcome import Problem
+    from tidegate.demo.airline import Arrivals
+    from tidegate.demo.proof import Proof
+    from tidegate.demo.story import Step, Story
+    from tidegate.engine.preview import PlanReport
+
+
+@dataclass(slots=True, kw_only=True)
+class Teller:
+    """Tells the story to a console.
+
+    Args:
+        silent: nothing at all.
+        brief: only the table at the end, and errors.
+    """
+
+    console: Console
+    silent: bool = False
+    brief: bool = False
+    chapter: int = 0
+
+    def opening(self, directory: Path, *, again: bool) -> None:
+        """What this is."""
+        self._say("[bold]A year of real flights, from a database into Iceberg tables.[/]")
+        self._say(f"The project is in {escape(str(directory))}" + (", started over." if again else "."))
+
+    def source(self, rows: Mapping[str, int], database: Path) -> None:
+        """What the source holds."""
+        self.heading("A source", None, database.parent)
+        self._say(f"{escape(str(database))} (SQLite) is an airline's database at midnight of 10 December 2013:")
+        counts = ", ".join(f"{count:,} {name}" for name, count in reversed(list(rows.items())))
+        self._say(f"{counts}. All of them are real.")
+
+    def heading(self, title: str, command: str | None, project: Path) -> None:
+        """A new chapter, and what a user would type for it."""
+        self.chapter += 1
+        self._say("")
+        self._say(f"[bold]{self.chapter}. {title}[/]")
+        if command:
+            self._say(f"[dim]$[/] [cyan]{escape(command)} --project {escape(str(project))}[/]")
+
+    def arrivals(self, day: Arrivals) -> None:
+        """What a day brought to the source."""
+        self.chapter += 1
+        self._say("")
+        self._say(f"[bold]{self.chapter}. A day passes at the source[/]")
+        self._say(
+            f"{day.scheduled:,} flights of the next day appear, {day.closed:,} have landed, {day.cancelled:,} are "
+            f"cancelled,"
+        )
+        self._say(
+            f"{day.corrected:,} that had landed before are corrected (delays, tail numbers), and {day.weather:,} "
+            "weather observations are new."
+        )
+
+    def step(self, step: Step) -> None:
+        """What each stream of a run did."""
+        for outcome in step.outcomes:
+            self._say(f"  {outcome['stream']:<9}{_deed(outcome)}")
+        spark = "and started Spark" if step.spark_started else "Spark was running already"
+        if step.rows == 0:
+            spark = "no Spark was started, so this can run every minute"
+        self._say(f"  {step.seconds:.1f} s, {spark}")
+
+    def plan(self, report: PlanReport, *, seconds: float) -> None:
+        """What a run would do."""
+        for plan in report.streams:
+            write = (plan.write or {}).get("mode", "")
+            self._say(
+                f"  {plan.stream:<9}{plan.rows or 0:,} rows, {write}: {escape((plan.write or {}).get('reason', ''))}"
+            )
+        self._say(f"  {seconds:.1f} s; nothing has moved, and nobody asked Spark.")
+
+    def proofs(self, proofs: tuple[Proof, ...]) -> None:
+        """Both sides of every table."""
+        self._say("SQLite reads every row of the source, PyIceberg every row of the tables; neither loaded them:")
+        for proof in proofs:
+            verdict = "[green]equal[/]" if proof.equal else "[red]DIFFERENT[/]"
+            self._say(f"  {proof.table:<9}{proof.source.rows:>8,} rows   {verdict}   {proof.target}")
+
+    def table(self, story: Story) -> None:
+        """The figures, side by side."""
+        from rich.table import Table  # noqa: PLC0415 - the only one of the demo
+
+        table = Table(title="\nWhat each run moved", title_justify="left", title_style="bold")
+        table.add_column("run")
+        for name in ("rows moved", "seconds", "Spark"):
+            table.add_column(name, justify="right")
+        for step in story.steps:
+            spark = "started" if step.spark_started else ("running" if step.rows else "not needed")
+            table.add_row(step.name, f"{step.rows:,}", f"{step.seconds:.1f}", spark)
+        if not self.silent:
+            self.console.print(table)
+            self.console.print("[green]Source and tables are equal.[/]" if story.equal else "[red]NOT EQUAL[/]")
+
+    def go_on(self, directory: Path) -> None:
+        """What to type next."""
+        binaries = Path(sys.executable).parent
+        prefix = "" if shutil.which("tidegate") else f"{_shown(binaries)}/"
+        where = f"--project {escape(str(directory))}"
+        self._say("")
+        self._say("[bold]Go on from here[/]")
+        for command, meaning in (
+            (f"{prefix}tidegate status {where}", "how fresh each table is, and what is proven"),
+            (f"{prefix}python -m tidegate.demo {escape(str(directory))}", "the next day arrives at the source"),
+            (f"{prefix}tidegate plan flights weather {where}", "what would move"),
+            (f"{prefix}tidegate run flights weather {where}", "move it"),
+            (f"{prefix}tidegate history flights {where}", "every run so far"),
+        ):
+            self._say(f"  [cyan]{command}[/]  [dim]# {meaning}[/]")
+        self._say(f"The project is {escape(str(directory / 'tidegate.yaml'))}: read it, change it.")
+
+    def ended(self, problem: Problem) -> None:
+        """Why the story ends early."""
+        if not self.silent:
+            self.console.print(f"[red]{escape(problem.message)}[/] ({problem.code})", soft_wrap=True)
+            self.console.print(escape(problem.hint), soft_wrap=True)
+
+    @contextmanager
+    def waiting(self, what: str) -> Iterator[None]:
+        """A sign of life on a terminal; nothing where output is piped."""
+        if self.brief or self.silent or not self.console.is_terminal:
+            yield
+            return
+        with self.console.status(f"{what} …"):
+            yield
+
+    def _say(self, text: str) -> None:
+        if not (self.brief or self.silent):
+            self.console.print(text, soft_wrap=True, highlight=False)
+
+
+def _deed(outcome: Mapping[str, Any]) -> str:
+    if outcome["outcome"] == "unchanged":
+        return "unchanged"
+    parts = [
+        f"{outcome[f'rows_{deed}']:,} {deed}" for deed in ("inserted", "updated", "deleted") if outcome[f"rows_{deed}"]
+    ]
+    proven = ", proven equal before it became visible" if outcome["verified"] else ""
+    return f"{outcome['rows_read']:,} rows read: {', '.join(parts) or 'nothing to change'}{proven}"
+
+
+def _shown(path: Path) -> Path:
+    return path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
