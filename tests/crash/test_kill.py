@@ -7,35 +7,13 @@ import sys
 from pathlib import Path
 
 import pytest
-from support.workspace import SqliteShop, Workspace
 
+from support.shops import STREAMS, change, sqlite_shop, texts
+from support.workspace import SqliteShop, Workspace
 from tidegate.core.outcome import Result
 from tidegate.engine.events import BOUNDARIES, Moment, Stage
 
 CHILD = Path(__file__).with_name("child.py")
-STREAMS = {
-    "orders": {
-        "source": {"connection": "shop", "table": "orders"},
-        "target": "lake.shop.orders",
-        "key": ["id"],
-        "strategy": {"kind": "watermark", "column": "updated_at"},
-        "write": "merge",
-    },
-    "events": {
-        "source": {"connection": "shop", "table": "events"},
-        "target": "lake.shop.events",
-        "strategy": {"kind": "sequence", "column": "id"},
-        "write": "append",
-    },
-    "regions": {
-        "source": {"connection": "shop", "table": "regions"},
-        "target": "lake.shop.regions",
-        "strategy": {"kind": "full"},
-        "write": "replace",
-    },
-}
-
-
 def kill_at(workspace: Workspace, stream: str, stage: Stage, moment: Moment) -> None:
     done = subprocess.run(
         [sys.executable, str(CHILD), str(workspace.folder), stream, stage, moment],
@@ -51,18 +29,7 @@ def kill_at(workspace: Workspace, stream: str, stage: Stage, moment: Moment) -> 
 
 @pytest.fixture
 def shop(tmp_path: Path) -> SqliteShop:
-    shop = SqliteShop(path=tmp_path / "shop.db")
-    shop.sql(
-        "create table orders (id integer primary key, amount text, updated_at timestamp)",
-        "create table events (id integer primary key autoincrement, body text)",
-        "create table regions (code text primary key, name text)",
-        "with recursive n(i) as (select 1 union all select i + 1 from n where i < 500)"
-        " insert into orders select i, 'a' || i, printf('2025-01-01 00:00:00.%06d', i) from n",
-        "with recursive n(i) as (select 1 union all select i + 1 from n where i < 500)"
-        " insert into events (body) select 'b' || i from n",
-        "insert into regions values ('n', 'North'), ('s', 'South')",
-    )
-    return shop
+    return sqlite_shop(tmp_path)
 
 
 @pytest.fixture
@@ -72,25 +39,13 @@ def workspace(tmp_path: Path, shop: SqliteShop) -> Workspace:
     return workspace
 
 
-def change(shop: SqliteShop) -> None:
-    shop.sql(
-        "update orders set amount = 'changed', updated_at = '2025-02-01 00:00:00.000001' where id between 100 and 149",
-        "insert into orders values (501, 'new', '2025-02-01 00:00:00.000002')",
-        "with recursive n(i) as (select 1 union all select i + 1 from n where i < 70)"
-        " insert into events (body) select 'c' || i from n",
-        "update regions set name = 'Sud' where code = 's'",
-        "insert into regions values ('w', 'West')",
-    )
-
-
 def expected(shop: SqliteShop, stream: str) -> list[tuple]:
-    return sorted(tuple(str(value) for value in row) for row in shop.rows(f"select * from {stream}"))
+    return texts(shop.rows(f"select * from {stream}"))
 
 
 def actual(workspace: Workspace, stream: str) -> list[tuple]:
-    return sorted(
-        tuple(str(value) for value in row.values()) for row in workspace.rows(f"shop.{stream}")
-    )
+    return [row if "." in row[-1] or stream != "orders" else (*row[:-1], f"{row[-1]}.000000")
+            for row in texts(row.values() for row in workspace.rows(f"shop.{stream}"))]
 
 
 def settle(workspace: Workspace, shop: SqliteShop, spark, stream: str, *, landed: bool, before: int) -> None:
@@ -116,7 +71,7 @@ def settle(workspace: Workspace, shop: SqliteShop, spark, stream: str, *, landed
 def test_kill_during_a_merge(workspace, shop, spark, stage, moment):
     first = workspace.run("orders", spark=spark).streams[0]
     assert first.outcome is Result.LOADED, first.error
-    change(shop)
+    change(shop, "sqlite")
     kill_at(workspace, "orders", stage, moment)
     landed = stage is Stage.ADVANCE and moment is not Moment.START
     settle(workspace, shop, spark, "orders", landed=landed, before=1)
@@ -132,6 +87,6 @@ def test_kill_during_a_first_load(workspace, shop, spark, stream, stage, moment)
     kill_at(workspace, stream, stage, moment)
     landed = stage is Stage.ADVANCE
     settle(workspace, shop, spark, stream, landed=landed, before=0)
-    change(shop)
+    change(shop, "sqlite")
     assert workspace.run(stream, spark=spark).streams[0].outcome is Result.LOADED
     assert actual(workspace, stream) == expected(shop, stream)

@@ -10,7 +10,6 @@ from pathlib import Path
 
 import yaml
 from pyiceberg.catalog.sql import SqlCatalog
-
 from tidegate.api import Project
 
 

@@ -1,0 +1,204 @@
+"""What holds when something goes wrong in the middle of a load."""
+
+import pytest
+
+from support.shops import STREAMS, change, texts
+from support.workspace import Workspace
+from tidegate.core.outcome import Result
+from tidegate.engine.events import Event, Moment, Stage
+from tidegate.errors import CommitUnknown
+from tidegate.formats.iceberg import Iceberg
+
+pytestmark = pytest.mark.spark
+
+
+@pytest.fixture(params=["sqlite"])
+def engine(request) -> str:
+    return request.param
+
+
+def rows(workspace, table: str = "orders") -> list[tuple]:
+    return texts(list(row.values())[:2] for row in workspace.rows(f"shop.{table}"))
+
+
+def source(shop, table: str = "orders") -> list[tuple]:
+    return texts(row[:2] for row in shop.rows(f"select * from {table}"))
+
+
+def at(stage: Stage, moment: Moment, action):
+    """A listener that acts once at a boundary."""
+    done = []
+
+    def listen(event: Event) -> None:
+        if (event.stage, event.moment) == (stage, moment) and not done:
+            done.append(event)
+            action()
+
+    return listen
+
+
+def test_a_row_lost_on_the_way_is_found_and_nothing_is_published(workspace, shop, engine, spark, monkeypatch):
+    workspace.run("orders", spark=spark)
+    change(shop, engine)
+    with workspace.project(spark) as project:
+        kind = type(project.streams("orders")[0].source)
+    whole = kind.read
+
+    def lossy(self, *arguments, **named):
+        return whole(self, *arguments, **named).where("id <> 120")
+
+    monkeypatch.setattr(kind, "read", lossy)
+    before = rows(workspace)
+    outcome = workspace.run("orders", spark=spark).streams[0]
+    assert (outcome.outcome, outcome.error.code, outcome.error.exit_code) == (Result.FAILED, "verify_failed", 3)
+    assert rows(workspace) == before
+    assert set(workspace.table("shop.orders").metadata.refs) == {"main"}
+    monkeypatch.undo()
+    assert workspace.run("orders", spark=spark).streams[0].outcome is Result.LOADED
+    assert rows(workspace) == source(shop)
+
+
+@pytest.mark.parametrize("stream", ["orders", "events", "regions"])
+def test_a_value_changed_on_the_way_is_found(workspace, shop, engine, spark, monkeypatch, stream):
+    column = {"orders": "amount", "events": "body", "regions": "name"}[stream]
+    with workspace.project(spark) as project:
+        kind = type(project.streams(stream)[0].source)
+    whole = kind.read
+
+    def twisted(self, *arguments, **named):
+        frame = whole(self, *arguments, **named)
+        names = [f"concat({name}, ' ') AS {name}" if name == column else name for name in frame.columns]
+        return frame.selectExpr(*names)
+
+    monkeypatch.setattr(kind, "read", twisted)
+    outcome = workspace.run(stream, spark=spark).streams[0]
+    assert (outcome.error.code, outcome.error.exit_code) == ("verify_failed", 3)
+    assert workspace.rows(f"shop.{stream}") == []
+
+
+def test_two_runners_with_registries_of_their_own_publish_once(workspace, shop, engine, spark, tmp_path):
+    workspace.run("orders", spark=spark)
+    change(shop, engine)
+    values = {"connections": {"shop": {"url": shop.url}}, "streams": STREAMS}
+
+    def other() -> None:
+        from tidegate.api import Project
+
+        elsewhere = {**values, "registry": f"sqlite:///{tmp_path / 'other.db'}"}
+        with Project.from_dict(elsewhere, folder=workspace.folder, spark=spark) as project:
+            assert project.run("orders").streams[0].outcome is Result.LOADED
+
+    outcome = workspace.run("orders", spark=spark, on_event=at(Stage.VERIFY, Moment.DONE, other)).streams[0]
+    assert (outcome.outcome, outcome.error.code) == (Result.STOPPED, "position_moved")
+    assert rows(workspace) == source(shop)
+    assert len(rows(workspace)) == 501
+    again = workspace.run("orders", spark=spark).streams[0]
+    assert again.outcome is Result.UNCHANGED
+    assert set(workspace.table("shop.orders").metadata.refs) == {"main"}
+
+
+def test_a_second_runner_with_the_same_registry_is_held(workspace, shop, engine, spark):
+    outcomes = []
+
+    def other() -> None:
+        outcomes.append(workspace.run("orders", spark=spark))
+
+    first = workspace.run("orders", spark=spark, on_event=at(Stage.WRITE, Moment.START, other))
+    assert first.streams[0].outcome is Result.LOADED
+    assert outcomes[0].exit_code == 5
+    assert outcomes[0].streams[0].outcome is Result.HELD
+
+
+def test_a_foreign_commit_in_between_is_overtaken(workspace, shop, engine, spark):
+    workspace.run("orders", spark=spark)
+    change(shop, engine)
+
+    def compact() -> None:
+        workspace.table("shop.orders").append(workspace.table("shop.orders").scan().to_arrow().slice(0, 0))
+
+    outcome = workspace.run("orders", spark=spark, on_event=at(Stage.VERIFY, Moment.DONE, compact)).streams[0]
+    assert outcome.outcome is Result.LOADED, outcome.error
+    assert rows(workspace) == source(shop)
+
+
+@pytest.mark.parametrize("landed", [True, False])
+def test_a_lost_reply_is_settled_by_the_table(workspace, shop, engine, spark, monkeypatch, landed):
+    workspace.run("orders", spark=spark)
+    change(shop, engine)
+    staging = staging_class()
+    publish = staging.publish
+    lost = []
+
+    def lose(self):
+        if lost:
+            return publish(self)
+        lost.append(1)
+        if landed:
+            publish(self)
+        raise CommitUnknown("the reply was lost")
+
+    monkeypatch.setattr(staging, "publish", lose)
+    outcome = workspace.run("orders", spark=spark).streams[0]
+    assert outcome.outcome is Result.LOADED, outcome.error
+    assert outcome.position["sequence"] == 2
+    assert rows(workspace) == source(shop)
+    monkeypatch.undo()
+    assert workspace.run("orders", spark=spark).streams[0].outcome is Result.UNCHANGED
+
+
+def staging_class() -> type:
+    import inspect
+
+    module = inspect.getmodule(Iceberg)
+    from tidegate.formats import _iceberg_staging
+
+    assert module is not None
+    return next(
+        value
+        for value in vars(_iceberg_staging).values()
+        if isinstance(value, type) and value.__module__ == _iceberg_staging.__name__ and hasattr(value, "publish")
+    )
+
+
+def test_one_failure_does_not_hide_the_others(workspace: Workspace, shop, spark):
+    shop.sql("drop table events")
+    report = workspace.run(spark=spark)
+    outcomes = {stream.stream: stream.outcome for stream in report.streams}
+    assert outcomes == {"orders": Result.LOADED, "events": Result.FAILED, "regions": Result.LOADED}
+    stopped = workspace.run("events", "regions", spark=spark, fail_fast=True)
+    assert [stream.stream for stream in stopped.streams] == ["events"]
+
+
+@pytest.mark.parametrize(
+    ("ddl", "named"),
+    [
+        ("alter table orders rename column amount to total", None),
+        ("alter table orders add column note text", "note"),
+    ],
+)
+def test_columns_that_come_and_go(workspace, shop, engine, spark, ddl, named):
+    workspace.run("orders", spark=spark)
+    shop.sql(ddl, "insert into orders values (900, 'x', '2025-03-01 00:00:00.000001'" + (", 'n')" if named else ")"))
+    outcome = workspace.run("orders", spark=spark).streams[0]
+    assert outcome.outcome is Result.LOADED, outcome.error
+    table = {row["id"]: row for row in workspace.rows("shop.orders")}
+    if named:
+        assert table[900][named] == "n"
+        assert table[1][named] is None
+    else:
+        assert (table[900]["total"], table[900]["amount"]) == ("x", None)
+        assert (table[1]["total"], table[1]["amount"]) == (None, "a1")
+
+
+def test_a_changed_type_stops_and_commits_nothing(workspace, shop, engine, spark):
+    workspace.run("orders", spark=spark)
+    shop.sql(
+        "create table newer (id integer primary key, amount integer, updated_at timestamp)",
+        "insert into newer values (1, 5, '2025-03-01 00:00:00')",
+        "drop table orders",
+        "alter table newer rename to orders",
+    )
+    outcome = workspace.run("orders", spark=spark).streams[0]
+    assert outcome.outcome is Result.STOPPED
+    assert outcome.error.exit_code == 4
+    assert workspace.snapshots("shop.orders") == 1
