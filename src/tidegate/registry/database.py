@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import URL, Connection, Engine, create_engine, event, exc, make_url
+from sqlalchemy import URL, Connection, Engine, Table, create_engine, event, exc, make_url
 
 from tidegate.errors import ConfigError, RegistryError, RegistryUnavailable
 
@@ -105,6 +105,18 @@ class Database:
         if state[:2] in ("", "08", "40", "53", "55", "57"):
             return RegistryUnavailable(f"{self.name} cannot be reached or was cut off")
         return RegistryError(f"{self.name} refused a statement (SQLSTATE {state})", hint=SHARED_HINT)
+
+
+def upsert(connection: Connection, table: Table) -> Any:
+    """An INSERT into the table that has `on_conflict_do_nothing` and `on_conflict_do_update`."""
+    # Imported where it is needed: the dialect that is not used costs as much as everything else here together.
+    if connection.dialect.name == "sqlite":
+        from sqlalchemy.dialects import sqlite  # noqa: PLC0415
+
+        return sqlite.insert(table)
+    from sqlalchemy.dialects import postgresql  # noqa: PLC0415
+
+    return postgresql.insert(table)
 
 
 def _parse(url: str) -> URL:

@@ -13,10 +13,9 @@ from types import TracebackType
 from typing import Any, Self
 
 from sqlalchemy import ColumnElement, Connection, Row, delete, func, literal, or_, select, update
-from sqlalchemy.dialects import postgresql, sqlite
 
 from tidegate.errors import LeaseHeld, LeaseLost, RegistryError
-from tidegate.registry.database import Database
+from tidegate.registry.database import Database, upsert
 from tidegate.registry.owner import Owner, is_dead, myself
 from tidegate.registry.tables import UtcTime, leases, object_info
 
@@ -102,13 +101,10 @@ class Lease:
                 "renewed_ts": now,
                 "expires_ts": expires,
             }
-            dialect = sqlite if connection.dialect.name == "sqlite" else postgresql
             free = or_(leases.c.expires_ts <= now, leases.c.token == over)
-            insert = dialect.insert(leases).values(uid=self._uid, **values)
-            taken = connection.execute(
-                insert.on_conflict_do_update(index_elements=[leases.c.uid], set_=values, where=free)
-            )
-            return taken.rowcount == 1
+            insert = upsert(connection, leases).values(uid=self._uid, **values)
+            kept = insert.on_conflict_do_update(index_elements=[leases.c.uid], set_=values, where=free)
+            return connection.execute(kept.returning(leases.c.token)).one_or_none() is not None
 
     def _holder(self) -> Row[Any] | None:
         with self._database.read() as connection:

@@ -127,7 +127,7 @@ def set_position(  # noqa: PLR0913 - the facts of one recorded decision
     """To whatever is asked for, or an error; see `Registry.set_position`."""
     object_id = streams.lock(connection, uid)
     newest = _newest(connection, object_id)
-    stands, asked = _mark(newest), _identity(position)
+    stands, asked = _readable_mark(newest), _identity(position)
     if expected_sequence is not None and (stands[0] if stands else 0) != expected_sequence:
         raise PositionMoved(f"stream {uid} stands at {_text(stands)}, not at sequence {expected_sequence}", uid=uid)
     if newest is not None and stands == asked:
@@ -187,6 +187,13 @@ def _newest(connection: Connection, object_id: int) -> Row[Any] | None:
 
 def _mark(row: Row[Any] | None) -> tuple[int, str] | None:
     return None if row is None or row.position is None else _identity(_parse(row))
+
+
+def _readable_mark(row: Row[Any] | None) -> tuple[int, str] | None:
+    try:
+        return _mark(row)
+    except RegistryError:
+        return None  # a position that nobody can read is what the caller is about to repair
 
 
 def _identity(position: Position | None) -> tuple[int, str] | None:

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from sqlalchemy import Connection, insert, select, update
-from sqlalchemy.dialects import postgresql, sqlite
 
 from tidegate.errors import InternalError
+from tidegate.registry.database import upsert
 from tidegate.registry.tables import object_info, status_change_log
 from tidegate.registry.values import Status
 
@@ -29,10 +29,9 @@ def register(connection: Connection, uid: str, texts: Mapping[str, str], now: da
     """The stream's number, the same for ever; `texts` (name, source, target by column) are brought up to date."""
     stored = connection.execute(select(object_info).where(object_info.c.uid == uid)).one_or_none()
     if stored is None:
-        dialect = sqlite if connection.dialect.name == "sqlite" else postgresql
         row = {"uid": uid, "status_cd": Status.NEW, "created_ts": now, "updated_ts": now, **texts}
         # Another process may register the same stream at this moment: its row serves as well.
-        connection.execute(dialect.insert(object_info).values(row).on_conflict_do_nothing())
+        connection.execute(upsert(connection, object_info).values(row).on_conflict_do_nothing())
         stored = connection.execute(select(object_info).where(object_info.c.uid == uid)).one()
     if any(getattr(stored, column) != value for column, value in texts.items()):
         connection.execute(update(object_info).where(object_info.c.uid == uid).values(updated_ts=now, **texts))

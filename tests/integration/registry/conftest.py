@@ -1,0 +1,7 @@
+from __future__ import annotations
+
+import pytest
+
+pytest.register_assert_rewrite("unit.registry.behaviour", "unit.registry.contention", "unit.registry.loads")
+
+from unit.registry.loads import raw, registry  # noqa: E402, F401 - fixtures; their asserts are rewritten first

@@ -1,0 +1,79 @@
+"""The behaviour of every registry, and runners against each other, on PostgreSQL."""
+
+import psycopg
+import pytest
+
+from support.postgres import free_port
+from tidegate.errors import RegistryError, RegistryUnavailable
+from tidegate.registry.store import Registry
+from unit.registry.behaviour import *  # noqa: F403 - the suite is the module
+from unit.registry.contention import *  # noqa: F403
+
+pytestmark = pytest.mark.postgres
+
+
+@pytest.fixture
+def url(pg_url):
+    return pg_url
+
+
+def refusal(url):
+    with pytest.raises(RegistryError) as caught:
+        Registry.open(url)
+    error = caught.value
+    shown = f"{error} {error.hint} {error.context} {error.to_dict()}"
+    assert "s3cr3t" not in shown
+    assert "\n" not in str(error)
+    return error
+
+
+@pytest.fixture
+def with_password(postgres):
+    """Has the server ask this one user for a password."""
+    rules = postgres.data / "pg_hba.conf"
+    rules.write_text("host all locked_user 127.0.0.1/32 scram-sha-256\n" + rules.read_text())
+    with postgres.connect() as admin:
+        admin.execute("CREATE ROLE locked_user LOGIN PASSWORD 'right'")
+        admin.execute("SELECT pg_reload_conf()")
+    yield
+    with postgres.connect() as admin:
+        admin.execute("DROP ROLE locked_user")
+
+
+@pytest.mark.usefixtures("with_password")
+def test_a_wrong_password(postgres):
+    error = refusal(postgres.url(user="locked_user", password="s3cr3t"))
+    assert "refused user or password" in str(error)
+    assert not error.retryable
+
+
+def test_an_unknown_database(postgres):
+    error = refusal(postgres.url("nowhere"))
+    assert "does not exist" in str(error)
+    assert "createdb" in error.hint
+    assert not error.retryable
+
+
+def test_nobody_listens():
+    error = refusal(f"postgresql://app:s3cr3t@127.0.0.1:{free_port()}/registry")
+    assert isinstance(error, RegistryUnavailable)
+    assert error.retryable
+
+
+def test_a_user_without_privileges(postgres, url):
+    with postgres.connect() as admin:
+        admin.execute("CREATE ROLE plain_user LOGIN")
+    error = refusal(url.replace("postgres@", "plain_user@"))
+    assert "privilege" in str(error)
+    with postgres.connect() as admin:
+        admin.execute("DROP ROLE plain_user")
+
+
+def test_a_session_that_the_server_ended_is_replaced(url):
+    with Registry.open(url) as registry:
+        registry.register(uid="a", name="a", source="s", target="t")
+        with psycopg.connect(url, autocommit=True) as admin:
+            admin.execute(
+                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'tidegate registry'"
+            )
+        assert [s.stream for s in registry.status()] == ["a"]
