@@ -1,1 +1,149 @@
-"""A Spark session and lakes for tests."""
+"""A Spark session and lakes for tests, and PyIceberg as the independent reader.
+
+Asked for by every test marked `spark`. Must never leave a JVM behind, nor share a table between two tests.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tidegate.core.changes import ChangeSet
+from tidegate.core.ids import Target, new_load_id
+from tidegate.core.plan import LoadPlan, Mode, WriteChoice
+from tidegate.core.position import Position
+from tidegate.core.protocols import Layout
+from tidegate.core.schema import BIGINT, TEXT, TIMESTAMP, Column, Schema
+from tidegate.core.slices import Everything, Meaning
+from tidegate.formats.iceberg import Iceberg
+from tidegate.spark import jars
+from tidegate.spark.session import Sessions
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+EXTENSIONS = {"spark.sql.extensions": "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions"}
+UID = "0123456789abcdef"
+ROWS = Schema(
+    columns=(
+        Column(name="id", type=BIGINT),
+        Column(name="name", type=TEXT),
+        Column(name="changed_at", type=TIMESTAMP),
+    )
+)
+
+
+@dataclass(kw_only=True)
+class Lake:
+    """A lake of one test: its format, a session as loads get it, and tables made in it."""
+
+    format: Iceberg
+    session: SparkSession
+    folder: Path
+    _names: Iterator[int] = field(default_factory=itertools.count)
+
+    def target(self, name: str | None = None, namespace: tuple[str, ...] = ("shop",)) -> Target:
+        """A table that nobody has used."""
+        return Target(lake=self.format.name, namespace=namespace, table=name or f"t{next(self._names)}")
+
+    def table(self, schema: Schema = ROWS, layout: Layout | None = None, **named: Any) -> Target:
+        """A new, empty table."""
+        target = self.target(**named)
+        self.format.create(self.session, target, schema, layout or Layout())
+        return target
+
+    def plan(self, target: Target, mode: Mode, *, uid: str = UID, **changes: Any) -> LoadPlan:
+        """A plan on the table as it stands."""
+        state = self.format.state(target, uid)
+        load_id = new_load_id()
+        sequence = state.position.sequence + 1 if state.position else 1
+        plan = LoadPlan(
+            load_id=load_id,
+            stream="orders",
+            uid=uid,
+            target=str(target),
+            created_at=datetime.now(UTC),
+            base=state.snapshot,
+            since=state.position,
+            position=Position(sequence=sequence, load_id=load_id, kind="test", state={"upto": str(sequence)}),
+            changes=ChangeSet(slices=(Everything(),), meaning=Meaning.UPSERTS),
+            columns=ROWS,
+            key=("id",),
+            schema_changes=(),
+            evolve=(),
+            write=WriteChoice(mode=mode, reason="the test says so"),
+        )
+        return replace(plan, **changes)
+
+    def rows(self, *rows: Sequence[Any], schema: Schema = ROWS) -> DataFrame:
+        """Rows as a source would give them; times as text."""
+        ddl = ", ".join(f"`{column.name}` {column.type.spark}" for column in schema)
+        values = [
+            tuple(
+                datetime.fromisoformat(value) if column.type == TIMESTAMP and value else value
+                for value, column in zip(row, schema, strict=True)
+            )
+            for row in rows
+        ]
+        return self.session.createDataFrame(values, ddl)
+
+    def load(self, target: Target, mode: Mode, *rows: Sequence[Any], uid: str = UID) -> LoadPlan:
+        """One whole load, published."""
+        plan = self.plan(target, mode, uid=uid)
+        staging = self.format.stage(self.session, target, plan)
+        put(staging, self.rows(*rows), mode)
+        staging.publish()
+        return plan
+
+    def oracle(self, target: Target) -> list[dict[str, Any]]:
+        """The visible rows, sorted, as PyIceberg reads them."""
+        table = self.format._where.table(target)
+        assert table is not None
+        rows = table.scan().to_arrow().to_pylist()
+        return sorted(rows, key=lambda row: [(value is None, str(value)) for value in row.values()])
+
+    def ids(self, target: Target) -> list[int]:
+        """The visible ids, with multiplicity, as PyIceberg reads them."""
+        return sorted(row["id"] for row in self.oracle(target))
+
+
+def put(staging: Any, rows: DataFrame, mode: Mode) -> None:
+    """Writes the rows in that mode."""
+    if mode is Mode.APPEND:
+        staging.append(rows)
+    elif mode is Mode.OVERWRITE:
+        staging.overwrite(rows)
+    else:
+        staging.merge(rows, prune=(), skip_equal=False)
+
+
+def make_lake(folder: Path, session_of: Any, catalog: Mapping[str, Any] | None = None, name: str = "lake") -> Lake:
+    """A lake in a folder of its own; `session_of` gives an isolated session from the lake's settings."""
+    lake = Iceberg(name=name, warehouse="./warehouse", catalog=catalog or {"type": "sqlite"}, folder=folder)
+    return Lake(format=lake, session=session_of(lake), folder=folder)
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[SparkSession]:
+    """A classic session, as a caller might bring it: two cores, 2 GB, Iceberg's extensions, no lake."""
+    with Sessions(
+        master="local[2]",
+        conf={"spark.driver.memory": "2g", "spark.sql.shuffle.partitions": "2", "spark.ui.enabled": "false"},
+        lakes=[EXTENSIONS],
+        jars=[jars.ICEBERG, jars.SQLITE, jars.POSTGRESQL],
+    ) as sessions:
+        sessions.load_session()
+        assert sessions._built is not None
+        yield sessions._built
+
+
+@pytest.fixture
+def lake(spark: SparkSession, tmp_path: Path) -> Lake:
+    """An embedded catalog and a warehouse of the test's own."""
+    return make_lake(tmp_path, lambda lake: Sessions(borrowed=spark, lakes=[lake.spark_conf()]).load_session())

@@ -83,7 +83,9 @@ def resolve(coordinates: Sequence[str], folder: Path | None = None) -> tuple[Pat
 def missing(coordinates: Sequence[str], folder: Path | None = None) -> tuple[str, ...]:
     """Those that are not in the cache yet; fetches nothing."""
     folder = folder or cache_folder()
-    return tuple(text for text in dict.fromkeys(coordinates) if not (folder / Coordinate.parse(text).file_name).is_file())
+    return tuple(
+        text for text in dict.fromkeys(coordinates) if not (folder / Coordinate.parse(text).file_name).is_file()
+    )
 
 
 def _local(text: str, folder: Path) -> Path:

@@ -48,7 +48,8 @@ class Jvm:
         whole = SparkConf(loadDefaults=False).setAll(list(conf.items()))
         with _output(log) as output:
             try:
-                self._gateway = launch_gateway(shown, {"stdout": output, "stderr": output})
+                launch: Any = launch_gateway  # PySpark left it untyped
+                self._gateway = launch(shown, {"stdout": output, "stderr": output})
                 return SparkSession(SparkContext(conf=whole, gateway=self._gateway))
             except Exception as error:
                 self.end()

@@ -13,7 +13,7 @@ import threading
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, cast
 
 from tidegate.errors import ConfigError, EnvironmentMissing
 from tidegate.spark.jars import resolve
@@ -31,6 +31,7 @@ LOAD_CONF = {
     "spark.sql.caseSensitive": "true",
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.parser.escapedStringLiterals": "false",
+    "spark.sql.variable.substitute": "false",
     "spark.sql.sources.partitionOverwriteMode": "static",
 }
 _DEFAULTS = {"spark.driver.memory": "4g", "spark.ui.enabled": "false", "spark.ui.showConsoleProgress": "false"}
@@ -55,7 +56,7 @@ class Sessions:
         log: the file that takes Spark's own output; a temporary one by default.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - the ways to reach Spark and what each load needs
         self,
         *,
         master: str = "local[*]",
@@ -189,9 +190,10 @@ class Sessions:
 
 def isolated(session: SparkSession) -> SparkSession:
     """A session with settings and views of its own on the same Spark; works for classic and Connect."""
-    clone: Any = getattr(session, "newSession" if not is_connect(session) else "cloneSession")
-    made: SparkSession = clone()
-    return made
+    # The two classes share no method for it, and only classic's is typed.
+    either: Any = session
+    made = either.cloneSession() if is_connect(session) else either.newSession()
+    return cast("SparkSession", made)
 
 
 def is_connect(session: SparkSession) -> bool:
@@ -203,7 +205,9 @@ def _connect(remote: str) -> SparkSession:
     try:
         from pyspark.sql.connect.session import SparkSession as Remote  # noqa: F401, PLC0415 - asks for grpc and pandas
     except ImportError as error:
-        raise EnvironmentMissing("the Spark Connect client is not installed", hint="`pip install 'tidegate[connect]'`") from error
+        raise EnvironmentMissing(
+            "the Spark Connect client is not installed", hint="`pip install 'tidegate[connect]'`"
+        ) from error
     from pyspark.sql import SparkSession  # noqa: PLC0415 - importing pyspark takes a second
 
     hush()

@@ -1,0 +1,150 @@
+"""Decides the statements that make and change an Iceberg table.
+
+Called by the Iceberg format; gives SQL text only. Must never write a name that is not quoted, nor a transform that
+was not understood.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+from tidegate.core.ids import Target
+from tidegate.core.protocols import Layout
+from tidegate.core.schema import ChangeKind, Schema, SchemaChange
+from tidegate.errors import ConfigError, InternalError
+from tidegate.spark import sql
+
+# Position deletes make small changes cheap; metadata files beyond the last few are of no use to any reader and
+# would otherwise grow with the square of the number of loads.
+PROPERTIES = {
+    "write.merge.mode": "merge-on-read",
+    "write.update.mode": "merge-on-read",
+    "write.delete.mode": "merge-on-read",
+    "write.merge.isolation-level": "serializable",
+    "write.update.isolation-level": "serializable",
+    "write.delete.isolation-level": "serializable",
+    "write.parquet.compression-codec": "zstd",
+    "write.metadata.delete-after-commit.enabled": "true",
+    "write.metadata.previous-versions-max": "20",
+}
+_TRANSFORM = re.compile(r"(?P<word>[a-z]+)\((?:(?P<number>\d+)\s*,\s*)?(?P<column>.+)\)", re.DOTALL)
+_PLAIN_WORDS = {
+    word: plural for plural in ("years", "months", "days", "hours") for word in (plural, plural.removesuffix("s"))
+}
+_NUMBERED_WORDS = frozenset({"bucket", "truncate"})
+_PLAIN_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]*")
+
+
+def create(target: Target, schema: Schema, layout: Layout, location: str | None) -> str:
+    """The statement that makes an empty table, every column nullable.
+
+    Raises:
+        ConfigError: the layout names a column or transform that there is not.
+    """
+    columns = ", ".join(f"{sql.quote(column.name)} {column.type.spark}" for column in schema)
+    parts = [f"CREATE TABLE IF NOT EXISTS {sql.table(target)} ({columns}) USING iceberg"]
+    if layout.partition_by:
+        parts.append(f"PARTITIONED BY ({', '.join(partitions(layout.partition_by, schema))})")
+    if location:
+        parts.append(f"LOCATION {sql.string(location)}")
+    properties = {"format-version": str(layout.format_version), **PROPERTIES}
+    parts.append(f"TBLPROPERTIES ({_pairs(properties)})")
+    return " ".join(parts)
+
+
+def order(target: Target, schema: Schema, layout: Layout) -> str:
+    """The statement that sorts the rows of each file.
+
+    Sorted within a task only: a global order makes Spark run the source's query twice, once to sample it.
+
+    Raises:
+        ConfigError: a column that there is not.
+    """
+    wanted = ", ".join(sql.quote(_known(name, schema, "sort_by")) for name in layout.sort_by)
+    distributed = "DISTRIBUTED BY PARTITION " if layout.partition_by else ""
+    return f"ALTER TABLE {sql.table(target)} WRITE {distributed}LOCALLY ORDERED BY {wanted}"
+
+
+def partitions(expressions: Sequence[str], schema: Schema) -> tuple[str, ...]:
+    """Each `partition_by` as Spark writes it, its column quoted.
+
+    Raises:
+        ConfigError: not a column of the table and not a transform of one.
+
+    Example:
+        >>> from tidegate.core.schema import BIGINT, Column
+        >>> partitions(["bucket(16, id)"], Schema(columns=(Column(name="id", type=BIGINT),)))
+        ('bucket(16, `id`)',)
+    """
+    return tuple(_partition(expression, schema) for expression in expressions)
+
+
+def evolve(target: Target, changes: Sequence[SchemaChange], schema: Schema) -> Iterator[str]:
+    """The statements that add columns, all in one, and widen others.
+
+    Raises:
+        InternalError: a change that is neither.
+    """
+    added = []
+    for change in changes:
+        column = schema.find(change.column)
+        if column is None or change.kind not in (ChangeKind.ADD_COLUMN, ChangeKind.WIDEN):
+            raise InternalError(f"a change {change.kind} of column {change.column!r} cannot be applied to a table")
+        if change.kind is ChangeKind.ADD_COLUMN:
+            added.append(f"{sql.quote(column.name)} {column.type.spark}")
+    if added:
+        yield f"ALTER TABLE {sql.table(target)} ADD COLUMNS ({', '.join(added)})"
+    for change in changes:
+        column = schema.find(change.column)
+        if column is not None and change.kind is ChangeKind.WIDEN:
+            yield f"ALTER TABLE {sql.table(target)} ALTER COLUMN {sql.quote(column.name)} TYPE {column.type.spark}"
+
+
+def set_property(target: Target, name: str, value: str) -> str:
+    """The statement that sets one property of the table."""
+    return f"ALTER TABLE {sql.table(target)} SET TBLPROPERTIES ({_pairs({name: value})})"
+
+
+def location(target: Target, warehouse: str | None) -> str | None:
+    """Where the files of a table with an unusual name lie; None where the catalog's own choice is safe.
+
+    A name with a slash, a dot, a quote or an emoji would else become part of a path.
+    """
+    if warehouse is None or all(_PLAIN_NAME.fullmatch(part) for part in target.parts[1:]):
+        return None
+    return "/".join([warehouse, *(_folder(part) for part in target.parts[1:])])
+
+
+def _folder(name: str) -> str:
+    if _PLAIN_NAME.fullmatch(name):
+        return name
+    return "~" + "".join(char if char.isascii() and char.isalnum() else f"-{ord(char):x}-" for char in name)
+
+
+def _partition(expression: str, schema: Schema) -> str:
+    text = expression.strip()
+    if schema.find(text):
+        return sql.quote(text)
+    found = _TRANSFORM.fullmatch(text)
+    if found is None:
+        return sql.quote(_known(text, schema, "partition_by"))
+    word, number, column = found["word"], found["number"], found["column"].strip()
+    if number and int(number) and word in _NUMBERED_WORDS:
+        return f"{word}({number}, {sql.quote(_known(column, schema, 'partition_by'))})"
+    if not number and word in _PLAIN_WORDS:
+        return f"{_PLAIN_WORDS[word]}({sql.quote(_known(column, schema, 'partition_by'))})"
+    raise ConfigError(
+        f"partition_by {expression!r} is not understood",
+        hint="Write a column, years(c), months(c), days(c), hours(c), bucket(16, c) or truncate(4, c).",
+    )
+
+
+def _known(name: str, schema: Schema, where: str) -> str:
+    if schema.find(name) is None:
+        raise ConfigError(f"layout: {where} names {name!r}, which is not a column of the table", column=name)
+    return name
+
+
+def _pairs(properties: dict[str, str]) -> str:
+    return ", ".join(f"{sql.string(key)} = {sql.string(value)}" for key, value in properties.items())

@@ -1,0 +1,249 @@
+"""Decides how one load gets into an Iceberg table: on a branch, invisible, then by fast-forward or not at all.
+
+Made by the Iceberg format, used by writers and the engine. Must never write to main, and never publish a version
+that does not carry the load's own mark.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from tidegate.core.ids import Target
+from tidegate.core.plan import LoadPlan, Mode, Prune
+from tidegate.core.position import property_name
+from tidegate.core.protocols import Receipt
+from tidegate.dialects.spark import Spark
+from tidegate.errors import CommitConflict, CommitUnknown, InternalError, WriteError
+from tidegate.formats import _iceberg_ddl as ddl
+from tidegate.formats._iceberg_metadata import Metadata, Snapshot
+from tidegate.spark import sql
+from tidegate.spark.failures import translated
+from tidegate.spark.session import is_connect
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+MAIN = "main"
+PROPERTY = "snapshot-property."
+SESSION_PROPERTY = "spark.sql.iceberg.snapshot-property."
+MERGE_MODES = {Mode.MERGE_ON_READ: "merge-on-read", Mode.COPY_ON_WRITE: "copy-on-write"}
+PUBLISH_TRIES = 5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IcebergStaging:
+    """A branch of a table, opened at the snapshot that the load's position was read from.
+
+    Args:
+        load: the table's metadata as of now, read without Spark.
+    """
+
+    session: SparkSession
+    target: Target
+    plan: LoadPlan
+    load: Callable[[], Metadata | None]
+    warehouse: str | None
+
+    def open(self) -> None:
+        """Makes the branch at the plan's base.
+
+        Raises:
+            CommitConflict: the table is gone, or main does not stand at the base any more.
+        """
+        metadata = self._metadata()
+        self._need_base(metadata)
+        with self._translated("opening"):
+            if metadata.head(self.plan.branch) is not None:
+                self.discard()
+            mode = MERGE_MODES.get(self.plan.write.mode)
+            if mode and metadata.properties.get("write.merge.mode") != mode:
+                self.session.sql(ddl.set_property(self.target, "write.merge.mode", mode))
+            at = f" AS OF VERSION {int(self.plan.base)}" if self.plan.base is not None else ""
+            self.session.sql(f"ALTER TABLE {self._table} CREATE BRANCH {sql.quote(self.plan.branch)}{at}")
+        if self.plan.base is None:
+            # A branch without a base starts wherever main stands: at nothing, unless somebody was first.
+            try:
+                self._need_base(self._metadata())
+            except CommitConflict:
+                self.discard()
+                raise
+
+    def append(self, rows: DataFrame) -> None:
+        """Adds the rows, in one commit that carries the position."""
+        with self._translated("writing to"):
+            self._writer(rows).append()
+        self._need_mark()
+
+    def overwrite(self, rows: DataFrame) -> None:
+        """Replaces every row, in one commit that carries the position."""
+        if is_connect(self.session):
+            from pyspark.sql.connect.functions import lit  # noqa: PLC0415 - the functions must be of the session's kind
+        else:
+            from pyspark.sql.functions import lit  # noqa: PLC0415 - as above
+        with self._translated("writing to"):
+            self._writer(rows).overwrite(lit(True))  # noqa: FBT003 - a literal of Spark
+        self._need_mark()
+
+    def merge(self, rows: DataFrame, *, prune: Sequence[Prune], skip_equal: bool) -> None:
+        """Updates and inserts by key, in one commit that carries the position.
+
+        Keys must be unique in `rows`: Iceberg inserts an unmatched key as often as it comes.
+        """
+        name = SESSION_PROPERTY + property_name(self.plan.uid)
+        view = f"tidegate_{self.plan.load_id}"
+        with self._translated("merging into"):
+            rows.createOrReplaceTempView(view)
+            self.session.conf.set(name, self.plan.position.to_json())
+            try:
+                self.session.sql(self._merge_text(view, prune, skip_equal=skip_equal))
+            finally:
+                self.session.conf.unset(name)
+                self.session.sql(f"DROP VIEW IF EXISTS {sql.quote(view)}")
+        self._need_mark()
+
+    def read(self) -> DataFrame:
+        """The whole version, as committed."""
+        with self._translated("reading"):
+            return self.session.sql(f"SELECT * FROM {self._table} VERSION AS OF {sql.string(self.plan.branch)}")
+
+    def read_keys(self, keys: DataFrame, *, prune: Sequence[Prune]) -> DataFrame:
+        """The rows, as committed, whose key is among `keys`; of the files within `prune` alone."""
+        with self._translated("reading"):
+            within = " AND ".join(bound(each) for each in prune) or "true"
+            return self.read().where(within).join(keys, on=list(self.plan.key), how="left_semi")
+
+    def read_added(self) -> DataFrame:
+        """The rows that an append added, as committed: only its files are read."""
+        if self.plan.base is None:
+            return self.read()
+        with self._translated("reading"):
+            reader = self.session.read.option("start-snapshot-id", self.plan.base)
+            return reader.option("end-snapshot-id", str(self._head().id)).table(self._table)
+
+    def receipt(self) -> Receipt:
+        """What the commit did, in its own words."""
+        return self._head().receipt()
+
+    def publish(self) -> Receipt:
+        """Moves main to the branch if main still stands at the base, then drops the branch.
+
+        Raises:
+            CommitConflict: main has moved; the table stays as somebody else left it.
+            CommitUnknown: nobody knows whether main moved; the next run looks.
+        """
+        head = self._head()
+        receipt = head.receipt()
+        for attempt in range(1, PUBLISH_TRIES + 1):
+            try:
+                with self._translated("publishing to"):
+                    self.session.sql(
+                        f"CALL {sql.quote(self.target.lake)}.system.fast_forward(table => {sql.string(self._table)}, "
+                        f"branch => {sql.string(MAIN)}, to => {sql.string(self.plan.branch)})"
+                    ).collect()
+            except (CommitConflict, CommitUnknown, WriteError) as error:
+                if not self._published(head, error):
+                    if isinstance(error, CommitConflict) and attempt < PUBLISH_TRIES and self._at_base():
+                        continue  # somebody changed a property or another branch, which is no reason to give up
+                    raise
+            break
+        # Visible is what counts; a branch that cannot be dropped now is dropped by the next run.
+        with contextlib.suppress(WriteError):
+            self.discard()
+        return receipt
+
+    def discard(self) -> None:
+        """Drops the branch, if it is there."""
+        drop_branch(self.session, self.target, self.plan.branch, self.warehouse)
+
+    @property
+    def _table(self) -> str:
+        return sql.table(self.target)
+
+    def _writer(self, rows: DataFrame) -> Any:
+        option = PROPERTY + property_name(self.plan.uid)
+        wanted = rows.select(*(sql.quote(name) for name in self.plan.columns.names))
+        return wanted.writeTo(sql.table(self.target, self.plan.branch)).option(option, self.plan.position.to_json())
+
+    def _merge_text(self, view: str, prune: Sequence[Prune], *, skip_equal: bool) -> str:
+        key = self.plan.key
+        if not key:
+            raise InternalError("a merge without a key")
+        others = [name for name in self.plan.columns.names if name not in key]
+        on = [f"t.{sql.quote(name)} = s.{sql.quote(name)}" for name in key] + [bound(each, "t.") for each in prune]
+        text = (
+            f"MERGE INTO {sql.table(self.target, self.plan.branch)} t USING {sql.quote(view)} s ON {' AND '.join(on)}"
+        )
+        if others:
+            equal = " AND ".join(f"t.{sql.quote(name)} <=> s.{sql.quote(name)}" for name in others)
+            assigned = ", ".join(f"t.{sql.quote(name)} = s.{sql.quote(name)}" for name in others)
+            text += f" WHEN MATCHED{f' AND NOT ({equal})' if skip_equal else ''} THEN UPDATE SET {assigned}"
+        columns = self.plan.columns.names
+        return f"{text} WHEN NOT MATCHED THEN INSERT ({sql.names(columns)}) VALUES ({sql.names(columns, 's')})"
+
+    def _metadata(self) -> Metadata:
+        metadata = self.load()
+        if metadata is None:
+            raise CommitConflict(f"table {self.target} is not there any more", hint="Run again.")
+        return metadata
+
+    def _need_base(self, metadata: Metadata) -> None:
+        if self.plan.base != (None if metadata.main is None else str(metadata.main)):
+            raise CommitConflict(f"table {self.target} has moved since the load was planned")
+
+    def _head(self) -> Snapshot:
+        metadata = self._metadata()
+        head = metadata.snapshot(metadata.head(self.plan.branch))
+        if head is None:
+            # Published and dropped already: the mark tells which one it was.
+            head = next((each for each in metadata.ancestors(metadata.main) if self._marked(each)), None)
+        if head is None:
+            raise CommitConflict(f"the load's version of table {self.target} is not there any more")
+        return head
+
+    def _marked(self, snapshot: Snapshot) -> bool:
+        return snapshot.summary.get(property_name(self.plan.uid)) == self.plan.position.to_json()
+
+    def _need_mark(self) -> None:
+        if self._marked(self._head()):
+            return
+        # A merge that changes nothing makes no commit, but the position has to move all the same.
+        nothing = self.session.sql(f"SELECT * FROM {self._table} LIMIT 0")
+        with self._translated("writing to"):
+            writer = nothing.writeTo(sql.table(self.target, self.plan.branch))
+            option = PROPERTY + property_name(self.plan.uid)
+            writer.option(option, self.plan.position.to_json()).append()
+        if not self._marked(self._head()):
+            raise InternalError("a commit does not carry the position it was given")
+
+    def _at_base(self) -> bool:
+        metadata = self._metadata()
+        return self.plan.base == (None if metadata.main is None else str(metadata.main))
+
+    def _published(self, head: Snapshot, error: Exception) -> bool:
+        try:
+            metadata = self._metadata()
+        except WriteError:
+            raise error from None
+        return any(each.id == head.id for each in metadata.ancestors(metadata.main))
+
+    def _translated(self, doing: str) -> contextlib.AbstractContextManager[None]:
+        return translated(f"{doing} {self.target}", self.warehouse)
+
+
+def bound(prune: Prune, prefix: str = "") -> str:
+    """The predicate of a bound, in literals that Iceberg prunes files by."""
+    dialect = Spark()
+    column = f"{prefix}{sql.quote(prune.column)}"
+    if prune.values:
+        return f"{column} IN ({', '.join(dialect.literal(prune.type, value) for value in prune.values)})"
+    low, high = dialect.literal(prune.type, prune.low), dialect.literal(prune.type, prune.high)
+    return f"{column} >= {low} AND {column} <= {high}"
+
+
+def drop_branch(session: SparkSession, target: Target, branch: str, warehouse: str | None) -> None:
+    """Drops a branch if it is there."""
+    with translated(f"dropping a branch of {target}", warehouse):
+        session.sql(f"ALTER TABLE {sql.table(target)} DROP BRANCH IF EXISTS {sql.quote(branch)}")

@@ -1,0 +1,156 @@
+"""Decides how Tidegate reads, makes and changes Iceberg tables.
+
+Chosen by `format: iceberg` of a lake; called by the engine. Must never import Spark to answer what a table's
+metadata tells, nor change what is visible except by publishing a staging.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from tidegate.core.ids import Target
+from tidegate.core.plan import LoadPlan, Prune, branch_prefix
+from tidegate.core.protocols import Layout, TableState
+from tidegate.core.schema import Schema, SchemaChange
+from tidegate.errors import WriteError
+from tidegate.formats import _iceberg_ddl as ddl
+from tidegate.formats._iceberg_catalog import Catalog
+from tidegate.formats._iceberg_metadata import Metadata
+from tidegate.formats._iceberg_staging import IcebergStaging, drop_branch
+from tidegate.spark import sql
+from tidegate.spark.failures import translated
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Iceberg:
+    """Iceberg tables in one catalog.
+
+    Args:
+        name: the lake, which is also the catalog's name.
+        warehouse: where tables lie; `./warehouse` of the project, or what the catalog decides (rest, glue, hive).
+        catalog: `type` (sqlite, postgresql, rest, glue, hive) and its options; the embedded SQLite file by default.
+        folder: the project's folder, which relative paths start from.
+    """
+
+    kind: ClassVar[str] = "iceberg"
+
+    name: str
+    warehouse: str | None = None
+    catalog: Mapping[str, Any] = field(default_factory=lambda: {"type": "sqlite"})
+    folder: Path = field(default_factory=Path.cwd)
+    _where: Catalog = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        where = Catalog.of(name=self.name, warehouse=self.warehouse, catalog=self.catalog, folder=self.folder.resolve())
+        object.__setattr__(self, "_where", where)
+
+    def state(self, target: Target, uid: str) -> TableState:
+        """What the table says of itself, read from the catalog and one metadata file.
+
+        Raises:
+            WriteError: catalog or metadata cannot be read.
+            SchemaRefused: the table has a column that Tidegate does not load.
+        """
+        metadata = self._where.load(target)
+        if metadata is None:
+            return TableState(exists=False)
+        position = metadata.position(uid)
+        current = metadata.snapshot(metadata.main)
+        return TableState(
+            exists=True,
+            uuid=metadata.uuid,
+            snapshot=None if metadata.main is None else str(metadata.main),
+            rows=0 if metadata.main is None else current.rows if current else None,
+            position=position[0] if position else None,
+            position_snapshot=str(position[1].id) if position else None,
+            branches=metadata.branches(branch_prefix(uid)),
+            schema=metadata.schema(),
+            properties=metadata.properties,
+            location=metadata.location,
+        )
+
+    def key_bounds(self, target: Target, column: str) -> Prune | None:
+        """Bounds of the column over all files, from the manifests; None when they prove nothing."""
+        metadata = self._where.load(target)
+        known = metadata.schema().find(column) if metadata and metadata.main is not None else None
+        if known is None:
+            return None
+        from tidegate.formats._iceberg_bounds import KINDS, bounds  # noqa: PLC0415 - reads manifests by PyIceberg
+
+        table = self._where.table(target) if known.type.kind in KINDS else None
+        if table is None:
+            return None
+        try:
+            return bounds(table, column, known.type)
+        except OSError as error:
+            raise WriteError(f"the manifests of table {target} cannot be read") from error
+
+    def spark_conf(self) -> Mapping[str, str]:
+        """Settings that make the lake a catalog of a session; they may hold the catalog's password."""
+        return self._where.spark_conf()
+
+    def jars(self) -> tuple[str, ...]:
+        """Maven coordinates."""
+        return self._where.jars()
+
+    def create(self, session: SparkSession, target: Target, schema: Schema, layout: Layout) -> None:
+        """Makes the namespace and an empty table in that layout; a table that is there stays as it is.
+
+        Raises:
+            ConfigError: the layout does not fit the columns.
+            WriteError: catalog or warehouse refused it.
+        """
+        location = ddl.location(target, self._where.warehouse) if self._where.in_tables else None
+        statements = [ddl.create(target, schema, layout, location)]
+        order = ddl.order(target, schema, layout) if layout.sort_by else None
+        with translated(f"creating {target}", self._where.warehouse):
+            if self._where.kind == "sqlite":
+                self._where.file.parent.mkdir(parents=True, exist_ok=True)
+            for namespace in sql.namespaces(target):
+                session.sql(f"CREATE NAMESPACE IF NOT EXISTS {namespace}")
+            for statement in statements:
+                session.sql(statement)
+            if order and self._unordered(target):
+                session.sql(order)
+
+    def evolve(self, session: SparkSession, target: Target, changes: Sequence[SchemaChange], schema: Schema) -> None:
+        """Adds and widens columns; rows that are there read NULL in the new ones.
+
+        Raises:
+            WriteError: the catalog refused it.
+        """
+        with translated(f"changing the columns of {target}", self._where.warehouse):
+            for statement in ddl.evolve(target, changes, schema):
+                session.sql(statement)
+
+    def stage(self, session: SparkSession, target: Target, plan: LoadPlan) -> IcebergStaging:
+        """Opens an invisible version at `plan.base`.
+
+        Raises:
+            CommitConflict: the table is gone or has moved on.
+        """
+        staging = IcebergStaging(
+            session=session,
+            target=target,
+            plan=plan,
+            load=lambda: self._where.load(target),
+            warehouse=self._where.warehouse,
+        )
+        staging.open()
+        return staging
+
+    def drop_branches(self, session: SparkSession, target: Target, branches: Sequence[str]) -> None:
+        """Drops what a crash left behind; main stays as it is."""
+        for branch in branches:
+            drop_branch(session, target, branch, self._where.warehouse)
+
+    def _unordered(self, target: Target) -> bool:
+        # Made by a load that crashed before its sort order was set, a table is still empty.
+        metadata: Metadata | None = self._where.load(target)
+        return metadata is not None and metadata.main is None and not metadata.sorted

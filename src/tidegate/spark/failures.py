@@ -1,0 +1,97 @@
+"""Decides what a failure of Spark or Iceberg means to a load.
+
+Called by formats and writers around whatever makes Spark work. Must never repeat Spark's own text in a message: it
+may hold values of rows, and the cause carries it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from tidegate.errors import CommitConflict, CommitUnknown, SourceUnavailable, TidegateError, WriteError
+
+_FAILED_JOB = re.compile(r"Job aborted due to stage failure|STAGE_FAILURE|TASK_FAILURE|FAILED_READ|in stage \d")
+_UNKNOWN = re.compile(r"CommitStateUnknown")
+_CONFLICT = re.compile(
+    r"is not an ancestor of|CommitFailedException|ValidationException|Cannot commit"
+    r"|metadata refresh is required|Found conflicting files|Missing required files"
+)
+_GONE = re.compile(r"TABLE_OR_VIEW_NOT_FOUND|NoSuchTable|Cannot find snapshot|Ref does not exist|Branch does not exist")
+_DRIVER = re.compile(r"java\.sql\.|PSQLException|SQLITE_|SQLiteException|SQLException")
+_PROBLEMS = (
+    (
+        re.compile(
+            r"Permission denied|AccessControlException|AccessDenied|Mkdirs failed|Failed to create (?:file|director)"
+            r"|ParentNotDirectory|Not a directory|Read-only file system|No space left|status code: 403"
+        ),
+        "the warehouse {where} cannot be written",
+        "Grant write permission or make room, then run `tidegate doctor`.",
+    ),
+    (
+        re.compile(r"ClassNotFoundException|NoClassDefFoundError|Cannot find catalog plugin|CATALOG_NOT_FOUND"),
+        "Spark lacks a class that the lake needs",
+        "A Spark that runs already needs the lake's jars on its class path; `tidegate doctor` lists them.",
+    ),
+    (
+        re.compile(r"UncheckedSQLException|SQLITE_|PSQLException|RESTException|ServiceFailure|ServiceUnavailable"),
+        "the lake's catalog cannot be reached or refused",
+        None,
+    ),
+)
+_CONDITION = re.compile(r"\[([A-Z][A-Z0-9_]+(?:\.[A-Z0-9_]+)*)\]")
+_CLASS = re.compile(r"\b(?:[a-z]\w*\.)+(?:[A-Z]\w*(?:Exception|Error))\b")
+
+
+@contextmanager
+def translated(doing: str, warehouse: str | None = None) -> Iterator[None]:
+    """Turns every failure of Spark inside into one of Tidegate's, with the original as its cause.
+
+    Args:
+        doing: what was attempted, to go after "while": "writing to lake.shop.orders".
+    """
+    try:
+        yield
+    except TidegateError:
+        raise
+    except Exception as error:
+        raise translate(error, doing, warehouse) from error
+
+
+def translate(error: BaseException, doing: str, warehouse: str | None = None) -> TidegateError:
+    """The error that the failure stands for."""
+    text = everything(error)
+    job = _FAILED_JOB.search(text)
+    if _UNKNOWN.search(text):
+        return CommitUnknown(f"the reply to a commit was lost while {doing}")
+    if job and _DRIVER.search(text[job.start() :]):
+        return SourceUnavailable(f"the source broke off while {doing}")
+    if _CONFLICT.search(text):
+        return CommitConflict(f"another writer came in between while {doing}")
+    for pattern, message, hint in _PROBLEMS:
+        if pattern.search(text):
+            return WriteError(f"{message.format(where=warehouse or '')} while {doing}", hint=hint)
+    if _GONE.search(text):
+        return CommitConflict(f"the table or a version of it is not there any more while {doing}")
+    return WriteError(f"Spark failed ({_name(error, text)}) while {doing}")
+
+
+def everything(error: BaseException) -> str:
+    """What the error and its causes say, the server's stack included; for recognition, never for people."""
+    parts: list[str] = []
+    seen: set[int] = set()
+    current: BaseException | None = error
+    while current is not None and id(current) not in seen:
+        seen.add(id(current))
+        parts.append(f"{type(current).__name__}: {current}")
+        parts += [str(getattr(current, name, None) or "") for name in ("_stackTrace", "_stacktrace")]
+        current = current.__cause__ or getattr(current, "_cause", None)
+    return "\n".join(parts)
+
+
+def _name(error: BaseException, text: str) -> str:
+    if found := _CONDITION.search(text):
+        return found[1]
+    classes = [name.rpartition(".")[2] for name in _CLASS.findall(text) if not name.startswith("py4j")]
+    return classes[-1] if classes else type(error).__name__

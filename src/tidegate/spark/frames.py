@@ -1,0 +1,107 @@
+"""Decides how Spark answers the questions about a batch of rows: the latest of each key, bounds, a fingerprint.
+
+Called by writers and by verify. Asks by SQL text, which classic and Connect sessions both take; must never
+import pyspark's functions, which belong to one of the two.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from tidegate.core.fingerprint import Fingerprint
+from tidegate.core.protocols import Latest
+from tidegate.spark.sql import names, quote
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+_RANK = "__tidegate_rank"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Facts:
+    """What one pass over a batch tells.
+
+    Args:
+        rows: rows with multiplicity.
+        keys: distinct keys without a NULL; None when nobody asked.
+        null_keys: rows with a NULL in a key column.
+        bounds: least and greatest canonical text of each column asked for; absent where every value is NULL.
+        distinct: about how many values each of these columns holds.
+    """
+
+    rows: int
+    keys: int | None
+    null_keys: int
+    bounds: Mapping[str, tuple[str, str]]
+    distinct: Mapping[str, int]
+
+
+def facts(
+    rows: DataFrame, *, key: Sequence[str], count_keys: bool, least: Mapping[str, str], most: Mapping[str, str]
+) -> Facts:
+    """One aggregate over the rows.
+
+    Args:
+        least, most: a column's name to the expression of the canonical text of its least or greatest value.
+    """
+    missing = " OR ".join(f"{quote(name)} IS NULL" for name in key) or "false"
+    asked = [
+        "count(*)",
+        f"count_if({missing})",
+        f"count(DISTINCT {names(key)})" if count_keys and key else "CAST(NULL AS bigint)",
+    ]
+    for name in least:
+        asked += [least[name], most[name], f"approx_count_distinct({quote(name)})"]
+    row = rows.selectExpr(*(f"{expression} AS f{index}" for index, expression in enumerate(asked))).collect()[0]
+    bounds: dict[str, tuple[str, str]] = {}
+    distinct: dict[str, int] = {}
+    for index, name in enumerate(least):
+        low, high, values = row[3 + 3 * index : 6 + 3 * index]
+        if low is not None:
+            bounds[name] = (low, high)
+            distinct[name] = values
+    return Facts(rows=row[0], null_keys=row[1], keys=row[2], bounds=bounds, distinct=distinct)
+
+
+def values(rows: DataFrame, text: str, limit: int) -> tuple[str, ...]:
+    """The distinct values of an expression, sorted; empty when there are more than `limit`."""
+    found = rows.selectExpr(f"{text} AS v").where("v IS NOT NULL").distinct().limit(limit + 1).collect()
+    return tuple(sorted(row[0] for row in found)) if len(found) <= limit else ()
+
+
+def latest(rows: DataFrame, rule: Latest) -> DataFrame:
+    """One row of each key: the one with the greatest `order`, NULL last.
+
+    Rows: as given, at most one a key. Rows that tie must be equal (see `ties`), or the choice is arbitrary.
+    """
+    ranked = rows.selectExpr("*", f"row_number() OVER ({_window(rule)}) AS {_RANK}")
+    return ranked.where(f"{_RANK} = 1").drop(_RANK)
+
+
+def ties(rows: DataFrame, rule: Latest) -> int:
+    """Keys whose latest rows differ, so that no rule says which one counts."""
+    whole = f"struct({names(rows.columns)})"
+    first = rows.selectExpr("*", f"rank() OVER ({_window(rule)}) AS {_RANK}").where(f"{_RANK} = 1")
+    key = [f"{quote(name)} AS k{index}" for index, name in enumerate(rule.key)]
+    grouped = first.selectExpr(*key, f"{whole} AS whole").distinct()
+    keys = [f"k{index}" for index in range(len(rule.key))]
+    return grouped.groupBy(*keys).count().where("count > 1").count()
+
+
+def fingerprint(rows: DataFrame, *, digest: str, sums: Sequence[str]) -> Fingerprint:
+    """Of all the rows, in the dialect's words: the digest of a row, and the sums over a column named `digest`."""
+    row = (
+        rows.selectExpr(f"{digest} AS digest")
+        .selectExpr(*(f"{each} AS s{n}" for n, each in enumerate(sums)))
+        .collect()[0]
+    )
+    return Fingerprint.of_sums(list(row))
+
+
+def _window(rule: Latest) -> str:
+    # A window needs an order; without one every row of a key ties.
+    order = ", ".join(f"{quote(name)} DESC NULLS LAST" for name in rule.order) or "CAST(NULL AS int)"
+    return f"PARTITION BY {names(rule.key)} ORDER BY {order}"

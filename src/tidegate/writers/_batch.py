@@ -1,0 +1,101 @@
+"""Decides how a keyed batch is made ready: one row a key, no NULL in a key, bounds for pruning.
+
+Called by writers of keyed tables. Must never let two rows of one key through: a merge inserts both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from tidegate.core.plan import LoadPlan, Prune
+from tidegate.core.protocols import Latest
+from tidegate.core.schema import Kind, Type
+from tidegate.dialects.spark import Spark
+from tidegate.errors import CheckFailed, DuplicateKeys
+from tidegate.spark import frames, sql
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+SHORT_LIST = 32
+LONGEST = 256
+ORDERED = frozenset({Kind.INTEGER, Kind.DECIMAL, Kind.DATE, Kind.TIMESTAMP, Kind.TIMESTAMPTZ, Kind.TEXT})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Keyed:
+    """A batch with one row a key.
+
+    Args:
+        frame: its rows.
+        rows: how many.
+        prune: literal bounds of its key columns.
+        dropped: superseded rows were left out.
+    """
+
+    frame: DataFrame
+    rows: int
+    prune: tuple[Prune, ...]
+    dropped: bool
+
+
+def keyed(held: DataFrame, plan: LoadPlan, rule: Latest, *, unique: bool) -> Keyed:
+    """One row a key of a persisted batch, by the rule.
+
+    Args:
+        unique: the source guarantees it, so nothing is looked for.
+
+    Raises:
+        CheckFailed: a key column holds a NULL.
+        DuplicateKeys: rows of one key differ and nothing says which one is later.
+    """
+    types = prunable(plan)
+    least, most = ({name: _text(f"{end}({sql.quote(name)})", types[name]) for name in types} for end in ("min", "max"))
+    found = frames.facts(held, key=rule.key, count_keys=not unique, least=least, most=most)
+    if found.null_keys:
+        raise CheckFailed(
+            f"{found.null_keys} rows have no value in a column of the key ({', '.join(rule.key)})",
+            hint="Name a key that is never NULL, or filter these rows with a `query:`.",
+        )
+    rows = found.rows if found.keys is None else found.keys
+    prune = tuple(_prune(held, name, types[name], found) for name in found.bounds if _short(found.bounds[name]))
+    if rows == found.rows:
+        return Keyed(frame=held, rows=rows, prune=prune, dropped=False)
+    tied = frames.ties(held, rule)
+    if tied:
+        raise DuplicateKeys(
+            f"{tied} keys ({', '.join(rule.key)}) have several different rows and nothing says which one is later",
+            hint="Name columns that order them: `write: {kind: merge, order_by: [column]}`.",
+        )
+    return Keyed(frame=frames.latest(held, rule), rows=rows, prune=prune, dropped=True)
+
+
+def prunable(plan: LoadPlan) -> Mapping[str, Type]:
+    """The key columns whose bounds may stand on the target's side of a merge.
+
+    Key columns alone: a row whose other columns changed lies, in the table, outside the batch's bounds of these.
+    """
+    found = ((name, plan.columns.find(name)) for name in plan.key)
+    return {name: column.type for name, column in found if column and column.type.stored.kind in ORDERED}
+
+
+def _prune(held: DataFrame, name: str, kind: Type, found: frames.Facts) -> Prune:
+    low, high = found.bounds[name]
+    few: tuple[str, ...] = ()
+    if low != high and found.distinct[name] <= SHORT_LIST:
+        few = frames.values(held, _text(sql.quote(name), kind), SHORT_LIST)
+    return Prune(column=name, type=kind, low=low, high=high, values=few if all(map(_fits, few)) else ())
+
+
+def _text(expression: str, kind: Type) -> str:
+    return Spark().text_of(expression, kind)
+
+
+def _short(ends: tuple[str, str]) -> bool:
+    return all(map(_fits, ends))
+
+
+def _fits(text: str) -> bool:
+    return len(text) <= LONGEST

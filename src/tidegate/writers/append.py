@@ -1,0 +1,40 @@
+"""Decides what append means: every row read is added, nothing that is there changes.
+
+Chosen by `write: append`; called by the pipeline. Must never look for a key.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from tidegate.core.plan import LoadPlan, Mode, WriteChoice, WriteFacts
+from tidegate.core.protocols import Batch, Staging, Written
+from tidegate.core.slices import Meaning
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Append:
+    """Adds every row; of rows that change at the source each version that was read is kept."""
+
+    kind: ClassVar[str] = "append"
+    accepts: ClassVar[frozenset[Meaning]] = frozenset({Meaning.NEW, Meaning.UPSERTS})
+    needs_key: ClassVar[bool] = False
+    idempotent: ClassVar[bool] = False
+
+    def choose(self, facts: WriteFacts) -> WriteChoice:
+        """Append, or overwrite when the table is loaded anew."""
+        if facts.replace:
+            return WriteChoice(mode=Mode.OVERWRITE, reason="a full refresh replaces every row")
+        return WriteChoice(mode=Mode.APPEND, reason="write: append adds every row")
+
+    def write(self, rows: DataFrame, plan: LoadPlan, staging: Staging, batch: Batch) -> Written:  # noqa: ARG002 - no key, nothing to look for
+        """One pass over the rows, without a shuffle of ours and without keeping them."""
+        if plan.write.mode is Mode.OVERWRITE:
+            staging.overwrite(rows)
+        else:
+            staging.append(rows)
+        return Written()

@@ -1,0 +1,122 @@
+"""Decides what merge means: of each key the table holds the latest row, and what that costs least.
+
+Chosen by `write: merge`; called by the pipeline. Must never hand two rows of one key to a format.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from tidegate.core.plan import LoadPlan, Mode, Prune, WriteChoice, WriteFacts
+from tidegate.core.protocols import Batch, Latest, Staging, Written
+from tidegate.core.schema import Kind
+from tidegate.core.slices import Meaning
+from tidegate.spark import sql
+from tidegate.spark.failures import translated
+from tidegate.writers._batch import keyed
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+# Below this share of the table's rows, deleting positions beside the files is cheaper than writing the files anew.
+SMALL_SHARE = 0.2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Merge:
+    """Updates the rows whose key is there, inserts the others.
+
+    Args:
+        order_by: columns that decide, greatest first, between rows of one key that the cursor does not tell apart.
+    """
+
+    kind: ClassVar[str] = "merge"
+    accepts: ClassVar[frozenset[Meaning]] = frozenset({Meaning.ALL, Meaning.NEW, Meaning.UPSERTS})
+    needs_key: ClassVar[bool] = True
+    idempotent: ClassVar[bool] = True
+
+    order_by: tuple[str, ...] = ()
+
+    def choose(self, facts: WriteFacts) -> WriteChoice:
+        """The cheapest mode that the facts prove right, with the reason in one sentence."""
+        prune = (facts.batch_keys,) if facts.batch_keys else ()
+        if facts.replace:
+            return WriteChoice(mode=Mode.OVERWRITE, reason="a full refresh replaces every row")
+        if facts.table_rows == 0:
+            return WriteChoice(mode=Mode.APPEND, reason="the table is empty, so no key can be there")
+        if facts.keys_unique and facts.batch_keys and facts.file_keys and apart(facts.batch_keys, facts.file_keys):
+            reason = f"no {facts.batch_keys.column} of the batch lies within the bounds of the table's files"
+            return WriteChoice(mode=Mode.APPEND, reason=reason)
+        if facts.rows is None or not facts.table_rows:
+            reason = "how much of the table changes is not known, so files stay and changes lie beside them"
+            return WriteChoice(mode=Mode.MERGE_ON_READ, reason=reason, prune=prune)
+        share = facts.rows / facts.table_rows
+        if share <= SMALL_SHARE:
+            reason = f"the batch is {share:.2%} of the table, so files stay and changes lie beside them"
+            return WriteChoice(mode=Mode.MERGE_ON_READ, reason=reason, prune=prune)
+        reason = f"the batch is {share:.0%} of the table, so its files are written anew"
+        return WriteChoice(mode=Mode.COPY_ON_WRITE, reason=reason, prune=prune)
+
+    def write(self, rows: DataFrame, plan: LoadPlan, staging: Staging, batch: Batch) -> Written:
+        """One row a key, in one commit.
+
+        A batch is kept in memory only where it is looked at twice: not when the source guarantees its keys and
+        nothing in the table can match them.
+
+        Raises:
+            CheckFailed: a key column holds a NULL.
+            DuplicateKeys: rows of one key differ and nothing says which one is later.
+        """
+        whole = plan.write.mode in (Mode.APPEND, Mode.OVERWRITE)
+        if whole and batch.keys_unique:
+            _put(rows, plan, staging)
+            return Written()
+        rule = Latest(key=plan.key, order=self._order(batch))
+        held = rows.persist()
+        try:
+            with translated(f"reading the rows for {plan.target}"):
+                one = keyed(held, plan, rule, unique=batch.keys_unique)
+            if whole:
+                _put(one.frame, plan, staging)
+            else:
+                staging.merge(one.frame, prune=one.prune, skip_equal=batch.skip_equal)
+        except BaseException:
+            held.unpersist()
+            raise
+        superseded = rule if one.dropped else None
+        if whole:
+            held.unpersist()
+            return Written(rows=one.rows, prune=one.prune, latest=superseded)
+        keys = held.selectExpr(*map(sql.quote, plan.key))
+        keys = keys.distinct() if one.dropped else keys
+        return Written(rows=one.rows, keys=keys, prune=one.prune, latest=superseded, held=held)
+
+    def _order(self, batch: Batch) -> tuple[str, ...]:
+        cursor = batch.latest.order if batch.latest else ()
+        return (*cursor, *(name for name in self.order_by if name not in cursor))
+
+
+def _put(rows: DataFrame, plan: LoadPlan, staging: Staging) -> None:
+    if plan.write.mode is Mode.APPEND:
+        staging.append(rows)
+    else:
+        staging.overwrite(rows)
+
+
+def apart(batch: Prune, files: Prune) -> bool:
+    """True when no value can lie within both bounds; decided only for types whose texts are compared exactly here.
+
+    Example:
+        >>> from tidegate.core.schema import BIGINT
+        >>> low = Prune(column="id", type=BIGINT, low="1", high="9")
+        >>> high = Prune(column="id", type=BIGINT, low="10", high="11")
+        >>> apart(low, high), apart(low, low)
+        (True, False)
+    """
+    kinds = {batch.type.kind, files.type.kind}
+    if kinds == {Kind.INTEGER}:
+        return int(batch.low) > int(files.high) or int(batch.high) < int(files.low)
+    if len(kinds) == 1 and kinds <= {Kind.DATE, Kind.TIMESTAMP, Kind.TIMESTAMPTZ}:
+        return batch.low > files.high or batch.high < files.low
+    return False
