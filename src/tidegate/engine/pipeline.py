@@ -182,7 +182,7 @@ def _move(work: Work, planned: Planned, lease: Lease) -> Outcome:
             written = stream.writer.write(rows, plan, staging, batch)
             work.probe.still()
             tell(plan.write.mode)
-        with journal.stage(Stage.VERIFY):
+        with journal.stage(Stage.VERIFY), _released(written):
             verdict = _verify(work, plan, staging, written, expected)
         journal.tell(Stage.ADVANCE, Moment.START)
         lease.check()
@@ -256,6 +256,15 @@ def _verify(
     table = verify.table_side(plan, staging, written, level)
     source = expected.result() if expected is not None else ask()
     return verify.judge(plan, level, source=source, table=table, again=ask)
+
+
+@contextmanager
+def _released(written: Written) -> Iterator[None]:
+    try:
+        yield
+    finally:
+        if written.held is not None:
+            written.held.unpersist()
 
 
 def _publish(stream: Stream, plan: LoadPlan, staging: Staging) -> Receipt:
