@@ -20,20 +20,6 @@ DAY = timedelta(days=1)
 UPDATED = flights.FLIGHT_COLUMNS.index("updated_at")
 
 
-@pytest.fixture(scope="module")
-def january(tmp_path_factory):
-    """The first five days of the real files: enough for every kind of change, and quick to read."""
-    real, folder = flights.data_folder(), tmp_path_factory.mktemp("data")
-    with zipfile.ZipFile(real / "flights.csv.zip") as archive:
-        lines = archive.read("flights.csv").decode().splitlines(keepends=True)
-    kept = [line for line in lines[1:] if line.startswith(tuple(f"2013,1,{day}," for day in range(1, 6)))]
-    with zipfile.ZipFile(folder / "flights.csv.zip", "w") as archive:
-        archive.writestr("flights.csv", "".join([lines[0], *kept]))
-    weather = (real / "weather.csv").read_text().splitlines(keepends=True)
-    (folder / "weather.csv").write_text("".join(weather[:500]))
-    return folder
-
-
 def state(folder, until):
     return {row[0]: row for row in flights.flights(folder, after=None, until=until)}
 
