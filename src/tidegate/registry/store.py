@@ -6,7 +6,7 @@ Opened by api, called by the engine. Must never be taken for the truth: that is 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from types import TracebackType
 from typing import Any, Self
@@ -14,6 +14,7 @@ from typing import Any, Self
 from tidegate.core.outcome import Outcome
 from tidegate.core.plan import LoadPlan
 from tidegate.core.position import Position
+from tidegate.errors import RegistryError
 from tidegate.registry import journal, positions, streams, views
 from tidegate.registry.database import Database
 from tidegate.registry.leases import TTL, Lease
@@ -213,7 +214,9 @@ class Registry:
         try:
             yield payload
         except BaseException as error:
-            self.finish_task(task_id, Status.ERROR, {**payload, "error": journal.describe(error)})
+            # An unreachable registry must not hide the error itself; `close_crashed` then ends the task.
+            with suppress(RegistryError):
+                self.finish_task(task_id, Status.ERROR, {**payload, "error": journal.describe(error)})
             raise
         self.finish_task(task_id, Status.OK, payload)
 

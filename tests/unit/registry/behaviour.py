@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from datetime import UTC, datetime
+from pathlib import Path
 
 import pytest
 from alembic.autogenerate import compare_metadata
@@ -16,7 +17,7 @@ from tidegate.core.position import Position
 from tidegate.errors import InternalError, PositionMoved, RegistryError
 from tidegate.registry.owner import myself
 from tidegate.registry.store import Registry
-from tidegate.registry.tables import METADATA, VERSION_TABLE, positions
+from tidegate.registry.tables import METADATA, VERSION_TABLE, positions, tasks
 from tidegate.registry.values import PlanStatus, Status
 from unit.registry.loads import UID, load, outcome, publish
 
@@ -346,6 +347,24 @@ def test_the_views_answer(registry, raw):
     assert detail == [("read", "OK"), ("write", "RUNNING")]
     assert str(stats.start_date) == datetime.now(UTC).date().isoformat()
     assert 0.05 <= float(stats.average_seconds) < 5
+
+
+@pytest.mark.usefixtures("registry")
+def test_the_queries_of_the_docs_run(raw):
+    page = (Path(__file__).parents[3] / "docs" / "registry.md").read_text()
+    queries = page.split("```sql")[1].split("```")[0].split(";")[:-1]
+    assert len(queries) == 5
+    with raw.connect() as connection:
+        for query in queries:
+            connection.execute(text(query)).all()
+
+
+def test_an_error_of_the_work_is_not_hidden_by_one_of_the_registry(registry, raw):
+    with pytest.raises(PositionMoved), registry.task(UID, "write"):  # noqa: PT012 - the table goes while it runs
+        with raw.begin() as connection:
+            connection.execute(tasks.delete())
+            connection.execute(text("ALTER TABLE tasks RENAME TO elsewhere"))
+        raise PositionMoved("moved")
 
 
 # Schema
