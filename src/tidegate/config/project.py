@@ -30,6 +30,7 @@ FILE = "tidegate.yaml"
 SECTIONS = ("registry", "lakes", "spark", "connections", "defaults", "streams")
 REGISTRY = "sqlite:///.tidegate/registry.db"
 WAREHOUSE = "./warehouse"
+LOCAL_CATALOGS = ("sqlite", "postgresql")  # the others know where their tables lie
 LAKES: Mapping[str, Any] = {"lake": {}}
 
 Verify = Literal["none", "counts", "moved"]
@@ -125,7 +126,7 @@ def load(path: Path, *, environ: Mapping[str, str] | None = None) -> Config:
     Raises:
         ConfigError: with file, line and key; `context["more"]` holds what else is wrong.
     """
-    file = path / FILE if path.is_dir() else path
+    file = path if path.suffix in (".yaml", ".yml") and not path.is_dir() else path / FILE
     try:
         text = file.read_text(encoding="utf-8-sig")
     except FileNotFoundError as error:
@@ -228,10 +229,13 @@ class _Project:
         if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name) or name == "spark_catalog":
             raise node.mark.error("should be a name of letters, digits and _ (it becomes the name of a catalog)")
         kind = node.get("format") or Node(value="iceberg", mark=node.mark)
-        warehouse = node.get("warehouse") or Node(value=WAREHOUSE, mark=node.mark)
-        warehouse = dataclasses.replace(warehouse, value=absolute_path(warehouse.text(), self.folder))
-        ready = without(node, "format").updated({KIND: kind, "warehouse": warehouse})
-        catalog = ready.get("catalog")
+        ready = without(node, "format").updated({KIND: kind})
+        catalog, warehouse = node.get("catalog"), node.get("warehouse")
+        if warehouse is None and (catalog is None or catalog.at(["type"]).value in LOCAL_CATALOGS):
+            warehouse = Node(value=WAREHOUSE, mark=node.mark)
+        if warehouse is not None:
+            path = absolute_path(warehouse.text(), self.folder)
+            ready = ready.updated({"warehouse": dataclasses.replace(warehouse, value=path)})
         if catalog is not None:
             ready = ready.updated({"catalog": _absolute_urls(catalog, self.folder)})
         check(plugin_of("formats", ready), without(ready, KIND), ("name", "folder"))

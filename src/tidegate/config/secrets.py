@@ -7,10 +7,10 @@ because it looks harmless.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from urllib.parse import parse_qsl, quote, quote_plus, unquote, urlsplit
 
-from tidegate.config.nodes import Mark, Node
+from tidegate.config.nodes import Mark, Node, from_values
 
 MASK = "***"
 SECTIONS = ("connections", "registry", "lakes", "spark")
@@ -38,6 +38,12 @@ def collect(root: Node, found: Iterable[tuple[Mark, str]]) -> tuple[str, ...]:
     secrets.update(text for mark, text in found if mark.path[0] in LOGINS and text not in harmless)
     forms = {form for secret in secrets for form in (secret, quote(secret, safe=""), quote_plus(secret), quote(secret))}
     return tuple(sorted((form for form in forms if form), key=lambda form: (-len(form), form)))
+
+
+def redacting(url: str) -> Callable[[str], str]:
+    """A `redact` for a URL that no project holds yet."""
+    found = collect(from_values({"connections": {"new": url}}), ())
+    return lambda text: redact(text, found)
 
 
 def redact(text: str, secrets: Iterable[str]) -> str:

@@ -1,0 +1,119 @@
+"""Decides which commands there are and how the program ends.
+
+Called by the console script `tidegate` and by `python -m tidegate`. Must never import what a command does not need.
+"""
+
+from __future__ import annotations
+
+import json
+import signal
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from types import FrameType
+from typing import Annotated
+
+import typer
+
+import tidegate
+from tidegate.cli import loads, positions, records, start
+from tidegate.cli.command import command
+from tidegate.cli.shell import INTERRUPTED, UNHARMED
+
+USAGE = 2
+
+app = typer.Typer(
+    name="tidegate",
+    help="Finds what changed in a source, moves only that into a lakehouse table, exactly once, and proves it.",
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+state = typer.Typer(help="Shows, sets, adopts, repairs or rewinds the position of a stream.")
+
+
+def _version(*, asked: bool) -> None:
+    if asked:
+        typer.echo(f"tidegate {tidegate.__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=lambda value: _version(asked=value), is_eager=True, help="The version."),
+    ] = False,
+) -> None:
+    del version  # its callback has told it
+
+
+COMMANDS: dict[str, Callable[..., int]] = {
+    "init": start.init,
+    "demo": start.demo,
+    "doctor": start.doctor,
+    "check": loads.check,
+    "plan": loads.plan,
+    "run": loads.run,
+    "status": records.status,
+    "history": records.history,
+    "tasks": records.tasks,
+    "schema": start.schema,
+}
+STATE_COMMANDS: dict[str, Callable[..., int]] = {
+    "show": positions.show,
+    "set": positions.put,
+    "adopt": positions.adopt,
+    "repair": positions.repair,
+    "rewind": positions.rewind,
+}
+for _name, _work in COMMANDS.items():
+    app.command(_name)(command(_work))
+for _name, _work in STATE_COMMANDS.items():
+    state.command(_name)(command(_work))
+app.add_typer(state, name="state")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs one command and returns its exit code.
+
+    0 done, 1 a stream failed, 2 configuration or usage, 3 a difference was found, 4 stopped on purpose, 5 another
+    runner holds the stream, 130 interrupted.
+    """
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    if words in ([], ["state"]):
+        words.append("--help")
+    with _terminated_like_interrupted():
+        try:
+            result = app(words, prog_name="tidegate", standalone_mode=False)
+        except typer.TyperException as error:
+            return _refuse(words, error)
+        except (KeyboardInterrupt, typer.Abort):
+            sys.stderr.write(f"interrupted. {UNHARMED}\n")
+            return INTERRUPTED
+    return int(result or 0)
+
+
+def _refuse(words: Sequence[str], error: typer.TyperException) -> int:
+    message = error.format_message().rstrip(".")
+    hint = "`tidegate --help` lists the commands, `tidegate COMMAND --help` their options."
+    if "--json" in words:
+        problem = {"code": "usage", "message": message, "hint": hint}
+        sys.stdout.write(json.dumps({"error": problem, "exit_code": USAGE}, ensure_ascii=False, indent=2) + "\n")
+    else:
+        sys.stderr.write(f"error[usage]: {message}\n  hint: {hint}\n")
+    return USAGE
+
+
+@contextmanager
+def _terminated_like_interrupted() -> Iterator[None]:
+    """SIGTERM ends a command as Ctrl-C does: leases are given back, the JVM is stopped."""
+
+    def interrupt(_number: int, _frame: FrameType | None) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)

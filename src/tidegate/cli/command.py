@@ -1,0 +1,54 @@
+"""Decides what all commands share: their common options and the border where errors become exit codes.
+
+Wrapped around every command function. Must never know what a command does.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated, Any, get_type_hints
+
+from typer import Argument, Option
+
+from tidegate.cli.shell import LogFormat, LogLevel, Shell
+
+Streams = Annotated[list[str] | None, Argument(metavar="STREAM", help="Names of streams; all when none is given.")]
+Stream = Annotated[str, Argument(metavar="STREAM", help="Name of a stream.")]
+Select = Annotated[str | None, Option(metavar="GLOB", help="Only streams whose name matches, such as 'raw.*'.")]
+
+
+def _shared(
+    project: Annotated[Path, Option(metavar="DIR", help="The project's folder.")] = Path(),
+    as_json: Annotated[bool, Option("--json", help="One JSON document on stdout, nothing else there.")] = False,
+    quiet: Annotated[bool, Option("--quiet", help="No progress and no tables.")] = False,
+    log_level: Annotated[LogLevel, Option(help="How much is told on stderr.")] = LogLevel.INFO,
+    log_format: Annotated[LogFormat, Option(help="How the log is written.")] = LogFormat.TEXT,
+) -> Shell:
+    return Shell(folder=project, as_json=as_json, quiet=quiet, log_level=log_level, log_format=log_format)
+
+
+_SHARED = inspect.signature(_shared, eval_str=True).parameters
+
+
+def command(work: Callable[..., int]) -> Callable[..., int]:
+    """A command of a function whose first argument is the shell: adds the common options, returns its exit code."""
+
+    @functools.wraps(work)
+    def run(**values: Any) -> int:
+        shell = _shared(**{name: values.pop(name) for name in _SHARED})
+        return shell.guard(lambda: work(shell, **values))
+
+    hints = get_type_hints(work, include_extras=True)
+    own = [
+        parameter.replace(annotation=hints[name], kind=inspect.Parameter.KEYWORD_ONLY)
+        for name, parameter in list(inspect.signature(work).parameters.items())[1:]
+    ]
+    shared = [parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY) for parameter in _SHARED.values()]
+    signature = inspect.Signature([*own, *shared])
+    del run.__wrapped__
+    run.__signature__ = signature  # type: ignore[attr-defined]
+    run.__annotations__ = {parameter.name: parameter.annotation for parameter in [*own, *shared]}
+    return run

@@ -1,0 +1,155 @@
+"""Decides the commands `check`, `plan` and `run`: what is asked of the project, and how the answer is told.
+
+Registered by `cli.app`. Must never decide anything about a load.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+from typer import Option
+
+from tidegate.cli.command import Select, Streams
+from tidegate.cli.shell import Shell
+from tidegate.cli.tables import Table, count, seconds, size, yes
+from tidegate.errors import ConfigError
+
+if TYPE_CHECKING:
+    from tidegate.api import Project
+    from tidegate.core.outcome import Outcome, RunReport
+    from tidegate.engine.preview import StreamPlan
+
+
+def check(shell: Shell) -> int:
+    """Validates the project without touching data."""
+    with shell.project() as project:
+        streams = project.check()
+    exit_code = ConfigError.exit_code if any(stream.problems for stream in streams) else 0
+    if shell.as_json:
+        shell.document({"streams": [stream.to_dict() for stream in streams], "exit_code": exit_code})
+        return exit_code
+    rows = (
+        (
+            stream.name,
+            "stopped" if stream.problems else "ok",
+            stream.source,
+            stream.strategy,
+            stream.write,
+            stream.target,
+        )
+        for stream in streams
+    )
+    shell.table(Table(columns=("stream", "", "source", "strategy", "write", "target"), rows=tuple(rows)))
+    for stream in streams:
+        for text in stream.problems:
+            shell.problem(code="misfit", message=text, hint="")
+    return exit_code
+
+
+def plan(
+    shell: Shell,
+    streams: Streams = None,
+    select: Select = None,
+    full_refresh: Annotated[bool, Option("--full-refresh", help="Plan a run that reads every row again.")] = False,
+) -> int:
+    """Shows what a run would move, and why.
+
+    Moves nothing and starts no Spark.
+    """
+    with shell.project() as project:
+        report = project.plan(*(streams or ()), select=select, full_refresh=full_refresh)
+    if shell.as_json:
+        shell.document(report.to_dict())
+        return report.exit_code
+    for one in report.streams:
+        _tell_plan(shell, one)
+    return report.exit_code
+
+
+def run(
+    shell: Shell,
+    streams: Streams = None,
+    select: Select = None,
+    parallel: Annotated[int, Option(min=1, metavar="N", help="Streams loaded at a time.")] = 1,
+    full_refresh: Annotated[
+        bool, Option("--full-refresh", help="Read every row again and replace the tables.")
+    ] = False,
+    yes: Annotated[bool, Option("--yes", help="Replace tables that hold rows.")] = False,
+    fail_fast: Annotated[bool, Option("--fail-fast", help="Start no stream after the first failure.")] = False,
+) -> int:
+    """Loads what changed.
+
+    Seven stages: detect, plan, read, check, write, verify, advance.
+    """
+    names = tuple(streams or ())
+    with shell.project() as project:
+        if full_refresh and not yes:
+            _refuse_filled(project, names, select)
+        from tidegate.cli.progress import progress  # noqa: PLC0415 - only a run shows one
+
+        with progress(shell) as listener:
+            report = project.run(
+                *names,
+                select=select,
+                parallel=parallel,
+                full_refresh=full_refresh,
+                fail_fast=fail_fast,
+                on_event=listener,
+            )
+    if shell.as_json:
+        shell.document(report.to_dict())
+    else:
+        _tell_run(shell, report)
+    return report.exit_code
+
+
+def _refuse_filled(project: Project, names: tuple[str, ...], select: str | None) -> None:
+    filled = project.filled(*names, select=select)
+    if filled:
+        raise ConfigError(
+            f"--full-refresh would replace the rows of {', '.join(filled)}",
+            hint="Add --yes if that is what you want; readers see the old rows until the new ones are verified.",
+        )
+
+
+def _tell_plan(shell: Shell, plan: StreamPlan) -> None:
+    amount = f", {count(plan.rows)} rows, {size(plan.bytes)}" if plan.outcome == "changed" else ""
+    shell.result(f"{plan.stream} -> {plan.target}: {plan.outcome} ({plan.strategy}{amount})")
+    for part in plan.slices:
+        shell.result(f"  {part.action} {part.slice}: {part.reason}")
+    for change in plan.schema_changes:
+        shell.result(
+            f"  column {change['column']}: {change['kind']} ({change['old'] or '-'} to {change['new'] or '-'})"
+        )
+    if plan.write:
+        bounds = "".join(
+            f"; only files with {prune['column']} from {prune['low']} to {prune['high']}"
+            for prune in plan.write["prune"]
+        )
+        shell.result(f"  write {plan.write['mode']}: {plan.write['reason']}{bounds}")
+    for note in plan.notes:
+        shell.result(f"  note: {note}")
+    if plan.error:
+        shell.problem(code=plan.error.code, message=plan.error.message, hint=plan.error.hint)
+
+
+def _tell_run(shell: Shell, report: RunReport) -> None:
+    columns = ("stream", "outcome", "read", "inserted", "updated", "deleted", "verified", "time")
+    shell.table(Table(columns=columns, rows=tuple(_run_row(outcome) for outcome in report.streams)))
+    for outcome in report.streams:
+        for note in outcome.notes:
+            shell.result(f"note: {outcome.stream}: {note}")
+    for outcome in report.streams:
+        if outcome.error:
+            shell.problem(code=outcome.error.code, message=outcome.error.message, hint=outcome.error.hint)
+
+
+def _run_row(outcome: Outcome) -> tuple[str, ...]:
+    moved = (outcome.rows_read, outcome.rows_inserted, outcome.rows_updated, outcome.rows_deleted)
+    return (
+        outcome.stream,
+        str(outcome.outcome),
+        *(count(value) for value in moved),
+        yes(value=outcome.verified),
+        seconds(outcome.seconds.get("total")),
+    )

@@ -1,0 +1,224 @@
+"""Decides what `tidegate init` proposes: for each table a key, a strategy, a write and a layout.
+
+Called by `init`; the facts come from the source's own catalog. Must never write a password into a file.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import unquote
+
+from tidegate.core.ids import join_name
+from tidegate.core.schema import Kind, Schema
+from tidegate.errors import ConfigError
+
+CHANGED = re.compile(
+    r"(updated|modified|changed|last_update|last_change|mtime|upd)(_?(at|on|ts|time|date|timestamp))?d?"
+)
+CREATED = re.compile(r"(created|inserted|occurred|event|order(ed)?|logged|recorded)(_?(at|on|ts|time|date|timestamp))")
+LARGE_ROWS = 1_000_000
+TIMES = (Kind.TIMESTAMP, Kind.TIMESTAMPTZ)
+
+HEAD = """\
+# A Tidegate project: where rows come from, where they go, and how what changed is found.
+# `tidegate check` validates it, `tidegate plan` shows what would move, `tidegate run` moves it.
+
+registry: sqlite:///.tidegate/registry.db    # positions, plans and runs; postgresql://… when several machines run it
+
+lakes:
+  lake:                                      # the first part of every target; an Iceberg catalog
+    format: iceberg
+    warehouse: ./warehouse                   # or s3://bucket/path
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableFacts:
+    """What a database tells of one table.
+
+    Args:
+        schema: its schema; None where the database has none.
+        indexed: the columns that an index begins with.
+        rows: an estimate; None when it is not known.
+    """
+
+    schema: str | None
+    name: str
+    columns: Schema
+    primary_key: tuple[str, ...] = ()
+    indexed: frozenset[str] = frozenset()
+    rows: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Proposal:
+    """A stream as it will stand in the file, each line with its reason."""
+
+    name: str
+    table: str
+    target: str
+    key: tuple[str, ...]
+    strategy: str
+    strategy_reason: str
+    write: str
+    layout: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Login:
+    """A database URL without its password; `variable` is where the password is expected."""
+
+    url: str
+    masked: str
+    variable: str | None
+    name: str
+
+
+def login(url: str, folder: Path) -> Login:
+    """The URL as the file will hold it: no password, SQLite files as seen from the project's folder.
+
+    Raises:
+        ConfigError: not a database URL.
+    """
+    scheme, found, rest = url.partition("://")
+    if not found:
+        raise ConfigError(f"{url!r} is not a database URL", hint="Write postgresql://user@host/database.")
+    path = unquote(rest.partition("?")[0])
+    if scheme.startswith("sqlite"):
+        file = Path(path.removeprefix("/")).absolute()
+        inside = file.relative_to(folder.absolute()) if file.is_relative_to(folder.absolute()) else file
+        return Login(url=f"sqlite:///{file}", masked=f"sqlite:///{inside}", variable=None, name=_word(file.stem))
+    name = _word(path.rpartition("/")[2] or scheme)
+    before, at, host = rest.rpartition("@")
+    user, colon, _password = before.partition(":")
+    if not at or not colon:
+        return Login(url=url, masked=url, variable=None, name=name)
+    variable = f"{name.upper()}_PASSWORD"
+    return Login(url=url, masked=f"{scheme}://{user}:${{{variable}}}@{host}", variable=variable, name=name)
+
+
+def propose(access: Login, schema: str | None) -> list[Proposal]:
+    """A stream for each table of the database.
+
+    Raises:
+        ConfigError: there is no table.
+        SourceUnavailable: the database does not answer.
+    """
+    from tidegate.sources.database import introspect  # noqa: PLC0415 - it imports the database's driver
+
+    found = [proposal(facts) for facts in introspect(access.url, schema)]
+    if not found:
+        where = f"the schema {schema!r}" if schema else "the database"
+        raise ConfigError(f"{where} has no tables that this login may read", hint="Try another URL, or `--schema`.")
+    return found
+
+
+def proposal(facts: TableFacts) -> Proposal:
+    """The stream for one table.
+
+    A column that says when a row last changed, with a key, is followed by a watermark; everything else is read
+    whole, because nothing in a catalog proves that rows are only ever added.
+    """
+    changed = _named(facts, CHANGED)
+    key = facts.primary_key
+    if changed and key:
+        scan = "" if changed in facts.indexed else "; no index begins with it, so each run scans the table"
+        strategy = f"{{kind: watermark, column: {scalar(changed)}, clock: database}}"
+        reason = f"set by the database at every change? Else: clock: application, safety_lag: 5m{scan}"
+        write = "merge"
+    else:
+        strategy, write = "{kind: full}", "replace"
+        reason = _why_full(facts, changed)
+    parts = [part for part in (facts.schema, facts.name) if part]
+    return Proposal(
+        name=facts.name,
+        table=join_name(parts),
+        target=join_name(("lake", facts.schema or "main", facts.name)),
+        key=key,
+        strategy=strategy,
+        strategy_reason=reason,
+        write=write,
+        layout=_layout(facts),
+    )
+
+
+def _why_full(facts: TableFacts, changed: str | None) -> str:
+    if changed:
+        return f"without a key; with one, {{kind: watermark, column: {scalar(changed)}}} and write: merge move less"
+    number = facts.primary_key[0] if len(facts.primary_key) == 1 else None
+    column = facts.columns.find(number) if number else None
+    if number and column and column.type.kind is Kind.INTEGER:
+        return f"if rows are only ever added: {{kind: sequence, column: {scalar(number)}}} and write: append"
+    return "no column tells when a row changed"
+
+
+def _layout(facts: TableFacts) -> str | None:
+    created = _named(facts, CREATED)
+    sort = f"sort_by: [{', '.join(map(scalar, facts.primary_key))}]" if facts.primary_key else None
+    large = facts.rows is not None and facts.rows >= LARGE_ROWS
+    parts = f"partition_by: [{scalar(f'months({created})')}]" if created and large else None
+    found = ", ".join(part for part in (parts, sort if large else None) if part)
+    return f"{{{found}}}" if found else None
+
+
+def _named(facts: TableFacts, pattern: re.Pattern[str]) -> str | None:
+    for column in facts.columns:
+        if column.type.kind in TIMES and pattern.fullmatch(column.name.lower()):
+            return column.name
+    return None
+
+
+def render(access: Login, proposals: Iterable[Proposal]) -> str:
+    """The whole file."""
+    lines = [HEAD, "connections:"]
+    if access.variable:
+        lines.append(f"  # the password is read from the environment: export {access.variable}=…")
+    lines += [f"  {access.name}: {{url: {json.dumps(access.masked)}}}", "", "streams:"]
+    for one in proposals:
+        lines += [
+            f"  {scalar(one.name)}:",
+            f"    source: {{connection: {access.name}, table: {scalar(one.table)}}}",
+            f"    target: {scalar(one.target)}",
+            *([f"    key: [{', '.join(map(scalar, one.key))}]"] if one.key else []),
+            f"    # {one.strategy_reason}",
+            f"    strategy: {one.strategy}",
+            f"    write: {one.write}",
+            *([f"    layout: {one.layout}"] if one.layout else []),
+            "",
+        ]
+    return "\n".join(lines)
+
+
+def example() -> str:
+    """A file for those who have no URL at hand: one stream to change."""
+    access = Login(url="", masked="sqlite:///shop.db", variable=None, name="shop")
+    one = Proposal(
+        name="orders",
+        table="orders",
+        target="lake.shop.orders",
+        key=("id",),
+        strategy="{kind: watermark, column: updated_at, clock: database}",
+        strategy_reason="reads what is newer than the last run; other ways: full, sequence",
+        write="merge",
+    )
+    return render(access, [one])
+
+
+def scalar(text: str) -> str:
+    """A text as YAML holds it: bare when nothing can mistake it, else in double quotes.
+
+    Example:
+        >>> print(scalar("public.orders"), scalar("a: b"))
+        public.orders "a: b"
+    """
+    bare = re.fullmatch(r"[A-Za-z_][A-Za-z0-9_.]*", text)
+    words = ("true", "false", "null", "yes", "no", "on", "off", "y", "n")
+    return text if bare and text.lower() not in words else json.dumps(text, ensure_ascii=False)
+
+
+def _word(text: str) -> str:
+    return re.sub(r"\W+", "_", text, flags=re.ASCII).strip("_").lower() or "source"

@@ -1,0 +1,112 @@
+"""Decides the commands `status`, `history` and `tasks`: what the registry remembers, for people and programs.
+
+Registered by `cli.app`. Must never read a source or a table.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import TYPE_CHECKING, Annotated, Any
+
+from typer import Argument, Option
+
+from tidegate.cli.command import Stream
+from tidegate.cli.shell import Shell
+from tidegate.cli.tables import Table, count, seconds, yes
+
+if TYPE_CHECKING:
+    from tidegate.registry.values import RunRecord
+
+Limit = Annotated[int, Option(min=1, metavar="N", help="At most so many, newest first.")]
+
+
+def status(shell: Shell) -> int:
+    """Shows how far each stream is.
+
+    Freshness, loaded_through, verified_through, the last error, and who works on it now.
+    """
+    with shell.project() as project:
+        streams = project.status()
+    if shell.as_json:
+        shell.document({"streams": [stream.to_dict() for stream in streams]})
+        return 0
+    columns = ("stream", "last run", "loads", "loaded through", "verified through", "last success", "runs now")
+    rows = (
+        (
+            stream.stream,
+            stream.last_outcome or "-",
+            count(stream.sequence),
+            stream.loaded_through or "-",
+            stream.verified_through or "-",
+            moment(stream.last_success_at),
+            stream.held_by or "-",
+        )
+        for stream in streams
+    )
+    shell.table(Table(columns=columns, rows=tuple(rows)))
+    for stream in streams:
+        if stream.last_error:
+            shell.result(f"{stream.stream}: {_told(stream.last_error)}")
+    return 0
+
+
+def history(shell: Shell, stream: Stream, limit: Limit = 20) -> int:
+    """Lists the last runs of a stream."""
+    with shell.project() as project:
+        runs = project.history(stream, limit)
+    if shell.as_json:
+        shell.document({"stream": stream, "runs": [run.to_dict() for run in runs]})
+        return 0
+    columns = ("started", "outcome", "read", "inserted", "updated", "deleted", "verified", "time", "run", "error")
+    shell.table(Table(columns=columns, rows=tuple(_run_row(run) for run in runs)))
+    return 0
+
+
+def tasks(
+    shell: Shell,
+    stream: Annotated[str | None, Argument(metavar="STREAM", help="Only this stream's.")] = None,
+    limit: Limit = 100,
+) -> int:
+    """Lists the last tasks: what was loaded, slice by slice."""
+    with shell.project() as project:
+        found = project.tasks(stream, limit)
+    if shell.as_json:
+        shell.document({"tasks": [task.to_dict() for task in found]})
+        return 0
+    rows = (
+        (
+            str(task.task_id),
+            task.stream,
+            task.task_type,
+            str(task.status_cd),
+            moment(task.start_ts),
+            moment(task.finish_ts),
+            task.extract_group_id or "-",
+        )
+        for task in found
+    )
+    shell.table(Table(columns=("task", "stream", "type", "status", "started", "finished", "slice"), rows=tuple(rows)))
+    return 0
+
+
+def moment(value: datetime | None) -> str:
+    """A time for people, in UTC, to the second."""
+    return "-" if value is None else f"{value:%Y-%m-%d %H:%M:%S}Z"
+
+
+def _run_row(run: RunRecord) -> tuple[str, ...]:
+    details = run.details or {}
+    moved = ("rows_read", "rows_inserted", "rows_updated", "rows_deleted")
+    return (
+        moment(run.started_at),
+        run.outcome,
+        *(count(details.get(name)) for name in moved),
+        yes(value=details.get("verified")),
+        seconds(details.get("seconds", {}).get("total")),
+        run.run_id[:12],
+        _told(run.error) if run.error else "-",
+    )
+
+
+def _told(error: Any) -> str:
+    return f"{error.get('code')}: {error.get('message')}"

@@ -1,0 +1,148 @@
+"""Decides how a command talks: the result on stdout, everything else on stderr, and never a secret on either.
+
+Handed to every command by `cli.command`. Must never print a traceback unless the log level is debug.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import traceback
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tidegate.errors import InternalError, TidegateError
+
+if TYPE_CHECKING:
+    from tidegate.api import Project
+    from tidegate.cli.tables import Table
+
+INTERRUPTED = 130
+UNHARMED = "Nothing is half done: what was published stays, and the next run continues from there."
+
+
+class LogLevel(StrEnum):
+    """How much the log tells."""
+
+    DEBUG = "debug"
+    INFO = "info"
+    WARNING = "warning"
+    ERROR = "error"
+
+
+class LogFormat(StrEnum):
+    """How the log is written."""
+
+    TEXT = "text"
+    JSON = "json"
+
+
+def _as_it_is(text: str) -> str:
+    return text
+
+
+@dataclass(kw_only=True)
+class Shell:
+    """One command's surroundings.
+
+    Args:
+        folder: the project's folder (or its file).
+        as_json: one JSON document on stdout, nothing else there.
+        quiet: no progress and no tables; errors only.
+        redact: takes secrets out of a text; known once the project is loaded.
+    """
+
+    folder: Path
+    as_json: bool = False
+    quiet: bool = False
+    log_level: LogLevel = LogLevel.INFO
+    log_format: LogFormat = LogFormat.TEXT
+    redact: Callable[[str], str] = field(default=_as_it_is, repr=False)
+
+    @contextmanager
+    def project(self) -> Iterator[Project]:
+        """The project, closed at the end. From here on its secrets are masked and the log is set up."""
+        from tidegate.api import Project  # noqa: PLC0415 - a command that needs no project stays fast
+        from tidegate.cli.logs import set_up  # noqa: PLC0415 - as above
+
+        set_up(self)
+        with Project.load(self.folder) as project:
+            self.redact = project.config.redact
+            yield project
+
+    def document(self, values: Mapping[str, Any]) -> None:
+        """The JSON document of the command."""
+        _write(sys.stdout, json.dumps(self._clean(values), ensure_ascii=False, indent=2))
+
+    def result(self, text: str) -> None:
+        """A line of the result, for people."""
+        if not self.quiet and not self.as_json:
+            _write(sys.stdout, self.redact(text))
+
+    def table(self, table: Table) -> None:
+        """A table of the result, for people."""
+        from tidegate.cli.tables import render  # noqa: PLC0415 - not needed for JSON
+
+        if not self.quiet and not self.as_json:
+            clean = [[self.redact(cell) for cell in row] for row in table.rows]
+            render(table.columns, clean, sys.stdout)
+
+    def say(self, text: str) -> None:
+        """A remark on stderr, unless --quiet or --json."""
+        if not self.quiet and not self.as_json:
+            _write(sys.stderr, self.redact(text))
+
+    def problem(self, *, code: str, message: str, hint: str, more: Sequence[str] = ()) -> None:
+        """An error on stderr: one sentence, its code, and what repairs it."""
+        lines = [f"error[{code}]: {message}", *(f"error[{code}]: {text}" for text in more)]
+        if hint:
+            lines.append(f"  hint: {hint}")
+        _write(sys.stderr, self.redact("\n".join(lines)))
+
+    def guard(self, work: Callable[[], int]) -> int:
+        """The command's exit code; an error becomes one, told on stderr or as the JSON document."""
+        try:
+            return work()
+        except KeyboardInterrupt:
+            return self._refuse("interrupted", f"interrupted. {UNHARMED}", "", INTERRUPTED)
+        except TidegateError as error:
+            self._trace()
+            return self._refuse(error.code, error.message, error.hint, error.exit_code, error.context.get("more", ()))
+        except BrokenPipeError:
+            raise
+        except Exception as error:  # noqa: BLE001 - the last border: people get a sentence, not a stack
+            self._trace()
+            first = (str(error).strip().splitlines() or ["no message"])[0]
+            bug = InternalError(f"{type(error).__name__}: {first}")
+            return self._refuse(bug.code, bug.message, bug.hint, bug.exit_code)
+
+    def _refuse(self, code: str, message: str, hint: str, exit_code: int, more: Sequence[str] = ()) -> int:
+        if self.as_json:
+            self.document({"error": {"code": code, "message": message, "hint": hint}, "exit_code": exit_code})
+        else:
+            self.problem(code=code, message=message, hint=hint, more=more)
+        return exit_code
+
+    def _trace(self) -> None:
+        if self.log_level is LogLevel.DEBUG:
+            _write(sys.stderr, self.redact(traceback.format_exc()))
+
+    def _clean(self, value: Any) -> Any:
+        if isinstance(value, str):
+            return self.redact(value)
+        if isinstance(value, Mapping):
+            return {str(key): self._clean(item) for key, item in value.items()}
+        if isinstance(value, list | tuple):
+            return [self._clean(item) for item in value]
+        return value
+
+
+def _write(stream: Any, text: str) -> None:
+    # A name from a database may hold what the terminal's encoding does not.
+    encoding = stream.encoding or "utf-8"
+    stream.write(text.encode(encoding, "backslashreplace").decode(encoding) + "\n")
+    stream.flush()
