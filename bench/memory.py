@@ -1,0 +1,71 @@
+"""Resident memory of a first load, in a cold process: bounded whatever the number of rows."""
+
+from __future__ import annotations
+
+import subprocess
+import threading
+import time
+from pathlib import Path
+
+from bench import ours
+from bench.rounds import Result, WrongResult
+from bench.source import Orders
+
+LIMIT = 2048
+HEAP = "1g"
+
+
+def run(orders: Orders, work: Path, pairs: int) -> Result:  # noqa: ARG001 - one load tells it
+    """The peak of each process of `tidegate run`, by what it is."""
+    folder = ours.write(ours.project(orders, {"orders": ours.stream(verify="counts")}, HEAP), work / "ours")
+    began = time.monotonic()
+    with subprocess.Popen(ours.command(folder), stdout=subprocess.PIPE, text=True) as process:
+        peaks = _Peaks(process.pid)
+        peaks.start()
+        output = process.communicate()[0]
+        peaks.ended.set()
+        peaks.join()
+    outcome = ours.document(output)
+    if outcome["rows_read"] != orders.rows or outcome["verified"] is not True:
+        raise WrongResult(f"tidegate: {outcome}")
+    about = {"rows": orders.rows, "heap": HEAP, "limit": f"{LIMIT} MB for Spark's process"}
+    result = Result(name="memory", about=about, ours="tidegate run", goals={})
+    result.seconds = {"tidegate run": [round(time.monotonic() - began, 2)]}
+    result.extra = {f"peak MB of {name}": peak for name, peak in peaks.found.items()}
+    result.too_much = max(peaks.found.values()) > LIMIT
+    return result
+
+
+class _Peaks(threading.Thread):
+    """Looks at a process and its children until told to end."""
+
+    def __init__(self, pid: int) -> None:
+        super().__init__(daemon=True)
+        self.pid = pid
+        self.ended = threading.Event()
+        self.found: dict[str, int] = {}
+
+    def run(self) -> None:
+        """Keeps the greatest high-water mark seen of each program."""
+        while not self.ended.wait(0.2):
+            for pid in _family(self.pid):
+                status = _status(pid)
+                if "VmHWM" in status:
+                    name, peak = status["Name"], int(status["VmHWM"].split()[0]) // 1024
+                    self.found[name] = max(peak, self.found.get(name, 0))
+
+
+def _family(pid: int) -> list[int]:
+    try:
+        children = Path(f"/proc/{pid}/task/{pid}/children").read_text(encoding="ascii").split()
+    except OSError:
+        return []
+    return [pid, *(member for child in children for member in _family(int(child)))]
+
+
+def _status(pid: int) -> dict[str, str]:
+    try:
+        lines = Path(f"/proc/{pid}/status").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return {}
+    return {key: value.strip() for key, _, value in (line.partition(":") for line in lines)}
