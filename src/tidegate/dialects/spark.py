@@ -106,6 +106,18 @@ class Spark:
         inner = f"SELECT {self.digest(columns)} AS {digest} FROM {relation}"
         return f"SELECT {', '.join(self.sums(digest))} FROM ({inner})"
 
+    def travelling(self, column: Column, travel: Travel) -> str:
+        """The DDL type in which a travelled column arrives."""
+        match travel:
+            case Travel.NATIVE:
+                return column.type.stored.spark
+            case Travel.MICROS:
+                return "bigint"
+            case Travel.DAYS:
+                return "int"
+            case Travel.TEXT | Travel.JSON:
+                return "string"
+
     def decode(self, sql: str, column: Column, travel: Travel) -> str:
         """The stored value of a travelled expression; NULL stays NULL, a value that does not fit ends the query.
 

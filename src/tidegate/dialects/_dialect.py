@@ -1,0 +1,156 @@
+"""Decides what a database owes the database source: expressions on one side, a live session on the other.
+
+Implemented by one file a database, called by `sources/database`. Must never name a database.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any, ClassVar, Protocol
+
+from tidegate.core.changes import Edge
+from tidegate.core.ids import Connection
+from tidegate.core.protocols import Clock
+from tidegate.core.schema import Column, Kind, Schema, Type
+from tidegate.dialects._travel import Reading
+
+Row = tuple[Any, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Relation:
+    """What is read: a table by its parts, or the text of a query.
+
+    Args:
+        sql: what stands behind FROM, quoted.
+        label: how people call it.
+        parts: schema and table; empty for a query.
+    """
+
+    sql: str
+    label: str
+    parts: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableFacts:
+    """What `init` proposes a stream from."""
+
+    schema: str
+    table: str
+    columns: Schema
+    refused: Mapping[str, str]
+    primary_key: tuple[str, ...]
+    indexes: tuple[tuple[str, ...], ...]
+    rows: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Jdbc:
+    """How Spark reaches the database: the password is among the properties and nowhere else."""
+
+    url: str
+    properties: Mapping[str, str]
+
+
+class Session(Protocol):
+    """A live connection; other threads may use it too.
+
+    `hold` ends the time of the edges: from then on every answer comes from one snapshot where there is one.
+    `connections` says how many statements `parallel` asks at a time.
+    """
+
+    connections: ClassVar[int]
+
+    def rows(self, sql: str) -> list[Row]:
+        """The rows of one statement. Raises the classes of `errors`, never the driver's."""
+
+    def columns(self, relation: Relation, overrides: Mapping[str, str]) -> Schema:
+        """The columns with their exact types. Raises SchemaRefused, ColumnMissing."""
+
+    def time_edge(
+        self, relation: Relation, column: Column, *, clock: Clock, lag: timedelta, time_zone: str | None
+    ) -> Edge:
+        """See `Probe.time_edge`."""
+
+    def sequence_edge(self, relation: Relation, column: Column, *, since: str | None, wait: timedelta) -> Edge:
+        """See `Probe.sequence_edge`."""
+
+    def hold(self, relation: Relation) -> None:
+        """Takes the snapshot."""
+
+    def identity(self, relation: Relation) -> str:
+        """See `Probe.identity`."""
+
+    def clock(self) -> int | None:
+        """See `Probe.clock`."""
+
+    def unique_sets(self, relation: Relation) -> tuple[frozenset[str], ...]:
+        """Sets of columns of which no two rows are equal and none is NULL."""
+
+    def row_bytes(self, relation: Relation) -> int:
+        """Estimated bytes of one row."""
+
+    def estimate(self, relation: Relation, condition: str) -> int:
+        """Estimated rows of the relation that fulfil the condition."""
+
+    def cuts(self, relation: Relation, parts: int) -> tuple[str, ...]:
+        """Conditions over the pseudo-column `dialect.place` that split a table evenly; empty if nothing does."""
+
+    def parallel(self, relation: Relation, statements: Sequence[str]) -> list[Row]:
+        """One row of each statement, asked at the same time within the snapshot."""
+
+    def still(self) -> None:
+        """See `Probe.still`."""
+
+    def jdbc(self) -> Jdbc:
+        """Connects Spark to the same snapshot."""
+
+    def list_tables(self) -> list[tuple[str, str]]:
+        """Schema and name of every table that the user can see."""
+
+    def facts(self, schema: str, table: str) -> TableFacts:
+        """Keys, types, indexes and size of one table."""
+
+    def close(self) -> None:
+        """Ends every connection."""
+
+
+class Dialect(Protocol):
+    """The SQL of one database: text only."""
+
+    kind: ClassVar[str]
+    jars: ClassVar[tuple[str, ...]]
+    sqlglot: ClassVar[str]
+    fence: ClassVar[str]
+    place: ClassVar[str]
+    ordered: ClassVar[frozenset[Kind]]
+
+    def quote(self, name: str) -> str:
+        """One identifier, whatever it holds."""
+
+    def literal(self, kind: Type, text: str) -> str:
+        """The value of a canonical text."""
+
+    def text(self, sql: str, column: Column) -> str:
+        """The canonical text of an expression of the column's type; NULL stays NULL, a bad value is an error."""
+
+    def comparable(self, sql: str, column: Column) -> str:
+        """The expression that compares with `literal`, and sorts in the same order in every engine."""
+
+    def read(self, column: Column) -> Reading:
+        """The exact expression that Spark reads."""
+
+    def as_text(self, sql: str) -> str:
+        """A number as text."""
+
+    def digest(self, row: str) -> str:
+        """The md5 of a row's text in lower hex."""
+
+    def quarter(self, digest: str, index: int) -> str:
+        """One of the four 32-bit quarters of a digest as a number."""
+
+    def open(self, connection: Connection) -> Session:
+        """Connects. Raises SourceUnavailable, ConfigError."""

@@ -1,0 +1,65 @@
+"""Decides how the type of a column is written under `source: {columns: …}`.
+
+Called by every database's catalog. Must never know a database.
+"""
+
+from __future__ import annotations
+
+import re
+
+from tidegate.core.schema import (
+    BIGINT,
+    BINARY,
+    BOOLEAN,
+    DATE,
+    DOUBLE,
+    INT,
+    JSON,
+    TEXT,
+    TIME,
+    TIMESTAMP,
+    UUID,
+    Type,
+    decimal,
+)
+from tidegate.errors import ConfigError
+
+WORDS = {
+    "bigint": BIGINT,
+    "binary": BINARY,
+    "boolean": BOOLEAN,
+    "date": DATE,
+    "double": DOUBLE,
+    "int": INT,
+    "json": JSON,
+    "string": TEXT,
+    "text": TEXT,
+    "time": TIME,
+    "timestamp": TIMESTAMP,
+    "uuid": UUID,
+}
+DECIMAL = re.compile(r"(?:decimal|numeric)\s*\(\s*(\d+)\s*(?:,\s*(\d+)\s*)?\)", re.IGNORECASE)
+
+
+def parse_type(column: str, text: str) -> Type:
+    """The type of such a text.
+
+    Raises:
+        ConfigError: an unknown word, or a decimal of no digits or more than 38.
+
+    Example:
+        >>> str(parse_type("amount", "decimal(20,4)"))
+        'decimal(20,4)'
+    """
+    found = DECIMAL.fullmatch(text.strip())
+    if found:
+        precision, scale = int(found[1]), int(found[2] or 0)
+        if 1 <= precision <= 38 and scale <= precision:
+            return decimal(precision, scale)
+    kind = WORDS.get(text.strip().lower())
+    if kind is None:
+        known = ", ".join(sorted(WORDS))
+        raise ConfigError(
+            f"columns: {column}: {text!r} is no type; known: decimal(p,s) of at most 38 digits, {known}", column=column
+        )
+    return kind

@@ -1,0 +1,92 @@
+"""Decides which error of Tidegate a PostgreSQL error is.
+
+Called around every statement. Must never pass on the text of a driver that could hold a row's value or a secret.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import psycopg
+from psycopg import errors
+
+from tidegate.errors import ColumnMissing, ConfigError, SchemaRefused, SourceError, SourceUnavailable, TidegateError
+
+BAD_VALUE = re.compile(r'"tidegate: (.*)"', re.DOTALL)
+NAMES_ONLY = "42"  # syntax errors and unknown names: the text holds names and never a value
+
+
+@contextmanager
+def border(name: str) -> Iterator[None]:
+    """Turns every driver error inside into one of ours, for the connection of that name."""
+    try:
+        yield
+    except psycopg.Error as error:
+        raise translate(name, error) from error
+
+
+def translate(name: str, error: psycopg.Error) -> TidegateError:
+    """The error to raise instead."""
+    text = (error.diag.message_primary or "").strip()
+    found = BAD_VALUE.search(text)
+    if found:
+        return SchemaRefused(
+            f"connection {name!r}: {found[1]}",
+            hint="Correct the row at the source, or leave the column out or cast it with `source: {query: …}`.",
+        )
+    match error:
+        case errors.UndefinedTable() | errors.UndefinedColumn() | errors.InvalidSchemaName():
+            return ColumnMissing(f"connection {name!r}: {text}")
+        case errors.InsufficientPrivilege():
+            return SourceError(
+                f"connection {name!r}: {text}", hint="Grant it: `GRANT SELECT ON … TO …`, then `tidegate doctor`."
+            )
+        case errors.SyntaxErrorOrAccessRuleViolation() if (error.sqlstate or "").startswith(NAMES_ONLY):
+            return ConfigError(f"connection {name!r}: {text}", hint="Correct `query:` in tidegate.yaml.")
+        case errors.LockNotAvailable():
+            return SourceUnavailable(
+                f"connection {name!r}: another session keeps the table locked",
+                hint="Run again once the ALTER or the maintenance of the table has ended.",
+            )
+        case psycopg.OperationalError() | psycopg.InterfaceError():
+            return SourceUnavailable(f"connection {name!r}: {_reason(error)}")
+        case _:
+            return SourceError(f"connection {name!r}: PostgreSQL refused with {type(error).__name__} {error.sqlstate}")
+
+
+def refused(name: str, where: str, error: psycopg.Error) -> TidegateError:
+    """Of a failed attempt to connect."""
+    text = " ".join(str(error).lower().split())
+    login = "password authentication failed" in text or "no password supplied" in text or "role" in text
+    if login:
+        return SourceUnavailable(
+            f"connection {name!r}: {where} refused the login",
+            hint="Correct user and password under `connections:`, then run `tidegate doctor`.",
+        )
+    if "does not exist" in text:
+        return SourceUnavailable(
+            f"connection {name!r}: {where} has no such database",
+            hint="Correct the URL under `connections:`, then run `tidegate doctor`.",
+        )
+    return SourceUnavailable(f"connection {name!r}: {where} cannot be reached: {_reason(error)}")
+
+
+def _reason(error: psycopg.Error) -> str:
+    text = " ".join(str(error).lower().split())
+    known = (
+        ("connection refused", "connection refused"),
+        ("timeout", "timed out"),
+        ("too many clients", "too many clients"),
+        ("too many connections", "too many connections"),
+        ("starting up", "the server is starting"),
+        ("shutting down", "the server is shutting down"),
+        ("terminating connection", "the connection was cut"),
+        ("closed", "the connection was cut"),
+        ("could not translate host name", "unknown host"),
+        ("failed to resolve host", "unknown host"),
+        ("no pg_hba.conf entry", "the server admits no such login from here"),
+        ("ssl", "TLS was refused"),
+    )
+    return next((reason for piece, reason in known if piece in text), f"{type(error).__name__} {error.sqlstate or ''}")

@@ -1,0 +1,234 @@
+"""Decides how PostgreSQL is asked: statements before the snapshot, then one snapshot for every connection.
+
+Made by the dialect's `open`. Must never write, nor let a statement of the edges run inside the snapshot.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any, ClassVar, LiteralString, cast
+
+import psycopg
+from psycopg.conninfo import conninfo_to_dict
+
+from tidegate.core.changes import Edge
+from tidegate.core.ids import Connection
+from tidegate.core.protocols import Clock
+from tidegate.core.schema import Column, Schema
+from tidegate.dialects import _postgresql_catalog as catalog
+from tidegate.dialects import _postgresql_edges as edges
+from tidegate.dialects._dialect import Jdbc, Relation, Row, TableFacts
+from tidegate.dialects._postgresql_errors import border, refused
+from tidegate.errors import ConfigError, InternalError
+
+if TYPE_CHECKING:
+    from tidegate.dialects.postgresql import Postgresql
+
+APPLICATION = "tidegate"
+BEGIN = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
+# The server must not end the session that holds the snapshot while Spark reads.
+SETTINGS = "SET idle_in_transaction_session_timeout = 0; SET lock_timeout = '30s'; SET extra_float_digits = 1"
+# What libpq's words mean to the JDBC driver; the others have the same name or no meaning there.
+TO_JDBC = {
+    "application_name": "ApplicationName",
+    "connect_timeout": "connectTimeout",
+    "options": "options",
+    "sslcert": "sslcert",
+    "sslkey": "sslkey",
+    "sslmode": "sslmode",
+    "sslpassword": "sslpassword",
+    "sslrootcert": "sslrootcert",
+}
+OWN_WORDS = frozenset({"host", "hostaddr", "port", "dbname", "user", "password"})
+
+
+class PostgresqlSession:
+    """One probe's connections."""
+
+    connections: ClassVar[int] = 4
+
+    def __init__(self, dialect: Postgresql, connection: Connection) -> None:
+        self.dialect = dialect
+        self.name = connection.name
+        self._options = _options(connection)
+        self._main = self._connect()
+        self._snapshot: str | None = None
+        self._held: Relation | None = None
+
+    @property
+    def version(self) -> int:
+        """The server's version as PostgreSQL counts: 150018."""
+        return self._main.info.server_version
+
+    def rows(self, sql: str) -> list[Row]:
+        """The rows of one statement."""
+        return self._ask(self._main, sql)
+
+    def outside(self, sql: str) -> list[Row]:
+        """The rows of a statement that must not run inside the snapshot."""
+        if self._snapshot is not None:
+            raise InternalError("an edge was asked for after the snapshot was taken")
+        return self._ask(self._main, sql)
+
+    def describe(self, sql: str) -> list[tuple[str, int, int]]:
+        """Name, type and type modifier of the columns of a statement."""
+        with border(self.name), self._main.cursor() as cursor:
+            cursor.execute(cast("LiteralString", sql))
+            result = cursor.pgresult
+            if result is None or cursor.description is None:
+                raise InternalError("a SELECT gave no description")
+            types = [(result.ftype(index), result.fmod(index)) for index in range(result.nfields)]
+            return [(column.name, *kind) for column, kind in zip(cursor.description, types, strict=True)]
+
+    def columns(self, relation: Relation, overrides: Mapping[str, str]) -> Schema:
+        """The columns with their exact types."""
+        return catalog.columns(self, relation, overrides)
+
+    def time_edge(
+        self, relation: Relation, column: Column, *, clock: Clock, lag: timedelta, time_zone: str | None
+    ) -> Edge:
+        """See `_postgresql_edges`."""
+        del relation  # every session of the database may be about to write it
+        return edges.time_edge(self, column, clock=clock, lag=lag, time_zone=time_zone)
+
+    def sequence_edge(self, relation: Relation, column: Column, *, since: str | None, wait: timedelta) -> Edge:
+        """See `_postgresql_edges`."""
+        return edges.sequence_edge(self, relation, column, since=since, wait=wait)
+
+    def hold(self, relation: Relation) -> None:
+        """Locks the table against TRUNCATE and ALTER, which no snapshot survives, then takes the snapshot."""
+        if self._snapshot is not None:
+            return
+        self.rows(BEGIN)
+        if relation.parts and catalog.is_table(self, relation):
+            self.rows(f"LOCK TABLE {relation.sql} IN ACCESS SHARE MODE")
+        ((self._snapshot,),) = self.rows("SELECT pg_export_snapshot()")
+
+    def identity(self, relation: Relation) -> str:
+        """System identifier, timeline, database and the table's oid."""
+        return catalog.identity(self, relation)
+
+    def clock(self) -> int | None:
+        """The position in the write-ahead log as a number; on a standby, of what was replayed."""
+        return catalog.clock(self)
+
+    def unique_sets(self, relation: Relation) -> tuple[frozenset[str], ...]:
+        """From the valid unique indexes over columns that are not NULL."""
+        return catalog.unique_sets(self, relation)
+
+    def row_bytes(self, relation: Relation) -> int:
+        """From the table's size and the planner's row count."""
+        return catalog.row_bytes(self, relation)
+
+    def estimate(self, relation: Relation, condition: str) -> int:
+        """What the planner expects."""
+        ((plan,),) = self.rows(f"EXPLAIN (FORMAT JSON) SELECT 1 FROM {relation.sql} WHERE {condition}")
+        plan = json.loads(plan) if isinstance(plan, str) else plan
+        return int(plan[0]["Plan"]["Plan Rows"])
+
+    def cuts(self, relation: Relation, parts: int) -> tuple[str, ...]:
+        """Ranges of ctid with the same number of pages each; only where a range of them is read alone."""
+        if parts < 2 or self.version < 140000 or not relation.parts or not catalog.is_plain(self, relation):
+            return ()
+        pages = catalog.pages(self, relation)
+        starts = sorted({pages * part // parts for part in range(parts)})
+        bounds = [f"{self.dialect.place} >= '({start},0)'::tid" for start in starts]
+        uppers = [f" AND {self.dialect.place} < '({stop},0)'::tid" for stop in starts[1:]]
+        # The last range is open: the table may have grown since.
+        return tuple(low + high for low, high in zip(bounds, [*uppers, ""], strict=True))
+
+    def parallel(self, relation: Relation, statements: Sequence[str]) -> list[Row]:
+        """One row of each statement, over a few connections that share the snapshot."""
+        self.hold(relation)
+        if len(statements) == 1:
+            return [self.rows(statements[0])[0]]
+        with ThreadPoolExecutor(min(self.connections, len(statements))) as pool:
+            return [rows[0] for rows in pool.map(self._aside, statements)]
+
+    def still(self) -> None:
+        """Nothing to ask: the snapshot held."""
+
+    def jdbc(self) -> Jdbc:
+        """Connects Spark to the same snapshot."""
+        if self._snapshot is None:
+            raise InternalError("rows were asked for before the snapshot was taken")
+        info = self._main.info
+        if info.host.startswith("/"):
+            raise ConfigError(
+                f"connection {self.name!r} uses a Unix socket, which Spark's driver cannot",
+                hint="Name a host and a port in the URL, such as 127.0.0.1:5432.",
+            )
+        host = f"[{info.host}]" if ":" in info.host else info.host
+        properties = {
+            "driver": "org.postgresql.Driver",
+            "user": info.user,
+            "ApplicationName": APPLICATION,
+            # Every value in binary from the first fetch on: text takes a third longer.
+            "prepareThreshold": "-1",
+            "sessionInitStatement": "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY; "
+            f"SET TRANSACTION SNAPSHOT '{self._snapshot}'",
+            **{TO_JDBC[word]: value for word, value in self._options.items() if word in TO_JDBC},
+        }
+        if info.password:
+            properties["password"] = info.password
+        database = psycopg.conninfo.conninfo_to_dict(info.dsn).get("dbname") or info.dbname
+        return Jdbc(url=f"jdbc:postgresql://{host}:{info.port}/{_escaped(str(database))}", properties=properties)
+
+    def list_tables(self) -> list[tuple[str, str]]:
+        """Tables, partitioned tables and foreign tables outside the system's schemas."""
+        return catalog.list_tables(self)
+
+    def facts(self, schema: str, table: str) -> TableFacts:
+        """Keys, types, indexes and size of one table."""
+        return catalog.facts(self, schema, table)
+
+    def close(self) -> None:
+        """Ends the connection, and with it the snapshot."""
+        self._main.close()
+
+    def _aside(self, sql: str) -> list[Row]:
+        with self._connect() as other:
+            self._ask(other, BEGIN)
+            self._ask(other, f"SET TRANSACTION SNAPSHOT '{self._snapshot}'")
+            return self._ask(other, sql)
+
+    def _connect(self) -> psycopg.Connection[Row]:
+        options = {"connect_timeout": "10", "application_name": APPLICATION, **self._options}
+        try:
+            connection: psycopg.Connection[Row] = psycopg.connect(
+                "", autocommit=True, prepare_threshold=None, **cast("Any", options)
+            )
+        except psycopg.Error as error:
+            where = f"{options.get('host', 'localhost')}:{options.get('port', 5432)}"
+            raise refused(self.name, where, error) from error
+        self._ask(connection, SETTINGS)
+        return connection
+
+    def _ask(self, connection: psycopg.Connection[Row], sql: str) -> list[Row]:
+        with border(self.name), connection.cursor() as cursor:
+            cursor.execute(cast("LiteralString", sql))
+            return cursor.fetchall() if cursor.description else []
+
+
+def _options(connection: Connection) -> dict[str, str]:
+    scheme, found, rest = connection.url.partition("://")
+    if not found:
+        raise ConfigError(f"connection {connection.name!r} has no URL of the form postgresql://host/database")
+    try:
+        options = conninfo_to_dict(f"{scheme.split('+')[0]}://{rest}")
+    except psycopg.Error:
+        # The driver's text would show the URL, password and all.
+        raise ConfigError(
+            f"connection {connection.name!r}: the URL cannot be read",
+            hint="Percent-encode special characters of user and password: @ is %40, / is %2F, : is %3A.",
+        ) from None
+    return {word: str(value) for word, value in options.items() if value is not None}
+
+
+def _escaped(text: str) -> str:
+    from urllib.parse import quote  # noqa: PLC0415 - only a load needs it
+
+    return quote(text, safe="")

@@ -1,0 +1,165 @@
+"""Decides the statements that every database is asked, built from its dialect's expressions.
+
+Called by the database source's probe and reading. Must never hold what only one database understands.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tidegate.core.protocols import Latest
+from tidegate.core.schema import Column, Kind, Schema
+from tidegate.core.slices import Everything, Range, Slice
+from tidegate.dialects._dialect import Dialect, Relation
+from tidegate.errors import ColumnMissing, ConfigError
+
+RANK = "tidegate rank"
+DIGEST = "tidegate digest"
+CURSOR = "tidegate cursor"
+BUCKET = "tidegate bucket"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Statements:
+    """Statements over one relation whose columns are known."""
+
+    dialect: Dialect
+    relation: Relation
+    schema: Schema
+
+    def column(self, name: str) -> Column:
+        """The column of that name.
+
+        Raises:
+            ColumnMissing: the relation has no such column.
+        """
+        found = self.schema.find(name)
+        if found is None:
+            known = ", ".join(self.schema.names)
+            raise ColumnMissing(f"{self.relation.label} has no column {name!r}; it has {known}", column=name)
+        return found
+
+    def cursor(self, names: Sequence[str]) -> tuple[str, Column]:
+        """The cursor's expression and a column of its type."""
+        columns = [self.column(name) for name in names]
+        if len({column.type for column in columns}) > 1:
+            types = ", ".join(f"{column.name} is {column.native or column.type}" for column in columns)
+            raise ConfigError(f"the columns of one cursor must have one type: {types}")
+        quoted = [self.dialect.quote(name) for name in names]
+        return (quoted[0] if len(quoted) == 1 else f"coalesce({', '.join(quoted)})"), columns[0]
+
+    def condition(self, part: Slice) -> str:
+        """What a row of the slice fulfils."""
+        if isinstance(part, Everything):
+            return "1 = 1"
+        cursor, column = self.cursor(part.cursor)
+        found = self._between(cursor, column, part.after, part.upto)
+        if not part.nulls:
+            return found
+        return f"({found} OR {cursor} IS NULL)" if part.upto is not None else f"{cursor} IS NULL"
+
+    def stats(self, part: Slice) -> str:
+        """Rows, last cursor, rows beyond the slice: one pass over what is above its lower bound."""
+        if isinstance(part, Everything):
+            return f"SELECT count(*), NULL, 0 FROM {self.relation.sql}"
+        cursor, column = self.cursor(part.cursor)
+        value, v = self._value(cursor, column), self.dialect.quote(CURSOR)
+        wanted = []
+        if part.upto is not None:
+            wanted.append(f"{value} > {self._literal(column, part.after)}" if part.after is not None else "1 = 1")
+        if part.nulls:
+            wanted.append(f"{cursor} IS NULL")
+        inner = f"SELECT {value} AS {v} FROM {self.relation.sql} WHERE {' OR '.join(wanted) or '1 = 0'}"
+        inside = f"{v} <= {self._literal(column, part.upto)}" if part.upto is not None else "1 = 0"
+        beyond = f"{v} > {self._literal(column, part.upto)}" if part.upto is not None else "1 = 0"
+        counted = f"{inside} OR {v} IS NULL" if part.nulls else inside
+        last = self.dialect.text(f"max(CASE WHEN {inside} THEN {v} END)", column)
+        return f"SELECT {_count_if(counted)}, {last}, {_count_if(beyond)} FROM ({inner}) AS cursors"
+
+    def count(self, part: Slice, latest: Latest | None) -> str:
+        """One number: the slice's rows, or its distinct keys."""
+        return f"SELECT count(*) FROM {self._rows(part, latest)}"
+
+    def fingerprint(self, part: Slice, latest: Latest | None, cut: str | None = None) -> str:
+        """One row, `Fingerprint.of_sums`; of the rows at one place if `cut` is given."""
+        fields = [self._field(column) for column in self.schema.covered]
+        row = " || '|' || ".join(fields) if fields else "''"
+        quote, fence = self.dialect.quote, self.dialect.fence
+        source = self._rows(part, latest, cut)
+        inner = f"SELECT {self.dialect.digest(row)} AS {quote(DIGEST)} FROM {source} {fence}"
+        sums = (
+            self.dialect.as_text(f"coalesce(sum({self.dialect.quarter(quote(DIGEST), k)}), 0)") for k in range(4)
+        )
+        return f"SELECT count(*), {', '.join(sums)} FROM ({inner}) AS hashed"
+
+    def key_bounds(self, part: Slice, name: str) -> str:
+        """Rows, least and greatest value of a column as canonical texts."""
+        column = self.column(name)
+        value = self._value(self.dialect.quote(name), column)
+        low, high = (self.dialect.text(f"{function}({value})", column) for function in ("min", "max"))
+        return f"SELECT count(*), {low}, {high} FROM {self.relation.sql} WHERE {self.condition(part)}"
+
+    def values(self, part: Slice, name: str, limit: int) -> str:
+        """Distinct values of a column as canonical texts, at most `limit` of them."""
+        column = self.column(name)
+        value = self.dialect.text(self.dialect.quote(name), column)
+        where = f"{self.condition(part)} AND {self.dialect.quote(name)} IS NOT NULL"
+        return f"SELECT DISTINCT {value} FROM {self.relation.sql} WHERE {where} LIMIT {limit}"
+
+    def borders(self, part: Range, parts: int) -> str:
+        """Cursors, as canonical texts in order, that split the slice into parts of equal numbers of rows."""
+        cursor, column = self.cursor(part.cursor)
+        quote = self.dialect.quote
+        value, bucket = quote(CURSOR), quote(BUCKET)
+        cursors = f"SELECT {self._value(cursor, column)} AS {value} FROM {self.relation.sql} WHERE {self.condition(part)}"
+        split = f"SELECT {value}, ntile({parts}) OVER (ORDER BY {value}) AS {bucket} FROM ({cursors}) AS cursors"
+        last = self.dialect.text(f"max({value})", column)
+        return f"SELECT {last} FROM ({split}) AS buckets WHERE {value} IS NOT NULL GROUP BY {bucket} ORDER BY {bucket}"
+
+    def reading(self, aliases: Sequence[str], extra: Sequence[str]) -> str:
+        """The subquery that Spark reads: each column's exact expression under its alias, then raw columns."""
+        columns = [
+            f"{self.dialect.read(column).sql} AS {self.dialect.quote(alias)}"
+            for column, alias in zip(self.schema, aliases, strict=True)
+        ]
+        return f"(SELECT {', '.join([*columns, *extra])} FROM {self.relation.sql}) AS reading"
+
+    def has_order(self, name: str) -> bool:
+        """Whether least and greatest value of the column mean the same to every engine."""
+        return self.column(name).type.kind in self.dialect.ordered
+
+    def _between(self, cursor: str, column: Column, after: str | None, upto: str | None) -> str:
+        if upto is None:
+            return "1 = 0"
+        value = self._value(cursor, column)
+        high = f"{value} <= {self._literal(column, upto)}"
+        return f"({value} > {self._literal(column, after)} AND {high})" if after is not None else f"({high})"
+
+    def _value(self, sql: str, column: Column) -> str:
+        return self.dialect.comparable(sql, column)
+
+    def _literal(self, column: Column, text: str | None) -> str:
+        return self.dialect.literal(column.type, text or "")
+
+    def _rows(self, part: Slice, latest: Latest | None, cut: str | None = None) -> str:
+        """What stands behind FROM for the rows of a slice; without superseded rows if `latest` is given."""
+        where = f"{self.condition(part)} AND {cut}" if cut else self.condition(part)
+        if latest is None:
+            return f"{self.relation.sql} WHERE {where}"
+        quote = self.dialect.quote
+        keys = [self._value(quote(name), self.column(name)) for name in latest.key]
+        order = [f"{self._value(quote(name), self.column(name))} DESC NULLS LAST" for name in latest.order]
+        rank = f"row_number() OVER (PARTITION BY {', '.join(keys)} ORDER BY {', '.join(order or keys)})"
+        ranked = f"SELECT *, {rank} AS {quote(RANK)} FROM {self.relation.sql} WHERE {where}"
+        return f"({ranked}) AS ranked WHERE {quote(RANK)} = 1"
+
+    def _field(self, column: Column) -> str:
+        text = self.dialect.text(self.dialect.quote(column.name), column)
+        if column.type.stored.kind is Kind.TEXT and column.type.kind not in (Kind.UUID, Kind.TIME):
+            text = f"replace(replace({text}, '~', '~0'), '|', '~1')"
+        return f"coalesce({text}, '~N')"
+
+
+def _count_if(condition: str) -> str:
+    return f"count(CASE WHEN {condition} THEN 1 END)"

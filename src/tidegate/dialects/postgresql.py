@@ -1,0 +1,193 @@
+"""Decides PostgreSQL's SQL: quoting, literals, and one exact expression a type for reading and for hashing.
+
+Chosen by the scheme `postgresql`; the live side is in `_postgresql_session`. Must never give an expression whose
+result depends on DateStyle, TimeZone or another setting of the session.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar
+
+from tidegate.core.ids import Connection
+from tidegate.core.schema import Column, Kind, Type
+from tidegate.dialects._travel import Reading, Travel
+from tidegate.errors import ConfigError, InternalError
+
+if TYPE_CHECKING:
+    from tidegate.dialects._postgresql_session import PostgresqlSession
+
+MARK = "tidegate: "
+EPOCH_MICROS = 946_684_800_000_000  # from 1970, where Spark counts from, to 2000, where PostgreSQL does
+PADDED = frozenset({"character", "bpchar", "char"})
+
+
+class Postgresql:
+    """PostgreSQL 12 and later."""
+
+    kind: ClassVar[str] = "postgresql"
+    jars: ClassVar[tuple[str, ...]] = ("org.postgresql:postgresql:42.7.8",)
+    sqlglot: ClassVar[str] = "postgres"
+    # Keeps the planner from pulling the subquery up: it would compute md5 four times a row.
+    fence: ClassVar[str] = "OFFSET 0"
+    place: ClassVar[str] = "ctid"
+    ordered: ClassVar[frozenset[Kind]] = frozenset(
+        {Kind.INTEGER, Kind.DECIMAL, Kind.DATE, Kind.TIMESTAMP, Kind.TIMESTAMPTZ, Kind.TEXT, Kind.UUID}
+    )
+
+    def quote(self, name: str) -> str:
+        """One identifier, whatever it holds.
+
+        Raises:
+            ConfigError: a NUL character, which PostgreSQL has no way to write.
+
+        Example:
+            >>> Postgresql().quote('a"b')
+            '"a""b"'
+        """
+        if "\0" in name:
+            raise ConfigError("a name cannot hold a NUL character")
+        return '"' + name.replace('"', '""') + '"'
+
+    def string(self, text: str) -> str:
+        """A text literal that no setting reads differently."""
+        doubled = text.replace("'", "''")
+        return f" E'{doubled}'".replace("\\", "\\\\") if "\\" in text else f"'{doubled}'"
+
+    def literal(self, kind: Type, text: str) -> str:
+        """The value of a canonical text.
+
+        Example:
+            >>> from tidegate.core.schema import TEXT
+            >>> Postgresql().literal(TEXT, "it's")
+            "'it''s'"
+        """
+        value = self.string(text)
+        match kind.kind:
+            case Kind.INTEGER:
+                return f"{value}::bigint"
+            case Kind.DECIMAL:
+                return f"{value}::numeric"
+            case Kind.DATE | Kind.TIME | Kind.TIMESTAMP | Kind.UUID:
+                return f"{value}::{kind.kind}"
+            case Kind.TIMESTAMPTZ:
+                return f"'{text}+00'::timestamptz"
+            case Kind.TEXT:
+                return value
+            case _:
+                raise InternalError(f"no literal for a column of type {kind}")
+
+    def text(self, sql: str, column: Column) -> str:
+        """The canonical text of an expression of the column's type; NULL stays NULL, a bad value is an error."""
+        kind = column.type
+        match kind.kind:
+            case Kind.INTEGER:
+                return f"({sql})::bigint::text"
+            case Kind.DECIMAL:
+                good = f"({sql})::numeric(38,{kind.scale})::text"
+                return self._checked(sql, self._fits(sql, column), good, column)
+            case Kind.BOOLEAN:
+                return f"CASE {sql} WHEN true THEN '1' WHEN false THEN '0' END"
+            case Kind.DATE:
+                return self._checked(sql, self._in_years(sql, kind), f"to_char({sql}, 'YYYY-MM-DD')", column)
+            case Kind.TIMESTAMP | Kind.TIMESTAMPTZ:
+                utc = f"{sql} AT TIME ZONE 'UTC'" if kind.kind is Kind.TIMESTAMPTZ else sql
+                good = f"to_char({utc}, 'YYYY-MM-DD HH24:MI:SS.US')"
+                return self._checked(sql, self._in_years(sql, kind), good, column)
+            case Kind.TIME:
+                return f"to_char({sql}, 'HH24:MI:SS.US')"
+            case Kind.BINARY:
+                return f"encode({sql}, 'hex')"
+            case Kind.TEXT:
+                return self._plain(sql, column.native)
+            case Kind.UUID | Kind.JSON:
+                return f"({sql})::text"
+            case _:
+                raise InternalError(f"column {column.name!r} of type {kind} has no canonical text")
+
+    def read(self, column: Column) -> Reading:
+        """The exact expression that Spark reads.
+
+        Timestamps travel as microseconds and dates as days, taken from PostgreSQL's own binary form: as fast as
+        the driver's timestamps, and no time zone or calendar of a JVM touches them.
+        """
+        sql, kind = self.quote(column.name), column.type
+        match kind.kind:
+            case Kind.INTEGER:
+                return Reading(sql=f"{sql}::{'bigint' if kind.bits == 64 else 'integer'}", travel=Travel.NATIVE)
+            case Kind.FLOAT | Kind.BOOLEAN | Kind.BINARY:
+                return Reading(sql=sql, travel=Travel.NATIVE)
+            case Kind.DECIMAL:
+                typed = f"({sql})::numeric({kind.precision},{kind.scale})"
+                if not self._declared(column):
+                    typed = self._checked(sql, self._fits(sql, column), typed, column, "numeric")
+                    typed = f"({typed})::numeric({kind.precision},{kind.scale})"
+                return Reading(sql=typed, travel=Travel.NATIVE)
+            case Kind.DATE:
+                good = f"{sql} - '1970-01-01'::date"
+                good = self._checked(sql, self._in_years(sql, kind), good, column, "integer")
+                return Reading(sql=good, travel=Travel.DAYS)
+            case Kind.TIMESTAMP | Kind.TIMESTAMPTZ:
+                sent = f"{kind.kind}_send({sql})"
+                good = f"('x' || encode({sent}, 'hex'))::bit(64)::bigint + {EPOCH_MICROS}"
+                good = self._checked(sql, self._in_years(sql, kind), good, column, "bigint")
+                return Reading(sql=good, travel=Travel.MICROS)
+            case Kind.ARRAY:
+                flat = f"(array_ndims({sql}) = 1 AND array_lower({sql}, 1) = 1 OR cardinality({sql}) = 0)"
+                good = self._checked(sql, flat, f"array_to_json({sql})::text", column)
+                return Reading(sql=good, travel=Travel.JSON)
+            case _:
+                return Reading(sql=self.text(sql, column), travel=Travel.TEXT)
+
+    def comparable(self, sql: str, column: Column) -> str:
+        """Texts compare by their bytes, uuids as their texts, as every engine does."""
+        return f'({sql})::text COLLATE "C"' if column.type.kind in (Kind.TEXT, Kind.UUID) else sql
+
+    def as_text(self, sql: str) -> str:
+        """A number as text."""
+        return f"({sql})::text"
+
+    def digest(self, row: str) -> str:
+        """The md5 of a row's text, whatever the database's encoding is."""
+        return f"md5(convert_to({row}, 'UTF8'))"
+
+    def quarter(self, digest: str, index: int) -> str:
+        """One of the four 32-bit quarters of a digest as a number."""
+        return f"('x' || substr({digest}, {1 + 8 * index}, 8))::bit(32)::bigint"
+
+    def open(self, connection: Connection) -> PostgresqlSession:
+        """Connects."""
+        from tidegate.dialects._postgresql_session import PostgresqlSession  # noqa: PLC0415 - the driver takes 0.2 s
+
+        return PostgresqlSession(self, connection)
+
+    def _plain(self, sql: str, native: str) -> str:
+        base = native.split("(", 1)[0].strip()
+        if base in PADDED:
+            return f"rtrim(({sql})::text, ' ')"
+        # The cast would add the /32 that nobody wrote.
+        return f"inet_out({sql})::text" if base == "inet" else f"({sql})::text"
+
+    def _declared(self, column: Column) -> bool:
+        """Whether the database itself holds the column to its precision and scale."""
+        return "(" in column.native
+
+    def _fits(self, sql: str, column: Column) -> str:
+        if self._declared(column):
+            return f"{sql} <> 'NaN'"
+        kind = column.type
+        whole = kind.precision - kind.scale
+        return f"{sql} = round({sql}, {kind.scale}) AND abs({sql}) < 1e{whole}::numeric"
+
+    def _in_years(self, sql: str, kind: Type) -> str:
+        zone = "+00" if kind.kind is Kind.TIMESTAMPTZ else ""
+        low, high = f"'0001-01-01{zone}'::{kind.kind}", f"'10000-01-01{zone}'::{kind.kind}"
+        if kind.kind is Kind.TIMESTAMPTZ:
+            low, high = (f"'{year}-01-01 00:00:00+00'::timestamptz" for year in ("0001", "10000"))
+        return f"{sql} >= {low} AND {sql} < {high}"
+
+    def _checked(self, sql: str, condition: str, good: str, column: Column, result: str = "text") -> str:  # noqa: PLR0913
+        """`good` where the condition holds, NULL for NULL, else an error that names the column, not the value."""
+        message = self.string(f"{MARK}column {column.name!r} holds a value that no {column.type} can keep")
+        # The empty piece of the value keeps the planner from computing the failure ahead of any row.
+        failed = f"({message} || left(({sql})::text, 0))::numeric::{result}"
+        return f"CASE WHEN {condition} THEN {good} WHEN {sql} IS NOT NULL THEN {failed} END"

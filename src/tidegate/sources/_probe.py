@@ -1,0 +1,140 @@
+"""Decides how a database answers a strategy's and a verification's questions, without Spark.
+
+Opened by the database source, asked by the engine, also from several threads. Must never let an edge be asked
+inside the snapshot, nor anything else outside it.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping, Sequence
+from datetime import timedelta
+
+from tidegate.core.changes import Edge, SliceStats
+from tidegate.core.fingerprint import Fingerprint
+from tidegate.core.plan import Prune
+from tidegate.core.protocols import Clock, Latest
+from tidegate.core.schema import Column, Schema
+from tidegate.core.slices import Slice
+from tidegate.dialects._dialect import Dialect, Relation, Session
+from tidegate.dialects._statements import Statements
+
+# From here on a fingerprint is worth more than one connection.
+SPLIT_ROWS = 250_000
+PIECES = 8
+LISTED_KEYS = 100
+
+
+class DatabaseProbe:
+    """Questions to one relation over one session."""
+
+    def __init__(self, dialect: Dialect, session: Session, relation: Relation, overrides: Mapping[str, str]) -> None:
+        self.session = session
+        self._dialect = dialect
+        self._relation = relation
+        self._overrides = overrides
+        self._lock = threading.Lock()
+        self._known: Statements | None = None
+        self._stats: dict[Slice, SliceStats] = {}
+        self._notes: list[str] = []
+
+    @property
+    def statements(self) -> Statements:
+        """What is asked from inside the snapshot; the first use takes it."""
+        with self._lock:
+            if self._known is None:
+                self.session.hold(self._relation)
+                self._known = self._described()
+            return self._known
+
+    def schema(self) -> Schema:
+        """The columns that a load reads."""
+        return self.statements.schema
+
+    def identity(self) -> str:
+        """Server and relation."""
+        return self.session.identity(self._relation)
+
+    def clock(self) -> int | None:
+        """A number that only grows while the history goes on."""
+        return self.session.clock()
+
+    def unique(self, key: Sequence[str]) -> bool:
+        """Whether a unique index lies within the key, and none of its columns may be NULL."""
+        columns = [self.statements.column(name) for name in key]
+        if not columns or any(column.nullable for column in columns):
+            return False
+        return any(names <= set(key) for names in self.session.unique_sets(self._relation))
+
+    def time_edge(self, column: str, *, clock: Clock, lag: timedelta, time_zone: str | None = None) -> Edge:
+        """The inclusive safe bound of a timestamp or date column."""
+        found = self._outside(column)
+        return self._noted(
+            self.session.time_edge(self._relation, found, clock=clock, lag=lag, time_zone=time_zone), column
+        )
+
+    def sequence_edge(self, column: str, *, since: str | None, wait: timedelta = timedelta(0)) -> Edge:
+        """The inclusive safe bound of an ever growing integer column."""
+        found = self._outside(column)
+        return self._noted(self.session.sequence_edge(self._relation, found, since=since, wait=wait), column)
+
+    def stats(self, part: Slice) -> SliceStats:
+        """Rows, last cursor and bytes of a slice; asked once."""
+        if part not in self._stats:
+            ((rows, last, later),) = self.session.rows(self.statements.stats(part))
+            size = self.session.row_bytes(self._relation) * rows if rows else 0
+            self._stats[part] = SliceStats(rows=rows, last=last, later=later, bytes=size)
+            if later:
+                self._notes.append(f"{later} rows lie beyond the safe bound and wait for a later load")
+        return self._stats[part]
+
+    def key_bounds(self, part: Slice, column: str) -> Prune | None:
+        """Least and greatest value of a column in a slice, and all of them if they are few."""
+        if not self.statements.has_order(column):
+            return None
+        ((rows, low, high),) = self.session.rows(self.statements.key_bounds(part, column))
+        if low is None:
+            return None
+        values: tuple[str, ...] = ()
+        if rows <= LISTED_KEYS:
+            values = tuple(sorted(row[0] for row in self.session.rows(self.statements.values(part, column, LISTED_KEYS))))
+        return Prune(column=column, type=self.statements.column(column).type, low=low, high=high, values=values)
+
+    def fingerprint(self, part: Slice, *, latest: Latest | None = None) -> Fingerprint:
+        """Fingerprint of the slice's rows; of a big one over several connections of one snapshot."""
+        statements = self.statements
+        cuts: Sequence[str] = ()
+        if latest is None and self.session.connections > 1:
+            condition = statements.condition(part)
+            rows = self.session.estimate(self._relation, condition)
+            whole = self.session.estimate(self._relation, "1 = 1")
+            if rows >= max(SPLIT_ROWS, whole // 5):
+                cuts = self.session.cuts(self._relation, PIECES)
+        asked = [statements.fingerprint(part, latest, cut) for cut in cuts or (None,)]
+        found = self.session.parallel(self._relation, asked)
+        return sum((Fingerprint.of_sums(row) for row in found), Fingerprint())
+
+    def count(self, part: Slice, *, latest: Latest | None = None) -> int:
+        """Rows of the slice, counted by the source."""
+        ((rows,),) = self.session.rows(self.statements.count(part, latest))
+        return int(rows)
+
+    def still(self) -> None:
+        """Raises SourceMoved when no snapshot held the source and it changed."""
+        self.session.still()
+
+    def notes(self) -> tuple[str, ...]:
+        """Who holds the edge, rows held back for later."""
+        return tuple(self._notes)
+
+    def _described(self) -> Statements:
+        schema = self.session.columns(self._relation, self._overrides)
+        return Statements(dialect=self._dialect, relation=self._relation, schema=schema)
+
+    def _outside(self, column: str) -> Column:
+        # Not kept: the snapshot that comes later may see other columns.
+        return self._described().column(column)
+
+    def _noted(self, edge: Edge, column: str) -> Edge:
+        self._notes.extend(f"{holder} holds the edge of {column}" for holder in edge.held_by)
+        return edge

@@ -1,0 +1,173 @@
+"""Decides how rows of a database table or query get to Spark unchanged, side by side, out of one snapshot.
+
+Chosen by `source: {connection: …}`; the SQL is the dialect's. Must never read a row outside the probe's snapshot,
+nor let Spark's JDBC source interpret a value that it could change.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, ClassVar
+
+from tidegate import plugins
+from tidegate.core.ids import Connection
+from tidegate.core.protocols import Probe
+from tidegate.core.schema import Schema
+from tidegate.core.slices import Range, Slice
+from tidegate.dialects._dialect import Dialect, Session, TableFacts
+from tidegate.dialects.spark import Spark
+from tidegate.errors import ConfigError, InternalError
+from tidegate.sources._probe import DatabaseProbe
+from tidegate.sources._relation import of_query, of_table, split_name
+from tidegate.sources._slicing import conditions
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+SHORT = {"postgres": "postgresql", "sqlite3": "sqlite"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Database:
+    """A table or a query of a relational database.
+
+    Args:
+        connection: one of `connections:`.
+        table: `schema.table`; a part in double quotes may hold dots.
+        query: one SELECT, instead of a table.
+        slices: into how many parts a load is read; chosen by size unless given.
+        fetch_size: rows a round trip; more take more memory.
+        columns: exact types where the database's own say too little: `{amount: "decimal(20,4)"}`.
+    """
+
+    kind: ClassVar[str] = "database"
+
+    connection: Connection
+    table: str | None = None
+    query: str | None = None
+    slices: int | None = None
+    fetch_size: int = 20_000
+    columns: Mapping[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if (self.table is None) == (self.query is None):
+            raise ConfigError("a database source needs either `table:` or `query:`")
+        for name, value in (("slices", self.slices), ("fetch_size", self.fetch_size)):
+            if value is not None and value < 1:
+                raise ConfigError(f"{name}: must be at least 1, got {value}")
+
+    @contextmanager
+    def probe(self) -> Iterator[Probe]:
+        """Opens the database without Spark; while open, its snapshot is held."""
+        dialect = dialect_of(self.connection)
+        if self.table is not None:
+            relation = of_table(dialect, self.table)
+        else:
+            relation = of_query(dialect, self.query or "")
+        session = dialect.open(self.connection)
+        try:
+            yield DatabaseProbe(dialect, session, relation, self.columns)
+        finally:
+            session.close()
+
+    def read(self, session: SparkSession, probe: Probe, parts: Sequence[Slice], schema: Schema) -> DataFrame:
+        """The rows of the slices in the probe's snapshot.
+
+        Rows: the columns of `schema` in order, with exactly its stored types. A value that its column's type does
+        not allow ends the job with an error that names the column.
+        """
+        if not isinstance(probe, DatabaseProbe):
+            raise InternalError("a database is read through its own probe")
+        statements, dialect, spark = probe.statements, probe.statements.dialect, Spark()
+        if schema.names != statements.schema.names:
+            raise InternalError("the columns of the plan are not the columns of the snapshot")
+        aliases = _aliases(statements.schema)
+        sizes = [(part, probe.stats(part).rows) for part in parts]
+        predicates = conditions(probe.session, statements, sizes, self.slices)
+        names = {name for part in parts if isinstance(part, Range) for name in part.cursor}
+        names |= {column.name for column in statements.schema if _named_in(dialect.quote(column.name), predicates)}
+        extra = [dialect.quote(name) for name in statements.schema.names if name in names]
+        if any(dialect.place in predicate for predicate in predicates):
+            extra.append(dialect.place)
+        jdbc = probe.session.jdbc()
+        readings = [dialect.read(column) for column in statements.schema]
+        properties = {
+            **jdbc.properties,
+            "fetchsize": str(self.fetch_size),
+            # Text compares otherwise in Spark than in the database.
+            "pushDownPredicate": "false",
+            "customSchema": ", ".join(
+                f"{alias} {spark.travelling(column, reading.travel)}"
+                for alias, column, reading in zip(aliases, statements.schema, readings, strict=True)
+            ),
+        }
+        table = statements.reading(aliases, extra)
+        rows = session.read.jdbc(jdbc.url, table, predicates=predicates, properties=properties)
+        return rows.selectExpr(
+            *(
+                f"{spark.decode(alias, column, reading.travel)} AS {spark.quote(column.name)}"
+                for alias, column, reading in zip(aliases, statements.schema, readings, strict=True)
+            )
+        )
+
+    def jars(self) -> tuple[str, ...]:
+        """The database's JDBC driver."""
+        return dialect_of(self.connection).jars
+
+
+def dialect_of(connection: Connection) -> Dialect:
+    """The dialect that a connection's URL names.
+
+    Raises:
+        UnknownPlugin: no dialect has the URL's scheme.
+    """
+    scheme = connection.url.partition("://")[0].split("+")[0]
+    dialect = plugins.load("dialects", SHORT.get(scheme, scheme))()
+    if not hasattr(dialect, "open"):
+        raise ConfigError(f"connection {connection.name!r}: {scheme} is no database")
+    found: Dialect = dialect
+    return found
+
+
+@contextmanager
+def open_session(connection: Connection) -> Iterator[Session]:
+    """A connection to look around with, without a relation."""
+    session = dialect_of(connection).open(connection)
+    try:
+        yield session
+    finally:
+        session.close()
+
+
+def list_tables(connection: Connection, pattern: str = "*") -> list[tuple[str, str]]:
+    """Schema and name of the tables that match `schema.table` with `*` and `?`; a bare pattern means any schema."""
+    parts = split_name(pattern)
+    schema, table = parts if len(parts) == 2 else ("*", parts[0])
+    with open_session(connection) as session:
+        return [
+            (found, name)
+            for found, name in session.list_tables()
+            if fnmatch.fnmatchcase(found, schema) and fnmatch.fnmatchcase(name, table)
+        ]
+
+
+def table_facts(connection: Connection, pattern: str = "*") -> list[TableFacts]:
+    """What `init` proposes streams from, for every table that matches."""
+    found = list_tables(connection, pattern)
+    with open_session(connection) as session:
+        return [session.facts(schema, table) for schema, table in found]
+
+
+def _aliases(schema: Schema) -> list[str]:
+    """Names that no column of the source begins with: Spark quotes odd names wrongly."""
+    prefix = "c"
+    while any(name.lower().startswith(prefix) for name in schema.names):
+        prefix = f"x{prefix}"
+    return [f"{prefix}{index}" for index in range(len(schema.columns))]
+
+
+def _named_in(quoted: str, predicates: Sequence[str]) -> bool:
+    return any(quoted in predicate for predicate in predicates)
