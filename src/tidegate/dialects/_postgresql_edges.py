@@ -107,7 +107,9 @@ def sequence_edge(
         still = {(row[0], row[1]) for row in session.outside(_holders(tables + sequences))}
         holders = [row for row in holders if (row[0], row[1]) in still]
     if holders:
-        return Edge(upto=since, held_by=tuple(f"{_writer(row)}, writing to {relation.label}" for row in holders[:NAMED]))
+        return Edge(
+            upto=since, held_by=tuple(f"{_writer(row)}, writing to {relation.label}" for row in holders[:NAMED])
+        )
     return Edge(upto=since if highest is None else str(highest))
 
 

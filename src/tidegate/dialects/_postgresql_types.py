@@ -109,7 +109,7 @@ def column_of(name: str, native: Native, *, nullable: bool, override: str | None
     if kind is None:
         raise SchemaRefused(
             f"column {name!r} has type {label}, which no column of a lake table keeps exactly",
-            hint=f"Leave it out or cast it with `source: {{query: \"SELECT …, {name}::text FROM …\"}}`.",
+            hint=f'Leave it out or cast it with `source: {{query: "SELECT …, {name}::text FROM …"}}`.',
             column=name,
         )
     return Column(name=name, type=kind, nullable=nullable, native=label)

@@ -89,7 +89,9 @@ def grows(session: SqliteSession, relation: Relation, column: str) -> bool:
     """Whether a number of the column is never given twice."""
     # The word cannot stand in a column's name by itself without quotes, nor in any other clause.
     words = re.sub(r"\"[^\"]*\"|'[^']*'|`[^`]*`|\[[^\]]*\]", " ", _created(session, relation))
-    return rowid_alias(session, relation) == column and re.search(r"\bAUTOINCREMENT\b", words, re.IGNORECASE) is not None
+    return (
+        rowid_alias(session, relation) == column and re.search(r"\bAUTOINCREMENT\b", words, re.IGNORECASE) is not None
+    )
 
 
 def has_rowid(session: SqliteSession, relation: Relation) -> bool:

@@ -246,7 +246,8 @@ def _path(connection: Connection) -> Path:
     file = unquote(rest.split("?", 1)[0])
     if not found or not file.startswith("/") or file == "/" or file == "/:memory:":
         raise ConfigError(
-            f"connection {connection.name!r} names no file", hint="Write sqlite:///relative.db or sqlite:////absolute.db."
+            f"connection {connection.name!r} names no file",
+            hint="Write sqlite:///relative.db or sqlite:////absolute.db.",
         )
     # As SQLAlchemy reads it: three slashes a relative path, four an absolute one.
     return Path(file[1:]).absolute()

@@ -88,9 +88,7 @@ class Statements:
         quote, fence = self.dialect.quote, self.dialect.fence
         source = self._rows(part, latest, cut)
         inner = f"SELECT {self.dialect.digest(row)} AS {quote(DIGEST)} FROM {source} {fence}"
-        sums = (
-            self.dialect.as_text(f"coalesce(sum({self.dialect.quarter(quote(DIGEST), k)}), 0)") for k in range(4)
-        )
+        sums = (self.dialect.as_text(f"coalesce(sum({self.dialect.quarter(quote(DIGEST), k)}), 0)") for k in range(4))
         return f"SELECT count(*), {', '.join(sums)} FROM ({inner}) AS hashed"
 
     def key_bounds(self, part: Slice, name: str) -> str:
@@ -112,7 +110,9 @@ class Statements:
         cursor, column = self.cursor(part.cursor)
         quote = self.dialect.quote
         value, bucket = quote(CURSOR), quote(BUCKET)
-        cursors = f"SELECT {self._value(cursor, column)} AS {value} FROM {self.relation.sql} WHERE {self.condition(part)}"
+        cursors = (
+            f"SELECT {self._value(cursor, column)} AS {value} FROM {self.relation.sql} WHERE {self.condition(part)}"
+        )
         split = f"SELECT {value}, ntile({parts}) OVER (ORDER BY {value}) AS {bucket} FROM ({cursors}) AS cursors"
         last = self.dialect.text(f"max({value})", column)
         return f"SELECT {last} FROM ({split}) AS buckets WHERE {value} IS NOT NULL GROUP BY {bucket} ORDER BY {bucket}"

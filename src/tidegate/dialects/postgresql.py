@@ -185,7 +185,7 @@ class Postgresql:
             low, high = (f"'{year}-01-01 00:00:00+00'::timestamptz" for year in ("0001", "10000"))
         return f"{sql} >= {low} AND {sql} < {high}"
 
-    def _checked(self, sql: str, condition: str, good: str, column: Column, result: str = "text") -> str:  # noqa: PLR0913
+    def _checked(self, sql: str, condition: str, good: str, column: Column, result: str = "text") -> str:
         """`good` where the condition holds, NULL for NULL, else an error that names the column, not the value."""
         message = self.string(f"{MARK}column {column.name!r} holds a value that no {column.type} can keep")
         # The empty piece of the value keeps the planner from computing the failure ahead of any row.

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar
 
-from tidegate.core.schema import TEXT, Column, Kind, Type
+from tidegate.core.schema import Column, Kind, Type
 from tidegate.dialects._travel import Travel
 from tidegate.errors import InternalError
 

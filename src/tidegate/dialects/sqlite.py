@@ -57,7 +57,9 @@ class Sqlite:
             case Kind.INTEGER:
                 return self._case(sql, column, (self._is(sql, "integer"), f"CAST({sql} AS TEXT)"))
             case Kind.BOOLEAN:
-                return self._case(sql, column, (f"{self._is(sql, 'integer')} AND {sql} IN (0, 1)", f"CAST({sql} AS TEXT)"))
+                return self._case(
+                    sql, column, (f"{self._is(sql, 'integer')} AND {sql} IN (0, 1)", f"CAST({sql} AS TEXT)")
+                )
             case Kind.DECIMAL:
                 return self._decimal(sql, column)
             case Kind.DATE:
@@ -122,7 +124,9 @@ class Sqlite:
         message = self.string(f"{MARK}column {column.name!r} holds a value that is no {label}")
         whens = " ".join(f"WHEN {condition} THEN {value}" for condition, value in goods)
         # SQLite has no raise outside of triggers; a bad JSON path ends the statement and is quoted in the error.
-        return f"CASE WHEN {sql} IS NULL THEN NULL {whens} ELSE json_extract('[]', {message} || substr({sql}, 1, 0)) END"
+        return (
+            f"CASE WHEN {sql} IS NULL THEN NULL {whens} ELSE json_extract('[]', {message} || substr({sql}, 1, 0)) END"
+        )
 
     def _is(self, sql: str, storage: str) -> str:
         return f"typeof({sql}) = '{storage}'"

@@ -97,7 +97,9 @@ class DatabaseProbe:
             return None
         values: tuple[str, ...] = ()
         if rows <= LISTED_KEYS:
-            values = tuple(sorted(row[0] for row in self.session.rows(self.statements.values(part, column, LISTED_KEYS))))
+            values = tuple(
+                sorted(row[0] for row in self.session.rows(self.statements.values(part, column, LISTED_KEYS)))
+            )
         return Prune(column=column, type=self.statements.column(column).type, low=low, high=high, values=values)
 
     def fingerprint(self, part: Slice, *, latest: Latest | None = None) -> Fingerprint:

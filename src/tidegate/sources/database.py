@@ -113,6 +113,11 @@ class Database:
             )
         )
 
+    @staticmethod
+    def tables(connection: Connection, pattern: str) -> list[tuple[str, str]]:
+        """Schema and name of the tables that a pattern stands for, sorted."""
+        return sorted(list_tables(connection, pattern))
+
     def jars(self) -> tuple[str, ...]:
         """The database's JDBC driver."""
         return dialect_of(self.connection).jars

@@ -20,7 +20,8 @@ def check_owner(since: Position, kind: str, cursor: Sequence[str]) -> None:
     loaded = list(since.state.get("cursor", ()))
     if loaded != list(cursor):
         raise ConfigError(
-            f"the table was loaded by cursor {', '.join(loaded)}, and the stream now names {', '.join(cursor)}", hint=hint
+            f"the table was loaded by cursor {', '.join(loaded)}, and the stream now names {', '.join(cursor)}",
+            hint=hint,
         )
 
 

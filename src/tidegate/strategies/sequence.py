@@ -1,0 +1,115 @@
+"""Decides what is new by a number that only grows: the rows above the last one loaded.
+
+Chosen by `strategy: {kind: sequence, column: …}`; asks the probe for a safe bound first. Must never take an id
+above the edge: ids are handed out in order, and committed in any.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any, ClassVar
+
+from tidegate.core.changes import ChangeSet
+from tidegate.core.position import Position
+from tidegate.core.protocols import Clock, Probe
+from tidegate.core.slices import Meaning, Range
+from tidegate.errors import ColumnMissing, ConfigError, PlanError
+from tidegate.strategies._history import check_continues, check_owner
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sequence:
+    """Reads the rows whose number lies between the position and the greatest that nobody can undercut any more.
+
+    It sees new rows only: neither updates nor deletes.
+
+    Args:
+        column: an integer that a sequence of the database fills.
+        wait: how long to wait for the transactions that hold the edge back.
+        clock: who hands the numbers out; numbers of an application have no safe bound and are refused.
+    """
+
+    kind: ClassVar[str] = "sequence"
+    emits: ClassVar[frozenset[Meaning]] = frozenset({Meaning.NEW})
+
+    column: str
+    wait: timedelta = timedelta(seconds=2)
+    clock: Clock = Clock.DATABASE
+
+    @property
+    def rereads(self) -> bool:
+        """Never."""
+        return False
+
+    @property
+    def cursor(self) -> tuple[str, ...]:
+        """The column."""
+        return (self.column,)
+
+    def problems(self) -> tuple[str, ...]:
+        """What is wrong with the options on their own."""
+        found = []
+        if self.clock is Clock.APPLICATION:
+            found.append(
+                "numbers that an application hands out (clock: application) may be committed in any order, so no "
+                "sequence edge is safe; use watermark or full"
+            )
+        if self.wait < timedelta(0):
+            found.append("wait cannot be negative")
+        return tuple(found)
+
+    def resume(self, value: str | None) -> Mapping[str, Any]:
+        """The state of a table that holds every row up to a number."""
+        try:
+            number = int(value or "")
+        except ValueError as error:
+            raise ConfigError(
+                f"strategy sequence goes on from a number of {self.column}, not from {value!r}",
+                hint="Give the greatest number that the table holds completely.",
+            ) from error
+        return self._state(str(number))
+
+    def detect(self, probe: Probe, since: Position | None) -> ChangeSet | None:
+        """The rows after the position up to the safe bound; None when there are none."""
+        if since is not None:
+            check_owner(since, self.kind, self.cursor)
+        value: str | None = since.state["value"] if since else None
+        edge = probe.sequence_edge(self.column, since=value, wait=self.wait)
+        if since is not None:
+            check_continues(since, probe)
+        self._check_nulls(probe)
+        if edge.upto is None or edge.upto == value:
+            return None
+        part = Range(cursor=self.cursor, after=value, upto=edge.upto)
+        stats = probe.stats(part)
+        if not stats.rows:
+            return None
+        last = stats.last or value
+        return ChangeSet(
+            slices=(Range(cursor=self.cursor, after=value, upto=last),),
+            meaning=Meaning.NEW,
+            state=self._state(last),
+            loaded_through=last,
+            rows=stats.rows,
+            bytes=stats.bytes,
+            reason=f"{stats.rows} rows with {self.column} above {value or 'nothing'} up to {last}",
+            edge=edge,
+        )
+
+    def _state(self, value: str | None) -> dict[str, Any]:
+        return {"cursor": list(self.cursor), "value": value}
+
+    def _check_nulls(self, probe: Probe) -> None:
+        column = probe.schema().find(self.column)
+        if column is None:
+            raise ColumnMissing(f"the source has no column {self.column!r}", column=self.column)
+        if not column.nullable:
+            return
+        rows = probe.stats(Range(cursor=self.cursor, after=None, upto=None, nulls=True)).rows
+        if rows:
+            raise PlanError(
+                f"{rows} rows have NULL in {self.column}, so nobody can tell whether they are new",
+                hint="Give them a number at the source, or use another strategy.",
+            )

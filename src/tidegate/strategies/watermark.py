@@ -1,0 +1,203 @@
+"""Decides what changed by a column that grows with every change: the rows after the last one loaded.
+
+Chosen by `strategy: {kind: watermark, column: …}`; asks the probe for a safe bound first. Must never take a bound
+above the edge, nor move the position beyond a row that it has not seen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import date, datetime, timedelta
+from enum import StrEnum
+from typing import Any, ClassVar
+
+from tidegate.core.changes import ChangeSet, Edge, SliceStats
+from tidegate.core.position import Position
+from tidegate.core.protocols import Clock, Probe
+from tidegate.core.slices import Meaning, Range
+from tidegate.errors import ColumnMissing, ConfigError, PlanError
+from tidegate.strategies._history import check_continues, check_owner
+
+DAY_LENGTH = 10
+
+
+class OnNull(StrEnum):
+    """What becomes of rows whose cursor is NULL."""
+
+    STOP = "stop"
+    INCLUDE = "include"
+    FALLBACK = "fallback"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Watermark:
+    """Reads what lies between the position and the greatest value that nobody can undercut any more.
+
+    Args:
+        column: a timestamp or date that every insert and update sets.
+        fallback: a second column, of the same type, for rows in which the first is NULL.
+        lookback: this much before the position is compared by fingerprint with what was loaded, and read again
+            when it differs.
+        safety_lag: stay this much below the safe bound.
+        on_null: `stop` when such rows exist, `include` them whenever they changed, or take the `fallback` column.
+        clock: who sets the column; for `application` no bound is safe, so safety_lag and lookback are required.
+        time_zone: in which a column without zone is written; the server's unless given.
+    """
+
+    kind: ClassVar[str] = "watermark"
+    emits: ClassVar[frozenset[Meaning]] = frozenset({Meaning.UPSERTS})
+
+    column: str
+    fallback: str | None = None
+    lookback: timedelta = timedelta(0)
+    safety_lag: timedelta = timedelta(0)
+    on_null: OnNull = OnNull.STOP
+    clock: Clock = Clock.DATABASE
+    time_zone: str | None = None
+
+    @property
+    def rereads(self) -> bool:
+        """Where a window or the NULL rows are compared and read again."""
+        return self.lookback > timedelta(0) or self.on_null is OnNull.INCLUDE
+
+    @property
+    def cursor(self) -> tuple[str, ...]:
+        """The column, then its fallback."""
+        return (self.column, self.fallback) if self.fallback else (self.column,)
+
+    def problems(self) -> tuple[str, ...]:
+        """What is wrong with the options on their own."""
+        found = []
+        if self.clock is Clock.APPLICATION and not (self.safety_lag and self.lookback):
+            found.append(
+                "clock: application needs safety_lag (longer than the longest transaction and the difference of the "
+                "clocks) and lookback (what is compared again), for no bound of such a column is safe"
+            )
+        if (self.on_null is OnNull.FALLBACK) != (self.fallback is not None):
+            found.append("on_null: fallback and the column fallback: go together")
+        if self.fallback == self.column:
+            found.append("fallback: names the column itself")
+        if min(self.lookback, self.safety_lag) < timedelta(0):
+            found.append("lookback and safety_lag cannot be negative")
+        return tuple(found)
+
+    def resume(self, value: str | None) -> Mapping[str, Any]:
+        """The state of a table that holds every row up to a value; its window and NULL rows are read once more."""
+        if value is None:
+            raise ConfigError(
+                f"strategy watermark goes on from a value of {self.column}, and none was given",
+                hint="Give the greatest value that the table holds completely, such as '2025-01-31 00:00:00.000000'.",
+            )
+        return self._state(_canonical(value), None, None)
+
+    def detect(self, probe: Probe, since: Position | None) -> ChangeSet | None:
+        """The rows after the position up to the safe bound, and what differs of the lookback window."""
+        edge = probe.time_edge(self.column, clock=self.clock, lag=self.safety_lag, time_zone=self.time_zone)
+        if since is not None:
+            check_owner(since, self.kind, self.cursor)
+            check_continues(since, probe)
+        state: Mapping[str, Any] = since.state if since else {}
+        value: str | None = state.get("value")
+        new = probe.stats(self._range(value, edge.upto)) if edge.upto is not None else SliceStats(rows=0)
+        last = new.last or value
+        after, why = self._start(probe, value, state.get("window"))
+        nulls, print_of_nulls = self._nulls(probe, since, state.get("nulls"))
+        if not new.rows and after == value and not nulls:
+            return None
+        part = Range(cursor=self.cursor, after=after, upto=last, nulls=nulls)
+        stats = probe.stats(part)
+        reason = "; ".join(
+            filter(None, (self._reason(new, value, edge), why, "rows without a cursor" if nulls else ""))
+        )
+        return ChangeSet(
+            slices=(part,),
+            meaning=Meaning.UPSERTS,
+            state=self._state(last, self._window(probe, last), print_of_nulls),
+            loaded_through=last,
+            rows=stats.rows,
+            bytes=stats.bytes,
+            reason=reason,
+            edge=edge,
+        )
+
+    def _range(self, after: str | None, upto: str | None) -> Range:
+        return Range(cursor=self.cursor, after=after, upto=upto)
+
+    def _state(self, value: str | None, window: str | None, nulls: str | None) -> dict[str, Any]:
+        return {
+            "cursor": list(self.cursor),
+            "value": value,
+            "window": {"lookback": self.lookback.total_seconds(), "fingerprint": window} if window else None,
+            "nulls": nulls,
+        }
+
+    def _start(self, probe: Probe, value: str | None, window: Mapping[str, Any] | None) -> tuple[str | None, str]:
+        """Where to read from: the position, or the start of the window before it if that has changed."""
+        if value is None or not self.lookback:
+            return value, ""
+        same_length = window is not None and window["lookback"] == self.lookback.total_seconds()
+        if window is not None and same_length and window["fingerprint"] == self._window(probe, value):
+            return value, ""
+        return _before(value, self.lookback), "rows of the lookback window differ from those loaded"
+
+    def _window(self, probe: Probe, value: str | None) -> str | None:
+        if value is None or not self.lookback:
+            return None
+        return str(probe.fingerprint(self._range(_before(value, self.lookback), value)))
+
+    def _nulls(self, probe: Probe, since: Position | None, loaded: str | None) -> tuple[bool, str | None]:
+        """Whether the rows without a cursor are to be read, and their fingerprint."""
+        columns = [probe.schema().find(name) for name in self.cursor]
+        missing = [name for name, column in zip(self.cursor, columns, strict=True) if column is None]
+        if missing:
+            raise ColumnMissing(f"the source has no column {missing[0]!r}", column=missing[0])
+        if any(column is not None and not column.nullable for column in columns):
+            return False, None
+        part = Range(cursor=self.cursor, after=None, upto=None, nulls=True)
+        if self.on_null is OnNull.INCLUDE:
+            found = probe.fingerprint(part)
+            return (found.rows > 0 if since is None or loaded is None else str(found) != loaded), str(found)
+        rows = probe.stats(part).rows
+        if rows:
+            raise PlanError(
+                f"{rows} rows have NULL in {' and '.join(self.cursor)}, so nobody can tell when they changed",
+                hint="Set `strategy: {on_null: include}`, or `{on_null: fallback, fallback: created_at}`.",
+            )
+        return False, None
+
+    def _reason(self, new: SliceStats, value: str | None, edge: Edge) -> str:
+        if not new.rows:
+            return ""
+        return f"{new.rows} rows with {self.column} after {value or 'the beginning'} up to {edge.upto}"
+
+
+def _before(value: str, length: timedelta) -> str | None:
+    """The canonical text that lies this much before another; None when there is no such time."""
+    try:
+        if len(value) == DAY_LENGTH:
+            # Part of a day is a day: the whole of it was one value.
+            days = -(-length // timedelta(days=1))
+            return (date.fromisoformat(value) - timedelta(days=days)).isoformat()
+        return (datetime.fromisoformat(value) - length).isoformat(" ", "microseconds")
+    except OverflowError:
+        return None
+
+
+def _canonical(value: str) -> str:
+    """A date or a timestamp as canonical text; one with a zone in UTC.
+
+    Raises:
+        ConfigError: neither.
+    """
+    try:
+        if len(value) == DAY_LENGTH:
+            return date.fromisoformat(value).isoformat()
+        moment = datetime.fromisoformat(value)
+    except ValueError as error:
+        raise ConfigError(
+            f"{value!r} is no date or timestamp", hint="Write it as '2025-01-31' or '2025-01-31 12:00:00.000000'."
+        ) from error
+    if moment.tzinfo is not None:
+        moment = (moment - (moment.utcoffset() or timedelta(0))).replace(tzinfo=None)
+    return moment.isoformat(" ", "microseconds")
