@@ -6,7 +6,7 @@ Asked for by every test marked `spark`. Must never leave a JVM behind, nor share
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -22,7 +22,7 @@ from tidegate.core.protocols import Layout
 from tidegate.core.schema import BIGINT, TEXT, TIMESTAMP, Column, Schema
 from tidegate.core.slices import Everything, Meaning
 from tidegate.formats.iceberg import Iceberg
-from tidegate.spark import jars
+from tidegate.spark import jars, sql
 from tidegate.spark.session import Sessions
 
 if TYPE_CHECKING:
@@ -46,11 +46,12 @@ class Lake:
     format: Iceberg
     session: SparkSession
     folder: Path
+    namespace: tuple[str, ...] = ("shop",)
     _names: Iterator[int] = field(default_factory=itertools.count)
 
-    def target(self, name: str | None = None, namespace: tuple[str, ...] = ("shop",)) -> Target:
+    def target(self, name: str | None = None) -> Target:
         """A table that nobody has used."""
-        return Target(lake=self.format.name, namespace=namespace, table=name or f"t{next(self._names)}")
+        return Target(lake=self.format.name, namespace=self.namespace, table=name or f"t{next(self._names)}")
 
     def table(self, schema: Schema = ROWS, layout: Layout | None = None, **named: Any) -> Target:
         """A new, empty table."""
@@ -83,7 +84,7 @@ class Lake:
 
     def rows(self, *rows: Sequence[Any], schema: Schema = ROWS) -> DataFrame:
         """Rows as a source would give them; times as text."""
-        ddl = ", ".join(f"`{column.name}` {column.type.spark}" for column in schema)
+        ddl = ", ".join(f"{sql.quote(column.name)} {column.type.spark}" for column in schema)
         values = [
             tuple(
                 datetime.fromisoformat(value) if column.type == TIMESTAMP and value else value
@@ -123,9 +124,16 @@ def put(staging: Any, rows: DataFrame, mode: Mode) -> None:
         staging.merge(rows, prune=(), skip_equal=False)
 
 
-def make_lake(folder: Path, session_of: Any, catalog: Mapping[str, Any] | None = None, name: str = "lake") -> Lake:
-    """A lake in a folder of its own; `session_of` gives an isolated session from the lake's settings."""
-    lake = Iceberg(name=name, warehouse="./warehouse", catalog=catalog or {"type": "sqlite"}, folder=folder)
+def make_lake(
+    folder: Path,
+    session_of: Callable[[Iceberg], SparkSession],
+    *,
+    catalog: Mapping[str, Any] | None = None,
+    name: str = "lake",
+    warehouse: str | None = "./warehouse",
+) -> Lake:
+    """A lake in a folder of its own; `session_of` gives a load's session from the lake's settings."""
+    lake = Iceberg(name=name, warehouse=warehouse, catalog=catalog or {"type": "sqlite"}, folder=folder)
     return Lake(format=lake, session=session_of(lake), folder=folder)
 
 

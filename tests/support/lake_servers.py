@@ -1,0 +1,143 @@
+"""Servers that a lake may stand on: Spark Connect and the Iceberg project's own REST catalog, each started once.
+
+Asked for by the contract tests. Each has its own folder and a free port and is ended by its own process.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import socket
+import subprocess
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import pytest
+from support.lake import EXTENSIONS, Lake, make_lake
+
+from tidegate.spark import jars
+from tidegate.spark.java import find_java
+from tidegate.spark.session import Sessions
+
+REST = "1.10.0"
+# The reference server as the Iceberg project builds it for tests, with what it needs to run.
+REST_IVY = f"""<ivy-module version="2.0" xmlns:m="http://ant.apache.org/ivy/maven">
+<info organisation="tidegate" module="rest-catalog"/><configurations><conf name="default"/></configurations>
+<dependencies defaultconf="default->master,runtime(default),compile(default)">
+<dependency org="org.apache.iceberg" name="iceberg-open-api" rev="{REST}" transitive="false" conf="default->master">
+  <artifact name="iceberg-open-api" type="jar" ext="jar" m:classifier="test-fixtures"/></dependency>
+<dependency org="org.apache.iceberg" name="iceberg-core" rev="{REST}"><artifact name="iceberg-core" type="jar" ext="jar"/>
+  <artifact name="iceberg-core" type="jar" ext="jar" m:classifier="tests"/></dependency>
+<dependency org="org.eclipse.jetty" name="jetty-servlet" rev="11.0.25"/>
+<dependency org="org.apache.hadoop" name="hadoop-client-api" rev="3.4.1"/>
+<dependency org="org.apache.hadoop" name="hadoop-client-runtime" rev="3.4.1"/>
+<dependency org="org.xerial" name="sqlite-jdbc" rev="3.50.3.0"/>
+<dependency org="org.slf4j" name="slf4j-simple" rev="2.0.16"/>
+<dependency org="org.assertj" name="assertj-core" rev="3.27.3"/>
+<dependency org="org.junit.jupiter" name="junit-jupiter-api" rev="5.12.2"/>
+</dependencies></ivy-module>"""
+
+
+@pytest.fixture(scope="session")
+def connect_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The URL of a Spark Connect server with Iceberg on its class path."""
+    folder = tmp_path_factory.mktemp("connect")
+    home = jars._ivy().parent.parent
+    port = free_port()
+    path = os.pathsep.join(map(str, jars.resolve([jars.ICEBERG, jars.SQLITE])))
+    settings = {
+        "spark.driver.extraClassPath": path,
+        "spark.driver.memory": "1g",
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.connect.grpc.binding.address": "127.0.0.1",
+        "spark.connect.grpc.binding.port": str(port),
+        "spark.ui.enabled": "false",
+        "spark.sql.shuffle.partitions": "2",
+        **EXTENSIONS,
+    }
+    command = [str(home / "bin/spark-submit"), "--master", "local[2]"]
+    command += ["--class", "org.apache.spark.sql.connect.service.SparkConnectServer"]
+    for key, value in settings.items():
+        command += ["--conf", f"{key}={value}"]
+    # The class is in PySpark's own jars; spark-submit wants the name of some resource all the same.
+    with running([*command, "spark-internal"], folder, {"SPARK_HOME": str(home)}, port):
+        yield f"sc://localhost:{port}"
+
+
+@pytest.fixture(scope="session")
+def rest_catalog(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The URL of an Iceberg REST catalog."""
+    folder = tmp_path_factory.mktemp("rest")
+    libraries, port = rest_libraries(), free_port()
+    settings = {
+        "CATALOG_CATALOG__IMPL": "org.apache.iceberg.jdbc.JdbcCatalog",
+        "CATALOG_URI": f"jdbc:sqlite:{folder / 'catalog.db'}",
+        "CATALOG_JDBC_SCHEMA__VERSION": "V1",
+        "CATALOG_WAREHOUSE": f"file://{folder / 'warehouse'}",
+        "CATALOG_REST_PORT": str(port),
+    }
+    java = [str(find_java().path), "-Xmx256m", "-cp", f"{libraries}/*", "org.apache.iceberg.rest.RESTCatalogServer"]
+    with running(java, folder, settings, port):
+        yield f"http://127.0.0.1:{port}"
+
+
+@pytest.fixture
+def connect_lake(connect_server: str, tmp_path: Path) -> Lake:
+    """The embedded catalog behind a Spark Connect session that the caller built."""
+    from pyspark.sql.connect.session import SparkSession as Remote
+
+    remote = Remote.builder.remote(connect_server).create()
+    return make_lake(
+        tmp_path, lambda lake: Sessions(borrowed=remote, lakes=[lake.spark_conf()]).load_session(), name="remote_lake"
+    )
+
+
+def rest_libraries() -> Path:
+    """The folder of the reference server's jars, fetched once."""
+    folder = jars.cache_folder().parent / f"iceberg-rest-{REST}"
+    if not folder.is_dir():
+        temporary = folder.with_name(f"{folder.name}.{os.getpid()}")
+        temporary.mkdir(parents=True)
+        (temporary / "ivy.xml").write_text(REST_IVY)
+        pattern = f"{temporary}/libs/[artifact]-[revision](-[classifier]).[ext]"
+        command = [str(find_java().path), "-jar", str(jars._ivy()), "-warn", "-cache", str(temporary / "cache")]
+        command += ["-ivy", str(temporary / "ivy.xml"), "-confs", "default", "-types", "jar", "bundle"]
+        subprocess.run([*command, "-retrieve", pattern], check=True, timeout=600, capture_output=True)
+        with contextlib.suppress(OSError):  # another process was first
+            (temporary / "libs").replace(folder)
+        shutil.rmtree(temporary)
+    return folder
+
+
+@contextlib.contextmanager
+def running(command: list[str], folder: Path, settings: Mapping[str, str], port: int) -> Iterator[None]:
+    """The process until the block ends, from the moment its port answers."""
+    with (folder / "output").open("w+") as output:
+        process = subprocess.Popen(command, cwd=folder, env={**os.environ, **settings}, stdout=output, stderr=output)
+        try:
+            wait_for(port, process, folder / "output")
+            yield
+        finally:
+            process.terminate()
+            process.wait(timeout=30)
+
+
+def wait_for(port: int, process: subprocess.Popen[bytes], output: Path) -> None:
+    """Returns once somebody listens on the port."""
+    for _ in range(600):
+        if process.poll() is not None:
+            raise RuntimeError(f"the server ended:\n{output.read_text()[-4000:]}")
+        with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=1):
+            return
+        time.sleep(0.1)
+    raise RuntimeError(f"the server does not answer:\n{output.read_text()[-4000:]}")
+
+
+def free_port() -> int:
+    """A port of 127.0.0.1 that nobody listens on now."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
