@@ -40,8 +40,8 @@ class Connection:
 
 
 def join_name(parts: Iterable[str]) -> str:
-    """The text of a name of several parts; a part that holds a dot or a backtick stands in backticks."""
-    return ".".join(f"`{part.replace('`', '``')}`" if "." in part or "`" in part else part for part in parts)
+    """The text of a name of several parts; a part that holds a dot or a quote stands in backticks."""
+    return ".".join(f"`{part.replace('`', '``')}`" if set(part) & set('.`"') else part for part in parts)
 
 
 def split_name(text: str) -> tuple[str, ...]:
