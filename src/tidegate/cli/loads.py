@@ -39,7 +39,7 @@ def check(shell: Shell) -> int:
         )
         for stream in streams
     )
-    shell.table(Table(columns=("stream", "", "source", "strategy", "write", "target"), rows=tuple(rows)))
+    shell.table(Table(columns=("stream", "check", "source", "strategy", "write", "target"), rows=tuple(rows)))
     for stream in streams:
         for text in stream.problems:
             shell.problem(code="misfit", message=text, hint="")

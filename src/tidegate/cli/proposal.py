@@ -7,20 +7,26 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
-from tidegate.core.ids import join_name
-from tidegate.core.schema import Kind, Schema
+from tidegate.core.ids import Connection, join_name
+from tidegate.core.schema import Kind
 from tidegate.errors import ConfigError
+
+if TYPE_CHECKING:
+    from tidegate.dialects._dialect import TableFacts
 
 CHANGED = re.compile(
     r"(updated|modified|changed|last_update|last_change|mtime|upd)(_?(at|on|ts|time|date|timestamp))?d?"
 )
 CREATED = re.compile(r"(created|inserted|occurred|event|order(ed)?|logged|recorded)(_?(at|on|ts|time|date|timestamp))")
 LARGE_ROWS = 1_000_000
+USUAL_SCHEMAS = ("main", "public")  # they say nothing; the connection's name says more
 TIMES = (Kind.TIMESTAMP, Kind.TIMESTAMPTZ)
 
 HEAD = """\
@@ -37,24 +43,6 @@ lakes:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TableFacts:
-    """What a database tells of one table.
-
-    Args:
-        schema: its schema; None where the database has none.
-        indexed: the columns that an index begins with.
-        rows: an estimate; None when it is not known.
-    """
-
-    schema: str | None
-    name: str
-    columns: Schema
-    primary_key: tuple[str, ...] = ()
-    indexed: frozenset[str] = frozenset()
-    rows: int | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Proposal:
     """A stream as it will stand in the file, each line with its reason."""
 
@@ -66,6 +54,7 @@ class Proposal:
     strategy_reason: str
     write: str
     layout: str | None = None
+    remarks: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,17 +97,19 @@ def propose(access: Login, schema: str | None) -> list[Proposal]:
         ConfigError: there is no table.
         SourceUnavailable: the database does not answer.
     """
-    from tidegate.sources.database import introspect  # noqa: PLC0415 - it imports the database's driver
+    from tidegate.sources.database import table_facts  # noqa: PLC0415 - it imports the database's driver
 
-    found = [proposal(facts) for facts in introspect(access.url, schema)]
-    if not found:
+    connection = Connection(name=access.name, url=access.url)
+    facts = table_facts(connection, join_name((schema, "*")) if schema else "*")
+    if not facts:
         where = f"the schema {schema!r}" if schema else "the database"
         raise ConfigError(f"{where} has no tables that this login may read", hint="Try another URL, or `--schema`.")
-    return found
+    times = Counter(one.table for one in facts)
+    return [proposal(one, access, alone=times[one.table] == 1) for one in facts]
 
 
-def proposal(facts: TableFacts) -> Proposal:
-    """The stream for one table.
+def proposal(facts: TableFacts, access: Login, *, alone: bool) -> Proposal:
+    """The stream for one table; `alone` when no other schema has a table of that name.
 
     A column that says when a row last changed, with a key, is followed by a watermark; everything else is read
     whole, because nothing in a catalog proves that rows are only ever added.
@@ -126,23 +117,32 @@ def proposal(facts: TableFacts) -> Proposal:
     changed = _named(facts, CHANGED)
     key = facts.primary_key
     if changed and key:
-        scan = "" if changed in facts.indexed else "; no index begins with it, so each run scans the table"
+        scan = (
+            ""
+            if any(index[:1] == (changed,) for index in facts.indexes)
+            else "; no index begins with it, so each run scans the table"
+        )
         strategy = f"{{kind: watermark, column: {scalar(changed)}, clock: database}}"
         reason = f"set by the database at every change? Else: clock: application, safety_lag: 5m{scan}"
         write = "merge"
     else:
         strategy, write = "{kind: full}", "replace"
         reason = _why_full(facts, changed)
-    parts = [part for part in (facts.schema, facts.name) if part]
+    usual = facts.schema in USUAL_SCHEMAS
     return Proposal(
-        name=facts.name,
-        table=join_name(parts),
-        target=join_name(("lake", facts.schema or "main", facts.name)),
+        # A star in the name of a stream would make a pattern of it.
+        name=re.sub(r"[*?]", "_", facts.table if alone else f"{facts.schema}.{facts.table}"),
+        table=join_name((facts.schema, facts.table) if facts.schema != "main" else (facts.table,)),
+        target=join_name(("lake", access.name if usual else facts.schema, facts.table)),
         key=key,
         strategy=strategy,
         strategy_reason=reason,
         write=write,
         layout=_layout(facts),
+        remarks=tuple(
+            f"{reason}; state its type: `columns: {{{scalar(name)}: …}}` in `source:`"
+            for name, reason in facts.refused.items()
+        ),
     )
 
 
@@ -159,7 +159,7 @@ def _why_full(facts: TableFacts, changed: str | None) -> str:
 def _layout(facts: TableFacts) -> str | None:
     created = _named(facts, CREATED)
     sort = f"sort_by: [{', '.join(map(scalar, facts.primary_key))}]" if facts.primary_key else None
-    large = facts.rows is not None and facts.rows >= LARGE_ROWS
+    large = facts.rows >= LARGE_ROWS
     parts = f"partition_by: [{scalar(f'months({created})')}]" if created and large else None
     found = ", ".join(part for part in (parts, sort if large else None) if part)
     return f"{{{found}}}" if found else None
@@ -180,7 +180,8 @@ def render(access: Login, proposals: Iterable[Proposal]) -> str:
     lines += [f"  {access.name}: {{url: {json.dumps(access.masked)}}}", "", "streams:"]
     for one in proposals:
         lines += [
-            f"  {scalar(one.name)}:",
+            f"  {scalar(one.name, is_key=True)}:",
+            *(f"    # {' '.join(remark.split())}" for remark in one.remarks),
             f"    source: {{connection: {access.name}, table: {scalar(one.table)}}}",
             f"    target: {scalar(one.target)}",
             *([f"    key: [{', '.join(map(scalar, one.key))}]"] if one.key else []),
@@ -208,8 +209,8 @@ def example() -> str:
     return render(access, [one])
 
 
-def scalar(text: str) -> str:
-    """A text as YAML holds it: bare when nothing can mistake it, else in double quotes.
+def scalar(text: str, *, is_key: bool = False) -> str:
+    """A text as a project file holds it: bare when nothing can mistake it, else in double quotes.
 
     Example:
         >>> print(scalar("public.orders"), scalar("a: b"))
@@ -217,7 +218,9 @@ def scalar(text: str) -> str:
     """
     bare = re.fullmatch(r"[A-Za-z_][A-Za-z0-9_.]*", text)
     words = ("true", "false", "null", "yes", "no", "on", "off", "y", "n")
-    return text if bare and text.lower() not in words else json.dumps(text, ensure_ascii=False)
+    # A name may hold what looks like a reference; keys are never resolved.
+    quoted = json.dumps(text if is_key else text.replace("${", "$${"), ensure_ascii=False)
+    return text if bare and text.lower() not in words else quoted
 
 
 def _word(text: str) -> str:

@@ -107,7 +107,7 @@ def schema(shell: Shell) -> int:
 
 def _tell(shell: Shell, findings: Sequence[Finding]) -> None:
     rows = ((finding.name, "ok" if finding.ok else "missing", finding.detail) for finding in findings)
-    shell.table(Table(columns=("part", "", "detail"), rows=tuple(rows)))
+    shell.table(Table(columns=("part", "check", "detail"), rows=tuple(rows)))
     for finding in findings:
         if not finding.ok:
             shell.problem(code=finding.name, message=finding.detail, hint=finding.hint)

@@ -125,7 +125,7 @@ def parse(text: str, file: str) -> Node:
     except yaml.MarkedYAMLError as error:
         place = error.problem_mark or error.context_mark
         mark = Mark(file=file, line=place.line + 1 if place else None)
-        raise mark.error(f"is not valid YAML: {error.problem or error.context}") from error
+        raise mark.error(f"is not valid YAML: {', '.join(filter(None, (error.context, error.problem)))}") from error
     except yaml.YAMLError as error:
         raise Mark(file=file, line=1).error(
             "is not valid YAML: it holds characters that YAML does not allow"
@@ -176,7 +176,7 @@ class _Reader:
         if isinstance(node, yaml.SequenceNode):
             listed = [self.read(item, (*path, str(at)), (*above, node)) for at, item in enumerate(node.value)]
             return Node(value=listed, mark=mark)
-        if not isinstance(node, yaml.ScalarNode) or not node.tag.startswith(_TAG):
+        if not isinstance(node, yaml.ScalarNode) or node.tag not in (_TAG + "str", _TAG + "null"):
             raise mark.error(f"has the tag {node.tag}, which a project file cannot hold")
         return Node(value=_scalar(node), mark=mark)
 
@@ -206,7 +206,7 @@ def _scalar(node: yaml.ScalarNode) -> Scalar:
     text = str(node.value)
     if node.tag == _TAG + "null":
         return None
-    if node.style is not None or node.tag != _TAG + "str":
+    if node.style is not None:
         return text
     if text in _WORDS:
         return _WORDS[text]

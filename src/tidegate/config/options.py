@@ -48,11 +48,15 @@ def plugin_of(group: str, node: Node) -> type[Any]:
     try:
         return plugins.load(group, kind.text())
     except ConfigError as error:
-        if error.context.get("file") is not None or error.message.startswith(str(kind.mark)):
-            raise
-        raise type(error)(
-            f"{kind.mark}: {error.message}", hint=error.hint, file=kind.mark.file, line=kind.mark.line
-        ) from error
+        raise located(error, kind.mark) from error
+
+
+def located(error: ConfigError, mark: Mark) -> ConfigError:
+    """The same error with the place it belongs to; one that has a place already stays as it is."""
+    if "key" in error.context:
+        return error
+    place = {"file": mark.file, "line": mark.line, "key": ".".join(mark.path)}
+    return type(error)(f"{mark}: {error.message}", hint=error.hint, **{**error.context, **place})
 
 
 def read(cls: type[T], node: Node, **given: Any) -> T:
@@ -64,6 +68,8 @@ def read(cls: type[T], node: Node, **given: Any) -> T:
     values = check(cls, node, given)
     try:
         return cls(**values, **given)
+    except ConfigError as error:
+        raise located(error, node.mark) from error
     except (ValueError, TypeError) as error:
         raise node.mark.error(str(error)) from error
 

@@ -1,0 +1,59 @@
+from urllib.parse import quote
+
+import pytest
+
+from tidegate.config.nodes import from_values
+from tidegate.config.references import References
+from tidegate.config.secrets import collect, redact, redacting
+
+
+def secrets_of(values, environ, folder):
+    references = References(environ=environ, folder=folder)
+    return collect(references.resolve(from_values(values)), references.found)
+
+
+@pytest.mark.parametrize(
+    ("values", "environ", "hidden"),
+    [
+        ({"registry": "postgresql://app:Hunter2!@h/d"}, {}, "Hunter2!"),
+        ({"registry": "postgresql://app:Hunter%21@h/d"}, {}, "Hunter!"),
+        ({"connections": {"c": {"url": "postgresql://app:${PW}@h/d"}}}, {"PW": "p@s/s"}, "p@s/s"),
+        ({"connections": {"c": {"url": "postgresql://app:${PW}@h/d"}}}, {"PW": "p@s/s"}, quote("p@s/s", safe="")),
+        ({"connections": {"c": {"url": "${URL}"}}}, {"URL": "postgresql://app:Secret77@h/d"}, "Secret77"),
+        ({"connections": {"c": {"url": "postgresql://h/d?password=Secret77"}}}, {}, "Secret77"),
+        ({"connections": {"c": {"url": "https://h/${TOKEN}/d"}}}, {"TOKEN": "Tok77"}, "Tok77"),
+        ({"lakes": {"lake": {"catalog": {"s3.secret-access-key": "${K}"}}}}, {"K": "AbCdEf123"}, "AbCdEf123"),
+        ({"lakes": {"lake": {"catalog": {"uri": "postgresql://a:Secret77@h/d"}}}}, {}, "Secret77"),
+        ({"spark": {"conf": {"spark.hadoop.fs.s3a.secret.key": "AbCdEf123"}}}, {}, "AbCdEf123"),
+    ],
+)
+def test_secrets_are_found_and_masked(values, environ, hidden, tmp_path):
+    found = secrets_of(values, environ, tmp_path)
+    assert hidden in found
+    assert redact(f"cannot connect with {hidden} to h", found) == "cannot connect with *** to h"
+
+
+def test_hosts_users_and_databases_are_no_secrets(tmp_path):
+    values = {"connections": {"c": {"url": "postgresql://${U}:${P}@${H}:${PORT}/${D}"}}}
+    environ = {"U": "app", "P": "Secret77", "H": "db.example", "PORT": "5432", "D": "shop"}
+    text = "app cannot open shop on db.example:5432 with ***"
+    assert redact(text.replace("***", "Secret77"), secrets_of(values, environ, tmp_path)) == text
+
+
+def test_a_short_word_is_masked_as_a_word_only(tmp_path):
+    found = secrets_of({"registry": "postgresql://app:app@h/d"}, {}, tmp_path)
+    assert redact("applied app://app:app@", found) == "applied ***://***:***@"
+
+
+def test_a_longer_secret_is_masked_before_a_shorter_one_inside_it(tmp_path):
+    values = {"connections": {"a": {"url": "p://u:Secret@h/d"}, "b": {"url": "p://u:Secret77@h/d"}}}
+    assert redact("Secret77", secrets_of(values, {}, tmp_path)) == "***"
+
+
+def test_an_empty_password_masks_nothing(tmp_path):
+    found = secrets_of({"registry": "postgresql://app:@h/d"}, {}, tmp_path)
+    assert found == ()
+
+
+def test_a_url_alone_can_be_redacted():
+    assert redacting("postgresql://app:Secret77@h/d")("x Secret77 y") == "x *** y"
