@@ -39,7 +39,7 @@ class Choice:
 
 def formats(config: Config) -> dict[str, Format]:
     """The lakes of a project, by name."""
-    return {name: build("formats", node, name=name, folder=str(config.folder)) for name, node in config.lakes.items()}
+    return {name: build("formats", node, name=name, folder=config.folder) for name, node in config.lakes.items()}
 
 
 def streams(config: Config, lakes: dict[str, Format], choice: Choice) -> list[Stream]:

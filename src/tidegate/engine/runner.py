@@ -5,6 +5,7 @@ Called by `api.Project`. Must never let one stream's failure undo or hide anothe
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 import uuid
@@ -13,7 +14,6 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import UTC, datetime
 
-import structlog
 import tenacity
 
 from tidegate.core.outcome import Outcome, Problem, Result, RunReport
@@ -25,7 +25,7 @@ from tidegate.errors import InternalError, LeaseHeld, TidegateError
 from tidegate.registry.leases import Lease
 
 ATTEMPTS = 3
-log = structlog.get_logger("tidegate")
+log = logging.getLogger("tidegate")
 
 
 def utc_now() -> datetime:
@@ -91,7 +91,7 @@ def run_stream(stream: Stream, context: Context, listener: Listener) -> Outcome:
 
 def failure(stream: Stream, error: TidegateError) -> Outcome:
     """The outcome of a stream that ended with an error."""
-    log.debug("failure", stream=stream.name, code=error.code, exc_info=error)
+    log.debug("stream %s failed: %s", stream.name, error.code, exc_info=error)
     result = Result.STOPPED if error.exit_code == 4 else Result.FAILED
     if isinstance(error, LeaseHeld):
         result = Result.HELD
