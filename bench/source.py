@@ -30,11 +30,11 @@ CREATE TABLE orders (
 """
 ROWS = """
 INSERT INTO orders
-SELECT i, (i * 7919) % 1000003, (ARRAY['new','paid','sent','done'])[1 + i % 4], (i % 100000)::numeric / 100 - 50,
-  (i % 12)::int, i % 3 = 0, (ARRAY['de','fr','it','es','pl'])[1 + i % 5],
-  CASE WHEN i % 10 = 0 THEN NULL ELSE 'note ' || md5(i::text) END,
-  timestamp '2024-01-01' + i * interval '1 second' + (i % 1000003) * interval '1 microsecond',
-  timestamptz '2024-01-02 00:00:00+00' + i * interval '1 second' + (i % 999983) * interval '1 microsecond'
+SELECT i, (i * 7919) %% 1000003, (ARRAY['new','paid','sent','done'])[1 + i %% 4], (i %% 100000)::numeric / 100 - 50,
+  (i %% 12)::int, i %% 3 = 0, (ARRAY['de','fr','it','es','pl'])[1 + i %% 5],
+  CASE WHEN i %% 10 = 0 THEN NULL ELSE 'note ' || md5(i::text) END,
+  timestamp '2024-01-01' + i * interval '1 second' + (i %% 1000003) * interval '1 microsecond',
+  timestamptz '2024-01-02 00:00:00+00' + i * interval '1 second' + (i %% 999983) * interval '1 microsecond'
 FROM generate_series(%s::bigint, %s::bigint) i
 """
 COLUMNS = (
@@ -83,7 +83,7 @@ class Orders:
     def ask(self, query: str, *values: Any) -> list[tuple[Any, ...]]:
         """One statement in a session of its own."""
         with psycopg.connect(self.url, autocommit=True) as session:
-            cursor = session.execute(query, values)
+            cursor = session.execute(query, values or None)
             return cursor.fetchall() if cursor.description else []
 
     def newest(self) -> str:
