@@ -125,12 +125,26 @@ def schema_of(cls: type[Any], *, hidden: Iterable[str] = ()) -> dict[str, Any]:
     known = {name: option for name, option in fields(cls).items() if name not in hidden}
     properties = {}
     for name, option in known.items():
-        properties[name] = _adapter(option.hint).json_schema()
+        properties[name] = _inlined(_adapter(option.hint).json_schema())
         if isinstance(option.default, str | int | float) and not isinstance(option.default, timedelta):
             properties[name]["default"] = option.default
     schema: dict[str, Any] = {"type": "object", "additionalProperties": False, "properties": properties}
     required = [name for name, option in known.items() if option.required]
     return {**schema, "required": required} if required else schema
+
+
+def _inlined(schema: dict[str, Any]) -> dict[str, Any]:
+    """The schema with its definitions in place: as a part of another schema, its references would lead nowhere."""
+    defined = schema.pop("$defs", {})
+
+    def walk(value: Any) -> Any:
+        if isinstance(value, dict):
+            name = str(value.get("$ref", "")).rpartition("/")[2]
+            return walk(defined[name]) if name in defined else {key: walk(item) for key, item in value.items()}
+        return [walk(item) for item in value] if isinstance(value, list) else value
+
+    found: dict[str, Any] = walk(schema)
+    return found
 
 
 def _required(field: dataclasses.Field[Any]) -> bool:

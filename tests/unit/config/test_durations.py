@@ -24,7 +24,9 @@ def test_durations(text, value):
     assert duration(text) == value
 
 
-@pytest.mark.parametrize("text", ["", "5", 5, "-1s", "1y", "1 h", "h", "1h!", None, True, timedelta(-1), "٣s", "1.2.3s"])
+@pytest.mark.parametrize(
+    "text", ["", "5", 5, "-1s", "1y", "1 h", "h", "1h!", None, True, timedelta(-1), "٣s", "1.2.3s"]
+)
 def test_anything_else_is_refused(text):
     with pytest.raises(ValueError, match="should be a duration"):
         duration(text)

@@ -30,6 +30,7 @@ class Thing:
     columns: tuple[str, ...] = ()
     mode: Literal["fast", "slow"] = "fast"
     colour: Colour = Colour.RED
+    other: Colour | None = None
     count: int | None = None
     connection: Connection | None = None
     note: str = field(default="", metadata={"given": True})
@@ -106,8 +107,11 @@ def test_the_schema_comes_from_the_same_fields():
         "columns",
         "mode",
         "colour",
+        "other",
         "count",
         "connection",
     }
     assert schema["properties"]["lag"]["pattern"]
+    assert schema["properties"]["other"]["anyOf"][0]["enum"] == ["red", "green"]
+    assert "$" not in str(schema)
     assert schema["properties"]["mode"]["enum"] == ["fast", "slow"]

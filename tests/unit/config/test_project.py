@@ -1,0 +1,259 @@
+"""A whole project: sections, defaults, paths, streams, and every problem with its line."""
+
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from tidegate import config
+from tidegate.core.protocols import Layout
+from tidegate.errors import ConfigError, UnknownPlugin
+
+BASE = """\
+connections:
+  shop: {url: "postgresql://app:${PW}@127.0.0.1:5432/shop"}
+streams:
+  orders:
+    source: {connection: shop, table: public.orders}
+    target: lake.shop.orders
+    key: [id]
+    strategy: {kind: watermark, column: updated_at}
+    write: merge
+"""
+ENVIRON = {"PW": "Secret77"}
+
+
+def load(text, folder: Path, environ=ENVIRON):
+    (folder / "tidegate.yaml").write_text(text, encoding="utf-8")
+    return config.load(folder, environ=environ)
+
+
+def refused(text, folder, environ=ENVIRON) -> ConfigError:
+    with pytest.raises(ConfigError) as caught:
+        load(text, folder, environ)
+    assert "Secret77" not in str(caught.value)
+    return caught.value
+
+
+def changed(old, new):
+    assert old in BASE
+    return BASE.replace(old, new)
+
+
+def test_a_small_project_is_complete(tmp_path):
+    found = load(BASE, tmp_path)
+    assert found.registry == f"sqlite:///{tmp_path}/.tidegate/registry.db"
+    assert list(found.lakes) == ["lake"]
+    assert found.lakes["lake"].plain() == {"kind": "iceberg", "warehouse": f"{tmp_path}/warehouse"}
+    assert found.connections["shop"].url == "postgresql://app:Secret77@127.0.0.1:5432/shop"
+    (stream,) = found.streams
+    assert (stream.name, stream.target, stream.key) == ("orders", ("lake", "shop", "orders"), ("id",))
+    assert stream.source.plain() == {"kind": "database", "connection": "shop", "table": "public.orders"}
+    assert stream.write.plain() == {"kind": "merge"}
+    assert (stream.verify, stream.uid, stream.connection, stream.is_pattern) == ("moved", None, "shop", False)
+    assert stream.layout == Layout()
+    assert stream.contract["add_column"] == "evolve"
+    assert stream.contract["narrow"] == "stop"
+
+
+def test_nothing_that_can_be_printed_holds_a_secret(tmp_path):
+    found = load(BASE, tmp_path)
+    assert "Secret77" not in repr(found)
+    assert found.redact("x Secret77 y") == "x *** y"
+
+
+def test_values_from_python_are_the_same_project(tmp_path):
+    values = {
+        "connections": {"shop": "sqlite:///shop.db"},
+        "streams": {
+            "orders": {
+                "source": {"connection": "shop", "query": "SELECT 1 AS id"},
+                "target": ["lake", "shop", "odd.name"],
+                "strategy": "full",
+                "write": {"kind": "replace"},
+            }
+        },
+    }
+    found = config.from_dict(values, tmp_path)
+    assert found.connections["shop"].url == f"sqlite:///{tmp_path}/shop.db"
+    assert found.streams[0].target == ("lake", "shop", "odd.name")
+    assert found.streams[0].strategy.plain() == {"kind": "full"}
+    assert str(found.streams[0].mark) == "streams.orders"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("    write: merge\n", "    wirte: merge\n", "9: streams.orders.wirte: unknown key; did you mean 'write'?"),
+        ("streams:", "streems:", "3: streems: unknown key; did you mean 'streams'?"),
+        ("column: updated_at", "colunm: updated_at", "8: streams.orders.strategy.colunm: unknown key"),
+        ("kind: watermark", "kind: watermrk", "8: streams.orders.strategy.kind: 'watermrk' is not a known kind"),
+        ("write: merge", "write: murge", "9: streams.orders.write: 'murge' is not a known kind of writers"),
+        ("connection: shop", "connection: shp", "5: streams.orders.source.connection: 'shp' is not under"),
+        ("table: public.orders", "tabel: a", "5: streams.orders.source: needs `table:` or `query:`"),
+        ("lake.shop.orders", "lak.shop.orders", "6: streams.orders.target: names the lake 'lak'"),
+        ("lake.shop.orders", "lake.orders", "6: streams.orders.target: should name lake, schema and table"),
+        ("lake.shop.orders", "lake..orders", "6: streams.orders.target: should be names separated by dots"),
+        ("lake.shop.orders", "lake.shop.`orders", "6: streams.orders.target: should be names separated by dots"),
+        ("    target: lake.shop.orders\n", "", "4: streams.orders: needs the key 'target'"),
+        ("    strategy: {kind: watermark, column: updated_at}\n", "", "4: streams.orders: needs the key 'strategy'"),
+        ("key: [id]", "key: [{id: 1}]", "7: streams.orders.key.0: should be a valid string"),
+        ("key: [id]", "uid: a_b", "7: streams.orders.uid: should be 1 to 64 letters, digits and hyphens"),
+        ("key: [id]", "verify: full", "7: streams.orders.verify: should be one of none, counts, moved"),
+        ("key: [id]", "deletes: {detect: key_diff}", "7: streams.orders.deletes: unknown key"),
+        ("key: [id]", "contract: {narrow: evolve}", "7: streams.orders.contract.narrow: should be one of keep, stop"),
+        ("key: [id]", "contract: {widn: stop}", "7: streams.orders.contract.widn: unknown key; did you mean 'widen'?"),
+        ("key: [id]", "layout: {partition: a}", "7: streams.orders.layout.partition: unknown key"),
+        ("updated_at}", "updated_at, lookback: 1}", "8: streams.orders.strategy.lookback: should be a duration"),
+        ("updated_at}", "updated_at, clock: mine}", "8: streams.orders.strategy.clock: should be one of database,"),
+        ("${PW}", "${PWD_}", "2: connections.shop.url: needs the environment variable PWD_, which is not set"),
+        ("{url:", "{uri:", "2: connections.shop.uri: unknown key; did you mean 'url'?"),
+        ('"postgresql://app:${PW}@127.0.0.1:5432/shop"', "shop", "2: connections.shop: should have a `url:`"),
+        ("connections:", "registry: registry.db\nconnections:", "1: registry: should be a URL"),
+        ("connections:", "lakes: {my.lake: {}}\nconnections:", "1: lakes.my.lake: should be a name of letters"),
+        ("connections:", "lakes: {l: {formt: x}}\nconnections:", "1: lakes.l.formt: unknown key"),
+        ("connections:", "lakes: {l: {format: x}}\nconnections:", "1: lakes.l.format: 'x' is not a known kind"),
+        ("connections:", "spark: {master: a, remote: b}\nconnections:", "1: spark: has both `master:` and"),
+        ("connections:", "defaults: {verfy: none}\nconnections:", "1: defaults.verfy: unknown key; did you mean"),
+        ("connections:", "streams: {}\nconnections:", "4: streams: is given twice, first in line 1"),
+    ],
+)
+def test_what_is_wrong_names_line_key_and_the_nearest_known(old, new, message, tmp_path):
+    error = refused(changed(old, new), tmp_path)
+    assert error.message.startswith(f"{tmp_path}/tidegate.yaml:{message}")
+    assert error.exit_code == 2
+    assert error.context["line"] == int(message.partition(":")[0])
+
+
+def test_an_unknown_kind_is_its_own_error(tmp_path):
+    error = refused(changed("kind: watermark", "kind: watermrk"), tmp_path)
+    assert isinstance(error, UnknownPlugin)
+    assert error.hint == "Did you mean 'watermark'?"
+
+
+def test_everything_wrong_is_told_at_once(tmp_path):
+    text = changed("write: merge", "wirte: merge").replace("url:", "uri:") + "  other: {source: {}}\n"
+    error = refused(text, tmp_path)
+    assert error.message.startswith(f"{tmp_path}/tidegate.yaml:2: connections.shop.uri")
+    assert [line.split(": ")[1] for line in error.context["more"]] == ["streams.orders.wirte", "streams.other"]
+
+
+def test_without_streams_there_is_no_project(tmp_path):
+    assert "needs `streams:`" in refused("connections: {}", tmp_path).message
+
+
+@pytest.mark.parametrize("text", ["[]", "a", "- a: 1"])
+def test_a_file_of_another_shape_is_refused(text, tmp_path):
+    assert "should be a mapping" in refused(text, tmp_path).message
+
+
+def test_files_that_cannot_be_read(tmp_path):
+    with pytest.raises(ConfigError, match="there is no project file") as caught:
+        config.load(tmp_path)
+    assert "tidegate init" in caught.value.hint
+    (tmp_path / "tidegate.yaml").write_bytes(b"\xff\xfe\x00\x01")
+    with pytest.raises(ConfigError, match="is not a text file in UTF-8"):
+        config.load(tmp_path / "tidegate.yaml")
+
+
+def test_a_byte_order_mark_is_no_part_of_the_first_key(tmp_path):
+    assert load("\ufeff" + BASE, tmp_path).streams
+
+
+DEFAULTS = """\
+connections: {shop: "sqlite:///shop.db"}
+defaults:
+  source: {connection: shop}
+  write: merge
+  verify: counts
+  key: id
+  safety_lag: 5m
+  lookback: 1h
+  contract: {widen: stop, narrow: keep}
+  layout: {sort_by: [id]}
+streams:
+  a: {source: {table: a}, target: lake.s.a, strategy: {kind: watermark, column: t, lookback: 2h}}
+  b: {source: {table: b}, target: lake.s.b, strategy: full, write: replace, verify: none, key: [x, y]}
+  c: {source: {table: c}, target: lake.s.c, strategy: full, contract: {widen: evolve}, layout: {partition_by: d}}
+"""
+
+
+def test_defaults_merge_under_each_stream(tmp_path):
+    a, b, c = load(DEFAULTS, tmp_path).streams
+    strategy = config.build("strategies", a.strategy)
+    assert (strategy.safety_lag, strategy.lookback) == (timedelta(minutes=5), timedelta(hours=2))
+    assert (a.verify, a.key, a.write.plain(), a.connection) == ("counts", ("id",), {"kind": "merge"}, "shop")
+    assert b.strategy.plain() == {"kind": "full"}
+    assert (b.verify, b.key, b.write.plain()) == ("none", ("x", "y"), {"kind": "replace"})
+    assert (a.contract["widen"], c.contract["widen"], c.contract["narrow"]) == ("stop", "evolve", "keep")
+    assert c.layout == Layout(sort_by=("id",), partition_by=("d",))
+
+
+def test_a_wrong_default_is_told_at_its_own_line(tmp_path):
+    error = refused(DEFAULTS.replace("lookback: 1h", "lookback: 1hour").replace(", lookback: 2h", ""), tmp_path)
+    assert error.message.startswith(f"{tmp_path}/tidegate.yaml:8: defaults.lookback: should be a duration")
+
+
+def test_patterns_keep_their_marks(tmp_path):
+    text = BASE + (
+        '  "raw.*":\n    source: {connection: shop, table: "public.raw_*"}\n'
+        '    target: "lake.{schema}.{table}"\n    strategy: {kind: full}\n    write: replace\n'
+    )
+    stream = load(text, tmp_path).streams[1]
+    assert stream.is_pattern
+    assert stream.target == ("lake", "{schema}", "{table}")
+    assert stream.source.items["table"].text() == "public.raw_*"
+    assert stream.mark.line == 10
+
+
+@pytest.mark.parametrize("target", ["lake.s.`odd.name`", "[lake, s, odd.name]"])
+def test_names_with_dots(target, tmp_path):
+    (stream,) = load(changed("lake.shop.orders", target), tmp_path).streams
+    assert stream.target == ("lake", "s", "odd.name")
+
+
+def test_a_uid_stands_for_one_stream(tmp_path):
+    twin = BASE.partition("  orders:")[2].replace("key: [id]", "uid: x1")
+    text = BASE.replace("key: [id]", "uid: x1") + "  other:" + twin
+    assert "the uid 'x1' stands for more than one stream" in refused(text, tmp_path).message
+    assert "more than one" in refused(changed("orders:\n    source", '"o*":\n    uid: x\n    source'), tmp_path).message
+
+
+def test_relative_places_belong_to_the_project(tmp_path, monkeypatch):
+    monkeypatch.chdir("/")
+    text = BASE.replace('"postgresql://app:${PW}@127.0.0.1:5432/shop"', "sqlite:///data/../shop.db")
+    text += "registry: sqlite:///r.db?timeout=5\nlakes: {lake: {warehouse: w, catalog: {type: sqlite}}, s: {warehouse: 's3://b/p'}}\n"
+    found = load(text, tmp_path)
+    assert found.connections["shop"].url == f"sqlite:///{tmp_path}/shop.db"
+    assert found.registry == f"sqlite:///{tmp_path}/r.db?timeout=5"
+    assert found.lakes["lake"].items["warehouse"].text() == f"{tmp_path}/w"
+    assert found.lakes["s"].items["warehouse"].text() == "s3://b/p"
+
+
+def test_a_remote_catalog_decides_where_its_tables_lie(tmp_path):
+    text = BASE + "lakes: {lake: {catalog: {type: rest, uri: 'http://127.0.0.1:8181'}}}\n"
+    assert load(text, tmp_path).lakes["lake"].get("warehouse") is None
+
+
+def test_spark_settings_become_sparks_texts(tmp_path):
+    text = BASE + "spark: {master: 'local[2]', conf: {a: true, b: 2, c: x}}\n"
+    found = load(text, tmp_path).spark
+    assert (found.master, found.remote, found.conf) == ("local[2]", None, {"a": "true", "b": "2", "c": "x"})
+
+
+def test_one_lake_is_there_without_a_word(tmp_path):
+    lake = config.build("formats", load(BASE, tmp_path).lakes["lake"], name="lake", folder=tmp_path)
+    assert lake.kind == "iceberg"
+
+
+def test_a_source_gets_its_connection_from_the_program(tmp_path):
+    found = load(BASE, tmp_path)
+    source = config.build("sources", found.streams[0].source, connection=found.connections["shop"])
+    assert source.connection.url.startswith("postgresql://")
+    assert source.table == "public.orders"
+
+
+def test_a_plugin_that_refuses_its_options_says_where(tmp_path):
+    found = load(changed("table: public.orders", "table: a, query: b"), tmp_path)
+    with pytest.raises(ConfigError, match=r"tidegate\.yaml:5: streams\.orders\.source: a database source needs either"):
+        config.build("sources", found.streams[0].source, connection=found.connections["shop"])
