@@ -147,7 +147,8 @@ def unique_sets(session: PostgresqlSession, relation: Relation) -> tuple[frozens
     if not relation.parts:
         return ()
     rows = session.rows(
-        "SELECT array_agg(a.attname::text), bool_and(a.attnotnull) FROM pg_index i JOIN pg_class c ON c.oid = i.indrelid "
+        "SELECT array_agg(a.attname::text), bool_and(a.attnotnull) "
+        "FROM pg_index i JOIN pg_class c ON c.oid = i.indrelid "
         "CROSS JOIN LATERAL unnest(i.indkey::smallint[]) WITH ORDINALITY AS k(attnum, place) "
         "LEFT JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = k.attnum "
         f"WHERE i.indrelid = {oid_of(session, relation)} AND i.indisunique AND i.indisvalid AND i.indpred IS NULL "

@@ -107,9 +107,8 @@ def sequence_edge(
         still = {(row[0], row[1]) for row in session.outside(_holders(tables + sequences))}
         holders = [row for row in holders if (row[0], row[1]) in still]
     if holders:
-        return Edge(
-            upto=since, held_by=tuple(f"{_writer(row)}, writing to {relation.label}" for row in holders[:NAMED])
-        )
+        named = (f"{_writer(row)}, writing to {relation.label}" for row in holders[:NAMED])
+        return Edge(upto=since, held_by=tuple(named))
     return Edge(upto=since if highest is None else str(highest))
 
 
@@ -120,7 +119,7 @@ def _must_be_complete(session: PostgresqlSession) -> None:
     if prepared:
         names = ", ".join(repr(gid) for (gid,) in prepared[:NAMED])
         raise EdgeUnknown(
-            f"connection {session.name!r}: {len(prepared)} prepared transaction(s) ({names}) hold rows of an unknown time",
+            f"connection {session.name!r}: the prepared transactions {names} hold rows of an unknown time",
             hint="Finish it with `COMMIT PREPARED` or `ROLLBACK PREPARED`, then run again.",
         )
 
@@ -148,7 +147,8 @@ def _sequences(session: PostgresqlSession, tables: list[int], column: str) -> li
     """The sequences behind a column; refused when what they hand out does not grow with time."""
     name = session.dialect.string(column)
     numbers = session.outside(
-        f"SELECT attrelid::bigint, attnum FROM pg_attribute WHERE attname = {name} AND attrelid = ANY('{{{_list(tables)}}}')"
+        f"SELECT attrelid::bigint, attnum FROM pg_attribute WHERE attname = {name} "
+        f"AND attrelid = ANY('{{{_list(tables)}}}')"
     )
     pairs = ", ".join(f"({table}, {number})" for table, number in numbers)
     found = session.outside(SEQUENCES.format(columns=pairs))
@@ -162,7 +162,7 @@ def _sequences(session: PostgresqlSession, tables: list[int], column: str) -> li
             why = f"CACHE {cache}" if cache > 1 else "CYCLE" if cycles else f"INCREMENT {step}"
             raise EdgeUnknown(
                 f"sequence {sequence} has {why}: a later row of column {column!r} may get a smaller number",
-                hint=f"`ALTER SEQUENCE {sequence} CACHE 1` (and end the sessions that cached), or use another strategy.",
+                hint=f"`ALTER SEQUENCE {sequence} CACHE 1` and end the sessions that cached; or use another strategy.",
             )
     return [row[0] for row in found]
 

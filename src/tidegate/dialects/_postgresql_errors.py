@@ -27,7 +27,7 @@ def border(name: str) -> Iterator[None]:
         raise translate(name, error) from error
 
 
-def translate(name: str, error: psycopg.Error) -> TidegateError:
+def translate(name: str, error: psycopg.Error) -> TidegateError:  # noqa: PLR0911 - one answer a class of errors
     """The error to raise instead."""
     text = (error.diag.message_primary or "").strip()
     found = BAD_VALUE.search(text)

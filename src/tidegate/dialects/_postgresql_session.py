@@ -175,7 +175,7 @@ class PostgresqlSession:
         if info.password:
             properties["password"] = info.password
         database = psycopg.conninfo.conninfo_to_dict(info.dsn).get("dbname") or info.dbname
-        return Jdbc(url=f"jdbc:postgresql://{host}:{info.port}/{_escaped(str(database))}", properties=properties)
+        return Jdbc(url=f"jdbc:postgresql://{host}:{info.port}/{_escaped(database)}", properties=properties)
 
     def list_tables(self) -> list[tuple[str, str]]:
         """Tables, partitioned tables and foreign tables outside the system's schemas."""
@@ -225,7 +225,7 @@ def _options(connection: Connection) -> dict[str, str]:
             f"connection {connection.name!r}: the URL cannot be read",
             hint="Percent-encode special characters of user and password: @ is %40, / is %2F, : is %3A.",
         ) from None
-    return {word: str(value) for word, value in options.items() if value is not None}
+    return {word: value for word, value in options.items() if value is not None}
 
 
 def _escaped(text: str) -> str:

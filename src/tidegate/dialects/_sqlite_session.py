@@ -123,7 +123,7 @@ class SqliteSession:
         """The file's size by the rows of the table: an upper bound."""
         ((pages, size),) = self.rows("SELECT * FROM pragma_page_count(), pragma_page_size()")
         ((rows,),) = self.rows(f"SELECT count(*) FROM {relation.sql}")
-        return max(1, min(4096, pages * size // max(1, rows)))
+        return int(max(1, min(4096, pages * size // max(1, rows))))
 
     def estimate(self, relation: Relation, condition: str) -> int:
         """The exact number: SQLite has no statistics worth trusting."""
@@ -183,8 +183,7 @@ class SqliteSession:
                 if "locked" in str(error) or "busy" in str(error):
                     return None
                 raise EdgeUnknown(
-                    f"connection {self.name!r}: whether somebody writes to {self.path.name} can only be told by one who "
-                    "may write it",
+                    f"connection {self.name!r}: only one who may write to {self.path.name} can tell whether somebody does",
                     hint="Give this user write permission to the file and its folder, or set `clock: application`.",
                 ) from error
             try:
@@ -244,7 +243,7 @@ class SqliteSession:
 def _path(connection: Connection) -> Path:
     _, found, rest = connection.url.partition("://")
     file = unquote(rest.split("?", 1)[0])
-    if not found or not file.startswith("/") or file == "/" or file == "/:memory:":
+    if not found or not file.startswith("/") or file in {"/", "/:memory:"}:
         raise ConfigError(
             f"connection {connection.name!r} names no file",
             hint="Write sqlite:///relative.db or sqlite:////absolute.db.",

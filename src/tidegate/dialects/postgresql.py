@@ -76,7 +76,7 @@ class Postgresql:
             case _:
                 raise InternalError(f"no literal for a column of type {kind}")
 
-    def text(self, sql: str, column: Column) -> str:
+    def text(self, sql: str, column: Column) -> str:  # noqa: PLR0911 - one answer a type
         """The canonical text of an expression of the column's type; NULL stays NULL, a bad value is an error."""
         kind = column.type
         match kind.kind:
@@ -104,7 +104,7 @@ class Postgresql:
             case _:
                 raise InternalError(f"column {column.name!r} of type {kind} has no canonical text")
 
-    def read(self, column: Column) -> Reading:
+    def read(self, column: Column) -> Reading:  # noqa: PLR0911 - one answer a type
         """The exact expression that Spark reads.
 
         Timestamps travel as microseconds and dates as days, taken from PostgreSQL's own binary form: as fast as

@@ -63,7 +63,7 @@ class Spark:
         """
         return self.text_of(self.quote(column.name), column.type)
 
-    def text_of(self, sql: str, kind: Type) -> str:
+    def text_of(self, sql: str, kind: Type) -> str:  # noqa: PLR0911 - one answer a type
         """The canonical text of an expression of that (stored) type."""
         stored = kind.stored
         match stored.kind:

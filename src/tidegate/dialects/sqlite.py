@@ -50,7 +50,7 @@ class Sqlite:
             case _:
                 raise InternalError(f"no literal for a column of type {kind}")
 
-    def text(self, sql: str, column: Column) -> str:
+    def text(self, sql: str, column: Column) -> str:  # noqa: PLR0911 - one answer a type
         """The canonical text of an expression of the column's type; NULL stays NULL, a bad value is an error."""
         kind = column.type
         match kind.kind:

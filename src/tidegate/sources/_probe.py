@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import timedelta
 
 from tidegate.core.changes import Edge, SliceStats
@@ -15,7 +16,7 @@ from tidegate.core.fingerprint import Fingerprint
 from tidegate.core.plan import Prune
 from tidegate.core.protocols import Clock, Latest
 from tidegate.core.schema import Column, Schema
-from tidegate.core.slices import Slice
+from tidegate.core.slices import Range, Slice
 from tidegate.dialects._dialect import Dialect, Relation, Session
 from tidegate.dialects._statements import Statements
 
@@ -37,6 +38,7 @@ class DatabaseProbe:
         self._known: Statements | None = None
         self._stats: dict[Slice, SliceStats] = {}
         self._notes: list[str] = []
+        self._edge: str | None = None
 
     @property
     def statements(self) -> Statements:
@@ -83,9 +85,11 @@ class DatabaseProbe:
         if part not in self._stats:
             ((rows, last, later),) = self.session.rows(self.statements.stats(part))
             size = self.session.row_bytes(self._relation) * rows if rows else 0
-            self._stats[part] = SliceStats(rows=rows, last=last, later=later, bytes=size)
-            if later:
-                self._notes.append(f"{later} rows lie beyond the safe bound and wait for a later load")
+            found = SliceStats(rows=rows, last=last, later=later, bytes=size)
+            self._stats[part] = found
+            if isinstance(part, Range) and last is not None:
+                # Up to the last row seen is the same slice, and the one that gets loaded.
+                self._stats[replace(part, upto=last)] = found
         return self._stats[part]
 
     def key_bounds(self, part: Slice, column: str) -> Prune | None:
@@ -126,8 +130,11 @@ class DatabaseProbe:
         self.session.still()
 
     def notes(self) -> tuple[str, ...]:
-        """Who holds the edge, rows held back for later."""
-        return tuple(self._notes)
+        """Who holds the edge, and how many rows were held back for later."""
+        at_edge = (stats for part, stats in self._stats.items() if isinstance(part, Range) and part.upto == self._edge)
+        later = max((stats.later for stats in at_edge), default=0)
+        held = (f"{later} rows lie beyond the safe bound {self._edge} and wait for a later load",) if later else ()
+        return (*self._notes, *held)
 
     def _described(self) -> Statements:
         schema = self.session.columns(self._relation, self._overrides)
@@ -138,5 +145,6 @@ class DatabaseProbe:
         return self._described().column(column)
 
     def _noted(self, edge: Edge, column: str) -> Edge:
+        self._edge = edge.upto
         self._notes.extend(f"{holder} holds the edge of {column}" for holder in edge.held_by)
         return edge

@@ -63,10 +63,7 @@ class Database:
     def probe(self) -> Iterator[Probe]:
         """Opens the database without Spark; while open, its snapshot is held."""
         dialect = dialect_of(self.connection)
-        if self.table is not None:
-            relation = of_table(dialect, self.table)
-        else:
-            relation = of_query(dialect, self.query or "")
+        relation = of_table(dialect, self.table) if self.table is not None else of_query(dialect, self.query or "")
         session = dialect.open(self.connection)
         try:
             yield DatabaseProbe(dialect, session, relation, self.columns)
