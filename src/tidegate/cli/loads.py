@@ -16,7 +16,7 @@ from tidegate.errors import ConfigError
 
 if TYPE_CHECKING:
     from tidegate.api import Project
-    from tidegate.core.outcome import Outcome, RunReport
+    from tidegate.core.outcome import Outcome, Problem, RunReport
     from tidegate.engine.preview import StreamPlan
 
 
@@ -130,7 +130,7 @@ def _tell_plan(shell: Shell, plan: StreamPlan) -> None:
     for note in plan.notes:
         shell.result(f"  note: {note}")
     if plan.error:
-        shell.problem(code=plan.error.code, message=plan.error.message, hint=plan.error.hint)
+        _tell_problem(shell, plan.stream, plan.error)
 
 
 def _tell_run(shell: Shell, report: RunReport) -> None:
@@ -141,7 +141,12 @@ def _tell_run(shell: Shell, report: RunReport) -> None:
             shell.result(f"note: {outcome.stream}: {note}")
     for outcome in report.streams:
         if outcome.error:
-            shell.problem(code=outcome.error.code, message=outcome.error.message, hint=outcome.error.hint)
+            _tell_problem(shell, outcome.stream, outcome.error)
+
+
+def _tell_problem(shell: Shell, stream: str, problem: Problem) -> None:
+    about = "" if repr(stream) in problem.message else f"{stream}: "
+    shell.problem(code=problem.code, message=about + problem.message, hint=problem.hint)
 
 
 def _run_row(outcome: Outcome) -> tuple[str, ...]:
