@@ -108,7 +108,7 @@ def _attempts(stream: Stream, context: Context, lease: Lease, journal: Journal) 
     retrying = tenacity.Retrying(
         retry=tenacity.retry_if_exception(lambda error: isinstance(error, TidegateError) and error.retryable),
         stop=tenacity.stop_after_attempt(ATTEMPTS),
-        wait=tenacity.wait_exponential_jitter(initial=0.5, max=10),
+        wait=tenacity.wait_exponential_jitter(multiplier=0.5, max=10),
         reraise=True,
     )
     try:
