@@ -66,8 +66,8 @@ def test_two_threads_hold_two_streams(registry):
 
 
 def test_a_lease_is_renewed_beyond_its_ttl(registry):
-    with registry.lease(UID, ttl=timedelta(seconds=0.6)):
-        time.sleep(1.5)
+    with registry.lease(UID, ttl=timedelta(seconds=2)):
+        time.sleep(3)
         with pytest.raises(LeaseHeld), registry.lease(UID):
             pass
 
@@ -93,10 +93,10 @@ def foreign_lease(raw, *, expires_in, **differences):
 
 
 def test_the_lease_of_another_machine_runs_out(registry, raw):
-    foreign_lease(raw, expires_in=0.5, host="elsewhere", host_id="elsewhere/1", pid=2**22 + 1)
+    foreign_lease(raw, expires_in=2, host="elsewhere", host_id="elsewhere/1", pid=2**22 + 1)
     with pytest.raises(LeaseHeld, match="on elsewhere"), registry.lease(UID):
         pass
-    time.sleep(0.6)
+    time.sleep(2.1)
     with registry.lease(UID) as lease:
         lease.check()
 
@@ -125,7 +125,7 @@ def test_a_lost_lease_is_noticed_and_not_given_back(registry, raw):
 
 def test_a_killed_holder_is_taken_over_at_once(registry, url):
     with spawn(take_and_hold, url, UID, 60.0, SPAWN.Event()) as (process, answers):
-        assert answers.get(timeout=60) == "held"
+        assert answers.get(timeout=200) == "held"
         with pytest.raises(LeaseHeld, match=f"pid {process.pid}"), registry.lease(UID):
             pass
         os.kill(process.pid, signal.SIGKILL)
@@ -137,13 +137,13 @@ def test_a_killed_holder_is_taken_over_at_once(registry, url):
 def test_a_frozen_holder_learns_that_it_lost(registry, url):
     check = SPAWN.Event()
     with spawn(take_and_hold, url, UID, 1.0, check) as (process, answers):
-        assert answers.get(timeout=60) == "held"
+        assert answers.get(timeout=200) == "held"
         os.kill(process.pid, signal.SIGSTOP)
         time.sleep(1.3)
         with registry.lease(UID):
             os.kill(process.pid, signal.SIGCONT)
             check.set()
-            assert answers.get(timeout=60) == "lost"
+            assert answers.get(timeout=200) == "lost"
 
 
 # Several processes at once
@@ -152,14 +152,14 @@ def test_a_frozen_holder_learns_that_it_lost(registry, url):
 @pytest.mark.usefixtures("registry")
 def test_of_many_processes_one_gets_the_lease(url):
     with spawn(take_once, url, UID, count=4) as (_, answers):
-        got = sorted(answers.get(timeout=60) for _ in range(4))
+        got = sorted(answers.get(timeout=200) for _ in range(4))
     assert got == ["held", "held", "held", "mine"]
 
 
 def test_of_many_processes_one_advances(registry, url):
     first = publish(registry, load())
     with spawn(advance_once, url, first, count=4) as (_, answers):
-        got = sorted(answers.get(timeout=60) for _ in range(4))
+        got = sorted(answers.get(timeout=200) for _ in range(4))
     assert got == ["advanced", "moved", "moved", "moved"]
     assert registry.last_sequence(UID) == 2
     assert len(registry.positions(UID)) == 2
@@ -168,7 +168,7 @@ def test_of_many_processes_one_advances(registry, url):
 
 def test_many_processes_open_a_new_registry_at_once(url, raw):
     with spawn(open_once, url, count=4) as (_, answers):
-        got = [answers.get(timeout=60) for _ in range(4)]
+        got = [answers.get(timeout=200) for _ in range(4)]
     assert got == ["open"] * 4
     with raw.connect() as connection:
         assert connection.execute(text(f"SELECT version_num FROM {VERSION_TABLE}")).all() == [(HEAD,)]

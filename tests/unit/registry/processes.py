@@ -8,6 +8,9 @@ from contextlib import contextmanager
 from datetime import timedelta
 from typing import Any
 
+import alembic.command  # noqa: F401 - loaded before the race begins, so that all arrive at the migration together
+import psycopg  # noqa: F401 - as above
+
 from tidegate.core.position import Position
 from tidegate.errors import LeaseHeld, LeaseLost, PositionMoved
 from tidegate.registry.store import Registry
@@ -20,7 +23,7 @@ SPAWN = multiprocessing.get_context("spawn")
 def spawn(work: Callable[..., None], *arguments: Any, count: int = 1) -> Iterator[tuple[Any, Any]]:
     """The last process, and the queue that every process answers on."""
     answers = SPAWN.Queue()
-    ready = SPAWN.Barrier(count, timeout=60)
+    ready = SPAWN.Barrier(count, timeout=200)
     processes = [SPAWN.Process(target=work, args=(answers, ready, *arguments), daemon=True) for _ in range(count)]
     for process in processes:
         process.start()
