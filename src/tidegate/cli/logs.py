@@ -1,56 +1,61 @@
 """Decides what the log looks like: text or JSON lines on stderr, without secrets.
 
-Called once a command has a project. Must never write to stdout.
+Set up once a command has a project; everybody else logs with Python's `logging`. Must never write to stdout, and
+loads structlog only when there is something to write.
 """
 
 from __future__ import annotations
 
 import logging
 import sys
+from collections.abc import Callable
+from functools import cached_property
 from typing import Any
-
-import structlog
-from structlog.typing import EventDict, WrappedLogger
 
 from tidegate.cli.shell import LogFormat, LogLevel, Shell
 
+OWN = "tidegate"
+
 
 def set_up(shell: Shell) -> None:
-    """The program's log and what libraries tell through `logging`, at the level and in the format asked for."""
-    level = getattr(logging, shell.log_level.upper())
-    if shell.quiet and shell.log_level is LogLevel.INFO:
-        level = logging.WARNING
-    is_text = shell.log_format is LogFormat.TEXT
-    last: Any = (
-        structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty(), exception_formatter=structlog.dev.plain_traceback)
-        if is_text
-        else structlog.processors.JSONRenderer(ensure_ascii=False)
-    )
-
-    def clean(_logger: WrappedLogger, _name: str, values: EventDict) -> EventDict:
-        return {key: shell.redact(item) if isinstance(item, str) else item for key, item in values.items()}
-
-    structlog.configure(
-        processors=[
-            structlog.contextvars.merge_contextvars,
-            structlog.processors.add_log_level,
-            structlog.processors.TimeStamper(fmt="iso", utc=True),
-            structlog.processors.format_exc_info,
-            clean,
-            last,
-        ],
-        wrapper_class=structlog.make_filtering_bound_logger(level),
-        logger_factory=structlog.WriteLoggerFactory(file=sys.stderr),
-        cache_logger_on_first_use=False,
-    )
-    # Below debug, what libraries remark is noise: what matters of it becomes an error of ours.
+    """The program's log, at the level and in the format asked for; of libraries only errors, at debug more."""
+    level = logging.getLevelNamesMapping()[shell.log_level.upper()]
+    if shell.quiet:
+        level = max(level, logging.WARNING)
+    is_debug = shell.log_level is LogLevel.DEBUG
     logging.captureWarnings(capture=True)
-    logging.basicConfig(level=level if level == logging.DEBUG else logging.ERROR, handlers=[_Forward()], force=True)
+    logging.basicConfig(level=logging.INFO if is_debug else logging.ERROR, handlers=[_Handler(shell)], force=True)
+    logging.getLogger(OWN).setLevel(level)
 
 
-class _Forward(logging.Handler):
-    """Hands on what libraries log, so that one format and one filter hold for all."""
+class _Handler(logging.Handler):
+    """Writes a record as one line; its `extra` values become fields."""
+
+    def __init__(self, shell: Shell) -> None:
+        super().__init__()
+        self._shell = shell
 
     def emit(self, record: logging.LogRecord) -> None:
-        text = self.format(record)
-        structlog.get_logger("library").log(record.levelno, text, logger=record.name)
+        known = vars(logging.makeLogRecord({}))
+        values = {key: value for key, value in vars(record).items() if key not in known and key != "message"}
+        about = {"event": record.getMessage(), "level": record.levelname.lower(), "logger": record.name}
+        if record.exc_info:
+            about["exception"] = logging.Formatter().formatException(record.exc_info)
+        line = self._rendered({**about, **values})
+        sys.stderr.write(line + "\n")
+        sys.stderr.flush()
+
+    def _rendered(self, values: dict[str, Any]) -> str:
+        clean = {key: self._shell.redact(item) if isinstance(item, str) else item for key, item in values.items()}
+        for processor in self._processors:
+            clean = processor(None, "", clean)
+        return str(clean)
+
+    @cached_property
+    def _processors(self) -> tuple[Callable[[Any, str, Any], Any], ...]:
+        import structlog  # noqa: PLC0415 - it takes longer to import than most commands take
+
+        stamp = structlog.processors.TimeStamper(fmt="iso", utc=True)
+        if self._shell.log_format is LogFormat.JSON:
+            return stamp, structlog.processors.JSONRenderer(ensure_ascii=False, default=str)
+        return stamp, structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty())

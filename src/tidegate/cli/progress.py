@@ -5,12 +5,15 @@ Called by `run`. Must never write to stdout.
 
 from __future__ import annotations
 
+import logging
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from tidegate.cli.shell import LogFormat, Shell
 from tidegate.engine.events import STAGES, Event, Listener, Moment, ignore
+
+log = logging.getLogger("tidegate")
 
 
 @contextmanager
@@ -28,10 +31,8 @@ def progress(shell: Shell) -> Iterator[Listener]:
 
 
 def _logged(event: Event) -> None:
-    import structlog  # noqa: PLC0415 - set up by now
-
     values = {"stream": event.stream, "stage": str(event.stage), "moment": str(event.moment)}
-    structlog.get_logger("tidegate").info("stage", **values, seconds=round(event.seconds, 3), detail=event.detail)
+    log.info("stage", extra={**values, "seconds": round(event.seconds, 3), "detail": event.detail})
 
 
 def _line(event: Event, redact: Callable[[str], str]) -> None:

@@ -123,7 +123,7 @@ def proposal(facts: TableFacts, access: Login, *, alone: bool) -> Proposal:
             else "; no index begins with it, so each run scans the table"
         )
         strategy = f"{{kind: watermark, column: {scalar(changed)}, clock: database}}"
-        reason = f"set by the database at every change? Else `clock: application`, which needs safety_lag and lookback{scan}"
+        reason = f"set by the database at every change? Else clock: application, with lag and lookback{scan}"
         write = "merge"
     else:
         strategy, write = "{kind: full}", "replace"
