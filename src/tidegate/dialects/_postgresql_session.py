@@ -9,7 +9,7 @@ import json
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any, ClassVar, LiteralString, cast
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 import psycopg
 from psycopg.conninfo import conninfo_to_dict
@@ -76,7 +76,7 @@ class PostgresqlSession:
     def describe(self, sql: str) -> list[tuple[str, int, int]]:
         """Name, type and type modifier of the columns of a statement."""
         with border(self.name), self._main.cursor() as cursor:
-            cursor.execute(cast("LiteralString", sql))
+            cursor.execute(sql)
             result = cursor.pgresult
             if result is None or cursor.description is None:
                 raise InternalError("a SELECT gave no description")
@@ -174,8 +174,7 @@ class PostgresqlSession:
         }
         if info.password:
             properties["password"] = info.password
-        database = psycopg.conninfo.conninfo_to_dict(info.dsn).get("dbname") or info.dbname
-        return Jdbc(url=f"jdbc:postgresql://{host}:{info.port}/{_escaped(database)}", properties=properties)
+        return Jdbc(url=f"jdbc:postgresql://{host}:{info.port}/{_escaped(info.dbname)}", properties=properties)
 
     def list_tables(self) -> list[tuple[str, str]]:
         """Tables, partitioned tables and foreign tables outside the system's schemas."""
@@ -209,7 +208,7 @@ class PostgresqlSession:
 
     def _ask(self, connection: psycopg.Connection[Row], sql: str) -> list[Row]:
         with border(self.name), connection.cursor() as cursor:
-            cursor.execute(cast("LiteralString", sql))
+            cursor.execute(sql)
             return cursor.fetchall() if cursor.description else []
 
 
@@ -225,7 +224,7 @@ def _options(connection: Connection) -> dict[str, str]:
             f"connection {connection.name!r}: the URL cannot be read",
             hint="Percent-encode special characters of user and password: @ is %40, / is %2F, : is %3A.",
         ) from None
-    return {word: value for word, value in options.items() if value is not None}
+    return {word: str(value) for word, value in options.items() if value is not None}
 
 
 def _escaped(text: str) -> str:

@@ -183,7 +183,7 @@ class SqliteSession:
                 if "locked" in str(error) or "busy" in str(error):
                     return None
                 raise EdgeUnknown(
-                    f"connection {self.name!r}: only one who may write to {self.path.name} can tell whether somebody does",
+                    f"connection {self.name!r}: only who may write to {self.path.name} can tell whether others do",
                     hint="Give this user write permission to the file and its folder, or set `clock: application`.",
                 ) from error
             try:

@@ -1,0 +1,24 @@
+"""A database with a table of orders for each test, and edges that need not wait for the clock."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import timedelta
+
+import pytest
+
+from integration.source.loading import Shop, shop_of
+from tidegate.dialects import _postgresql_edges as edges
+
+
+@pytest.fixture
+def shop(pg_url: str) -> Iterator[Shop]:
+    """The table `orders`, empty."""
+    with shop_of(pg_url) as shop:
+        yield shop
+
+
+@pytest.fixture
+def no_settling(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Takes away the second that covers what two machines do at once; here the sessions act one after the other."""
+    monkeypatch.setattr(edges, "SETTLE", timedelta(0))

@@ -1,0 +1,304 @@
+"""What the edge of a PostgreSQL table says: the bound, who holds it, and when nobody can know it."""
+
+from __future__ import annotations
+
+import threading
+import time
+from datetime import UTC, datetime, timedelta
+
+import psycopg
+import pytest
+
+from integration.source.loading import Careful, Shop, shop_of
+from support.postgres import PostgresServer
+from tidegate.core.changes import Edge
+from tidegate.core.ids import Connection
+from tidegate.core.protocols import Clock
+from tidegate.core.slices import Range
+from tidegate.errors import ConfigError, EdgeUnknown, InternalError
+from tidegate.sources.database import Database
+from tidegate.strategies.sequence import Sequence
+from tidegate.strategies.watermark import Watermark
+
+pytestmark = pytest.mark.postgres
+INSERT = "INSERT INTO orders (name) VALUES (%s)"
+NOW = "SELECT clock_timestamp()"
+
+
+def time_edge(url: str, column: str = "updated_at", table: str = "orders", **options) -> Edge:
+    """The edge of a new probe."""
+    options = {"clock": Clock.DATABASE, "lag": timedelta(0), **options}
+    with Database(connection=Connection(name="shop", url=url), table=table).probe() as probe:
+        return probe.time_edge(column, **options)
+
+
+def sequence_edge(url: str, since: str | None = None, table: str = "orders", **options) -> Edge:
+    """The edge of a new probe."""
+    with Database(connection=Connection(name="shop", url=url), table=table).probe() as probe:
+        return probe.sequence_edge("id", since=since, **options)
+
+
+def moment(text: str | None) -> datetime:
+    """The instant of a canonical text."""
+    assert text is not None
+    return datetime.fromisoformat(text).replace(tzinfo=UTC)
+
+
+def test_bound_is_a_second_before_the_clock(shop: Shop) -> None:
+    (before,) = shop.session().execute(NOW).fetchone()
+    edge = time_edge(shop.url)
+    (after,) = shop.session().execute(NOW).fetchone()
+    second = timedelta(seconds=1)
+    assert before - second <= moment(edge.upto) <= after - second
+    assert edge.held_by == ()
+
+
+def test_bound_is_just_below_an_open_transaction_which_is_named(shop: Shop) -> None:
+    writer = shop.session(application_name="night job")
+    writer.execute("BEGIN")
+    (since,) = writer.execute("SELECT now()").fetchone()
+    time.sleep(1.1)
+    edge = time_edge(shop.url)
+    assert moment(edge.upto) == since - timedelta(microseconds=1)
+    assert len(edge.held_by) == 1
+    assert f"pid {writer.info.backend_pid} (night job) of user postgres" in edge.held_by[0]
+
+
+def test_bound_stays_below_by_the_lag(shop: Shop) -> None:
+    (before,) = shop.session().execute(NOW).fetchone()
+    edge = time_edge(shop.url, lag=timedelta(hours=1))
+    assert timedelta(minutes=59) < before - moment(edge.upto) < timedelta(minutes=61)
+
+
+def test_transactions_of_other_databases_hold_nothing(shop: Shop, postgres: PostgresServer) -> None:
+    with postgres.connect() as other:
+        other.execute("BEGIN")
+        time.sleep(1.1)
+        assert time_edge(shop.url).held_by == ()
+
+
+def test_edge_is_refused_inside_the_snapshot(shop: Shop) -> None:
+    with Database(connection=Connection(name="shop", url=shop.url), table="orders").probe() as probe:
+        probe.schema()
+        with pytest.raises(InternalError):
+            probe.time_edge("updated_at", clock=Clock.DATABASE, lag=timedelta(0))
+
+
+@pytest.mark.usefixtures("no_settling")
+def test_commit_between_edge_and_snapshot_is_not_lost(shop: Shop) -> None:
+    """A bound that is read once the snapshot stands lies above the row, and the snapshot does not hold it."""
+    late = shop.session()
+    late.execute("BEGIN")
+    late.execute(INSERT, ["late"])
+    with Database(connection=Connection(name="shop", url=shop.url), table="orders").probe() as probe:
+        edge = probe.time_edge("updated_at", clock=Clock.DATABASE, lag=timedelta(0))
+        hold = probe.session.hold
+
+        def commit_after(relation) -> None:
+            hold(relation)
+            late.execute("COMMIT")
+
+        probe.session.hold = commit_after
+        assert probe.stats(Range(cursor=("updated_at",), after=None, upto=edge.upto)).rows == 0
+    loader = Careful(url=shop.url, strategy=Watermark(column="updated_at"))
+    loader.load()
+    assert loader.rows == shop.rows()
+    assert moment(edge.upto) < next(iter(shop.rows().values()))[2]
+
+
+@pytest.fixture
+def reader(shop: Shop, postgres: PostgresServer):
+    """A user who may read the table and nothing more."""
+    database = shop.url.rsplit("/", 1)[1]
+    with postgres.connect(database) as admin:
+        admin.execute("CREATE ROLE reader LOGIN")
+        admin.execute("GRANT SELECT ON orders TO reader")
+    yield postgres.url(database, user="reader")
+    with postgres.connect(database) as admin:
+        admin.execute("DROP OWNED BY reader")
+        admin.execute("DROP ROLE reader")
+
+
+def test_hidden_transaction_stops_until_it_may_be_seen(shop: Shop, reader: str) -> None:
+    writer = shop.session(application_name="app")
+    writer.execute("BEGIN")
+    writer.execute(INSERT, ["hidden"])
+    with pytest.raises(EdgeUnknown, match="hidden") as stopped:
+        time_edge(reader)
+    assert "GRANT pg_read_all_stats" in stopped.value.hint
+    assert str(writer.info.backend_pid) in stopped.value.message
+    assert stopped.value.exit_code == 4
+    shop.session().execute("GRANT pg_read_all_stats TO reader")
+    time.sleep(1.1)
+    assert str(writer.info.backend_pid) in time_edge(reader).held_by[0]
+
+
+def test_own_sessions_of_an_unprivileged_user_are_seen(shop: Shop, reader: str) -> None:
+    for session in shop.sessions:
+        session.close()
+    with psycopg.connect(reader, autocommit=True) as other:
+        other.execute("BEGIN")
+        time.sleep(1.1)
+        assert len(time_edge(reader).held_by) == 1
+
+
+def test_session_without_tracking_stops(shop: Shop) -> None:
+    writer = shop.session()
+    writer.execute("SET track_activities = off")
+    writer.execute("BEGIN")
+    writer.execute(INSERT, ["untracked"])
+    with pytest.raises(EdgeUnknown, match="hidden"):
+        time_edge(shop.url)
+
+
+def test_prepared_transaction_stops_and_is_named(shop: Shop) -> None:
+    writer = shop.session()
+    writer.execute("BEGIN")
+    writer.execute(INSERT, ["prepared"])
+    writer.execute("PREPARE TRANSACTION 'two phases'")
+    with pytest.raises(EdgeUnknown, match="two phases") as stopped:
+        time_edge(shop.url)
+    assert "COMMIT PREPARED" in stopped.value.hint
+    writer.execute("ROLLBACK PREPARED 'two phases'")
+    assert time_edge(shop.url).upto
+
+
+def test_standby_stops(postgres: PostgresServer) -> None:
+    url = postgres.create_database()
+    name = url.rsplit("/", 1)[1]
+    with shop_of(url) as shop:
+        shop.session().execute(INSERT, ["row"])
+        standby = postgres.standby()
+        try:
+            there = standby.url(name)
+            _until(lambda: Shop(url=there).rows() == shop.rows())
+            with pytest.raises(EdgeUnknown, match="standby"):
+                time_edge(there)
+            with pytest.raises(EdgeUnknown, match="standby"):
+                sequence_edge(there)
+            assert time_edge(there, clock=Clock.APPLICATION, lag=timedelta(minutes=1)).upto
+        finally:
+            standby.drop()
+    postgres.drop_database(name)
+
+
+def _until(fulfilled) -> None:
+    deadline = time.monotonic() + 30
+    while time.monotonic() < deadline:
+        try:
+            if fulfilled():
+                return
+        except psycopg.Error:
+            pass
+        time.sleep(0.1)
+    raise AssertionError("not fulfilled within 30 s")
+
+
+def test_column_without_zone_is_in_the_servers_zone(pg_url: str) -> None:
+    statements = (
+        f"ALTER DATABASE {pg_url.rsplit('/', 1)[1]} SET timezone = 'Asia/Tokyo'",
+        "CREATE TABLE orders (id int, updated_at timestamp DEFAULT now())",
+    )
+    with shop_of(pg_url, *statements):
+        here = datetime.now(UTC).replace(tzinfo=None)
+        found = datetime.fromisoformat(time_edge(pg_url).upto or "")
+        assert timedelta(hours=8, minutes=59) < found - here < timedelta(hours=9)
+        found = datetime.fromisoformat(time_edge(pg_url, time_zone="UTC").upto or "")
+        assert timedelta(minutes=-1) < found - here < timedelta(0)
+        with pytest.raises(ConfigError, match="Mars"):
+            time_edge(pg_url, time_zone="Mars/Olympus")
+
+
+def test_day_of_a_date_column_is_closed_when_it_is_over(pg_url: str) -> None:
+    with shop_of(pg_url, "CREATE TABLE orders (id int, day date)"):
+        yesterday = (datetime.now(UTC) - timedelta(days=1)).date().isoformat()
+        assert time_edge(pg_url, "day").upto == yesterday
+
+
+def test_watermark_on_a_number_is_refused(shop: Shop) -> None:
+    with pytest.raises(ConfigError, match="a watermark needs"):
+        time_edge(shop.url, "id")
+
+
+def test_sequence_edge_is_the_greatest_id(shop: Shop) -> None:
+    assert sequence_edge(shop.url) == Edge(upto=None)
+    shop.session().execute("INSERT INTO orders (name) VALUES ('a'), ('b')")
+    assert sequence_edge(shop.url) == Edge(upto="2")
+    assert sequence_edge(shop.url, since="1") == Edge(upto="2")
+
+
+def test_writers_hold_the_sequence_edge_and_are_named(shop: Shop) -> None:
+    writer = shop.session(application_name="import")
+    writer.execute("BEGIN")
+    writer.execute(INSERT, ["open"])
+    shop.session().execute(INSERT, ["closed"])
+    edge = sequence_edge(shop.url, since="0", wait=timedelta(milliseconds=100))
+    assert edge.upto == "0"
+    assert f"pid {writer.info.backend_pid} (import)" in edge.held_by[0]
+
+
+def test_sequence_edge_waits_for_exactly_those_writers(shop: Shop) -> None:
+    writer = shop.session()
+    writer.execute("BEGIN")
+    writer.execute(INSERT, ["open"])
+    shop.session().execute(INSERT, ["closed"])
+    follower = shop.session()
+
+    def end() -> None:
+        time.sleep(0.2)
+        follower.execute("BEGIN")
+        follower.execute(INSERT, ["later"])  # a new writer, whom nobody has to wait for
+        writer.execute("COMMIT")
+
+    ending = threading.Thread(target=end)
+    ending.start()
+    began = time.monotonic()
+    edge = sequence_edge(shop.url, wait=timedelta(seconds=20))
+    ending.join()
+    assert edge == Edge(upto="2")
+    assert time.monotonic() - began < 10
+
+
+def test_readers_hold_no_sequence_edge(shop: Shop) -> None:
+    reader = shop.session()
+    reader.execute(INSERT, ["row"])
+    reader.execute("BEGIN")
+    reader.execute("SELECT * FROM orders FOR UPDATE")
+    assert sequence_edge(shop.url).upto == "1"
+
+
+def test_writer_of_a_partition_holds_the_edge_of_the_table(pg_url: str) -> None:
+    statements = (
+        "CREATE TABLE orders (id bigint GENERATED BY DEFAULT AS IDENTITY, name text) PARTITION BY RANGE (id)",
+        "CREATE TABLE orders_1 PARTITION OF orders FOR VALUES FROM (1) TO (100)",
+    )
+    with shop_of(pg_url, *statements) as shop:
+        writer = shop.session()
+        writer.execute("BEGIN")
+        writer.execute("INSERT INTO orders_1 (id, name) VALUES (1, 'open')")
+        shop.session().execute("INSERT INTO orders (id, name) VALUES (2, 'closed')")
+        assert sequence_edge(pg_url).held_by
+
+
+@pytest.mark.parametrize(
+    ("sequence", "word"),
+    [("CACHE 20", "CACHE 20"), ("INCREMENT -1", "INCREMENT -1"), ("MAXVALUE 9 CYCLE", "CYCLE")],
+)
+def test_sequence_that_does_not_grow_with_time_is_refused(pg_url: str, sequence: str, word: str) -> None:
+    with (
+        shop_of(pg_url, f"CREATE TABLE orders (id bigint GENERATED BY DEFAULT AS IDENTITY ({sequence}))"),
+        pytest.raises(EdgeUnknown, match=word),
+    ):
+        sequence_edge(pg_url)
+
+
+def test_cached_sequence_behind_a_default_is_refused(pg_url: str) -> None:
+    statements = ("CREATE SEQUENCE s CACHE 5", "CREATE TABLE orders (id bigint DEFAULT nextval('s'))")
+    with shop_of(pg_url, *statements), pytest.raises(EdgeUnknown, match="CACHE 5"):
+        sequence_edge(pg_url)
+
+
+def test_numbers_of_an_application_are_refused(pg_url: str) -> None:
+    with shop_of(pg_url, "CREATE TABLE orders (id bigint)"), pytest.raises(EdgeUnknown, match="no sequence"):
+        sequence_edge(pg_url)
+    assert Sequence(column="id", clock=Clock.APPLICATION).problems()
