@@ -29,7 +29,7 @@ CREATE TABLE planes (
   engines INTEGER, seats INTEGER, speed INTEGER, engine TEXT
 );
 CREATE TABLE weather (
-  id INTEGER PRIMARY KEY NOT NULL, origin TEXT NOT NULL, observed_at TIMESTAMP NOT NULL,
+  id INTEGER PRIMARY KEY AUTOINCREMENT, origin TEXT NOT NULL, observed_at TIMESTAMP NOT NULL,
   temp REAL, dewp REAL, humid REAL, wind_dir REAL, wind_speed REAL, wind_gust REAL,
   precip REAL, pressure REAL, visib REAL
 );

@@ -158,13 +158,15 @@ def _play(folder: Folder, data: Path, story: Story, teller: Teller) -> None:
 
 
 def _first_load(project: Project, folder: Folder, story: Story, teller: Teller) -> bool:
-    teller.heading("The first load", "tidegate run", folder.path)
+    why = "Everything is new. Rows land where nobody sees them, are compared with the source, then appear all at once."
+    teller.heading("The first load", "tidegate run", folder.path, why=why)
     return _step(story, teller, "first load", "tidegate run", lambda: project.run().to_dict())
 
 
 def _increment(project: Project, folder: Folder, story: Story, teller: Teller) -> bool:
     command = f"tidegate plan {' '.join(MOVING)}"
-    teller.heading("What would move now?", command, folder.path)
+    why = "A plan only asks the source and the tables' metadata, so it is cheap enough to look before every run."
+    teller.heading("What would move now?", command, folder.path, why=why)
     began = time.monotonic()
     story.plan = project.plan(*MOVING)
     story.problem = next((plan.error for plan in story.plan.streams if plan.error), None)
@@ -172,7 +174,8 @@ def _increment(project: Project, folder: Folder, story: Story, teller: Teller) -
         return False
     teller.plan(story.plan, seconds=time.monotonic() - began)
     command = f"tidegate run {' '.join(MOVING)}"
-    teller.heading("Move only that", command, folder.path)
+    why = "The rows and the note how far they reach are one commit: after a crash nothing is missing, nothing is twice."
+    teller.heading("Move only that", command, folder.path, why=why)
     return _step(story, teller, "one day of changes", command, lambda: project.run(*MOVING).to_dict())
 
 
@@ -201,7 +204,10 @@ def _differs(story: Story) -> bool:
 def _unchanged(folder: Folder, story: Story, teller: Teller) -> bool:
     """In a process of its own, as cron would start it: only there it shows that no Spark is needed."""
     command = f"tidegate run {' '.join(MOVING)}"
-    teller.heading("And when nothing has changed?", command, folder.path)
+    why = (
+        "This time in a process of its own, as cron would start it. Most runs find nothing, so they must cost nothing."
+    )
+    teller.heading("And when nothing has changed?", command, folder.path, why=why)
     arguments = [sys.executable, "-m", "tidegate", "run", *MOVING, "--project", str(folder.path), "--json"]
 
     def other_process() -> dict[str, Any]:

@@ -48,14 +48,17 @@ class Teller:
         """What the source holds."""
         self.heading("A source", None, database.parent)
         self._say(f"{escape(str(database))} (SQLite) is an airline's database at midnight of 10 December 2013:")
-        counts = ", ".join(f"{count:,} {name}" for name, count in reversed(list(rows.items())))
+        words = {"weather": "weather observations"}
+        counts = ", ".join(f"{count:,} {words.get(name, name)}" for name, count in reversed(list(rows.items())))
         self._say(f"{counts}. All of them are real.")
 
-    def heading(self, title: str, command: str | None, project: Path) -> None:
-        """A new chapter, and what a user would type for it."""
+    def heading(self, title: str, command: str | None, project: Path, *, why: str = "") -> None:
+        """A new chapter, why it matters, and what a user would type for it."""
         self.chapter += 1
         self._say("")
         self._say(f"[bold]{self.chapter}. {title}[/]")
+        if why:
+            self._say(why)
         if command:
             self._say(f"[dim]$[/] [cyan]{escape(command)} --project {escape(str(project))}[/]")
 
@@ -77,19 +80,21 @@ class Teller:
         """What each stream of a run did."""
         for outcome in step.outcomes:
             self._say(f"  {outcome['stream']:<9}{_deed(outcome)}")
+            for note in outcome["notes"]:
+                self._say(f"  {'':<9}[dim]{escape(note)}[/]")
         spark = "and started Spark" if step.spark_started else "Spark was running already"
         if step.rows == 0:
-            spark = "no Spark was started, so this can run every minute"
+            spark = "and no Spark was started"
         self._say(f"  {step.seconds:.1f} s, {spark}")
 
     def plan(self, report: PlanReport, *, seconds: float) -> None:
         """What a run would do."""
         for plan in report.streams:
-            write = (plan.write or {}).get("mode", "")
-            self._say(
-                f"  {plan.stream:<9}{plan.rows or 0:,} rows, {write}: {escape((plan.write or {}).get('reason', ''))}"
-            )
-        self._say(f"  {seconds:.1f} s; nothing has moved, and nobody asked Spark.")
+            why = "; ".join(part.reason for part in plan.slices) or plan.outcome
+            self._say(f"  {plan.stream:<9}{escape(why)}")
+            if plan.write:
+                self._say(f"  {'':<9}{plan.write['mode']}, as {escape(plan.write['reason'])}")
+        self._say(f"  {seconds:.1f} s, without Spark; nothing has moved.")
 
     def proofs(self, proofs: tuple[Proof, ...]) -> None:
         """Both sides of every table."""
@@ -100,18 +105,14 @@ class Teller:
 
     def table(self, story: Story) -> None:
         """The figures, side by side."""
-        from rich.table import Table  # noqa: PLC0415 - the only one of the demo
-
-        table = Table(title="\nWhat each run moved", title_justify="left", title_style="bold")
-        table.add_column("run")
-        for name in ("rows moved", "seconds", "Spark"):
-            table.add_column(name, justify="right")
+        if self.silent:
+            return
+        self._print("\n[bold]What each run moved[/]")
+        self._print(f"  {'':<20}{'rows moved':>12}{'seconds':>10}   Spark")
         for step in story.steps:
-            spark = "started" if step.spark_started else ("running" if step.rows else "not needed")
-            table.add_row(step.name, f"{step.rows:,}", f"{step.seconds:.1f}", spark)
-        if not self.silent:
-            self.console.print(table)
-            self.console.print("[green]Source and tables are equal.[/]" if story.equal else "[red]NOT EQUAL[/]")
+            spark = "started by it" if step.spark_started else ("running already" if step.rows else "not needed")
+            self._print(f"  {step.name:<20}{step.rows:>12,}{step.seconds:>10.1f}   {spark}")
+        self._print("[green]Source and tables are equal.[/]" if story.equal else "[red]Source and tables DIFFER.[/]")
 
     def go_on(self, directory: Path) -> None:
         """What to type next."""
@@ -133,8 +134,8 @@ class Teller:
     def ended(self, problem: Problem) -> None:
         """Why the story ends early."""
         if not self.silent:
-            self.console.print(f"[red]{escape(problem.message)}[/] ({problem.code})", soft_wrap=True)
-            self.console.print(escape(problem.hint), soft_wrap=True)
+            self._print(f"[red]{escape(problem.message)}[/] ({problem.code})")
+            self._print(escape(problem.hint))
 
     @contextmanager
     def waiting(self, what: str) -> Iterator[None]:
@@ -147,7 +148,10 @@ class Teller:
 
     def _say(self, text: str) -> None:
         if not (self.brief or self.silent):
-            self.console.print(text, soft_wrap=True, highlight=False)
+            self._print(text)
+
+    def _print(self, text: str) -> None:
+        self.console.print(text, soft_wrap=True, highlight=False)
 
 
 def _deed(outcome: Mapping[str, Any]) -> str:

@@ -21,6 +21,7 @@ GOOD = {
     "rows_deleted": 0,
     "verified": True,
     "spark_started": True,
+    "notes": ["not covered: lat"],
     "error": None,
 }
 ERROR = {"code": "verify_failed", "message": "rows differ", "hint": "Run again."}
