@@ -141,6 +141,7 @@ def prepare(work: Work, *, save: Callable[[LoadPlan], None]) -> Planned | None:
             identity=probe.identity(),
             clock=probe.clock(),
             facts=_facts(work, changes, unique=unique),
+            last_sequence=work.context.registry.last_sequence(stream.uid),
         )
         plan = make_plan(stream, found, now=work.context.now())
         save(plan)

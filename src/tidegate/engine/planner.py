@@ -38,6 +38,7 @@ class Found:
         since: the position in the table; None for a first load.
         identity, clock: of the source, see `core/protocols.Probe`.
         facts: what the writer needs to choose a mode.
+        last_sequence: the greatest sequence the stream ever had, also before a repair took an older table's word.
     """
 
     table: TableState
@@ -47,6 +48,7 @@ class Found:
     identity: str
     clock: int | None
     facts: WriteFacts
+    last_sequence: int = 0
 
 
 def make_plan(stream: Stream, found: Found, *, now: datetime) -> LoadPlan:
@@ -67,7 +69,7 @@ def make_plan(stream: Stream, found: Found, *, now: datetime) -> LoadPlan:
         base=found.table.snapshot,
         since=found.since,
         position=Position(
-            sequence=found.since.sequence + 1 if found.since else 1,
+            sequence=max(found.since.sequence if found.since else 0, found.last_sequence) + 1,
             load_id=load_id,
             kind=stream.strategy.kind,
             source=found.identity,

@@ -131,9 +131,10 @@ def _stamp(
         table = stream.format.state(stream.target, stream.uid)
         if not table.exists or table.schema is None:
             raise ConfigError(f"the table of stream {stream.name!r} is not there yet", hint="Run the stream first.")
+        known = context.registry.last_sequence(stream.uid)
         with stream.source.probe() as probe:
             position = Position(
-                sequence=table.position.sequence + 1 if table.position else 1,
+                sequence=max(table.position.sequence if table.position else 0, known) + 1,
                 load_id=new_load_id(),
                 kind=stream.strategy.kind,
                 source=probe.identity(),

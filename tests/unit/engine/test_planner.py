@@ -53,7 +53,7 @@ def stream(**values) -> Stream:
     )
 
 
-def plan(columns: Schema, table: Schema | None = None, *, since: Position | None = None, **values):
+def plan(columns: Schema, table: Schema | None = None, *, since: Position | None = None, last_sequence=0, **values):
     found = Found(
         table=TableState(exists=table is not None, snapshot="9" if table else None, rows=5, schema=table),
         since=since,
@@ -62,6 +62,7 @@ def plan(columns: Schema, table: Schema | None = None, *, since: Position | None
         identity="server/relation",
         clock=77,
         facts=WriteFacts(rows=3, table_rows=5, whole=False),
+        last_sequence=last_sequence,
     )
     return make_plan(stream(**values), found, now=NOW)
 
@@ -80,6 +81,11 @@ def test_the_next_load_counts_on_from_the_table():
     since = Position(sequence=7, load_id="x", kind="full")
     made = plan(schema(id=INT), schema(id=INT), since=since)
     assert (made.position.sequence, made.base, made.create) == (8, "9", False)
+
+
+def test_a_sequence_is_never_used_twice():
+    since = Position(sequence=3, load_id="x", kind="full")
+    assert plan(schema(id=INT), schema(id=INT), since=since, last_sequence=5).position.sequence == 6
 
 
 def test_a_plan_is_json():
