@@ -133,11 +133,19 @@ class Catalog:
         Raises:
             WriteError: the catalog cannot be reached.
         """
-        from pyiceberg.catalog import load_catalog  # noqa: PLC0415 - the import costs more than a check may
+        if self.in_tables:
+            location = self._pointer(target)
+            if location is None:
+                return None
+            from pyiceberg.table import StaticTable  # noqa: PLC0415 - the import costs more than a check may
+
+            return StaticTable.from_metadata(location, self.pyiceberg())
+        from pyiceberg.catalog import load_catalog  # noqa: PLC0415 - as above
         from pyiceberg.exceptions import NoSuchNamespaceError, NoSuchTableError  # noqa: PLC0415 - as above
 
         try:
-            return load_catalog(self.name, **self.pyiceberg()).load_table((*target.namespace, target.table))
+            with load_catalog(self.name, **self.pyiceberg()) as catalog:
+                return catalog.load_table((*target.namespace, target.table))
         except (NoSuchTableError, NoSuchNamespaceError):
             return None
         except Exception as error:
