@@ -250,6 +250,8 @@ class _Project:
         return dataclasses.replace(connection, url=absolute_url(connection.url, self.folder))
 
     def stream(self, name: str, node: Node) -> StreamConfig:
+        if not name.strip():
+            raise node.mark.error("should have a name")
         target = _target(node)
         lakes = self.section("lakes", LAKES).items
         if target[0] not in lakes:

@@ -115,6 +115,7 @@ def test_values_from_python_are_the_same_project(tmp_path):
         ("connections:", "lakes: {l: {format: x}}\nconnections:", "1: lakes.l.format: 'x' is not a known kind"),
         ("connections:", "spark: {master: a, remote: b}\nconnections:", "1: spark: has both `master:` and"),
         ("connections:", "defaults: {verfy: none}\nconnections:", "1: defaults.verfy: unknown key; did you mean"),
+        ("  orders:\n", '  "":\n', "4: streams.: should have a name"),
         ("connections:", "streams: {}\nconnections:", "4: streams: is given twice, first in line 1"),
     ],
 )

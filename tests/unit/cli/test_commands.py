@@ -1,0 +1,161 @@
+"""Commands that start no Spark: what they say, where they say it, and how they end."""
+
+import json
+
+import pytest
+
+import tidegate as package
+from tidegate.cli.app import COMMANDS, STATE_COMMANDS
+
+
+def test_without_a_command_there_is_help(tidegate):
+    said = tidegate()
+    assert said.exit_code == 0
+    assert all(f"  {name} " in said.out for name in (*COMMANDS, "state"))
+
+
+@pytest.mark.parametrize("words", [*([name] for name in COMMANDS), *(["state", name] for name in STATE_COMMANDS)])
+def test_every_command_has_help_and_the_common_options(words, tidegate):
+    said = tidegate(*words, "--help")
+    assert said.exit_code == 0
+    for option in ("--project", "--json", "--quiet", "--log-level", "--log-format"):
+        assert option in said.out
+
+
+def test_the_version(tidegate):
+    assert tidegate("--version").out == f"tidegate {package.__version__}\n"
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["rn"],
+        ["run", "--paralel", "2"],
+        ["run", "--parallel", "0"],
+        ["state", "set", "orders"],
+        ["run", "--log-level", "x"],
+    ],
+)
+def test_usage_errors_end_with_2(words, tidegate):
+    said = tidegate(*words)
+    assert (said.exit_code, said.out) == (2, "")
+    assert said.err.startswith("error[usage]: ")
+    document = tidegate(*words, "--json").document
+    assert (document["exit_code"], document["error"]["code"]) == (2, "usage")
+
+
+def test_check_lists_the_streams(folder, tidegate):
+    said = tidegate("check")
+    assert said.exit_code == 0
+    assert said.out.splitlines()[1].split() == [
+        "orders",
+        "ok",
+        "shop:",
+        "orders",
+        "sequence",
+        "append",
+        "lake.shop.orders",
+    ]
+    document = tidegate("check", "--json").document
+    assert [stream["problems"] for stream in document["streams"]] == [[], []]
+    assert not (folder / ".tidegate").exists()
+
+
+def test_check_tells_what_does_not_fit(folder, tidegate):
+    file = folder / "tidegate.yaml"
+    file.write_text(file.read_text(encoding="utf-8").replace("write: append", "write: replace"), encoding="utf-8")
+    said = tidegate("check")
+    assert said.exit_code == 2
+    assert "error[misfit]:" in said.err
+
+
+def test_a_wrong_key_is_one_error_with_its_line(folder, tidegate):
+    file = folder / "tidegate.yaml"
+    file.write_text(file.read_text(encoding="utf-8").replace("key: [id]", "kye: [id]"), encoding="utf-8")
+    said = tidegate("run")
+    assert (said.exit_code, said.out) == (2, "")
+    assert (
+        said.err.splitlines()[0]
+        == "error[config]: tidegate.yaml:6: streams.orders.kye: unknown key; did you mean 'key'?"
+    )
+    assert "Traceback" not in said.err
+    document = tidegate("run", "--json").document
+    assert set(document) == {"error", "exit_code"}
+    assert set(document["error"]) == {"code", "message", "hint"}
+
+
+def test_a_folder_without_a_project(tidegate):
+    said = tidegate("status", "--project", "elsewhere")
+    assert said.exit_code == 2
+    assert "there is no project file elsewhere/tidegate.yaml" in said.err
+
+
+@pytest.mark.usefixtures("folder")
+def test_an_unknown_stream(tidegate):
+    said = tidegate("run", "ordres", "--json")
+    assert said.exit_code == 2
+    assert "'ordres' is not a stream of this project" in said.document["error"]["message"]
+
+
+def test_plan_moves_nothing(folder, tidegate):
+    said = tidegate("plan", "orders")
+    assert said.exit_code == 0
+    assert said.out.startswith("orders -> lake.shop.orders: changed (sequence, 2 rows")
+    (plan,) = tidegate("plan", "orders", "--json").document["streams"]
+    assert plan["outcome"] == "changed"
+    assert plan["slices"][0]["action"] == "LOAD"
+    assert plan["slices"][0]["rows"] == 2
+    assert not (folder / "warehouse").exists()
+
+
+@pytest.mark.usefixtures("folder")
+def test_select_and_names(tidegate):
+    assert [plan["stream"] for plan in tidegate("plan", "--select", "it*", "--json").document["streams"]] == ["items"]
+    assert tidegate("plan", "--select", "x*").exit_code == 2
+
+
+@pytest.mark.usefixtures("folder")
+def test_status_history_and_tasks_of_a_project_that_never_ran(tidegate):
+    assert tidegate("status", "--json").document == {"streams": []}
+    assert tidegate("history", "orders", "--json").document == {"stream": "orders", "runs": []}
+    assert tidegate("tasks", "--json").document == {"tasks": []}
+    assert tidegate("history", "orders").out.startswith("started")
+
+
+@pytest.mark.usefixtures("folder")
+def test_state_show_before_the_first_run(tidegate):
+    document = tidegate("state", "show", "orders", "--json").document
+    assert (document["table_exists"], document["table"], document["registry"], document["agree"]) == (
+        False,
+        None,
+        None,
+        True,
+    )
+    assert "not there yet" in tidegate("state", "show", "orders").out
+
+
+@pytest.mark.usefixtures("folder")
+def test_quiet_says_nothing(tidegate):
+    said = tidegate("check", "--quiet")
+    assert (said.out, said.err) == ("", "")
+
+
+def test_doctor_names_what_is_missing(folder, tidegate, monkeypatch):
+    monkeypatch.setenv("JAVA_HOME", str(folder))
+    said = tidegate("doctor", "--json")
+    findings = {finding["name"]: finding for finding in said.document["findings"]}
+    assert said.exit_code == 1
+    assert findings["registry"]["ok"]
+    assert not findings["java"]["ok"]
+    assert "apt-get install" in findings["java"]["hint"]
+    assert "error[java]:" in tidegate("doctor").err
+
+
+def test_schema_is_json(tidegate):
+    assert json.loads(tidegate("schema").out)["title"] == "tidegate.yaml"
+
+
+def test_names_of_any_kind_can_be_printed(folder, tidegate):
+    file = folder / "tidegate.yaml"
+    file.write_text(file.read_text(encoding="utf-8").replace("  items:", '  "emoji 🙂 [x]":'), encoding="utf-8")
+    assert "emoji 🙂 [x]" in tidegate("check").out
