@@ -30,7 +30,7 @@ FILE = "tidegate.yaml"
 SECTIONS = ("registry", "lakes", "spark", "connections", "defaults", "streams")
 REGISTRY = "sqlite:///.tidegate/registry.db"
 WAREHOUSE = "./warehouse"
-LOCAL_CATALOGS = ("sqlite", "postgresql")  # the others know where their tables lie
+LOCAL_CATALOGS = ("sqlite", "postgresql")  # for the others a warehouse is optional, and may be a name
 LAKES: Mapping[str, Any] = {"lake": {}}
 
 Verify = Literal["none", "counts", "moved"]
@@ -231,9 +231,9 @@ class _Project:
         kind = node.get("format") or Node(value="iceberg", mark=node.mark)
         ready = without(node, "format").updated({KIND: kind})
         catalog, warehouse = node.get("catalog"), node.get("warehouse")
-        if warehouse is None and (catalog is None or catalog.at(["type"]).value in LOCAL_CATALOGS):
-            warehouse = Node(value=WAREHOUSE, mark=node.mark)
-        if warehouse is not None:
+        kind_of = catalog.get("type") if catalog else None
+        if kind_of is None or kind_of.value in LOCAL_CATALOGS:
+            warehouse = warehouse or Node(value=WAREHOUSE, mark=node.mark)
             path = absolute_path(warehouse.text(), self.folder)
             ready = ready.updated({"warehouse": dataclasses.replace(warehouse, value=path)})
         if catalog is not None:

@@ -234,6 +234,8 @@ def test_relative_places_belong_to_the_project(tmp_path, monkeypatch):
 def test_a_remote_catalog_decides_where_its_tables_lie(tmp_path):
     text = BASE + "lakes: {lake: {catalog: {type: rest, uri: 'http://127.0.0.1:8181'}}}\n"
     assert load(text, tmp_path).lakes["lake"].get("warehouse") is None
+    named = load(text.replace("{catalog", "{warehouse: prod, catalog"), tmp_path)
+    assert named.lakes["lake"].items["warehouse"].text() == "prod"
 
 
 def test_spark_settings_become_sparks_texts(tmp_path):

@@ -1,0 +1,159 @@
+"""Every code block of the documents means what it says."""
+
+import ast
+import json
+import os
+import re
+import shlex
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+import typer
+
+from tidegate import config, plugins
+from tidegate.cli.app import COMMANDS, app
+from tidegate.config.options import fields
+from tidegate.config.project import SECTIONS, Contract, SparkOptions
+from tidegate.core.protocols import Layout
+
+ROOT = Path(__file__).parent.parent.parent
+DOCUMENTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
+FENCE = re.compile(r"^```(?P<kind>[^\n`]*)\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+@dataclass(frozen=True)
+class Block:
+    """A fenced block and where it stands."""
+
+    file: Path
+    line: int
+    kind: str
+    text: str
+
+    def __str__(self) -> str:
+        return f"{self.file.relative_to(ROOT)}:{self.line}"
+
+
+def blocks(*kinds: str) -> list[Block]:
+    found = []
+    for file in DOCUMENTS:
+        text = file.read_text(encoding="utf-8")
+        for match in FENCE.finditer(text):
+            if match["kind"].strip() in kinds:
+                line = text.count("\n", 0, match.start()) + 1
+                found.append(Block(file, line, match["kind"].strip(), match["text"]))
+    return found
+
+
+class Anything(dict):
+    """An environment in which every variable is set."""
+
+    def get(self, name, _default=None):
+        return f"value-of-{name}"
+
+
+def commands() -> Iterator[tuple[Block, str]]:
+    for block in blocks("console", "bash", "sh"):
+        for line in block.text.replace("\\\n", " ").splitlines():
+            words = line.strip().removeprefix("$ ").removeprefix(".venv/bin/")
+            if re.match(r"(\w+=\S+ )*tidegate\b", words):
+                yield block, words
+
+
+def test_there_are_blocks_of_each_kind():
+    assert len([block for block in blocks("yaml") if "streams:" in block.text]) >= 2
+    assert len(list(commands())) >= 20
+    assert blocks("python run")
+
+
+@pytest.mark.parametrize(
+    "block", [block for block in blocks("yaml") if re.search("^streams:", block.text, re.MULTILINE)], ids=str
+)
+def test_projects_are_projects(block, tmp_path):
+    (tmp_path / "tidegate.yaml").write_text(block.text, encoding="utf-8")
+    assert config.load(tmp_path, environ=Anything()).streams
+
+
+@pytest.mark.parametrize(
+    "block", [b for b in blocks("yaml") if not re.search("^streams:", b.text, re.MULTILINE)], ids=str
+)
+def test_parts_of_projects_have_known_keys(block, tmp_path):
+    # A key that stands twice shows two ways; each is looked at alone.
+    for part in re.split(r"(?m)^(?=registry:)", block.text):
+        (tmp_path / "tidegate.yaml").write_text(f"{part}\nstreams: {{}}\n", encoding="utf-8")
+        config.load(tmp_path, environ=Anything())
+
+
+@pytest.mark.parametrize(("block", "line"), list(commands()), ids=str)
+def test_commands_are_commands(block, line):
+    words = [word for word in shlex.split(line, comments=True) if not re.fullmatch(r"\w+=\S+", word)][1:]
+    words = words[: words.index(">")] if ">" in words else words
+    words = words[: words.index("|")] if "|" in words else words
+    if {"--help", "--version"} & set(words) or not words:
+        return
+    command = typer.main.get_command(app)
+    while hasattr(command, "commands"):
+        assert words[0] in command.commands, f"{block}: {line}"
+        command = command.commands[words.pop(0)]
+    command.make_context("tidegate", words)
+
+
+def test_a_wrong_option_would_be_noticed():
+    command = typer.main.get_command(app).commands["run"]
+    with pytest.raises(typer.TyperException):
+        command.make_context("tidegate", ["--no-such-option"])
+
+
+@pytest.mark.parametrize("block", blocks("python", "python run"), ids=str)
+def test_python_compiles(block):
+    ast.parse(block.text)
+
+
+@pytest.mark.parametrize("block", blocks("python run"), ids=str)
+def test_python_runs(block, tmp_path):
+    with closing(sqlite3.connect(tmp_path / "shop.db")) as database, database:
+        database.execute("CREATE TABLE orders (id INTEGER PRIMARY KEY AUTOINCREMENT NOT NULL)")
+    done = subprocess.run(
+        [sys.executable, "-c", block.text], cwd=tmp_path, capture_output=True, text=True, check=False, timeout=120
+    )
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("block", blocks("json"), ids=str)
+def test_json_is_json(block):
+    json.loads(block.text)
+
+
+@pytest.mark.parametrize("file", DOCUMENTS, ids=lambda file: str(file.relative_to(ROOT)))
+def test_links_lead_somewhere(file):
+    text = FENCE.sub("", file.read_text(encoding="utf-8"))
+    for target in re.findall(r"\]\(([^)#\s]+)[^)]*\)", text):
+        assert "://" in target or (file.parent / target).exists(), target
+
+
+def test_every_command_is_documented():
+    text = (ROOT / "docs/commands.md").read_text(encoding="utf-8")
+    assert [name for name in COMMANDS if not re.search(rf"tidegate {name}\b", text)] == []
+
+
+def test_every_key_is_documented():
+    text = (ROOT / "docs/config.md").read_text(encoding="utf-8")
+    keys = {*SECTIONS, *fields(SparkOptions), *fields(Contract), *fields(Layout)}
+    for group in ("sources", "strategies", "writers", "formats"):
+        for kind in plugins.names(group):
+            keys |= {kind, *fields(plugins.load(group, kind))} - {"name", "folder"}
+    assert sorted(key for key in keys if f"`{key}`" not in text) == []
+
+
+def test_the_test_command_of_the_readme_is_what_ci_runs():
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    script = (ROOT / ".ci/run").read_text(encoding="utf-8")
+    assert re.search(r"^make test$", readme, re.MULTILINE)
+    assert re.search(r"^run make test$", script, re.MULTILINE)
+    assert os.access(ROOT / ".ci/run", os.X_OK)
