@@ -117,11 +117,8 @@ class Postgresql:
             case Kind.FLOAT | Kind.BOOLEAN | Kind.BINARY:
                 return Reading(sql=sql, travel=Travel.NATIVE)
             case Kind.DECIMAL:
-                typed = f"({sql})::numeric({kind.precision},{kind.scale})"
-                if not self._declared(column):
-                    typed = self._checked(sql, self._fits(sql, column), typed, column, "numeric")
-                    typed = f"({typed})::numeric({kind.precision},{kind.scale})"
-                return Reading(sql=typed, travel=Travel.NATIVE)
+                good = self._checked(sql, self._fits(sql, column), sql, column, "numeric")
+                return Reading(sql=good, travel=Travel.NATIVE)
             case Kind.DATE:
                 good = f"{sql} - '1970-01-01'::date"
                 good = self._checked(sql, self._in_years(sql, kind), good, column, "integer")

@@ -14,7 +14,6 @@ from tidegate.dialects._travel import Travel
 from tidegate.errors import InternalError
 
 EPOCH = "TIMESTAMP_NTZ '1970-01-01 00:00:00'"
-TIMESTAMP_FORMAT = "'yyyy-MM-dd HH:mm:ss.SSSSSS'"
 UNSAFE = frozenset("'\\$")
 LITERALS = {Kind.DATE: "DATE '{}'", Kind.TIMESTAMP: "TIMESTAMP_NTZ '{}'", Kind.TIMESTAMPTZ: "TIMESTAMP '{}+00:00'"}
 
@@ -78,11 +77,11 @@ class Spark:
             case Kind.BINARY:
                 return f"lower(hex({sql}))"
             case Kind.DATE:
-                return f"date_format({sql}, 'yyyy-MM-dd')"
+                return f"CAST({sql} AS string)"
             case Kind.TIMESTAMP:
-                return f"date_format({sql}, {TIMESTAMP_FORMAT})"
+                return self._micros(f"CAST({sql} AS string)")
             case Kind.TIMESTAMPTZ:
-                return f"date_format(timestampadd(MICROSECOND, unix_micros({sql}), {EPOCH}), {TIMESTAMP_FORMAT})"
+                return self._micros(f"CAST(timestampadd(MICROSECOND, unix_micros({sql}), {EPOCH}) AS string)")
             case _:
                 raise InternalError(f"a column of type {stored} has no canonical text")
 
@@ -154,6 +153,13 @@ class Spark:
         message = self.string(f"tidegate: a value of column {column.name!r} is not a {stored.spark}")
         failed = f"CAST(raise_error({message}) AS {stored.spark})"
         return f"CASE WHEN {sql} IS NULL THEN NULL ELSE coalesce({value}, {failed}) END"
+
+    def _micros(self, text: str) -> str:
+        """A cast's text with all six digits.
+
+        Not date_format: it takes a timestamp with a zone, and a local time that the session's zone skips moves.
+        """
+        return f"rpad(concat({text}, CASE length({text}) WHEN 19 THEN '.' ELSE '' END), 26, '0')"
 
     def _field(self, column: Column) -> str:
         text = self.text(column)

@@ -103,12 +103,12 @@ class Database:
         }
         table = statements.reading(aliases, extra)
         rows = session.read.jdbc(jdbc.url, table, predicates=predicates, properties=properties)
-        return rows.selectExpr(
-            *(
-                f"{spark.decode(alias, column, reading.travel)} AS {spark.quote(column.name)}"
-                for alias, column, reading in zip(aliases, statements.schema, readings, strict=True)
-            )
+        decoded = (
+            f"{spark.decode(alias, column, reading.travel)} AS {alias}"
+            for alias, column, reading in zip(aliases, statements.schema, readings, strict=True)
         )
+        # Names are given last and never parsed: in SQL text Spark replaces ${…} by a variable.
+        return rows.selectExpr(*decoded).toDF(*statements.schema.names)
 
     @staticmethod
     def tables(connection: Connection, pattern: str) -> list[tuple[str, str]]:
