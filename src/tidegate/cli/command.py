@@ -13,7 +13,8 @@ from typing import Annotated, Any, get_type_hints
 
 from typer import Argument, Option
 
-from tidegate.cli.shell import LogFormat, LogLevel, Shell
+from tidegate.cli.logs import LogFormat, LogLevel
+from tidegate.cli.shell import Shell
 
 Streams = Annotated[list[str] | None, Argument(metavar="STREAM", help="Names of streams; all when none is given.")]
 Stream = Annotated[str, Argument(metavar="STREAM", help="Name of a stream.")]

@@ -9,31 +9,44 @@ from __future__ import annotations
 import logging
 import sys
 from collections.abc import Callable
+from enum import StrEnum
 from functools import cached_property
 from typing import Any
-
-from tidegate.cli.shell import LogFormat, LogLevel, Shell
 
 OWN = "tidegate"
 
 
-def set_up(shell: Shell) -> None:
+class LogLevel(StrEnum):
+    """How much the log tells."""
+
+    DEBUG = "debug"
+    INFO = "info"
+    WARNING = "warning"
+    ERROR = "error"
+
+
+class LogFormat(StrEnum):
+    """How the log is written."""
+
+    TEXT = "text"
+    JSON = "json"
+
+
+def set_up(*, level: LogLevel, form: LogFormat, redact: Callable[[str], str]) -> None:
     """The program's log, at the level and in the format asked for; of libraries only errors, at debug more."""
-    level = logging.getLevelNamesMapping()[shell.log_level.upper()]
-    if shell.quiet:
-        level = max(level, logging.WARNING)
-    is_debug = shell.log_level is LogLevel.DEBUG
+    libraries = logging.INFO if level is LogLevel.DEBUG else logging.ERROR
     logging.captureWarnings(capture=True)
-    logging.basicConfig(level=logging.INFO if is_debug else logging.ERROR, handlers=[_Handler(shell)], force=True)
-    logging.getLogger(OWN).setLevel(level)
+    logging.basicConfig(level=libraries, handlers=[_Handler(form, redact)], force=True)
+    logging.getLogger(OWN).setLevel(level.upper())
 
 
 class _Handler(logging.Handler):
     """Writes a record as one line; its `extra` values become fields."""
 
-    def __init__(self, shell: Shell) -> None:
+    def __init__(self, form: LogFormat, redact: Callable[[str], str]) -> None:
         super().__init__()
-        self._shell = shell
+        self._form = form
+        self._redact = redact
 
     def emit(self, record: logging.LogRecord) -> None:
         known = vars(logging.makeLogRecord({}))
@@ -46,7 +59,7 @@ class _Handler(logging.Handler):
         sys.stderr.flush()
 
     def _rendered(self, values: dict[str, Any]) -> str:
-        clean = {key: self._shell.redact(item) if isinstance(item, str) else item for key, item in values.items()}
+        clean = {key: self._redact(item) if isinstance(item, str) else item for key, item in values.items()}
         for processor in self._processors:
             clean = processor(None, "", clean)
         return str(clean)
@@ -56,6 +69,6 @@ class _Handler(logging.Handler):
         import structlog  # noqa: PLC0415 - it takes longer to import than most commands take
 
         stamp = structlog.processors.TimeStamper(fmt="iso", utc=True)
-        if self._shell.log_format is LogFormat.JSON:
+        if self._form is LogFormat.JSON:
             return stamp, structlog.processors.JSONRenderer(ensure_ascii=False, default=str)
         return stamp, structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty())

@@ -10,7 +10,8 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from tidegate.cli.shell import LogFormat, Shell
+from tidegate.cli.logs import LogFormat
+from tidegate.cli.shell import Shell
 from tidegate.engine.events import STAGES, Event, Listener, Moment, ignore
 
 log = logging.getLogger("tidegate")

@@ -11,10 +11,10 @@ import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tidegate.cli.logs import LogFormat, LogLevel, set_up
 from tidegate.errors import InternalError, TidegateError
 
 if TYPE_CHECKING:
@@ -23,22 +23,6 @@ if TYPE_CHECKING:
 
 INTERRUPTED = 130
 UNHARMED = "Nothing is half done: what was published stays, and the next run continues from there."
-
-
-class LogLevel(StrEnum):
-    """How much the log tells."""
-
-    DEBUG = "debug"
-    INFO = "info"
-    WARNING = "warning"
-    ERROR = "error"
-
-
-class LogFormat(StrEnum):
-    """How the log is written."""
-
-    TEXT = "text"
-    JSON = "json"
 
 
 def _as_it_is(text: str) -> str:
@@ -63,13 +47,17 @@ class Shell:
     log_format: LogFormat = LogFormat.TEXT
     redact: Callable[[str], str] = field(default=_as_it_is, repr=False)
 
+    def set_up_log(self) -> None:
+        """From here on the log goes where and how this command was asked to; secrets that are known later count."""
+        level = LogLevel.WARNING if self.quiet and self.log_level is LogLevel.INFO else self.log_level
+        set_up(level=level, form=self.log_format, redact=self._masked)
+
     @contextmanager
     def project(self) -> Iterator[Project]:
         """The project, closed at the end. From here on its secrets are masked and the log is set up."""
         from tidegate.api import Project  # noqa: PLC0415 - a command that needs no project stays fast
-        from tidegate.cli.logs import set_up  # noqa: PLC0415 - as above
 
-        set_up(self)
+        self.set_up_log()
         with Project.load(self.folder) as project:
             self.redact = project.config.redact
             yield project
@@ -126,6 +114,10 @@ class Shell:
         else:
             self.problem(code=code, message=message, hint=hint, more=more)
         return exit_code
+
+    def _masked(self, text: str) -> str:
+        # By name, at the time of the call: the project's secrets are known after the log is set up.
+        return self.redact(text)
 
     def _trace(self) -> None:
         if self.log_level is LogLevel.DEBUG:

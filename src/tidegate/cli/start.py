@@ -71,10 +71,9 @@ def demo(
     """Runs the main job on real flights, from nothing."""
     from rich.console import Console  # noqa: PLC0415 - only here
 
-    from tidegate.cli.logs import set_up  # noqa: PLC0415 - as above
     from tidegate.demo import run  # noqa: PLC0415 - as above
 
-    set_up(shell)
+    shell.set_up_log()
     console = Console(stderr=shell.as_json)
     return run(directory, console, as_json=shell.as_json, quiet=shell.quiet)
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tidegate.cli import logs
-from tidegate.cli.shell import LogFormat, LogLevel, Shell
+from tidegate.cli.logs import LogFormat, LogLevel
+from tidegate.cli.shell import Shell
 from tidegate.cli.tables import Table, count, seconds, size, yes
 from tidegate.errors import ConfigError, PositionMissing
 
@@ -104,7 +104,7 @@ def clean_logging():
 
 
 def logged(capsys, **values) -> list[str]:
-    logs.set_up(shell(**values))
+    shell(**values).set_up_log()
     own = logging.getLogger("tidegate")
     own.debug("a detail")
     own.info("stage %s", "done", extra={"stream": "hunter2", "count": 3})
@@ -139,9 +139,18 @@ def test_less_can_be_asked_for(values, told, capsys):
     assert len(logged(capsys, **values)) == told
 
 
+@pytest.mark.usefixtures("clean_logging")
+def test_secrets_that_are_known_later_are_masked_too(capsys):
+    one = shell()
+    one.set_up_log()
+    one.redact = lambda text: text.replace("later", "***")
+    logging.getLogger("tidegate").error("not later")
+    assert "not ***" in capsys.readouterr().err
+
+
 @pytest.mark.filterwarnings("default")
 @pytest.mark.usefixtures("clean_logging")
 def test_warnings_of_libraries_are_no_output(capsys):
-    logs.set_up(shell())
+    shell().set_up_log()
     warnings.warn("deprecated", DeprecationWarning, stacklevel=1)
     assert capsys.readouterr().err == ""
