@@ -1,0 +1,229 @@
+"""The SQL of each dialect: golden texts, quoting, and what SQLite itself makes of its expressions."""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+from tidegate.core.protocols import Latest
+from tidegate.core.schema import (
+    BIGINT,
+    BINARY,
+    BOOLEAN,
+    DATE,
+    INT,
+    JSON,
+    TEXT,
+    TIME,
+    TIMESTAMP,
+    TIMESTAMPTZ,
+    UUID,
+    Column,
+    Schema,
+    Type,
+    array,
+    decimal,
+)
+from tidegate.core.slices import Everything, Range
+from tidegate.dialects._dialect import Relation
+from tidegate.dialects._statements import Statements
+from tidegate.dialects._travel import Travel
+from tidegate.dialects.postgresql import Postgresql
+from tidegate.dialects.spark import Spark
+from tidegate.dialects.sqlite import Sqlite
+
+GOLDEN = Path(__file__).parents[2] / "golden" / "dialects"
+TYPES: dict[str, tuple[Type, str]] = {
+    "a_int": (INT, "int4"),
+    "a_bigint": (BIGINT, "int8"),
+    "a_decimal": (decimal(12, 4), "numeric(12,4)"),
+    "a_free_decimal": (decimal(12, 4), "numeric"),
+    "a_boolean": (BOOLEAN, "bool"),
+    "a_date": (DATE, "date"),
+    "a_time": (TIME, "time"),
+    "a_timestamp": (TIMESTAMP, "timestamp"),
+    "a_timestamptz": (TIMESTAMPTZ, "timestamptz"),
+    "a_text": (TEXT, "text"),
+    "a_uuid": (UUID, "uuid"),
+    "a_binary": (BINARY, "bytea"),
+    "a_json": (JSON, "jsonb"),
+}
+NO_ZONE = {"a_timestamptz"}
+
+
+def columns(*, without: frozenset[str] | set[str] = frozenset()) -> tuple[Column, ...]:
+    """One column of each type."""
+    return tuple(
+        Column(name=name, type=kind, native=native) for name, (kind, native) in TYPES.items() if name not in without
+    )
+
+
+def statements(dialect) -> dict[str, str]:
+    """Every statement over such a table."""
+    schema = Schema(columns=columns(without=NO_ZONE if dialect.kind == "sqlite" else set()))
+    made = Statements(dialect=dialect, relation=Relation(sql='"t"', label="t", parts=("t",)), schema=schema)
+    part = Range(cursor=("a_timestamp",), after="2025-01-01 00:00:00.000000", upto="2025-01-02 00:00:00.000000")
+    both = Range(cursor=("a_bigint",), after=None, upto="7", nulls=True)
+    latest = Latest(key=("a_bigint",), order=("a_timestamp", "a_text"))
+    return {
+        "count": made.count(Everything(), None),
+        "count latest": made.count(part, latest),
+        "stats": made.stats(part),
+        "stats with null": made.stats(both),
+        "stats of null": made.stats(Range(cursor=("a_bigint",), after=None, upto=None, nulls=True)),
+        "fingerprint": made.fingerprint(part, None),
+        "fingerprint latest": made.fingerprint(both, latest),
+        "key bounds": made.key_bounds(part, "a_text"),
+        "values": made.values(part, "a_uuid", 10),
+        "borders": made.borders(part, 3),
+    }
+
+
+def expressions(dialect) -> dict[str, str]:
+    """Text and reading of every type."""
+    found = {}
+    for column in columns(without=NO_ZONE if dialect.kind == "sqlite" else set()):
+        found[f"{column.name} text"] = dialect.text(dialect.quote(column.name), column)
+        reading = dialect.read(column)
+        found[f"{column.name} read as {reading.travel}"] = reading.sql
+    return found
+
+
+def spark_expressions() -> dict[str, str]:
+    """Text, decoding and literal of every type."""
+    spark = Spark()
+    found = {f"{column.name} text": spark.text(column) for column in columns()}
+    for column in columns():
+        found[f"{column.name} from text"] = spark.decode("c0", column, Travel.TEXT)
+    instant = Column(name="at", type=TIMESTAMPTZ)
+    local = Column(name="at", type=TIMESTAMP)
+    found["timestamptz from micros"] = spark.decode("c0", instant, Travel.MICROS)
+    found["timestamp from micros"] = spark.decode("c0", local, Travel.MICROS)
+    found["date from days"] = spark.decode("c0", Column(name="d", type=DATE), Travel.DAYS)
+    found["array from json"] = spark.decode("c0", Column(name="a", type=array(INT)), Travel.JSON)
+    found["fingerprint"] = spark.fingerprint("`t`", columns())
+    found["text literal"] = spark.literal(TEXT, "plain")
+    found["hostile literal"] = spark.literal(TEXT, "it's ${a} \\")
+    found["timestamptz literal"] = spark.literal(TIMESTAMPTZ, "2025-01-01 00:00:00.000000")
+    found["decimal literal"] = spark.literal(decimal(12, 4), "1.5000")
+    return found
+
+
+@pytest.mark.parametrize(
+    ("name", "found"),
+    [
+        ("postgresql", {**expressions(Postgresql()), **statements(Postgresql())}),
+        ("sqlite", {**expressions(Sqlite()), **statements(Sqlite())}),
+        ("spark", spark_expressions()),
+    ],
+)
+def test_sql_is_the_one_that_was_reviewed(name: str, found: dict[str, str]) -> None:
+    """TIDEGATE_GOLDEN=write writes the files anew; then look at the difference."""
+    file = GOLDEN / f"{name}.json"
+    if os.environ.get("TIDEGATE_GOLDEN") == "write":
+        file.write_text(json.dumps(found, indent=1, ensure_ascii=False) + "\n")
+    assert found == json.loads(file.read_text())
+
+
+def sqlite_text(kind: Type, value: object) -> str | None:
+    """What SQLite makes of one value in a column of that type."""
+    dialect = Sqlite()
+    column = Column(name="x", type=kind, native="declared")
+    with sqlite3.connect(":memory:") as connection:
+        connection.execute("CREATE TABLE t (x)")
+        connection.execute("INSERT INTO t VALUES (?)", [value])
+        ((found,),) = connection.execute(f"SELECT {dialect.text(dialect.quote('x'), column)} FROM t")
+    connection.close()
+    return found
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "text"),
+    [
+        (BIGINT, -(2**63), "-9223372036854775808"),
+        (BOOLEAN, 1, "1"),
+        (DATE, "2024-02-29", "2024-02-29"),
+        (TIMESTAMP, "2025-01-02", "2025-01-02 00:00:00.000000"),
+        (TIMESTAMP, "2025-01-02 03:04:05", "2025-01-02 03:04:05.000000"),
+        (TIMESTAMP, "2025-01-02T03:04:05.12", "2025-01-02 03:04:05.120000"),
+        (TIMESTAMP, "2025-01-02 03:04:05.123456", "2025-01-02 03:04:05.123456"),
+        (TIME, "03:04:05.5", "03:04:05.500000"),
+        (UUID, "A0EEBC99-9C0B-4EF8-BB6D-6BB9BD380A11", "a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11"),
+        (BINARY, b"", ""),
+        (BINARY, b"\x00\xff", "00ff"),
+        (TEXT, "", ""),
+        (decimal(38, 4), "9999999999999999999999999999999999.9999", "9999999999999999999999999999999999.9999"),
+        (decimal(38, 4), "-0.0001", "-0.0001"),
+        (decimal(38, 4), "-0", "0.0000"),
+        (decimal(38, 4), "007.50", "7.5000"),
+        (decimal(4, 4), ".5", None),
+        (decimal(4, 4), "0.5", "0.5000"),
+        (decimal(10, 2), 12, "12.00"),
+        (decimal(10, 2), 1.5, "1.50"),
+        (decimal(10, 2), 0.1, "0.10"),
+        (decimal(10, 2), -0.0, "0.00"),
+        (decimal(10, 0), 12, "12"),
+        (decimal(10, 0), "12", "12"),
+        (decimal(2, 2), 0, "0.00"),
+    ],
+)
+def test_sqlite_value_of_the_declared_type(kind: Type, value: object, text: str | None) -> None:
+    if text is None:
+        with pytest.raises(sqlite3.OperationalError, match="column 'x'|column ''x''"):
+            sqlite_text(kind, value)
+    else:
+        assert sqlite_text(kind, value) == text
+
+
+@pytest.mark.parametrize(
+    ("kind", "value"),
+    [
+        (BIGINT, "7"),
+        (BIGINT, 7.5),
+        (BOOLEAN, 2),
+        (BOOLEAN, "true"),
+        (DATE, "2025-02-30"),
+        (DATE, "01/02/2025"),
+        (DATE, "0000-01-01"),
+        (DATE, 20250101),
+        (DATE, "2025-01-01 00:00:00"),
+        (TIMESTAMP, 1700000000),
+        (TIMESTAMP, "2025-01-02 03:04"),
+        (TIMESTAMP, "2025-01-02 24:00:00"),
+        (TIMESTAMP, "2025-01-02 03:04:05Z"),
+        (TIMESTAMP, "2025-01-02 03:04:05+01:00"),
+        (TIMESTAMP, "2025-01-02 03:04:05.1234567"),
+        (TIMESTAMP, "2025-01-02 03:61:05"),
+        (TIME, "25:00:00"),
+        (TEXT, b"blob"),
+        (BINARY, "text"),
+        (UUID, "no uuid"),
+        (decimal(10, 2), "1.234"),
+        (decimal(10, 2), "123456789.00"),
+        (decimal(10, 2), 1.234),
+        (decimal(10, 2), "1e5"),
+        (decimal(10, 2), "1,5"),
+        (decimal(10, 2), "--1"),
+        (decimal(10, 2), 123456789),
+        (decimal(20, 4), 99999999999999.9999),
+        (decimal(2, 2), 1),
+    ],
+)
+def test_sqlite_value_of_another_type_ends_the_statement(kind: Type, value: object) -> None:
+    with pytest.raises(sqlite3.OperationalError) as refused:
+        sqlite_text(kind, value)
+    assert "tidegate: column" in str(refused.value)
+
+
+@pytest.mark.parametrize("dialect", [Postgresql(), Sqlite()])
+def test_names_and_texts_never_become_syntax(dialect) -> None:
+    assert dialect.quote('a"; DROP TABLE t; --') == '"a""; DROP TABLE t; --"'
+    assert dialect.literal(TEXT, "'; DROP TABLE t; --").strip().startswith("'''; DROP")
+
+
+def test_backslashes_of_postgresql_do_not_depend_on_a_setting() -> None:
+    assert Postgresql().literal(TEXT, "a\\'b") == " E'a\\\\''b'"
