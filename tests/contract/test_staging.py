@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.lake import ROWS, UID, Lake, make_lake, put
 
+from support.lake import ROWS, UID, Lake, make_lake, put
 from tidegate.core.plan import Mode, Prune
 from tidegate.core.position import property_name
 from tidegate.core.protocols import Layout
@@ -27,7 +27,7 @@ def embedded(request: pytest.FixtureRequest, folder: Path) -> Lake:
     return make_lake(folder, lambda lake: Sessions(borrowed=spark, lakes=[lake.spark_conf()]).load_session())
 
 
-def connect(request: pytest.FixtureRequest, folder: Path) -> Lake:
+def connect(request: pytest.FixtureRequest, folder: Path) -> Lake:  # noqa: ARG001 - the fixture has its folder
     found: Lake = request.getfixturevalue("connect_lake")
     return found
 
@@ -291,6 +291,5 @@ def test_branches_of_a_crash_are_told_and_dropped(any_lake: Lake) -> None:
 
 def compact(lake: Lake, target: Any) -> None:
     name = sql.string(sql.table(target))
-    lake.session.sql(
-        f"CALL {sql.quote(target.lake)}.system.rewrite_data_files(table => {name}, options => map('rewrite-all', 'true'))"
-    ).collect()
+    call = f"CALL {sql.quote(target.lake)}.system.rewrite_data_files"
+    lake.session.sql(f"{call}(table => {name}, options => map('rewrite-all', 'true'))").collect()

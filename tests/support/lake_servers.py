@@ -6,6 +6,7 @@ Asked for by the contract tests. Each has its own folder and a free port and is 
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
 import shutil
 import socket
@@ -13,14 +14,21 @@ import subprocess
 import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
-from support.lake import EXTENSIONS, Lake, make_lake
 
+from support.lake import EXTENSIONS, Lake, make_lake
 from tidegate.spark import jars
 from tidegate.spark.java import find_java
 from tidegate.spark.session import Sessions
 
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from tidegate.formats.iceberg import Iceberg
+
+NAMES = itertools.count()
 REST = "1.10.0"
 # The reference server as the Iceberg project builds it for tests, with what it needs to run.
 REST_IVY = f"""<ivy-module version="2.0" xmlns:m="http://ant.apache.org/ivy/maven">
@@ -28,7 +36,8 @@ REST_IVY = f"""<ivy-module version="2.0" xmlns:m="http://ant.apache.org/ivy/mave
 <dependencies defaultconf="default->master,runtime(default),compile(default)">
 <dependency org="org.apache.iceberg" name="iceberg-open-api" rev="{REST}" transitive="false" conf="default->master">
   <artifact name="iceberg-open-api" type="jar" ext="jar" m:classifier="test-fixtures"/></dependency>
-<dependency org="org.apache.iceberg" name="iceberg-core" rev="{REST}"><artifact name="iceberg-core" type="jar" ext="jar"/>
+<dependency org="org.apache.iceberg" name="iceberg-core" rev="{REST}">
+  <artifact name="iceberg-core" type="jar" ext="jar"/>
   <artifact name="iceberg-core" type="jar" ext="jar" m:classifier="tests"/></dependency>
 <dependency org="org.eclipse.jetty" name="jetty-servlet" rev="11.0.25"/>
 <dependency org="org.apache.hadoop" name="hadoop-client-api" rev="3.4.1"/>
@@ -85,14 +94,23 @@ def rest_catalog(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 
 @pytest.fixture
-def connect_lake(connect_server: str, tmp_path: Path) -> Lake:
+def connect_lake(connect_server: str, tmp_path: Path) -> Iterator[Lake]:
     """The embedded catalog behind a Spark Connect session that the caller built."""
-    from pyspark.sql.connect.session import SparkSession as Remote
+    from pyspark.sql.connect.session import SparkSession as Remote  # noqa: PLC0415 - only where it is tested
 
     remote = Remote.builder.remote(connect_server).create()
-    return make_lake(
-        tmp_path, lambda lake: Sessions(borrowed=remote, lakes=[lake.spark_conf()]).load_session(), name="remote_lake"
-    )
+    opened: list[Sessions] = []
+
+    def session_of(lake: Iceberg) -> SparkSession:
+        opened.append(Sessions(borrowed=remote, lakes=[lake.spark_conf()]))
+        return opened[-1].load_session()
+
+    try:
+        yield make_lake(tmp_path, session_of, name=f"lake{next(NAMES)}")
+    finally:
+        for sessions in opened:
+            sessions.stop()
+        remote.stop()
 
 
 def rest_libraries() -> Path:

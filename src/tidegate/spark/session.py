@@ -30,7 +30,6 @@ LOAD_CONF = {
     "spark.sql.ansi.enabled": "true",
     "spark.sql.caseSensitive": "true",
     "spark.sql.session.timeZone": "UTC",
-    "spark.sql.parser.escapedStringLiterals": "false",
     "spark.sql.variable.substitute": "false",
     "spark.sql.sources.partitionOverwriteMode": "static",
 }
@@ -76,6 +75,7 @@ class Sessions:
         self._log = log
         self._built: SparkSession | None = None
         self._jvm: Jvm | None = None
+        self._clones: list[SparkSession] = []
         self._lock = threading.Lock()
 
     def __enter__(self) -> Self:
@@ -108,6 +108,8 @@ class Sessions:
             base = self._built or self._base(small=small)
         try:
             session = isolated(base)
+            if is_connect(session):
+                self._clones.append(session)
             self._need_extensions(session)
             for key, value in self._runtime_conf():
                 session.conf.set(key, value)
@@ -120,8 +122,16 @@ class Sessions:
             raise _unreachable(self._remote or "the session given") from error
         return session
 
+    def release(self, session: SparkSession) -> None:
+        """Ends a session that `load_session` gave; a server forgets it at once, a JVM when nobody refers to it."""
+        if session in self._clones:
+            self._clones.remove(session)
+            session.stop()
+
     def stop(self) -> None:
         """Ends what this object built, the JVM too; a borrowed session goes on."""
+        for session in tuple(self._clones):
+            self.release(session)
         with self._lock:
             built, self._built = self._built, None
             jvm, self._jvm = self._jvm, None
@@ -192,8 +202,13 @@ def isolated(session: SparkSession) -> SparkSession:
     """A session with settings and views of its own on the same Spark; works for classic and Connect."""
     # The two classes share no method for it, and only classic's is typed.
     either: Any = session
-    made = either.cloneSession() if is_connect(session) else either.newSession()
-    return cast("SparkSession", made)
+    if not is_connect(session):
+        return cast("SparkSession", either.newSession())
+    # A server knows a session from its first question on, and clones only what it knows.
+    session.conf.get("spark.sql.session.timeZone")
+    clone = either.cloneSession()
+    clone.release_session_on_close = True  # PySpark 4.1 forgets it on clones, and their stop() fails without it
+    return cast("SparkSession", clone)
 
 
 def is_connect(session: SparkSession) -> bool:
@@ -212,7 +227,7 @@ def _connect(remote: str) -> SparkSession:
 
     hush()
     try:
-        session = SparkSession.builder.remote(remote).create()
+        session: SparkSession = SparkSession.builder.remote(remote).create()
         session.sql("SELECT 1").collect()
     except Exception as error:
         raise _unreachable(remote) from error

@@ -43,7 +43,7 @@ def namespaces(target: Target) -> tuple[str, ...]:
 def string(text: str) -> str:
     r"""A string literal where the grammar takes nothing else: locations, properties, arguments of procedures.
 
-    It holds under the settings that `Sessions` gives a load's session (escapes on, variables off).
+    It holds under the settings that `Sessions` gives a load's session: variables are off.
 
     Example:
         >>> print(string("it's"))
