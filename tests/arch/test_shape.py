@@ -39,9 +39,10 @@ def test_files_and_functions_fit_on_a_screen_or_two(path):
 
 
 @pytest.mark.parametrize("path", [path for path in FILES if path.name != "__init__.py"], ids=name)
-def test_every_module_says_what_it_decides_and_what_it_must_never_do(path):
+def test_every_module_says_what_it_decides_who_calls_it_and_what_it_must_not_do(path):
     documented = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or ""
-    assert "migrations" in path.parts or re.search("never|nothing", documented, re.IGNORECASE)
+    sentences = len(re.findall(r"[.:](?=\s|$)", documented))
+    assert "migrations" in path.parts or sentences >= (1 if path.stem == "__main__" else 3)
 
 
 @pytest.mark.parametrize(
