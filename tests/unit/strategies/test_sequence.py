@@ -1,0 +1,92 @@
+"""What a sequence decides, over a table in memory."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from tidegate.core.protocols import Clock
+from tidegate.core.schema import Schema
+from tidegate.core.slices import Meaning, Range
+from tidegate.errors import ConfigError, HistoryGone, PlanError
+from tidegate.strategies.full import Full
+from tidegate.strategies.sequence import Sequence
+from unit.strategies.fakes import SCHEMA, Stream, Table
+
+
+def stream() -> Stream:
+    """Three rows; the numbers have one digit, so that texts sort as they do."""
+    table = Table(edge="3", schema_=Schema(columns=tuple(replace(column, nullable=False) for column in SCHEMA)))
+    for number in "123":
+        table.put(number, number)
+    return Stream(table=table, strategy=Sequence(column="updated_at"))
+
+
+def test_rows_after_the_position_up_to_the_edge() -> None:
+    one = stream()
+    one.table.put("4", "4")
+    changes = one.run()
+    assert changes is not None
+    assert changes.slices == (Range(cursor=("updated_at",), after=None, upto="3"),)
+    assert changes.meaning is Meaning.NEW
+    assert changes.state == {"cursor": ["updated_at"], "value": "3"}
+    assert one.run() is None
+    one.table.edge = "4"
+    one.run()
+    assert set(one.loaded) == set("1234")
+
+
+def test_position_is_the_greatest_row_seen() -> None:
+    one = stream()
+    one.table.edge = "9"
+    changes = one.run()
+    assert changes is not None
+    assert changes.loaded_through == "3"
+    assert one.run() is None
+
+
+def test_held_edge_moves_nothing() -> None:
+    one = stream()
+    one.table.edge = None
+    assert one.run() is None
+    one.table.edge = "2"
+    one.run()
+    one.table.edge = None
+    assert one.run() is None
+
+
+def test_history_and_nulls() -> None:
+    one = stream()
+    one.run()
+    one.table.source = "restored"
+    with pytest.raises(HistoryGone):
+        one.run()
+    two = stream()
+    two.table.schema_ = SCHEMA
+    two.table.put("n", None)
+    with pytest.raises(PlanError, match="NULL"):
+        two.run()
+
+
+def test_options() -> None:
+    assert Sequence(column="id").problems() == ()
+    assert "application" in Sequence(column="id", clock=Clock.APPLICATION).problems()[0]
+    assert Sequence(column="id", wait=timedelta(seconds=-1)).problems()
+    assert Sequence(column="id").cursor == ("id",)
+    assert not Sequence(column="id").rereads
+    assert Sequence(column="id").resume("042")["value"] == "42"
+    for value in (None, "", "x", "1.5"):
+        with pytest.raises(ConfigError):
+            Sequence(column="id").resume(value)
+
+
+def test_full_reads_everything_every_time() -> None:
+    one = stream()
+    one.strategy = Full()
+    assert one.run() is not None
+    changes = one.run()
+    assert changes is not None
+    assert changes.meaning is Meaning.ALL
+    assert changes.rows == 3

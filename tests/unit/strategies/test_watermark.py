@@ -1,0 +1,274 @@
+"""What a watermark decides, over a table in memory."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from tidegate.core.position import Position
+from tidegate.core.protocols import Clock
+from tidegate.core.schema import Schema
+from tidegate.core.slices import Meaning, Range
+from tidegate.errors import ConfigError, HistoryGone, PlanError
+from tidegate.strategies.watermark import OnNull, Watermark
+from unit.strategies.fakes import SCHEMA, Stream, Table
+
+HOUR = timedelta(hours=1)
+
+
+def at(text: str) -> str:
+    """A canonical timestamp of January 2025 from its day and time."""
+    return f"2025-01-{text}"
+
+
+def stream(**options) -> Stream:
+    """A table of three rows, two of which carry the same time, and a stream that has not run."""
+    table = Table()
+    table.put("a", at("01 00:00:00.000001"))
+    table.put("b", at("02 00:00:00.000000"))
+    table.put("c", at("02 00:00:00.000000"))
+    return Stream(table=table, strategy=Watermark(column="updated_at", **options))
+
+
+def test_first_load_takes_everything_up_to_the_edge() -> None:
+    one = stream()
+    one.table.put("later", at("31 00:00:00.000001"))
+    changes = one.run()
+    assert changes is not None
+    assert changes.slices == (Range(cursor=("updated_at",), after=None, upto=at("02 00:00:00.000000")),)
+    assert changes.meaning is Meaning.UPSERTS
+    assert changes.rows == 3
+    assert changes.loaded_through == at("02 00:00:00.000000")
+    assert set(one.loaded) == {"a", "b", "c"}
+    assert one.run() is None
+
+
+def test_position_is_a_row_seen_and_not_the_edge() -> None:
+    """A row that comes in below the edge but above every row seen is new, not lost."""
+    one = stream()
+    one.run()
+    one.table.put("d", at("02 00:00:00.000001"))
+    changes = one.run()
+    assert changes is not None
+    assert changes.slices[0].after == at("02 00:00:00.000000")
+    assert one.loaded["d"] == one.table.rows["d"]
+
+
+def test_edge_below_the_position_moves_nothing() -> None:
+    one = stream()
+    one.run()
+    one.table.edge = at("01 12:00:00.000000")
+    assert one.run() is None
+    one.table.edge = None
+    assert one.run() is None
+
+
+def test_equal_values_across_the_boundary() -> None:
+    """Two rows of one microsecond, one each side of the edge in time: the edge is strict, so both are above it."""
+    one = stream()
+    one.table.edge = at("01 23:59:59.999999")
+    one.run()
+    assert set(one.loaded) == {"a"}
+    one.table.edge = at("02 00:00:00.000000")
+    one.run()
+    assert set(one.loaded) == {"a", "b", "c"}
+
+
+def test_empty_table_then_rows() -> None:
+    one = Stream(table=Table(), strategy=Watermark(column="updated_at", lookback=HOUR))
+    assert one.run() is None
+    one.table.put("a", at("01 00:00:00.000000"))
+    assert one.run() is not None
+
+
+def test_nothing_new_asks_for_no_fingerprint_without_lookback() -> None:
+    one = stream()
+    one.run()
+    assert one.run() is None
+    assert set(one.table.asked) == {"stats"}
+
+
+def test_backdated_row_within_the_lookback_is_found() -> None:
+    one = stream(lookback=timedelta(days=2))
+    one.run()
+    assert one.run() is None
+    one.table.put("late", at("01 12:00:00.000000"))
+    changes = one.run()
+    assert changes is not None
+    assert changes.slices[0].after == "2024-12-31 00:00:00.000000"
+    assert "lookback" in changes.reason
+    assert "late" in one.loaded
+    assert one.run() is None
+
+
+def test_backdated_row_without_lookback_is_what_lookback_is_for() -> None:
+    one = stream()
+    one.run()
+    one.table.put("late", at("01 12:00:00.000000"))
+    assert one.run() is None
+
+
+def test_equal_window_is_not_read_again() -> None:
+    one = stream(lookback=timedelta(days=2))
+    one.run()
+    one.table.put("d", at("03 00:00:00.000000"))
+    changes = one.run()
+    assert changes is not None
+    assert changes.slices[0].after == at("02 00:00:00.000000")
+    assert changes.rows == 1
+
+
+def test_change_of_lookback_reads_the_window_once() -> None:
+    one = stream(lookback=HOUR)
+    one.run()
+    one.strategy = replace(one.strategy, lookback=2 * HOUR)
+    assert one.run() is not None
+    assert one.run() is None
+
+
+def test_lookback_before_the_first_year_is_everything() -> None:
+    one = Stream(table=Table(), strategy=Watermark(column="updated_at", lookback=timedelta(days=400)))
+    one.table.put("a", "0001-02-03 00:00:00.000000")
+    one.run()
+    one.table.put("b", "0001-01-01 00:00:00.000000")
+    one.run()
+    assert set(one.loaded) == {"a", "b"}
+
+
+def test_lookback_of_a_date_counts_whole_days() -> None:
+    one = Stream(table=Table(edge="2025-01-31"), strategy=Watermark(column="updated_at", lookback=HOUR))
+    one.table.put("a", "2025-01-10")
+    one.run()
+    one.table.put("b", "2025-01-10")
+    changes = one.run()
+    assert changes is not None
+    assert changes.slices[0].after == "2025-01-09"
+
+
+def test_nulls_stop_unless_said_otherwise() -> None:
+    one = stream()
+    one.table.put("n", None)
+    with pytest.raises(PlanError, match="1 rows have NULL in updated_at") as stopped:
+        one.run()
+    assert stopped.value.exit_code == 4
+    assert "on_null" in stopped.value.hint
+
+
+def test_column_that_is_never_null_is_not_asked_for_nulls() -> None:
+    one = stream()
+    columns = tuple(replace(column, nullable=False) for column in SCHEMA)
+    one.table.schema_ = Schema(columns=columns)
+    one.run()
+    assert one.table.asked.count("stats") == 2
+
+
+def test_included_nulls_are_read_when_they_changed_and_only_then() -> None:
+    one = stream(on_null=OnNull.INCLUDE)
+    one.table.put("n", None)
+    one.run()
+    assert "n" in one.loaded
+    assert one.run() is None
+    one.table.put("m", None)
+    changes = one.run()
+    assert changes is not None
+    assert changes.slices[0].nulls
+    assert changes.rows == 2
+    assert set(one.loaded) == set(one.table.rows)
+    assert one.run() is None
+
+
+def test_null_that_gets_a_time_is_new() -> None:
+    one = stream(on_null=OnNull.INCLUDE)
+    one.table.put("n", None)
+    one.run()
+    one.table.put("n", at("05 00:00:00.000000"))
+    one.run()
+    assert one.loaded == one.table.rows
+    assert one.run() is None
+
+
+def test_fallback_column_stands_in() -> None:
+    one = stream(on_null=OnNull.FALLBACK, fallback="created_at")
+    one.table.put("n", None, at("07 00:00:00.000000"))
+    changes = one.run()
+    assert changes is not None
+    assert changes.loaded_through == at("07 00:00:00.000000")
+    assert "n" in one.loaded
+    one.table.put("m", None, None)
+    with pytest.raises(PlanError, match="updated_at and created_at"):
+        one.run()
+
+
+def test_another_source_or_an_older_one_stops() -> None:
+    one = stream()
+    one.run()
+    one.table.source = "restored"
+    with pytest.raises(HistoryGone, match="restored"):
+        one.run()
+    one.table.source = "memory"
+    one.table.ticks = 0
+    with pytest.raises(HistoryGone, match="went back in time"):
+        one.run()
+
+
+def test_position_of_another_strategy_or_column_stops() -> None:
+    one = stream()
+    one.run()
+    one.strategy = Watermark(column="created_at")
+    with pytest.raises(ConfigError, match="by cursor updated_at"):
+        one.run()
+    one.position = Position(sequence=1, load_id="x", kind="full")
+    with pytest.raises(ConfigError, match="by strategy full"):
+        one.run()
+
+
+@pytest.mark.parametrize(
+    ("options", "word"),
+    [
+        ({"clock": Clock.APPLICATION}, "safety_lag"),
+        ({"clock": Clock.APPLICATION, "safety_lag": HOUR}, "lookback"),
+        ({"on_null": OnNull.FALLBACK}, "fallback"),
+        ({"fallback": "created_at"}, "fallback"),
+        ({"on_null": OnNull.FALLBACK, "fallback": "updated_at"}, "itself"),
+        ({"lookback": -HOUR}, "negative"),
+    ],
+)
+def test_options_that_contradict_each_other(options: dict, word: str) -> None:
+    assert any(word in problem for problem in Watermark(column="updated_at", **options).problems())
+
+
+def test_options_that_are_right() -> None:
+    good = Watermark(column="updated_at", clock=Clock.APPLICATION, safety_lag=HOUR, lookback=HOUR)
+    assert good.problems() == ()
+    assert good.rereads
+    assert not Watermark(column="updated_at").rereads
+    assert Watermark(column="updated_at", on_null=OnNull.INCLUDE).rereads
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("2025-01-31", "2025-01-31"),
+        ("2025-01-31T12:00:00+02:00", "2025-01-31 10:00:00.000000"),
+        ("2025-01-31 12:00:00.5", "2025-01-31 12:00:00.500000"),
+    ],
+)
+def test_resume_from_a_value(text: str, value: str) -> None:
+    assert Watermark(column="updated_at").resume(text)["value"] == value
+
+
+@pytest.mark.parametrize("text", [None, "yesterday", "2025-02-30"])
+def test_resume_from_no_value(text: str | None) -> None:
+    with pytest.raises(ConfigError):
+        Watermark(column="updated_at").resume(text)
+
+
+def test_resumed_window_is_read_once() -> None:
+    one = stream(lookback=timedelta(days=5))
+    state = one.strategy.resume(at("02 00:00:00.000000"))
+    one.position = Position(sequence=1, load_id="x", kind="watermark", state=state)
+    one.run()
+    assert set(one.loaded) == {"a", "b", "c"}
+    assert one.run() is None
