@@ -179,17 +179,23 @@ class SqliteSession:
         with self._border(), closing(self._open("rw", wait)) as other:
             try:
                 other.execute("BEGIN IMMEDIATE")
+                ((version,),) = other.execute("PRAGMA user_version").fetchall()
+                # To a file that it may not write SQLite grants BEGIN IMMEDIATE without any lock: only a write, taken
+                # back at once, shows it.
+                other.execute(f"PRAGMA user_version = {version}")
+                row: Row = other.execute(sql).fetchone()
             except sqlite3.OperationalError as error:
                 if "locked" in str(error) or "busy" in str(error):
                     return None
+                if "readonly" not in str(error):
+                    raise
                 raise EdgeUnknown(
                     f"connection {self.name!r}: only who may write to {self.path.name} can tell whether others do",
                     hint="Give this user write permission to the file and its folder, or set `clock: application`.",
                 ) from error
-            try:
-                row: Row = other.execute(sql).fetchone()
             finally:
-                other.execute("ROLLBACK")
+                if other.in_transaction:
+                    other.execute("ROLLBACK")
             return row
 
     def _open(self, mode: str, timeout: timedelta = BUSY) -> sqlite3.Connection:

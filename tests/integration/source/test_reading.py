@@ -142,7 +142,10 @@ def test_rows_are_read_in_the_probes_snapshot_by_many_slices(pg_url: str, spark)
 @pytest.mark.parametrize("slices", [1, 5])
 def test_range_with_null_cursor_is_read_once(pg_url: str, spark, slices: int) -> None:
     run(pg_url, "CREATE TABLE hard (id int, at timestamp)")
-    run(pg_url, "INSERT INTO hard SELECT i, '2025-01-01'::timestamp + i % 100 * '1 s'::interval FROM generate_series(1, 1000) i")
+    run(
+        pg_url,
+        "INSERT INTO hard SELECT i, '2025-01-01'::timestamp + i % 100 * '1 s'::interval FROM generate_series(1, 1000) i",
+    )
     run(pg_url, "INSERT INTO hard SELECT -i FROM generate_series(1, 10) i", "ANALYZE hard")
     there = source(pg_url, slices=slices)
     part = Range(cursor=("at",), after="2025-01-01 00:00:09.000000", upto="2025-01-01 00:00:19.000000", nulls=True)
@@ -239,7 +242,9 @@ def test_identity_and_clock(pg_url: str) -> None:
 
 def test_bytes_and_bounds(pg_url: str) -> None:
     run(pg_url, "CREATE TABLE hard (id int, code text, at timestamptz, flag bool)")
-    run(pg_url, "INSERT INTO hard VALUES (1, 'b', '2025-01-01+00', true), (2, 'Z', NULL, false), (10, NULL, NULL, NULL)")
+    run(
+        pg_url, "INSERT INTO hard VALUES (1, 'b', '2025-01-01+00', true), (2, 'Z', NULL, false), (10, NULL, NULL, NULL)"
+    )
     with source(pg_url).probe() as probe:
         bounds = {name: probe.key_bounds(Everything(), name) for name in ("id", "code", "at", "flag")}
         assert bounds["flag"] is None

@@ -1,0 +1,213 @@
+"""A SQLite file as a source, without Spark: edges, keys, types, movement, bad input."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from tidegate.core.ids import Connection
+from tidegate.core.protocols import Clock, Latest
+from tidegate.core.slices import Everything, Range
+from tidegate.errors import ColumnMissing, ConfigError, EdgeUnknown, SchemaRefused, SourceMoved, SourceUnavailable
+from tidegate.sources.database import Database, list_tables, table_facts
+
+ORDERS = """
+CREATE TABLE orders (
+  id INTEGER PRIMARY KEY AUTOINCREMENT, name VARCHAR(10), amount DECIMAL(10,2),
+  updated_at TIMESTAMP DEFAULT CURRENT_TIMESTAMP
+)
+"""
+NONE = timedelta(0)
+
+
+class File:
+    """A file with a table of orders, and a writer of it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.path = folder / "shop db.sqlite"
+        self.writer = sqlite3.connect(self.path, isolation_level=None)
+        self.writer.execute(ORDERS)
+
+    def source(self, **options) -> Database:
+        """A source on the file; the table unless said otherwise."""
+        options = options if "query" in options else {"table": "orders", **options}
+        return Database(connection=Connection(name="file", url=f"sqlite:///{self.path}"), **options)
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Iterator[File]:
+    file = File(tmp_path)
+    yield file
+    file.writer.close()
+
+
+def test_time_edge_is_the_second_before(file: File) -> None:
+    before = datetime.now(UTC).replace(tzinfo=None, microsecond=0)
+    with file.source().probe() as probe:
+        edge = probe.time_edge("updated_at", clock=Clock.DATABASE, lag=NONE)
+    found = datetime.fromisoformat(edge.upto or "")
+    assert timedelta(0) < before - found + timedelta(seconds=1) <= timedelta(seconds=1, microseconds=1)
+    assert edge.held_by == ()
+
+
+def test_row_of_this_second_is_not_below_the_edge(file: File) -> None:
+    file.writer.execute("INSERT INTO orders (name) VALUES ('now')")
+    with file.source().probe() as probe:
+        edge = probe.time_edge("updated_at", clock=Clock.DATABASE, lag=NONE)
+        part = Range(cursor=("updated_at",), after=None, upto=edge.upto)
+        ((now,),) = file.writer.execute("SELECT updated_at FROM orders")
+        assert probe.stats(part).later == (1 if f"{now}.000000" > (edge.upto or "") else 0)
+
+
+def test_writer_holds_both_edges(file: File) -> None:
+    file.writer.execute("INSERT INTO orders (name) VALUES ('a')")
+    file.writer.execute("BEGIN")
+    file.writer.execute("INSERT INTO orders (name) VALUES ('b')")
+    with file.source().probe() as probe:
+        edge = probe.time_edge("updated_at", clock=Clock.DATABASE, lag=NONE)
+        assert edge.upto is None
+        assert "writing" in edge.held_by[0]
+        assert probe.sequence_edge("id", since="0").upto == "0"
+        assert "writing" in probe.notes()[0]
+    file.writer.execute("COMMIT")
+    with file.source().probe() as probe:
+        assert probe.sequence_edge("id", since="0").upto == "2"
+
+
+def test_number_that_is_given_again_has_no_edge(file: File) -> None:
+    file.writer.execute('CREATE TABLE again (id INTEGER PRIMARY KEY, "AUTOINCREMENT" TEXT)')
+    with file.source(table="again").probe() as probe, pytest.raises(EdgeUnknown, match="AUTOINCREMENT"):
+        probe.sequence_edge("id", since=None)
+
+
+def test_file_that_nobody_here_may_write(file: File, monkeypatch: pytest.MonkeyPatch) -> None:
+    with file.source().probe() as probe:
+        opened = probe.session._open
+
+        def read_only(mode: str, timeout: timedelta) -> sqlite3.Connection:
+            return opened("ro", timeout)
+
+        monkeypatch.setattr(probe.session, "_open", read_only)
+        with pytest.raises(EdgeUnknown, match="only who may write"):
+            probe.time_edge("updated_at", clock=Clock.DATABASE, lag=NONE)
+        assert probe.time_edge("updated_at", clock=Clock.APPLICATION, lag=NONE).upto
+
+
+def test_movement_is_seen(file: File) -> None:
+    with file.source().probe() as probe:
+        assert probe.count(Everything()) == 0
+        probe.still()
+        file.writer.execute("INSERT INTO orders (name) VALUES ('a')")
+        with pytest.raises(SourceMoved):
+            probe.still()
+
+
+def test_identity_and_clock(file: File) -> None:
+    with file.source().probe() as probe:
+        identity, clock = probe.identity(), probe.clock()
+    file.writer.execute("INSERT INTO orders (name) VALUES ('a')")
+    with file.source().probe() as probe:
+        assert probe.identity() == identity
+        assert clock is not None
+        assert (probe.clock() or 0) > clock
+
+
+def test_questions(file: File) -> None:
+    file.writer.executemany(
+        "INSERT INTO orders (name, amount, updated_at) VALUES (?, ?, ?)",
+        [("a", 1.5, "2025-01-01 00:00:00"), ("a", 2, "2025-01-02T00:00:00.5"), ("b|~", None, "2025-01-03")],
+    )
+    cursor = ("updated_at",)
+    with file.source().probe() as probe:
+        assert [str(column.type) for column in probe.schema()] == ["bigint", "string", "decimal(10,2)", "timestamp_ntz"]
+        part = Range(cursor=cursor, after="2025-01-01 00:00:00.000000", upto="2025-01-02 12:00:00.000000")
+        stats = probe.stats(part)
+        assert (stats.rows, stats.last, stats.later) == (1, "2025-01-02 00:00:00.500000", 1)
+        assert probe.unique(["id"])
+        assert not probe.unique(["name"])
+        latest = Latest(key=("name",), order=("updated_at",))
+        assert probe.count(Everything(), latest=latest) == 2
+        assert probe.fingerprint(Everything(), latest=latest).rows == 2
+        assert probe.fingerprint(Everything(), latest=latest) != probe.fingerprint(Everything())
+        bounds = probe.key_bounds(Everything(), "id")
+        assert bounds is not None
+        assert (bounds.low, bounds.high, bounds.values) == ("1", "3", ("1", "2", "3"))
+        assert probe.key_bounds(Everything(), "amount") is None
+
+
+@pytest.mark.parametrize(("column", "value"), [("updated_at", "yesterday"), ("updated_at", 1700000000), ("name", b"b")])
+def test_value_of_another_type_is_refused_wherever_it_is_met(file: File, column: str, value: object) -> None:
+    file.writer.execute(f"INSERT INTO orders ({column}) VALUES (?)", [value])
+    with file.source().probe() as probe:
+        with pytest.raises(SchemaRefused, match=f"column '{column}' holds a value"):
+            probe.fingerprint(Everything())
+        if column == "updated_at":
+            with pytest.raises(SchemaRefused):
+                probe.stats(
+                    Range(cursor=(column,), after="2024-01-01 00:00:00.000000", upto="2025-01-01 00:00:00.000000")
+                )
+
+
+def test_declarations(file: File) -> None:
+    file.writer.execute("CREATE TABLE free (a, b NUMERIC, c MONEY)")
+    with file.source(table="free").probe() as probe, pytest.raises(SchemaRefused, match="'a' has no declared type"):
+        probe.schema()
+    stated = {"a": "text", "b": "decimal(10,2)", "c": "bigint"}
+    with file.source(table="free", columns=stated).probe() as probe:
+        assert [str(column.type) for column in probe.schema()] == ["string", "decimal(10,2)", "bigint"]
+    with file.source(table="free", columns={"d": "text"}).probe() as probe, pytest.raises(ConfigError, match="'d'"):
+        probe.schema()
+    with file.source(columns={"name": "varint"}).probe() as probe, pytest.raises(ConfigError, match="no type"):
+        probe.schema()
+
+
+def test_query(file: File) -> None:
+    file.writer.execute("INSERT INTO orders (name, updated_at) VALUES ('a', '2025-01-01 00:00:00')")
+    query = "SELECT id, name, 1 + id AS next FROM orders -- all of them"
+    with file.source(query=query).probe() as probe, pytest.raises(SchemaRefused, match="'next'"):
+        probe.schema()
+    with file.source(query=query, columns={"next": "bigint"}).probe() as probe:
+        assert probe.schema().names == ("id", "name", "next")
+        assert probe.count(Everything()) == 1
+        assert not probe.unique(["id"])
+
+
+def test_bad_input(file: File, tmp_path: Path) -> None:
+    with file.source(table="nowhere").probe() as probe, pytest.raises(ColumnMissing, match="nowhere"):
+        probe.schema()
+    missing = Connection(name="file", url=f"sqlite:///{tmp_path}/none.db")
+    with pytest.raises(SourceUnavailable, match="does not exist"), Database(connection=missing, table="a").probe():
+        pass
+    (tmp_path / "text.db").write_text("this is no database, and long enough to be told from an empty one" * 20)
+    text = Connection(name="file", url=f"sqlite:///{tmp_path}/text.db")
+    with pytest.raises(SourceUnavailable, match="no SQLite database"), Database(connection=text, table="a").probe():
+        pass
+    with pytest.raises(ConfigError), Database(connection=Connection(name="a", url="sqlite://"), table="a").probe():
+        pass
+
+
+def test_tables_and_facts(file: File) -> None:
+    file.writer.execute("CREATE TABLE raw_a (a TEXT NOT NULL, b MONEY, PRIMARY KEY (a))")
+    file.writer.execute("CREATE INDEX by_b ON raw_a (b, a)")
+    connection = file.source().connection
+    assert list_tables(connection) == [("main", "orders"), ("main", "raw_a")]
+    assert list_tables(connection, "main.raw_*") == [("main", "raw_a")]
+    (facts,) = table_facts(connection, "raw_*")
+    assert facts.primary_key == ("a",)
+    assert facts.indexes == (("b", "a"),)
+    assert facts.columns.names == ("a",)
+    assert "MONEY" in facts.refused["b"]
+
+
+def test_cuts_cover_every_row_once(file: File) -> None:
+    file.writer.executemany("INSERT INTO orders (id) VALUES (?)", [(number,) for number in (1, 5, 6, 7, 100, 1000)])
+    with file.source().probe() as probe:
+        relation = probe.statements.relation
+        cuts = probe.session.cuts(relation, 4)
+        counts = [probe.session.rows(f"SELECT count(*) FROM orders WHERE {cut}")[0][0] for cut in cuts]
+    assert len(cuts) == 4
+    assert sum(counts) == 6
