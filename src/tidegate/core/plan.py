@@ -112,7 +112,8 @@ class LoadPlan:
 
     def to_dict(self) -> dict[str, Any]:
         """JSON types only; times in ISO 8601."""
-        return _plain(asdict(self))
+        values: dict[str, Any] = _plain(asdict(self))
+        return values
 
 
 def branch_prefix(uid: str) -> str:
