@@ -144,7 +144,7 @@ def test_range_with_null_cursor_is_read_once(pg_url: str, spark, slices: int) ->
     run(pg_url, "CREATE TABLE hard (id int, at timestamp)")
     run(
         pg_url,
-        "INSERT INTO hard SELECT i, '2025-01-01'::timestamp + i % 100 * '1 s'::interval FROM generate_series(1, 1000) i",
+        "INSERT INTO hard SELECT i, timestamp '2025-01-01' + i % 100 * interval '1 s' FROM generate_series(1, 1000) i",
     )
     run(pg_url, "INSERT INTO hard SELECT -i FROM generate_series(1, 10) i", "ANALYZE hard")
     there = source(pg_url, slices=slices)

@@ -67,7 +67,7 @@ def test_sqlite(tmp_path: Path) -> None:
 
 @pytest.mark.postgres
 @pytest.mark.parametrize("settings", ["", "SET timezone = 'America/New_York'; SET datestyle = 'SQL, DMY'"])
-def test_postgresql(pg_url: str, settings: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_postgresql(pg_url: str, settings: str) -> None:
     source = postgresql_source(pg_url)
     with source.probe() as probe:
         if settings:

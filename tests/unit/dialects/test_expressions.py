@@ -173,7 +173,7 @@ def sqlite_text(kind: Type, value: object) -> str | None:
 )
 def test_sqlite_value_of_the_declared_type(kind: Type, value: object, text: str | None) -> None:
     if text is None:
-        with pytest.raises(sqlite3.OperationalError, match="column 'x'|column ''x''"):
+        with pytest.raises(sqlite3.OperationalError, match=r"column '+x'"):
             sqlite_text(kind, value)
     else:
         assert sqlite_text(kind, value) == text

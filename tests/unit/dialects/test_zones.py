@@ -38,8 +38,8 @@ def test_no_later_instant_has_an_earlier_local_time(name: str, minutes: int) -> 
 
 def test_local_time_is_held_while_it_may_come_again() -> None:
     where = ZoneInfo("America/New_York")
-    assert earliest_local(datetime(2025, 11, 2, 5, 59, tzinfo=UTC), where) == datetime(2025, 11, 2, 1, 0)
-    assert earliest_local(datetime(2025, 11, 2, 6, 30, tzinfo=UTC), where) == datetime(2025, 11, 2, 1, 30)
+    assert earliest_local(datetime(2025, 11, 2, 5, 59, tzinfo=UTC), where) == datetime.fromisoformat("2025-11-02 01:00")
+    assert earliest_local(datetime(2025, 11, 2, 6, 30, tzinfo=UTC), where) == datetime.fromisoformat("2025-11-02 01:30")
 
 
 @pytest.mark.parametrize(

@@ -88,10 +88,7 @@ def test_file_that_nobody_here_may_write(file: File, monkeypatch: pytest.MonkeyP
     with file.source().probe() as probe:
         opened = probe.session._open
 
-        def read_only(mode: str, timeout: timedelta) -> sqlite3.Connection:
-            return opened("ro", timeout)
-
-        monkeypatch.setattr(probe.session, "_open", read_only)
+        monkeypatch.setattr(probe.session, "_open", lambda _, timeout: opened("ro", timeout))
         with pytest.raises(EdgeUnknown, match="only who may write"):
             probe.time_edge("updated_at", clock=Clock.DATABASE, lag=NONE)
         assert probe.time_edge("updated_at", clock=Clock.APPLICATION, lag=NONE).upto

@@ -1,5 +1,7 @@
 """A table in memory that answers a strategy's questions as a database would."""
 
+# ruff: noqa: ARG002 - it answers like a probe and needs not everything that a probe is told
+
 from __future__ import annotations
 
 from collections.abc import Sequence
