@@ -1,0 +1,165 @@
+"""What Tidegate takes from Iceberg and Spark without a promise of theirs: each fact pinned by what really happens."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from support.lake import UID, Lake
+from tidegate.core.plan import Mode
+from tidegate.core.position import property_name
+from tidegate.spark import sql
+from tidegate.spark.failures import translate
+
+if TYPE_CHECKING:
+    from tidegate.core.ids import Target
+
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
+
+A, B, C = (1, "a", None), (2, "b", None), (3, "c", None)
+MARK = "spark.sql.iceberg.snapshot-property." + property_name(UID)
+
+
+def fenced_append(lake: Lake, target: Target, base: str | None, *rows: Any) -> None:
+    from pyspark.sql.functions import lit  # noqa: PLC0415 - where rows are handled
+
+    writer = lake.rows(*rows).writeTo(sql.table(target)).option("isolation-level", "serializable")
+    writer.option("validate-from-snapshot-id", str(base)).overwrite(lit(False))  # noqa: FBT003
+
+
+def test_a_fenced_append_is_refused_from_a_stale_base_and_passes_after_compaction(lake: Lake) -> None:
+    target = lake.table()
+    lake.load(target, Mode.APPEND, A)
+    lake.load(target, Mode.APPEND, B)
+    base = lake.format.state(target, UID).snapshot
+    lake.session.sql(f"CALL lake.system.rewrite_data_files('{'.'.join(target.parts[1:])}')").collect()
+    fenced_append(lake, target, base, C)
+    metadata = lake.format._where.load(target)
+    assert metadata is not None
+    newest = metadata.snapshot(metadata.main)
+    assert newest is not None
+    assert newest.number("added-records") == 1
+    assert newest.number("deleted-records") == 0
+    assert lake.ids(target) == [1, 2, 3]
+
+    with pytest.raises(Exception, match=r"ValidationException|Found conflicting files") as refused:
+        fenced_append(lake, target, base, (4, "d", None))
+    assert translate(refused.value, "testing").code == "commit_conflict"
+    assert lake.ids(target) == [1, 2, 3]
+
+
+def test_plain_appends_both_land_so_none_is_made_outside_a_branch(lake: Lake) -> None:
+    target = lake.table()
+    for _ in range(2):
+        lake.rows(A).writeTo(sql.table(target)).append()
+    assert lake.ids(target) == [1, 1]
+
+
+def test_the_conf_property_reaches_a_merge_and_no_other_session_or_statement(lake: Lake) -> None:
+    target = lake.table()
+    name = sql.table(target)
+    other = lake.session.newSession()
+    lake.session.conf.set(MARK, "mine")
+    merge = (
+        f"MERGE INTO {name} t USING (SELECT 1L id, 'x' name, CAST(NULL AS timestamp_ntz) changed_at) s ON t.id = s.id"
+    )
+    lake.session.sql(f"{merge} WHEN NOT MATCHED THEN INSERT *")
+    assert newest_mark(lake, target) == "mine"
+    assert other.conf.get(MARK, None) is None
+    lake.session.conf.unset(MARK)
+    lake.session.sql(f"INSERT INTO {name} VALUES (2, 'y', NULL)")
+    assert newest_mark(lake, target) is None
+
+
+def test_a_stale_merge_lands_on_main_and_is_refused_through_a_staging(lake: Lake) -> None:
+    """Why there is a branch: MERGE validates from the snapshot it scans, not from the one a position was read from."""
+    target = lake.table()
+    lake.load(target, Mode.APPEND, A)
+    stale = lake.plan(target, Mode.MERGE_ON_READ)
+    staging = lake.format.stage(lake.session, target, stale)
+    staging.merge(lake.rows((1, "stale", None)), prune=(), skip_equal=False)
+    newer = lake.load(target, Mode.MERGE_ON_READ, (1, "newer", None))
+
+    with pytest.raises(Exception, match="another writer"):
+        staging.publish()
+    assert [row["name"] for row in lake.oracle(target)] == ["newer"]
+    assert lake.format.state(target, UID).position == newer.position
+
+    lake.rows((1, "stale", None)).createOrReplaceTempView("stale_rows")
+    lake.session.conf.set(MARK, stale.position.to_json())
+    lake.session.sql(
+        f"MERGE INTO {sql.table(target)} t USING stale_rows s ON t.id = s.id WHEN MATCHED THEN UPDATE SET *"
+    )
+    lake.session.conf.unset(MARK)
+    assert [row["name"] for row in lake.oracle(target)] == ["stale"], "the bare statement moved rows back"
+    assert lake.format.state(target, UID).position == stale.position, "and the position with them"
+
+
+def test_a_merge_inserts_an_unmatched_key_as_often_as_it_comes(lake: Lake) -> None:
+    """Why a batch is deduplicated first, always."""
+    target = lake.table()
+    lake.load(target, Mode.MERGE_ON_READ, A, (1, "again", None))
+    assert lake.ids(target) == [1, 1]
+
+
+def test_spark_counts_what_a_merge_did(lake: Lake) -> None:
+    target = lake.table()
+    lake.load(target, Mode.APPEND, A, B)
+    for mode in (Mode.MERGE_ON_READ, Mode.COPY_ON_WRITE):
+        plan = lake.plan(target, mode)
+        staging = lake.format.stage(lake.session, target, plan)
+        staging.merge(
+            lake.rows((2, mode.value, None), (mode.value.count("_") + len(mode), "new", None)),
+            prune=(),
+            skip_equal=False,
+        )
+        receipt = staging.publish()
+        assert (receipt.rows_updated, receipt.rows_inserted) in {(1, 1), (2, 0)}
+        assert receipt.rows_inserted == len(lake.ids(target)) - (2 if mode is Mode.MERGE_ON_READ else 3)
+
+
+def test_pyiceberg_reads_what_the_embedded_catalog_holds(lake: Lake) -> None:
+    """The catalog's rows through PyIceberg's own SQL catalog, as another tool would open it."""
+    from pyiceberg.catalog.sql import SqlCatalog  # noqa: PLC0415 - slow to import
+
+    target = lake.table()
+    lake.load(target, Mode.APPEND, A, B)
+    lake.load(target, Mode.MERGE_ON_READ, (2, "x", None), C)
+    properties = {
+        "uri": f"sqlite:///{lake.folder}/.tidegate/catalog.db",
+        "warehouse": f"file://{lake.folder}/warehouse",
+    }
+    with SqlCatalog("lake", **properties) as catalog:
+        rows = catalog.load_table(("shop", target.table)).scan().to_arrow().to_pylist()
+    assert {row["id"]: row["name"] for row in rows} == {1: "a", 2: "x", 3: "c"}
+    assert len(rows) == 3
+
+
+def test_a_pruned_merge_skips_the_files_outside_its_bounds(lake: Lake) -> None:
+    """The literals on the target's side reach Iceberg's scan: rows outside are not even read."""
+    from tidegate.core.plan import Prune  # noqa: PLC0415 - used here alone
+    from tidegate.core.schema import BIGINT  # noqa: PLC0415 - as above
+
+    target = lake.table()
+    lake.load(target, Mode.APPEND, *((number, "old", None) for number in range(10)))
+    lake.load(target, Mode.APPEND, *((number, "old", None) for number in range(100, 110)))
+    plan = lake.plan(target, Mode.MERGE_ON_READ)
+    staging = lake.format.stage(lake.session, target, plan)
+    rows = lake.rows((101, "new", None))
+    rows.createOrReplaceTempView("pruned")
+    prune = (Prune(column="id", type=BIGINT, low="101", high="101"),)
+    text = staging._merge_text("pruned", prune, skip_equal=False)
+    explained = lake.session.sql(f"EXPLAIN {text}").collect()[0][0]
+    assert "id >= 101" in explained or "id = 101" in explained
+    staging.merge(rows, prune=prune, skip_equal=False)
+    staging.publish()
+    assert sum(row["name"] == "new" for row in lake.oracle(target)) == 1
+
+
+def newest_mark(lake: Lake, target: Target) -> str | None:
+    metadata = lake.format._where.load(target)
+    assert metadata is not None
+    snapshot = metadata.snapshot(metadata.main)
+    assert snapshot is not None
+    return snapshot.summary.get(property_name(UID))
