@@ -22,7 +22,7 @@ MARK = "spark.sql.iceberg.snapshot-property." + property_name(UID)
 
 
 def fenced_append(lake: Lake, target: Target, base: str | None, *rows: Any) -> None:
-    from pyspark.sql.functions import lit  # noqa: PLC0415 - where rows are handled
+    from pyspark.sql.functions import lit
 
     writer = lake.rows(*rows).writeTo(sql.table(target)).option("isolation-level", "serializable")
     writer.option("validate-from-snapshot-id", str(base)).overwrite(lit(False))  # noqa: FBT003
@@ -121,7 +121,7 @@ def test_spark_counts_what_a_merge_did(lake: Lake) -> None:
 
 def test_pyiceberg_reads_what_the_embedded_catalog_holds(lake: Lake) -> None:
     """The catalog's rows through PyIceberg's own SQL catalog, as another tool would open it."""
-    from pyiceberg.catalog.sql import SqlCatalog  # noqa: PLC0415 - slow to import
+    from pyiceberg.catalog.sql import SqlCatalog
 
     target = lake.table()
     lake.load(target, Mode.APPEND, A, B)
@@ -138,8 +138,8 @@ def test_pyiceberg_reads_what_the_embedded_catalog_holds(lake: Lake) -> None:
 
 def test_a_pruned_merge_skips_the_files_outside_its_bounds(lake: Lake) -> None:
     """The literals on the target's side reach Iceberg's scan: rows outside are not even read."""
-    from tidegate.core.plan import Prune  # noqa: PLC0415 - used here alone
-    from tidegate.core.schema import BIGINT  # noqa: PLC0415 - as above
+    from tidegate.core.plan import Prune
+    from tidegate.core.schema import BIGINT
 
     target = lake.table()
     lake.load(target, Mode.APPEND, *((number, "old", None) for number in range(10)))

@@ -27,7 +27,7 @@ def embedded(request: pytest.FixtureRequest, folder: Path) -> Lake:
     return make_lake(folder, lambda lake: Sessions(borrowed=spark, lakes=[lake.spark_conf()]).load_session())
 
 
-def connect(request: pytest.FixtureRequest, folder: Path) -> Lake:  # noqa: ARG001 - the fixture has its folder
+def connect(request: pytest.FixtureRequest, folder: Path) -> Lake:
     found: Lake = request.getfixturevalue("connect_lake")
     return found
 

@@ -96,7 +96,7 @@ def rest_catalog(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 @pytest.fixture
 def connect_lake(connect_server: str, tmp_path: Path) -> Iterator[Lake]:
     """The embedded catalog behind a Spark Connect session that the caller built."""
-    from pyspark.sql.connect.session import SparkSession as Remote  # noqa: PLC0415 - only where it is tested
+    from pyspark.sql.connect.session import SparkSession as Remote
 
     remote = Remote.builder.remote(connect_server).create()
     opened: list[Sessions] = []

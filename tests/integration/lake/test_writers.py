@@ -23,7 +23,7 @@ LATEST = Latest(key=("id",), order=("changed_at",))
 PLAIN = Batch(latest=LATEST, keys_unique=False, skip_equal=False)
 
 
-def run(  # noqa: PLR0917 - a table of examples reads best in one line each
+def run(
     lake: Lake, target: Any, writer: Any, mode: Mode, rows: Any, batch: Batch = PLAIN
 ) -> tuple[LoadPlan, Written]:
     plan = lake.plan(target, mode)

@@ -1,0 +1,290 @@
+"""The Iceberg format without Spark: catalogs, metadata, statements, bounds."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import sqlite3
+import struct
+from contextlib import closing
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from tidegate.core.ids import Target
+from tidegate.core.plan import branch_prefix
+from tidegate.core.position import Position, property_name
+from tidegate.core.protocols import Layout
+from tidegate.core.schema import BIGINT, DATE, INT, TEXT, TIMESTAMP, ChangeKind, Column, Kind, Schema, SchemaChange
+from tidegate.errors import ConfigError, InternalError, SchemaRefused, WriteError
+from tidegate.formats import _iceberg_ddl as ddl
+from tidegate.formats._iceberg_bounds import bounds
+from tidegate.formats._iceberg_metadata import Metadata, Snapshot
+from tidegate.formats.iceberg import Iceberg
+
+UID = "0123456789abcdef"
+TARGET = Target(lake="lake", namespace=("shop",), table="orders")
+POSITION = Position(sequence=3, load_id="a" * 32, kind="full")
+SCHEMA = Schema(
+    columns=(Column(name="id", type=BIGINT), Column(name="days(x)", type=TEXT), Column(name="at", type=DATE))
+)
+
+
+def metadata(*snapshots: dict[str, Any], **changes: Any) -> dict[str, Any]:
+    return {
+        "table-uuid": "u",
+        "location": "file:///w/shop/orders",
+        "current-schema-id": 1,
+        "schemas": [{"schema-id": 1, "fields": [{"id": 1, "name": "id", "type": "long", "required": False}]}],
+        "current-snapshot-id": snapshots[-1]["snapshot-id"] if snapshots else -1,
+        "snapshots": list(snapshots),
+        **changes,
+    }
+
+
+def snapshot(number: int, parent: int | None = None, **summary: str) -> dict[str, Any]:
+    return {"snapshot-id": number, "parent-snapshot-id": parent, "summary": {"total-records": "5", **summary}}
+
+
+def lake_with(folder: Path, content: bytes | None, suffix: str = ".metadata.json") -> Iceberg:
+    """A project whose catalog names one metadata file."""
+    catalog = folder / ".tidegate" / "catalog.db"
+    catalog.parent.mkdir()
+    path = folder / f"0{suffix}"
+    if content is not None:
+        path.write_bytes(content)
+    with closing(sqlite3.connect(catalog)) as connection:
+        connection.execute("CREATE TABLE iceberg_tables (catalog_name, table_namespace, table_name, metadata_location)")
+        connection.execute("INSERT INTO iceberg_tables VALUES ('lake', 'shop', 'orders', ?)", (f"file://{path}",))
+        connection.commit()
+    return Iceberg(name="lake", folder=folder)
+
+
+def marked(number: int, parent: int | None = None) -> dict[str, Any]:
+    return snapshot(number, parent, **{property_name(UID): POSITION.to_json()})
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_state_is_read_from_the_catalog_and_one_file(tmp_path: Path, packed: bool) -> None:
+    branch = f"{branch_prefix(UID)}abc"
+    refs = {"main": {"snapshot-id": 3}, branch: {"snapshot-id": 3}, f"{branch_prefix('f' * 16)}x": {"snapshot-id": 3}}
+    data = json.dumps(metadata(snapshot(1), marked(2, 1), snapshot(3, 2), refs=refs)).encode()
+    lake = lake_with(
+        tmp_path, gzip.compress(data) if packed else data, ".gz.metadata.json" if packed else ".metadata.json"
+    )
+    state = lake.state(TARGET, UID)
+    assert (state.exists, state.snapshot, state.rows, state.branches) == (True, "3", 5, (branch,))
+    assert (state.position, state.position_snapshot) == (POSITION, "2")
+    assert lake.state(Target(lake="lake", namespace=("shop",), table="other"), UID).exists is False
+
+
+def test_a_position_beside_the_history_of_main_does_not_count() -> None:
+    raw = metadata(snapshot(1), snapshot(3, 1), refs={"tidegate_x": {"snapshot-id": 2}})
+    raw["snapshots"].append(marked(2, 1))
+    assert Metadata(raw).position(UID) is None
+
+
+def test_history_ends_where_it_was_expired() -> None:
+    assert [each.id for each in Metadata(metadata(snapshot(8, 7), snapshot(9, 8))).ancestors(9)] == [9, 8]
+
+
+def test_an_empty_project_has_no_tables(tmp_path: Path) -> None:
+    assert Iceberg(name="lake", folder=tmp_path).state(TARGET, UID).exists is False
+    assert list(tmp_path.iterdir()) == [], "asking makes nothing"
+
+
+@pytest.mark.parametrize(
+    ("content", "said"), [(b"{ not json", "damaged"), (b"\x1f\x8bxx", "damaged"), (None, "not there")]
+)
+def test_damaged_metadata_is_one_clear_error(tmp_path: Path, content: bytes | None, said: str) -> None:
+    with pytest.raises(WriteError, match=f"metadata file of table lake.shop.orders .*{said}"):
+        lake_with(tmp_path, content).state(TARGET, UID)
+
+
+def test_a_damaged_catalog_is_one_clear_error(tmp_path: Path) -> None:
+    (tmp_path / ".tidegate").mkdir()
+    (tmp_path / ".tidegate" / "catalog.db").write_bytes(b"no database" * 100)
+    with pytest.raises(WriteError, match="catalog of lake 'lake'"):
+        Iceberg(name="lake", folder=tmp_path).state(TARGET, UID)
+
+
+def test_a_damaged_position_is_not_a_missing_one() -> None:
+    broken = snapshot(1, **{property_name(UID): '{"version": 99}'})
+    with pytest.raises(WriteError, match="position that snapshot 1 carries"):
+        Metadata(metadata(broken)).position(UID)
+
+
+def test_an_unreachable_catalog_tells_where_and_no_secret(tmp_path: Path) -> None:
+    url = "postgresql://app:hunter2@127.0.0.1:1/lake"
+    lake = Iceberg(name="lake", folder=tmp_path, catalog={"type": "postgresql", "uri": url})
+    with pytest.raises(WriteError, match=r"127\.0\.0\.1:1/lake") as error:
+        lake.state(TARGET, UID)
+    assert "hunter2" not in error.value.message + error.value.hint
+    conf = lake.spark_conf()
+    assert conf["spark.sql.catalog.lake.uri"] == "jdbc:postgresql://127.0.0.1:1/lake"
+    assert (conf["spark.sql.catalog.lake.jdbc.user"], conf["spark.sql.catalog.lake.jdbc.password"]) == (
+        "app",
+        "hunter2",
+    )
+
+
+def test_each_catalog_in_the_words_of_spark(tmp_path: Path) -> None:
+    conf = Iceberg(name="l", folder=tmp_path).spark_conf()
+    assert conf["spark.sql.catalog.l.warehouse"] == f"file://{tmp_path}/warehouse"
+    assert conf["spark.sql.catalog.l.uri"] == f"jdbc:sqlite:{tmp_path}/.tidegate/catalog.db?busy_timeout=10000"
+    assert conf["spark.sql.catalog.l.cache-enabled"] == "false"
+    rest = Iceberg(name="l", folder=tmp_path, catalog={"type": "rest", "uri": "http://x", "token": "t"}).spark_conf()
+    assert (rest["spark.sql.catalog.l.type"], rest["spark.sql.catalog.l.token"]) == ("rest", "t")
+    assert "spark.sql.catalog.l.warehouse" not in rest
+    s3 = Iceberg(name="l", folder=tmp_path, warehouse="s3://b/w")
+    assert s3.spark_conf()["spark.sql.catalog.l.io-impl"] == "org.apache.iceberg.aws.s3.S3FileIO"
+    assert any("aws-bundle" in each for each in s3.jars())
+
+
+@pytest.mark.parametrize(
+    "catalog", [{"type": "nope"}, {"type": "rest"}, {"type": "postgresql"}, {"type": "sqlite", "x": "y"}]
+)
+def test_a_catalog_that_is_not_understood(tmp_path: Path, catalog: dict[str, str]) -> None:
+    with pytest.raises(ConfigError, match="lake 'l'"):
+        Iceberg(name="l", folder=tmp_path, catalog=catalog)
+
+
+@pytest.mark.parametrize(
+    ("summary", "rows"),
+    [
+        ({"total-records": "0"}, 0),
+        ({"total-records": "9"}, 9),
+        ({"total-records": "9", "total-position-deletes": "2"}, 7),
+        ({"total-records": "9", "total-position-deletes": "9"}, None),
+        ({"total-records": "9", "total-equality-deletes": "1"}, None),
+        ({}, None),
+    ],
+)
+def test_rows_are_told_only_where_the_summary_proves_them(summary: dict[str, str], rows: int | None) -> None:
+    assert Snapshot(1, None, summary).rows == rows
+
+
+def test_receipts() -> None:
+    replaced = Snapshot(
+        1, None, {"added-records": "5", "deleted-records": "9", "removed-position-deletes": "2"}
+    ).receipt()
+    assert (replaced.rows_inserted, replaced.rows_updated, replaced.rows_deleted) == (5, 0, 7)
+    merged = "spark.merge-into.num-target-rows-"
+    summary = {f"{merged}inserted": "1", f"{merged}updated": "2", f"{merged}deleted": "3", "added-records": "50"}
+    receipt = Snapshot(1, None, summary).receipt()
+    assert (receipt.rows_inserted, receipt.rows_updated, receipt.rows_deleted) == (1, 2, 3)
+
+
+def test_types_come_back_and_others_are_refused_by_name() -> None:
+    fields = [("a", "int"), ("b", "decimal(9, 2)"), ("c", {"type": "list", "element": "string"}), ("d", "fixed[3]")]
+    raw = metadata(schemas=[{"schema-id": 1, "fields": [{"id": 1, "name": n, "type": t} for n, t in fields]}])
+    assert [column.type.spark for column in Metadata(raw).schema()] == [
+        "int",
+        "decimal(9,2)",
+        "array<string>",
+        "binary",
+    ]
+    raw["schemas"][0]["fields"].append({"id": 9, "name": "bad", "type": {"type": "struct", "fields": []}})
+    with pytest.raises(SchemaRefused, match="column 'bad' of the table has type struct"):
+        Metadata(raw).schema()
+
+
+@pytest.mark.parametrize(
+    ("given", "written"),
+    [
+        ("at", "`at`"),
+        ("days(at)", "days(`at`)"),
+        ("day( at )", "days(`at`)"),
+        ("days(x)", "`days(x)`"),  # a column of that name
+        ("bucket(16, id)", "bucket(16, `id`)"),
+        ("truncate(4,days(x))", "truncate(4, `days(x)`)"),
+    ],
+)
+def test_partitions_are_understood_and_quoted(given: str, written: str) -> None:
+    assert ddl.partitions([given], SCHEMA) == (written,)
+
+
+@pytest.mark.parametrize(
+    "given", ["", "nope", "days(nope)", "bucket(id)", "bucket(0, id)", "days(3, at)", "at, id) --", "f(at)"]
+)
+def test_partitions_that_are_not_understood_stop(given: str) -> None:
+    with pytest.raises(ConfigError):
+        ddl.partitions([given], SCHEMA)
+
+
+def test_statements_for_a_new_table() -> None:
+    layout = Layout(partition_by=("days(at)",), sort_by=("id",), format_version=3)
+    text = ddl.create(TARGET, SCHEMA, layout, None)
+    assert text.startswith(
+        "CREATE TABLE IF NOT EXISTS `lake`.`shop`.`orders` (`id` bigint, `days(x)` string, `at` date)"
+    )
+    assert "PARTITIONED BY (days(`at`))" in text
+    assert "'format-version' = '3'" in text
+    assert "NOT NULL" not in text
+    assert ddl.order(TARGET, SCHEMA, layout).endswith("WRITE DISTRIBUTED BY PARTITION LOCALLY ORDERED BY `id`")
+    with pytest.raises(ConfigError, match="sort_by names 'nope'"):
+        ddl.order(TARGET, SCHEMA, Layout(sort_by=("nope",)))
+
+
+def test_unusual_names_never_become_a_path() -> None:
+    assert ddl.location(TARGET, "file:///w") is None
+    for name in ("..", "a/b", "a.b", "it's", "🐘", "~x"):
+        found = ddl.location(Target(lake="lake", namespace=("shop",), table=name), "file:///w")
+        assert found is not None
+        assert found.startswith("file:///w/shop/~")
+        assert found.count("/") == 5
+    places = {
+        ddl.location(Target(lake="lake", namespace=("s",), table=n), "w") for n in ("a.b", "a/b", "a-2e-b.", "a b")
+    }
+    assert len(places) == 4
+
+
+def test_changes_of_columns() -> None:
+    add = [SchemaChange(kind=ChangeKind.ADD_COLUMN, column=name, old=None, new=None) for name in ("days(x)", "at")]
+    widen = SchemaChange(kind=ChangeKind.WIDEN, column="id", old="int", new="bigint")
+    assert list(ddl.evolve(TARGET, [widen, *add], SCHEMA)) == [
+        "ALTER TABLE `lake`.`shop`.`orders` ADD COLUMNS (`days(x)` string, `at` date)",
+        "ALTER TABLE `lake`.`shop`.`orders` ALTER COLUMN `id` TYPE bigint",
+    ]
+    narrow = SchemaChange(kind=ChangeKind.NARROW, column="id", old="bigint", new="int")
+    with pytest.raises(InternalError):
+        list(ddl.evolve(TARGET, [narrow], SCHEMA))
+
+
+def file(low: bytes | None, high: bytes | None, *, rows: int = 5, nulls: int = 0) -> SimpleNamespace:
+    ends = {"lower_bounds": {1: low} if low else {}, "upper_bounds": {1: high} if high else {}}
+    data = SimpleNamespace(record_count=rows, value_counts={1: rows}, null_value_counts={1: nulls}, **ends)
+    return SimpleNamespace(data_file=data)
+
+
+def table(*files: Any, manifests: int = 1) -> Any:
+    manifest = SimpleNamespace(
+        content=0, fetch_manifest_entry=lambda _io, discard_deleted: files if discard_deleted else None
+    )
+    deletes = SimpleNamespace(content=1)
+    current = SimpleNamespace(manifests=lambda _io: [manifest] * manifests + [deletes])
+    schema = SimpleNamespace(find_field=lambda _name: SimpleNamespace(field_id=1))
+    return SimpleNamespace(current_snapshot=lambda: current, schema=lambda: schema, io=None)
+
+
+def test_bounds_of_all_files() -> None:
+    old, new = file(struct.pack("<i", -7), struct.pack("<i", 3)), file(struct.pack("<q", 0), struct.pack("<q", 2**40))
+    found = bounds(table(old, new, file(None, None, rows=0), file(None, None, nulls=5)), "id", BIGINT)
+    assert found is not None
+    assert (found.low, found.high, found.type.kind) == ("-7", str(2**40), Kind.INTEGER)
+    day = bounds(table(file(struct.pack("<i", 0), struct.pack("<i", -1))), "id", DATE)
+    assert day is not None
+    assert (day.low, day.high) == ("1970-01-01", "1969-12-31")
+    at = bounds(table(file(struct.pack("<q", 1), struct.pack("<q", -1))), "id", TIMESTAMP)
+    assert at is not None
+    assert (at.low, at.high) == ("1970-01-01 00:00:00.000001", "1969-12-31 23:59:59.999999")
+
+
+def test_what_proves_nothing() -> None:
+    whole = file(struct.pack("<q", 0), struct.pack("<q", 1))
+    assert bounds(table(whole, file(None, None)), "id", BIGINT) is None
+    assert bounds(table(whole, manifests=51), "id", BIGINT) is None
+    assert bounds(table(whole), "id", TEXT) is None
+    assert bounds(table(), "id", INT) is None

@@ -1,0 +1,44 @@
+"""What a failure of Spark means, and what is never repeated of it."""
+
+from __future__ import annotations
+
+import pytest
+
+from tidegate.errors import CommitConflict, CommitUnknown, SourceUnavailable, TidegateError, WriteError
+from tidegate.spark.failures import translate, translated
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        ("org.apache.iceberg.exceptions.CommitStateUnknownException: Connection reset", CommitUnknown),
+        ("java.lang.IllegalArgumentException: Cannot fast-forward: main is not an ancestor of b", CommitConflict),
+        ("org.apache.iceberg.exceptions.CommitFailedException: stale", CommitConflict),
+        ("Job aborted due to stage failure: org.postgresql.util.PSQLException: closed", SourceUnavailable),
+        ("org.apache.iceberg.jdbc.UncheckedSQLException: failed; PSQLException: refused", WriteError),
+        ("java.io.IOException: Mkdirs failed to create file:/x", WriteError),
+        ("java.lang.ClassNotFoundException: org.apache.iceberg.spark.SparkCatalog", WriteError),
+        ("[TABLE_OR_VIEW_NOT_FOUND] nope", CommitConflict),
+        ("[CAST_INVALID_INPUT] The value 'secret-value' cannot be cast", WriteError),
+    ],
+)
+def test_each_failure_has_its_error_and_no_text_of_spark(text: str, kind: type[TidegateError]) -> None:
+    found = translate(RuntimeError(text), "writing to lake.a.b", "file:///w")
+    assert type(found) is kind
+    assert found.message.endswith("while writing to lake.a.b")
+    assert "secret-value" not in found.message + found.hint
+
+
+def test_the_condition_is_named_and_the_cause_kept() -> None:
+    cause = RuntimeError("[ARITHMETIC_OVERFLOW] 99999 is too much")
+    with pytest.raises(WriteError, match="ARITHMETIC_OVERFLOW") as error, translated("merging into x"):
+        raise cause
+    assert error.value.__cause__ is cause
+    assert "99999" not in error.value.message
+
+
+def test_our_own_errors_pass_as_they_are() -> None:
+    mine = CommitConflict("mine")
+    with pytest.raises(CommitConflict) as error, translated("anything"):
+        raise mine
+    assert error.value is mine

@@ -1,0 +1,92 @@
+"""How Spark is reached, as far as it shows without starting one."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+
+from tidegate.errors import EnvironmentMissing
+from tidegate.spark import sql
+from tidegate.spark.session import LOAD_CONF, Sessions
+
+
+class Conf(dict[str, Any]):
+    def set(self, key: str, value: Any) -> None:
+        self[key] = value
+
+
+class Session:
+    """What `Sessions` uses of a classic session."""
+
+    def __init__(self, **conf: Any) -> None:
+        self.conf, self.made = Conf(conf), []
+        self.stopped = False
+
+    def newSession(self) -> Session:  # noqa: N802 - PySpark's word
+        self.made.append(Session(**self.conf))
+        return self.made[-1]
+
+    def stop(self) -> None:
+        self.stopped = True
+
+
+LAKE = {"spark.sql.extensions": "iceberg.Ext", "spark.sql.catalog.lake": "iceberg.Catalog"}
+
+
+def test_a_borrowed_session_is_neither_changed_nor_stopped() -> None:
+    mine = Session(**{"spark.sql.extensions": "iceberg.Ext"})
+    with Sessions(borrowed=mine, lakes=[LAKE], conf={"spark.sql.shuffle.partitions": "3"}) as sessions:
+        loads = [sessions.load_session() for _ in range(2)]
+        assert not sessions.started
+    assert dict(mine.conf) == {"spark.sql.extensions": "iceberg.Ext"}
+    assert not mine.stopped
+    assert loads == mine.made
+    for load in loads:
+        assert load.conf["spark.sql.catalog.lake"] == "iceberg.Catalog"
+        assert load.conf["spark.sql.shuffle.partitions"] == "3"
+        assert LOAD_CONF.items() <= load.conf.items()
+
+
+def test_a_session_without_the_extensions_is_refused() -> None:
+    with pytest.raises(EnvironmentMissing, match="without Iceberg's SQL extensions") as error:
+        Sessions(borrowed=Session(), lakes=[LAKE]).load_session()
+    assert "spark.sql.extensions=iceberg.Ext" in error.value.hint
+
+
+def test_local_and_cluster_get_their_jars_differently(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tidegate.spark.session.resolve", lambda names: tuple(f"/jars/{name}" for name in names))
+    local = Sessions(master="local[4]", jars=["a", "b"], lakes=[LAKE], conf={"spark.sql.extensions": "mine"})
+    cluster = Sessions(master="yarn", jars=["a", "b"], lakes=[LAKE, LAKE], conf={"spark.driver.memory": "9g"})
+    here, there = local._start_conf(small=True), cluster._start_conf(small=True)
+    assert here["spark.driver.extraClassPath"] == "/jars/a:/jars/b"
+    assert here["spark.sql.extensions"] == "iceberg.Ext,mine"
+    assert "-XX:TieredStopAtLevel=1" in here["spark.driver.extraJavaOptions"]
+    assert "spark.jars" not in here
+    assert there["spark.jars"] == "/jars/a,/jars/b"
+    assert there["spark.sql.extensions"] == "iceberg.Ext"
+    assert there["spark.driver.memory"] == "9g"
+    assert "TieredStopAtLevel" not in there["spark.driver.extraJavaOptions"]
+    assert not {key for key in (*here, *there) if key.startswith("spark.sql.catalog")}, "they may hold a password"
+
+
+def test_importing_the_package_does_not_import_pyspark() -> None:
+    program = (
+        "import sys, tidegate.spark.session, tidegate.spark.frames, tidegate.spark.jars\n"
+        "import tidegate.formats.iceberg, tidegate.writers.merge, tidegate.writers.append\n"
+        "print([name for name in sys.modules if name.split('.')[0] in ('pyspark', 'py4j', 'pyiceberg', 'psycopg')])"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+def test_names_are_never_syntax() -> None:
+    from tidegate.core.ids import Target
+
+    target = Target(lake="l`k", namespace=("a", "b.c"), table="t")
+    assert sql.table(target) == "`l``k`.`a`.`b.c`.`t`"
+    assert sql.table(target, "x") == "`l``k`.`a`.`b.c`.`t`.`branch_x`"
+    assert sql.namespaces(target) == ("`l``k`.`a`", "`l``k`.`a`.`b.c`")
+    assert sql.string("a'b\\c\n") == r"'a\'b\\c\n'"

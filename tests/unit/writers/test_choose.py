@@ -1,0 +1,90 @@
+"""Which write is chosen, and why: facts in, one mode and one sentence out."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tidegate.core.fit import misfits
+from tidegate.core.plan import Mode, Prune, WriteFacts
+from tidegate.core.schema import BIGINT, DATE, TEXT, TIMESTAMP, Type
+from tidegate.strategies.full import Full
+from tidegate.writers.append import Append
+from tidegate.writers.merge import Merge, apart
+from tidegate.writers.replace import Replace
+
+
+def facts(**changes: Any) -> WriteFacts:
+    return WriteFacts(**{"rows": 10, "table_rows": 1000, "whole": False, **changes})
+
+
+def keys(low: Any, high: Any, kind: Type = BIGINT) -> Prune:
+    return Prune(column="id", type=kind, low=str(low), high=str(high))
+
+
+NEW_YEAR, BEFORE = "2024-01-01 00:00:00.000000", "2023-01-01 00:00:00.000000"
+AFTER, LATER = "2024-01-01 00:00:00.000001", "2024-01-03 00:00:00.000000"
+OUTSIDE = {"batch_keys": keys(200, 300), "file_keys": keys(1, 99)}
+
+
+@pytest.mark.parametrize(
+    ("given", "mode"),
+    [
+        ({}, Mode.MERGE_ON_READ),
+        ({"rows": 200}, Mode.MERGE_ON_READ),
+        ({"rows": 201}, Mode.COPY_ON_WRITE),
+        ({"rows": 5000}, Mode.COPY_ON_WRITE),
+        ({"rows": None}, Mode.MERGE_ON_READ),
+        ({"table_rows": None}, Mode.MERGE_ON_READ),
+        ({"table_rows": 0}, Mode.APPEND),
+        ({"table_rows": 0, "rows": None}, Mode.APPEND),
+        ({"replace": True}, Mode.OVERWRITE),
+        ({"replace": True, "table_rows": 0}, Mode.OVERWRITE),
+        ({**OUTSIDE, "keys_unique": True}, Mode.APPEND),
+        ({**OUTSIDE, "keys_unique": False}, Mode.MERGE_ON_READ),
+        ({"batch_keys": keys(99, 300), "file_keys": keys(1, 99), "keys_unique": True}, Mode.MERGE_ON_READ),
+        ({"batch_keys": keys(200, 300), "file_keys": None, "keys_unique": True}, Mode.MERGE_ON_READ),
+    ],
+)
+def test_merge_takes_the_cheapest_mode_that_is_proven(given: dict[str, Any], mode: Mode) -> None:
+    choice = Merge().choose(facts(**given))
+    assert choice.mode is mode
+    assert choice.reason
+    assert "\n" not in choice.reason
+
+
+def test_the_bounds_that_the_plan_knows_are_told() -> None:
+    assert Merge().choose(facts(batch_keys=keys(1, 5))).prune == (keys(1, 5),)
+    assert Merge().choose(facts(table_rows=0, batch_keys=keys(1, 5))).prune == ()
+
+
+@pytest.mark.parametrize(
+    ("batch", "files", "answer"),
+    [
+        (keys(10, 11), keys(1, 9), True),  # as numbers, not as texts
+        (keys(-5, -1), keys(0, 9), True),
+        (keys(9, 11), keys(1, 9), False),
+        (keys(0, 100), keys(5, 6), False),
+        (keys("2024-01-02", "2024-01-03", DATE), keys("2024-01-01", "2024-01-01", DATE), True),
+        (keys(AFTER, LATER, TIMESTAMP), keys(BEFORE, NEW_YEAR, TIMESTAMP), True),
+        (keys("x", "y", TEXT), keys("a", "b", TEXT), False),  # a collation may order otherwise
+        (keys("2024-01-02", "2024-01-03", DATE), keys(BEFORE, NEW_YEAR, TIMESTAMP), False),
+    ],
+)
+def test_apart_is_said_only_where_it_is_proven(batch: Prune, files: Prune, answer: bool) -> None:
+    assert apart(batch, files) is answer
+
+
+def test_replace_and_append() -> None:
+    assert Replace().choose(facts()).mode is Mode.OVERWRITE
+    assert Replace().choose(facts(table_rows=0)).mode is Mode.APPEND
+    assert Replace().choose(facts(table_rows=None)).mode is Mode.OVERWRITE
+    assert Append().choose(facts()).mode is Mode.APPEND
+    assert Append().choose(facts(replace=True)).mode is Mode.OVERWRITE
+
+
+def test_what_fits() -> None:
+    assert misfits(strategy=Full(), writer=Replace(), key=()) == ()
+    assert misfits(strategy=Full(), writer=Merge(), key=("id",)) == ()
+    assert len(misfits(strategy=Full(), writer=Append(), key=())) == 2
