@@ -140,6 +140,9 @@ class Dialect(Protocol):
     def comparable(self, sql: str, column: Column) -> str:
         """The expression that compares with `literal`, and sorts in the same order in every engine."""
 
+    def likely_above(self, sql: str, column: Column, text: str) -> str:
+        """A cheap condition that holds for every row above a canonical text; "1 = 1" where none is cheaper."""
+
     def read(self, column: Column) -> Reading:
         """The exact expression that Spark reads."""
 

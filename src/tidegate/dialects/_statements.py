@@ -67,7 +67,7 @@ class Statements:
         value, v = self._value(cursor, column), self.dialect.quote(CURSOR)
         wanted = []
         if part.upto is not None:
-            wanted.append(f"{value} > {self._literal(column, part.after)}" if part.after is not None else "1 = 1")
+            wanted.append(self._above(cursor, column, part.after) if part.after is not None else "1 = 1")
         if part.nulls:
             wanted.append(f"{cursor} IS NULL")
         inner = f"SELECT {value} AS {v} FROM {self.relation.sql} WHERE {' OR '.join(wanted) or '1 = 0'}"
@@ -134,7 +134,12 @@ class Statements:
             return "1 = 0"
         value = self._value(cursor, column)
         high = f"{value} <= {self._literal(column, upto)}"
-        return f"({value} > {self._literal(column, after)} AND {high})" if after is not None else f"({high})"
+        return f"({self._above(cursor, column, after)} AND {high})" if after is not None else f"({high})"
+
+    def _above(self, cursor: str, column: Column, after: str) -> str:
+        above = f"{self._value(cursor, column)} > {self._literal(column, after)}"
+        likely = self.dialect.likely_above(cursor, column, after)
+        return above if likely == "1 = 1" else f"({likely} AND {above})"
 
     def _value(self, sql: str, column: Column) -> str:
         return self.dialect.comparable(sql, column)

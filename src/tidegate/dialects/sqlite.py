@@ -55,7 +55,7 @@ class Sqlite:
         kind = column.type
         match kind.kind:
             case Kind.INTEGER:
-                return self._case(sql, column, (self._is(sql, "integer"), f"CAST({sql} AS TEXT)"))
+                return self._case(sql, column, (self._is_integer(sql, kind), f"CAST({sql} AS TEXT)"))
             case Kind.BOOLEAN:
                 return self._case(
                     sql, column, (f"{self._is(sql, 'integer')} AND {sql} IN (0, 1)", f"CAST({sql} AS TEXT)")
@@ -63,8 +63,7 @@ class Sqlite:
             case Kind.DECIMAL:
                 return self._decimal(sql, column)
             case Kind.DATE:
-                good = f"{self._is(sql, 'text')} AND {self._is_day(sql, 10)} AND length({sql}) = 10"
-                return self._case(sql, column, (good, sql))
+                return self._case(sql, column, (f"{self._is(sql, 'text')} AND {self._is_day(sql)}", sql))
             case Kind.TIMESTAMP:
                 return self._timestamp(sql, column)
             case Kind.TIME:
@@ -83,10 +82,12 @@ class Sqlite:
         sql, kind = self.quote(column.name), column.type
         match kind.kind:
             case Kind.FLOAT:
-                good = f"typeof({sql}) IN ('real', 'integer')"
+                # Beyond 2^53 a double no longer keeps every whole number.
+                good = f"({self._is(sql, 'real')} OR {self._is(sql, 'integer')} AND abs({sql}) <= {2**53})"
                 return Reading(sql=self._case(sql, column, (good, f"CAST({sql} AS REAL)")), travel=Travel.NATIVE)
             case Kind.INTEGER:
-                return Reading(sql=self._case(sql, column, (self._is(sql, "integer"), sql)), travel=Travel.NATIVE)
+                good = self._is_integer(sql, kind)
+                return Reading(sql=self._case(sql, column, (good, sql)), travel=Travel.NATIVE)
             case Kind.BINARY:
                 return Reading(sql=self._case(sql, column, (self._is(sql, "blob"), sql)), travel=Travel.NATIVE)
             case _:
@@ -97,7 +98,7 @@ class Sqlite:
         if column.type.kind in (Kind.DATE, Kind.TIMESTAMP, Kind.UUID):
             return self.text(sql, column)
         if column.type.kind is Kind.INTEGER:
-            return self._case(sql, column, (self._is(sql, "integer"), sql))
+            return self._case(sql, column, (self._is_integer(sql, column.type), sql))
         return f"{sql} COLLATE BINARY" if column.type.kind is Kind.TEXT else sql
 
     def as_text(self, sql: str) -> str:
@@ -131,20 +132,33 @@ class Sqlite:
     def _is(self, sql: str, storage: str) -> str:
         return f"typeof({sql}) = '{storage}'"
 
-    def _is_day(self, sql: str, length: int) -> str:
-        day = f"substr({sql}, 1, {length})"
-        return f"{day} GLOB '{DAY}' AND date({day}, '+0 days') IS {day} AND {day} >= '0001-01-01'"
+    def _is_integer(self, sql: str, kind: Type) -> str:
+        """Also in range: the driver cuts a number that has too many bits for an int."""
+        integer = self._is(sql, "integer")
+        return integer if kind.bits == 64 else f"{integer} AND {sql} BETWEEN {-(2**31)} AND {2**31 - 1}"
+
+    def _is_day(self, sql: str) -> str:
+        """A day that exists, written in full: moved by no day it comes out as it went in."""
+        return f"date({sql}, '+0 days') IS {sql} AND {sql} >= '0001'"
+
+    def likely_above(self, sql: str, column: Column, text: str) -> str:
+        """What every row above a canonical text fulfils, and every row that holds no timestamp; cheap to ask."""
+        if column.type.kind not in (Kind.DATE, Kind.TIMESTAMP):
+            return "1 = 1"
+        return f"({sql} >= '{text[:10]}' OR typeof({sql}) <> 'text' OR {sql} NOT GLOB '{DAY}*')"
 
     def _timestamp(self, sql: str, column: Column) -> str:
-        day, rest = self._is_day(sql, 10), f"substr({sql}, 12)"
-        text = self._is(sql, "text")
-        whole = (f"{text} AND length({sql}) = 10 AND {day}", f"{sql} || ' 00:00:00.000000'")
+        text, rest = self._is(sql, "text"), f"substr({sql}, 12)"
+        day = self._is_day(f"substr({sql}, 1, 10)")
+        # The usual form first, by one call: a column of timestamps is as long as its table.
+        usual = (f"{text} AND datetime({sql}, '+0 days') IS {sql} AND {sql} >= '0001'", f"{sql} || '.000000'")
+        whole = (f"{text} AND {self._is_day(sql)}", f"{sql} || ' 00:00:00.000000'")
         parts = (
             f"{text} AND length({sql}) BETWEEN 19 AND 26 AND {day} AND substr({sql}, 11, 1) IN (' ', 'T') "
             f"AND {rest} < '24'"
         )
         value = f"substr({sql}, 1, 10) || ' ' || {self._clock(rest)}"
-        return self._case(sql, column, whole, (f"{parts} AND {self._is_clock(rest)}", value))
+        return self._case(sql, column, usual, whole, (f"{parts} AND {self._is_clock(rest)}", value))
 
     def _time(self, sql: str, column: Column) -> str:
         good = f"{self._is(sql, 'text')} AND length({sql}) BETWEEN 8 AND 15 AND {self._is_clock(sql)}"

@@ -144,6 +144,7 @@ def sqlite_text(kind: Type, value: object) -> str | None:
 @pytest.mark.parametrize(
     ("kind", "value", "text"),
     [
+        (INT, -(2**31), "-2147483648"),
         (BIGINT, -(2**63), "-9223372036854775808"),
         (BOOLEAN, 1, "1"),
         (DATE, "2024-02-29", "2024-02-29"),
@@ -182,6 +183,8 @@ def test_sqlite_value_of_the_declared_type(kind: Type, value: object, text: str 
 @pytest.mark.parametrize(
     ("kind", "value"),
     [
+        (INT, 2**31),
+        (INT, -(2**31) - 1),
         (BIGINT, "7"),
         (BIGINT, 7.5),
         (BOOLEAN, 2),
