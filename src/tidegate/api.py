@@ -200,6 +200,7 @@ class Project:
             run_id=new_run_id(),
             now=utc_now,
             full_refresh=full_refresh,
+            redact=self.config.redact,
         )
 
 

@@ -14,6 +14,8 @@ from tidegate.core.outcome import Result
 from tidegate.engine.events import BOUNDARIES, Moment, Stage
 
 CHILD = Path(__file__).with_name("child.py")
+
+
 def kill_at(workspace: Workspace, stream: str, stage: Stage, moment: Moment) -> None:
     done = subprocess.run(
         [sys.executable, str(CHILD), str(workspace.folder), stream, stage, moment],
@@ -44,8 +46,10 @@ def expected(shop: SqliteShop, stream: str) -> list[tuple]:
 
 
 def actual(workspace: Workspace, stream: str) -> list[tuple]:
-    return [row if "." in row[-1] or stream != "orders" else (*row[:-1], f"{row[-1]}.000000")
-            for row in texts(row.values() for row in workspace.rows(f"shop.{stream}"))]
+    return [
+        row if "." in row[-1] or stream != "orders" else (*row[:-1], f"{row[-1]}.000000")
+        for row in texts(row.values() for row in workspace.rows(f"shop.{stream}"))
+    ]
 
 
 def settle(workspace: Workspace, shop: SqliteShop, spark, stream: str, *, landed: bool, before: int) -> None:
@@ -67,7 +71,7 @@ def settle(workspace: Workspace, shop: SqliteShop, spark, stream: str, *, landed
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize(("stage", "moment"), BOUNDARIES, ids=lambda value: str(value))
+@pytest.mark.parametrize(("stage", "moment"), BOUNDARIES, ids=str)
 def test_kill_during_a_merge(workspace, shop, spark, stage, moment):
     first = workspace.run("orders", spark=spark).streams[0]
     assert first.outcome is Result.LOADED, first.error
@@ -82,7 +86,7 @@ FIRST_LOADS = [(Stage.PLAN, Moment.DONE), (Stage.WRITE, Moment.DONE), (Stage.ADV
 
 @pytest.mark.spark
 @pytest.mark.parametrize("stream", ["events", "regions"])
-@pytest.mark.parametrize(("stage", "moment"), FIRST_LOADS, ids=lambda value: str(value))
+@pytest.mark.parametrize(("stage", "moment"), FIRST_LOADS, ids=str)
 def test_kill_during_a_first_load(workspace, shop, spark, stream, stage, moment):
     kill_at(workspace, stream, stage, moment)
     landed = stage is Stage.ADVANCE

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import yaml
 from pyiceberg.catalog.sql import SqlCatalog
+
 from tidegate.api import Project
 
 

@@ -53,7 +53,7 @@ class Contract:
     widen: Literal["evolve", "stop"] = "evolve"
     narrow: Literal["keep", "stop"] = "stop"
     type_change: Literal["stop"] = "stop"
-    nullability: Literal["keep", "stop"] = "keep"
+    nullability: Literal["keep", "stop"] = "stop"
     drop_column: Literal["keep", "stop"] = "keep"
     rename: Literal["stop", "evolve"] = "stop"
 
@@ -181,7 +181,7 @@ class _Project:
         spark = self.keep(lambda: _spark(self.section("spark")), default=SparkOptions())
         defaults = self.section("defaults")
         streams = self.each("streams", lambda name, node: self.stream(name, complete(node, defaults)))
-        if "streams" not in self.root.items:
+        if "streams" not in self.root.items or self.root.items["streams"].value in ({}, None):
             self.problems.append(self.root.mark.error("needs `streams:`, with at least one stream"))
         self.keep(lambda: _refuse_twins(streams.values()), default=None)
         return Config(

@@ -40,12 +40,17 @@ SMALL_ROWS = 200_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Context:
-    """What all streams of a run share."""
+    """What all streams of a run share.
+
+    Args:
+        redact: takes the project's secrets out of a text that is kept or shown.
+    """
 
     registry: Registry
     sessions: Sessions
     run_id: str
     now: Callable[[], datetime]
+    redact: Callable[[str], str]
     full_refresh: bool = False
 
     def save(self, plan: LoadPlan) -> None:

@@ -6,7 +6,7 @@ Called by the pipeline and by `tidegate plan`; pure: it is handed what others fo
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -25,7 +25,7 @@ DEFAULT_CONTRACT: Mapping[ChangeKind, str] = {
     ChangeKind.WIDEN: "evolve",
     ChangeKind.NARROW: "stop",
     ChangeKind.TYPE_CHANGE: "stop",
-    ChangeKind.NULLABILITY: "keep",
+    ChangeKind.NULLABILITY: "stop",
     ChangeKind.DROP_COLUMN: "keep",
 }
 
@@ -124,6 +124,7 @@ def fit_columns(
     _refuse_case(stream, table.schema, columns)
     changes = compare(source=columns, table=table.schema)
     modes = {kind: stream.contract.get(kind, mode) for kind, mode in DEFAULT_CONTRACT.items()}
+    _refuse_rename(stream, changes)
     refused = [change for change in changes if modes[change.kind] == "stop"]
     if refused:
         listed = "; ".join(f"{c.column}: {c.kind} ({c.old or 'absent'} to {c.new or 'absent'})" for c in refused)
@@ -136,6 +137,21 @@ def fit_columns(
     kept = Schema(columns=tuple(column for column in columns if column.name not in discarded))
     evolve = tuple(change for change in changes if change.kind in EVOLVE and modes[change.kind] == "evolve")
     return kept, changes, evolve
+
+
+def _refuse_rename(stream: Stream, changes: Sequence[SchemaChange]) -> None:
+    """Names are all that a source tells of its columns, so a column gone and one come of the same type may be one."""
+    if stream.contract.get("rename", "stop") != "stop":
+        return
+    gone = {change.old: change.column for change in changes if change.kind is ChangeKind.DROP_COLUMN}
+    come = next((c for c in changes if c.kind is ChangeKind.ADD_COLUMN and c.new in gone), None)
+    if come is not None:
+        raise SchemaRefused(
+            f"stream {stream.name!r}: column {gone[come.new]!r} is gone and {come.column!r} of the same type has come, "
+            "which may be a rename",
+            hint="Keep the old name with a `query:`, or let both stand in the table with `contract: {rename: evolve}`.",
+            column=come.column,
+        )
 
 
 def _refuse_case(stream: Stream, mine: Schema, theirs: Schema) -> None:

@@ -91,7 +91,7 @@ def preview(stream: Stream, context: Context) -> StreamPlan:
             planned = prepare(work, save=_keep_nothing)
             notes = probe.notes()
     except TidegateError as error:
-        outcome = failure(stream, error)
+        outcome = failure(stream, error, context.redact)
         return StreamPlan(**about, outcome=outcome.outcome, error=outcome.error)
     if planned is None:
         return StreamPlan(**about, outcome="unchanged", position=_position(standing), notes=notes)

@@ -9,7 +9,7 @@ import logging
 import threading
 import time
 import uuid
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -85,11 +85,11 @@ def run_stream(stream: Stream, context: Context, listener: Listener) -> Outcome:
             outcome = _timed(_attempts(stream, context, lease, journal), journal, began)
             context.registry.finish_run(context.run_id, outcome)
     except TidegateError as error:
-        outcome = _timed(failure(stream, error), journal, began)
+        outcome = _timed(failure(stream, error, context.redact), journal, began)
     return outcome
 
 
-def failure(stream: Stream, error: TidegateError) -> Outcome:
+def failure(stream: Stream, error: TidegateError, redact: Callable[[str], str]) -> Outcome:
     """The outcome of a stream that ended with an error."""
     log.debug("stream %s failed: %s", stream.name, error.code, exc_info=error)
     result = Result.STOPPED if error.exit_code == 4 else Result.FAILED
@@ -97,8 +97,8 @@ def failure(stream: Stream, error: TidegateError) -> Outcome:
         result = Result.HELD
     problem = Problem(
         code=error.code,
-        message=error.message,
-        hint=error.hint.replace("STREAM", stream.name),
+        message=redact(error.message),
+        hint=redact(error.hint).replace("STREAM", stream.name),
         exit_code=error.exit_code,
     )
     return Outcome(stream=stream.name, outcome=result, strategy=stream.strategy.kind, error=problem)
@@ -114,11 +114,11 @@ def _attempts(stream: Stream, context: Context, lease: Lease, journal: Journal) 
     try:
         return retrying(pipeline.run, stream, context, lease, journal)
     except TidegateError as error:
-        return failure(stream, error)
+        return failure(stream, error, context.redact)
     except Exception as error:  # noqa: BLE001 - the border of a stream: a bug must not take the others down
         wrapped = InternalError(f"stream {stream.name!r}: {type(error).__name__}: {first_line(error)}")
         wrapped.__cause__ = error
-        return failure(stream, wrapped)
+        return failure(stream, wrapped, context.redact)
 
 
 def first_line(error: BaseException) -> str:

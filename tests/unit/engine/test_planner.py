@@ -135,6 +135,14 @@ def test_the_contract_decides():
     assert plan(schema(id=INT, x=INT), schema(id=INT, x=BIGINT), contract={"narrow": "keep"}).evolve == ()
 
 
+def test_what_may_be_a_rename_stops_unless_it_is_allowed():
+    with pytest.raises(SchemaRefused, match="'old' is gone and 'new'"):
+        plan(schema(id=INT, new=TEXT), schema(id=INT, old=TEXT))
+    allowed = plan(schema(id=INT, new=TEXT), schema(id=INT, old=TEXT), contract={"rename": "evolve"})
+    assert [change.column for change in allowed.evolve] == ["new"]
+    assert [change.column for change in plan(schema(id=INT, new=BIGINT), schema(id=INT, old=TEXT)).evolve] == ["new"]
+
+
 def test_types_that_a_table_keeps_as_text_are_no_change():
     assert plan(schema(id=INT, token=UUID), schema(id=INT, token=TEXT)).schema_changes == ()
 
