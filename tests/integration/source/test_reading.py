@@ -10,8 +10,10 @@ import pytest
 from tidegate.core.fingerprint import Fingerprint
 from tidegate.core.ids import Connection
 from tidegate.core.slices import Everything, Range
+from tidegate.dialects.postgresql import Postgresql
 from tidegate.dialects.spark import Spark
 from tidegate.errors import ColumnMissing, SchemaRefused, SourceUnavailable
+from tidegate.sources._relation import of_table
 from tidegate.sources.database import Database
 
 pytestmark = pytest.mark.postgres
@@ -207,7 +209,7 @@ def test_truncate_waits_for_the_probe(pg_url: str) -> None:
     """No snapshot survives TRUNCATE: without the lock the rows would be gone."""
     run(pg_url, "CREATE TABLE hard (id int)", "INSERT INTO hard VALUES (1)")
     with source(pg_url).probe() as probe:
-        probe.schema()
+        probe.session.hold(of_table(Postgresql(), "hard"))
         with pytest.raises(psycopg.errors.LockNotAvailable):
             run(pg_url, "SET lock_timeout = '100ms'", "TRUNCATE hard")
         assert probe.count(Everything()) == 1
