@@ -9,11 +9,13 @@ from __future__ import annotations
 import logging
 import os
 import re
+import socket
 import threading
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, cast
+from urllib.parse import urlsplit
 
 from tidegate.errors import ConfigError, EnvironmentMissing
 from tidegate.spark.jars import resolve
@@ -22,6 +24,7 @@ from tidegate.spark.jvm import Jvm
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+CONNECT_PORT = 15002
 EXTENSIONS = "spark.sql.extensions"
 
 # Every load runs under these, whatever the session it was isolated from says: errors instead of silent NULLs,
@@ -226,7 +229,10 @@ def _connect(remote: str) -> SparkSession:
     from pyspark.sql import SparkSession  # noqa: PLC0415 - importing pyspark takes a second
 
     hush()
+    parts = urlsplit(remote)
     try:
+        # PySpark's client tries a dead address for ten minutes before it says so.
+        socket.create_connection((parts.hostname or "", parts.port or CONNECT_PORT), timeout=10).close()
         session: SparkSession = SparkSession.builder.remote(remote).create()
         session.sql("SELECT 1").collect()
     except Exception as error:

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from support.lake import Lake
 from tidegate.core.plan import LoadPlan, Mode, WriteFacts
-from tidegate.core.protocols import Batch, Latest, Written
-from tidegate.errors import CheckFailed, DuplicateKeys
+from tidegate.core.protocols import Batch, Latest, Checked
+from tidegate.errors import CheckFailed, DuplicateKeys, WriteError
 from tidegate.writers.append import Append
 from tidegate.writers.merge import Merge
 from tidegate.writers.replace import Replace
@@ -23,23 +23,22 @@ LATEST = Latest(key=("id",), order=("changed_at",))
 PLAIN = Batch(latest=LATEST, keys_unique=False, skip_equal=False)
 
 
-def run(
-    lake: Lake, target: Any, writer: Any, mode: Mode, rows: Any, batch: Batch = PLAIN
-) -> tuple[LoadPlan, Written]:
+def run(lake: Lake, target: Any, writer: Any, mode: Mode, rows: Any, batch: Batch = PLAIN) -> tuple[LoadPlan, Checked]:
     plan = lake.plan(target, mode)
     staging = lake.format.stage(lake.session, target, plan)
     try:
-        written = writer.write(lake.rows(*rows), plan, staging, batch)
+        checked = writer.check(lake.rows(*rows), plan, batch)
+        writer.write(checked, plan, staging)
     except BaseException:
         staging.discard()
         raise
-    if written.keys is not None:
-        again = staging.read_keys(written.keys, prune=written.prune).collect()
-        assert len(again) == written.rows
-    if written.held is not None:
-        written.held.unpersist()
+    if checked.keys is not None:
+        again = staging.read_keys(checked.keys, prune=checked.prune).collect()
+        assert len(again) == checked.rows
+    if checked.held is not None:
+        checked.held.unpersist()
     staging.publish()
-    return plan, written
+    return plan, checked
 
 
 def model(state: dict[int, Any], rows: Any) -> None:
@@ -98,9 +97,9 @@ def test_superseded_rows_never_arrive(lake: Lake, mode: Mode) -> None:
         (2, "b", None),
         (2, "b", None),
     ]
-    _, written = run(lake, target, Merge(), mode, rows)
-    assert written.rows == 2
-    assert written.latest == LATEST, "so the source can be asked for the same rows"
+    _, checked = run(lake, target, Merge(), mode, rows)
+    assert checked.rows == 2
+    assert checked.latest == LATEST, "so the source can be asked for the same rows"
     assert seen(lake, target) == [(1, "new", "2024-01-01T00:00:00.000001"), (2, "b", None)]
 
 
@@ -120,9 +119,9 @@ def test_ties_that_differ_stop_and_leave_the_table(lake: Lake, mode: Mode) -> No
 def test_a_stated_rule_breaks_ties(lake: Lake) -> None:
     target = lake.table()
     tied = [(1, "a", "2024-01-01T00:00:00"), (1, "b", "2024-01-01T00:00:00"), (1, "z", "2023-01-01T00:00:00")]
-    _, written = run(lake, target, Merge(order_by=("name",)), Mode.MERGE_ON_READ, tied)
+    _, checked = run(lake, target, Merge(order_by=("name",)), Mode.MERGE_ON_READ, tied)
     assert [row[1] for row in seen(lake, target)] == ["b"]
-    assert written.latest == Latest(key=("id",), order=("changed_at", "name"))
+    assert checked.latest == Latest(key=("id",), order=("changed_at", "name"))
 
 
 def test_without_any_order_equal_rows_collapse_and_others_stop(lake: Lake) -> None:
@@ -166,9 +165,10 @@ def test_a_bulk_load_of_unique_keys_reads_its_rows_once(lake: Lake) -> None:
 
     source = lake.rows(*((n, "a", None) for n in range(50)))
     rows = lake.session.createDataFrame(source.rdd.mapPartitions(count), source.schema)
-    written = Merge().write(rows, plan, staging, Batch(latest=LATEST, keys_unique=True, skip_equal=False))
+    checked = Merge().check(rows, plan, Batch(latest=LATEST, keys_unique=True, skip_equal=False))
+    Merge().write(checked, plan, staging)
     staging.publish()
-    assert (written.keys, written.held, written.latest) == (None, None, None)
+    assert (checked.keys, checked.held, checked.latest) == (None, None, None)
     assert counted.value == 50
     assert lake.ids(target) == list(range(50))
 
@@ -197,3 +197,17 @@ def test_the_choice_from_file_bounds_is_right(lake: Lake) -> None:
         WriteFacts(batch_keys=files.__class__(column="id", type=files.type, low="9", high="14"), **facts)
     )
     assert (beyond.mode, touching.mode) == (Mode.APPEND, Mode.COPY_ON_WRITE)
+
+
+def test_a_warehouse_that_cannot_be_checked_leaves_the_table(lake: Lake) -> None:
+    target = lake.table()
+    lake.load(target, Mode.APPEND, (1, "a", None))
+    data = lake.folder / "warehouse" / "shop" / target.table / "data"
+    data.rename(data.with_name("moved"))
+    data.write_text("a file where the folder was: no user may write below it, not even root")
+    with pytest.raises(WriteError, match=r"the warehouse file://.* cannot be checked while writing to lake\.shop"):
+        run(lake, target, Append(), Mode.APPEND, [(2, "b", None)])
+    data.unlink()
+    data.with_name("moved").rename(data)
+    assert lake.ids(target) == [1]
+    assert lake.format.state(target, "0123456789abcdef").branches == ()

@@ -1,0 +1,131 @@
+"""Spark as a process of its own sees it: what it prints, what it leaves behind, what it says when it does not start."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
+
+START = """
+import sys, pathlib
+from tidegate.formats.iceberg import Iceberg
+from tidegate.spark.session import Sessions
+lake = Iceberg(name="lake", folder=pathlib.Path(sys.argv[1]))
+conf = {"spark.driver.memory": sys.argv[2], "spark.hadoop.some.secret": "hunter2"}
+sessions = Sessions(master="local[1]", conf=conf, lakes=[lake.spark_conf()], jars=lake.jars())
+"""
+ONCE = """
+assert not sessions.started
+with sessions:
+    session = sessions.load_session(small=True)
+    assert sessions.started
+    from tidegate.errors import TidegateError
+    try:
+        session.sql("SELECT nothing")
+    except Exception as error:
+        print(type(error).__name__)
+    print(session.sql("SELECT sum(id) FROM range(5)").collect()[0][0])
+    command = [open(f"/proc/{pid}/cmdline").read() for pid in children()]
+    assert any("org.apache.spark.deploy.SparkSubmit" in each for each in command), command
+    assert "hunter2" not in "".join(command), "a secret on a command line"
+assert not sessions.started
+print(children())
+"""
+CHILDREN = """
+import os
+def children():
+    return [int(pid) for pid in open(f"/proc/self/task/{os.getpid()}/children").read().split()]
+"""
+
+
+def run(program: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-c", CHILDREN + START + program, *arguments], capture_output=True, text=True, check=False
+    )
+
+
+def test_a_jvm_of_our_own_is_quiet_keeps_secrets_and_is_gone_after_stop(tmp_path: Path) -> None:
+    done = run(ONCE + ONCE, str(tmp_path), "1g")
+    assert done.stderr == ""
+    assert done.stdout.split() == ["AnalysisException", "10", "[]"] * 2
+
+
+def test_a_spark_that_does_not_start_is_one_clear_error(tmp_path: Path) -> None:
+    program = """
+try:
+    sessions.load_session()
+except Exception as error:
+    print(error.code, "|", error, "|", error.hint)
+print(children())
+"""
+    done = run(program, str(tmp_path), "1nonsense")
+    assert done.stderr == ""
+    told, left = done.stdout.splitlines()
+    assert told.startswith("environment | Spark did not start | Correct `spark:`")
+    assert left == "[]"
+
+
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
+def test_no_jvm_is_left_behind(tmp_path: Path, how: signal.Signals) -> None:
+    program = "sessions.load_session()\nprint(children()[0], flush=True)\nimport time\ntime.sleep(200)"
+    with subprocess.Popen(
+        [sys.executable, "-c", CHILDREN + START + program, str(tmp_path), "1g"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    ) as process:
+        assert process.stdout is not None
+        jvm = int(process.stdout.readline())
+        assert alive(jvm)
+        process.send_signal(how)
+        process.wait(timeout=60)
+    for _ in range(200):
+        if not alive(jvm):
+            return
+        time.sleep(0.1)
+    os.kill(jvm, signal.SIGKILL)
+    pytest.fail("the JVM outlived the process that started it")
+
+
+def alive(pid: int) -> bool:
+    try:
+        return "java" in Path(f"/proc/{pid}/cmdline").read_text()
+    except OSError:
+        return False
+
+
+@pytest.mark.servers
+def test_a_remote_server(tmp_path: Path, connect_server: str) -> None:
+    program = f"""
+from tidegate.core.ids import Target
+from tidegate.core.protocols import Layout
+from tidegate.core.schema import BIGINT, Column, Schema
+with Sessions(remote={connect_server!r}, lakes=[lake.spark_conf()]) as sessions:
+    one, two = sessions.load_session(), sessions.load_session()
+    one.conf.set("spark.sql.iceberg.snapshot-property.x", "y")
+    print(two.conf.get("spark.sql.iceberg.snapshot-property.x", None), children())
+    target = Target(lake="lake", namespace=("a",), table="b")
+    lake.create(one, target, Schema(columns=(Column(name="id", type=BIGINT),)), Layout())
+    print(lake.state(target, "u").exists, two.sql("SELECT * FROM lake.a.b").count())
+"""
+    done = run(program, str(tmp_path), "1g")
+    assert (done.stdout.split(), done.stderr) == (["None", "[]", "True", "0"], "")
+
+
+def test_a_server_that_is_not_there(tmp_path: Path) -> None:
+    program = """
+try:
+    Sessions(remote="sc://localhost:1/;token=hunter2").load_session()
+except Exception as error:
+    print(error.code, "|", error, "|", error.hint)
+"""
+    done = run(program, str(tmp_path), "1g")
+    assert done.stdout.startswith("environment | Spark at sc://localhost:1/ cannot be reached")
+    assert "hunter2" not in done.stdout
