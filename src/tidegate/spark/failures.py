@@ -10,9 +10,18 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from tidegate.errors import CommitConflict, CommitUnknown, SourceUnavailable, TidegateError, WriteError
+from tidegate.errors import (
+    CommitConflict,
+    CommitUnknown,
+    SchemaRefused,
+    SourceUnavailable,
+    TidegateError,
+    WriteError,
+)
 
 _FAILED_JOB = re.compile(r"Job aborted due to stage failure|STAGE_FAILURE|TASK_FAILURE|FAILED_READ|in stage \d")
+# What the dialects' expressions say about a value that a column's type does not allow; it names no value.
+_POISON = re.compile(r"tidegate: (column .+? holds a value that [^\"\n]+)")
 _UNKNOWN = re.compile(r"CommitStateUnknown")
 _CONFLICT = re.compile(
     r"is not an ancestor of|CommitFailedException|ValidationException|Cannot commit"
@@ -24,7 +33,7 @@ _PROBLEMS = (
     (
         re.compile(
             r"Permission denied|AccessControlException|AccessDenied|Mkdirs failed|Failed to create (?:file|director)"
-            r"|ParentNotDirectory|Not a directory|Read-only file system|No space left|status code: 403"
+            r"|ParentNotDirectory|Not a directory|FileAlreadyExistsException|Read-only file system|No space left|status code: 403"
         ),
         "the warehouse {where} cannot be written",
         "Grant write permission or make room, then run `tidegate doctor`.",
@@ -62,6 +71,11 @@ def translated(doing: str, warehouse: str | None = None) -> Iterator[None]:
 def translate(error: BaseException, doing: str, warehouse: str | None = None) -> TidegateError:
     """The error that the failure stands for."""
     text = everything(error)
+    if poison := _POISON.search(text):
+        return SchemaRefused(
+            poison[1].replace("''", "'").strip(),
+            hint="Correct the value at the source, or leave it out with a `query:`.",
+        )
     job = _FAILED_JOB.search(text)
     if _UNKNOWN.search(text):
         return CommitUnknown(f"the reply to a commit was lost while {doing}")
