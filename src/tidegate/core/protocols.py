@@ -158,13 +158,16 @@ class Writer(Protocol):
     def choose(self, facts: WriteFacts) -> WriteChoice:
         """The mode for such a batch."""
 
-    def write(self, rows: DataFrame, plan: LoadPlan, staging: Staging, batch: Batch) -> Written:
-        """One commit on the staging that carries the plan's position.
+    def check(self, rows: DataFrame, plan: LoadPlan, batch: Batch) -> Checked:
+        """The rows made ready: for a keyed table one row a key, looked at before anything is written.
 
         Raises:
             DuplicateKeys: rows of one key that nothing orders.
             CheckFailed: a NULL in a key column.
         """
+
+    def write(self, checked: Checked, plan: LoadPlan, staging: Staging) -> None:
+        """One commit on the staging that carries the plan's position."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -183,21 +186,25 @@ class Batch:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Written:
-    """What a writer did, as verification needs it.
+class Checked:
+    """Rows that may be written, and what verification needs to find them again.
 
     Args:
-        rows: rows of the batch after deduplication; None when nobody counted them.
-        keys: the batch's keys, one row each, key columns only, cheap to read again; None unless rows were merged.
-        prune: literal bounds of the batch, derived from the batch itself.
+        frame: the rows, one a key where there is a key to look at.
+        rows: how many; None when nobody counted them.
+        keys: their keys, one row each, key columns only, cheap to read again; None unless they will be merged.
+        prune: literal bounds of the rows, derived from the rows themselves.
         latest: the whole rule by which superseded rows were dropped; None when none could have been.
-        held: the batch as Spark keeps it for `keys`; the engine calls its `unpersist()` once nobody reads it again.
+        skip_equal: rows that the table holds in every column already are left alone.
+        held: the rows as Spark keeps them; the engine calls its `unpersist()` once nobody reads them again.
     """
 
+    frame: DataFrame
     rows: int | None = None
     keys: DataFrame | None = None
     prune: tuple[Prune, ...] = ()
     latest: Latest | None = None
+    skip_equal: bool = False
     held: DataFrame | None = None
 
 

@@ -17,7 +17,7 @@ from tidegate.core.changes import ChangeSet
 from tidegate.core.fingerprint import Fingerprint
 from tidegate.core.outcome import Outcome, Result
 from tidegate.core.plan import LoadPlan, WriteFacts
-from tidegate.core.protocols import Batch, Latest, Probe, Receipt, Staging, Written
+from tidegate.core.protocols import Batch, Checked, Latest, Probe, Receipt, Staging
 from tidegate.core.slices import Meaning
 from tidegate.engine import verify
 from tidegate.engine.events import Journal, Moment, Stage
@@ -180,16 +180,19 @@ def _move(work: Work, planned: Planned, lease: Lease) -> Outcome:
     with journal.stage(Stage.READ):
         session = _ready_session(work, plan)
         rows = stream.source.read(session, work.probe, plan.changes.slices, plan.columns)
-    with journal.stage(Stage.CHECK):
-        batch = _batch(stream, planned)
-    staging = stream.format.stage(session, stream.target, plan)
-    with _discarded_on_error(staging), _asked_meanwhile(work, plan, batch) as expected:
+    with _asked_meanwhile(work, planned) as expected, contextlib.ExitStack() as held:
+        with journal.stage(Stage.CHECK):
+            checked = stream.writer.check(rows, plan, _batch(stream, planned))
+            held.callback(_release, checked)
+        staging = stream.format.stage(session, stream.target, plan)
+        held.enter_context(_discarded_on_error(staging))
         with journal.stage(Stage.WRITE) as tell:
-            written = stream.writer.write(rows, plan, staging, batch)
-            work.probe.still()
+            stream.writer.write(checked, plan, staging)
+            if plan.changes.meaning is Meaning.ALL:
+                work.probe.still()  # what moves out of a window is read by the next load; what moves in a whole is torn
             tell(plan.write.mode)
-        with journal.stage(Stage.VERIFY), _released(written):
-            verdict = _verify(work, plan, staging, written, expected)
+        with journal.stage(Stage.VERIFY):
+            verdict = _verify(work, plan, staging, checked, expected)
         journal.tell(Stage.ADVANCE, Moment.START)
         lease.check()
         receipt = _publish(stream, plan, staging)
@@ -203,7 +206,7 @@ def _move(work: Work, planned: Planned, lease: Lease) -> Outcome:
         strategy=stream.strategy.kind,
         meaning=plan.changes.meaning,
         write=plan.write.mode,
-        rows_read=next(n for n in (written.rows, verdict.rows, plan.changes.rows, 0) if n is not None),
+        rows_read=next(n for n in (checked.rows, verdict.rows, plan.changes.rows, 0) if n is not None),
         rows_inserted=receipt.rows_inserted,
         rows_updated=receipt.rows_updated,
         rows_deleted=receipt.rows_deleted,
@@ -239,38 +242,34 @@ def _batch(stream: Stream, planned: Planned) -> Batch:
 
 
 @contextmanager
-def _asked_meanwhile(work: Work, plan: LoadPlan, batch: Batch) -> Iterator[Future[Fingerprint] | None]:
-    """Asks the source while Spark reads, when the answer does not depend on what the writer finds."""
+def _asked_meanwhile(work: Work, planned: Planned) -> Iterator[Future[Fingerprint] | None]:
+    """Asks the source while Spark reads, when the answer does not depend on what the check finds."""
     level = work.stream.verify
-    if level is VerifyLevel.NONE or not (batch.keys_unique or batch.latest is None):
+    if level is VerifyLevel.NONE or not (planned.unique or not work.stream.key):
         yield None
         return
     with ThreadPoolExecutor(max_workers=1, thread_name_prefix="verify") as pool:
-        yield pool.submit(verify.source_side, work.probe, plan, level, None)
+        yield pool.submit(verify.source_side, work.probe, planned.plan, level, None)
 
 
 def _verify(
-    work: Work, plan: LoadPlan, staging: Staging, written: Written, expected: Future[Fingerprint] | None
+    work: Work, plan: LoadPlan, staging: Staging, checked: Checked, expected: Future[Fingerprint] | None
 ) -> Verdict:
     level = work.stream.verify
     if level is VerifyLevel.NONE:
         return Verdict(equal=None)
 
     def ask() -> Fingerprint:
-        return verify.source_side(work.probe, plan, level, written.latest)
+        return verify.source_side(work.probe, plan, level, checked.latest)
 
-    table = verify.table_side(plan, staging, written, level)
+    table = verify.table_side(plan, staging, checked, level)
     source = expected.result() if expected is not None else ask()
-    return verify.judge(plan, level, source=source, table=table, again=ask)
+    return verify.judge(plan, level, verify.Sides(source=source, table=table), again=ask, still=work.probe.still)
 
 
-@contextmanager
-def _released(written: Written) -> Iterator[None]:
-    try:
-        yield
-    finally:
-        if written.held is not None:
-            written.held.unpersist()
+def _release(checked: Checked) -> None:
+    if checked.held is not None:
+        checked.held.unpersist()
 
 
 def _publish(stream: Stream, plan: LoadPlan, staging: Staging) -> Receipt:

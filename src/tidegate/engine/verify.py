@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING
 
 from tidegate.core.fingerprint import Fingerprint
 from tidegate.core.plan import LoadPlan, Mode
-from tidegate.core.protocols import Latest, Probe, Staging, Written
+from tidegate.core.protocols import Checked, Latest, Probe, Staging
 from tidegate.dialects.spark import Spark
 from tidegate.engine.stream import VerifyLevel
-from tidegate.errors import SourceMoved, VerifyFailed
+from tidegate.errors import VerifyFailed
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -30,6 +30,14 @@ class Verdict:
     not_covered: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sides:
+    """What the source holds and what the table holds of the rows that moved."""
+
+    source: Fingerprint
+    table: Fingerprint
+
+
 def source_side(probe: Probe, plan: LoadPlan, level: VerifyLevel, latest: Latest | None) -> Fingerprint:
     """What the source holds of the plan's slices: rows alone at level counts, all five numbers at level moved."""
     total = Fingerprint()
@@ -41,47 +49,46 @@ def source_side(probe: Probe, plan: LoadPlan, level: VerifyLevel, latest: Latest
     return total
 
 
-def table_side(plan: LoadPlan, staging: Staging, written: Written, level: VerifyLevel) -> Fingerprint:
+def table_side(plan: LoadPlan, staging: Staging, checked: Checked, level: VerifyLevel) -> Fingerprint:
     """What the committed, invisible version holds of the same rows."""
     from tidegate.spark import frames  # noqa: PLC0415 - rows have moved, Spark is running
 
-    rows = _moved(plan, staging, written)
+    rows = _moved(plan, staging, checked)
     if level is VerifyLevel.COUNTS:
         return Fingerprint(rows=rows.count())
     spark = Spark()
     return frames.fingerprint(rows, digest=spark.digest(plan.columns.columns), sums=spark.sums("digest"))
 
 
-def _moved(plan: LoadPlan, staging: Staging, written: Written) -> DataFrame:
-    if written.keys is not None:
-        return staging.read_keys(written.keys, prune=written.prune)
+def _moved(plan: LoadPlan, staging: Staging, checked: Checked) -> DataFrame:
+    if checked.keys is not None:
+        return staging.read_keys(checked.keys, prune=checked.prune)
     if plan.write.mode is Mode.APPEND:
         return staging.read_added()
     return staging.read()
 
 
 def judge(
-    plan: LoadPlan, level: VerifyLevel, *, source: Fingerprint, table: Fingerprint, again: Callable[[], Fingerprint]
+    plan: LoadPlan, level: VerifyLevel, sides: Sides, *, again: Callable[[], Fingerprint], still: Callable[[], None]
 ) -> Verdict:
     """Equal, or an error; a source that changed in between is told apart from a table that is wrong.
 
     Args:
         again: asks the source once more; called only when the sides differ.
+        still: raises SourceMoved when the source has changed since it was opened and no snapshot held it.
 
     Raises:
-        SourceMoved: the source gives another answer now than before.
-        VerifyFailed: the source gives the same answer, so the table is wrong.
+        SourceMoved: the source has changed in between.
+        VerifyFailed: the source stood still and the sides differ, so the table is wrong.
     """
+    source, table = sides.source, sides.table
+    if source != table and again() != table:
+        still()
+        what = "rows" if source.rows != table.rows else "fingerprints"
+        raise VerifyFailed(
+            f"stream {plan.stream!r}: {what} differ after the write: {source.rows} rows at the source, "
+            f"{table.rows} in {plan.target}; nothing was published",
+            load_id=plan.load_id,
+        )
     not_covered = plan.columns.not_covered if level is VerifyLevel.MOVED else ()
-    if source != table:
-        second = again()
-        if second not in (source, table):
-            raise SourceMoved(f"the source of stream {plan.stream!r} changed while it was being read")
-        if second != table:
-            what = "rows" if source.rows != table.rows else "fingerprints"
-            raise VerifyFailed(
-                f"stream {plan.stream!r}: {what} differ after the write: {source.rows} rows at the source, "
-                f"{table.rows} in {plan.target}; nothing was published",
-                load_id=plan.load_id,
-            )
     return Verdict(equal=True, rows=table.rows, not_covered=not_covered)

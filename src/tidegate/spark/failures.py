@@ -21,7 +21,7 @@ from tidegate.errors import (
 
 _FAILED_JOB = re.compile(r"Job aborted due to stage failure|STAGE_FAILURE|TASK_FAILURE|FAILED_READ|in stage \d")
 # What the dialects' expressions say about a value that a column's type does not allow; it names no value.
-_POISON = re.compile(r"tidegate: (column .+? holds a value that [^\"\n]+)")
+_POISON = re.compile(r"tidegate: (column .+? holds a value that [^\"\n]+|a value of column [^\"\n]+ is not an? \w+)")
 _UNKNOWN = re.compile(r"CommitStateUnknown")
 _CONFLICT = re.compile(
     r"is not an ancestor of|CommitFailedException|ValidationException|Cannot commit"
@@ -33,7 +33,8 @@ _PROBLEMS = (
     (
         re.compile(
             r"Permission denied|AccessControlException|AccessDenied|Mkdirs failed|Failed to create (?:file|director)"
-            r"|ParentNotDirectory|Not a directory|FileAlreadyExistsException|Read-only file system|No space left|status code: 403"
+            r"|ParentNotDirectory|Not a directory|FileAlreadyExistsException|Read-only file system|No space left"
+            r"|status code: 403"
         ),
         "the warehouse {where} cannot be written",
         "Grant write permission or make room, then run `tidegate doctor`.",
@@ -68,7 +69,7 @@ def translated(doing: str, warehouse: str | None = None) -> Iterator[None]:
         raise translate(error, doing, warehouse) from error
 
 
-def translate(error: BaseException, doing: str, warehouse: str | None = None) -> TidegateError:
+def translate(error: BaseException, doing: str, warehouse: str | None = None) -> TidegateError:  # noqa: PLR0911 - one return a meaning
     """The error that the failure stands for."""
     text = everything(error)
     if poison := _POISON.search(text):

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from tidegate.core.plan import LoadPlan, Mode, Prune, WriteChoice, WriteFacts
-from tidegate.core.protocols import Batch, Latest, Staging, Written
+from tidegate.core.protocols import Batch, Checked, Latest, Staging
 from tidegate.core.schema import Kind
 from tidegate.core.slices import Meaning
 from tidegate.spark import sql
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 # Below this share of the table's rows, deleting positions beside the files is cheaper than writing the files anew.
 SMALL_SHARE = 0.2
+# Where no key of the table can meet one of the batch, or none is left.
+WHOLE = (Mode.APPEND, Mode.OVERWRITE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,50 +60,49 @@ class Merge:
         reason = f"the batch is {share:.0%} of the table, so its files are written anew"
         return WriteChoice(mode=Mode.COPY_ON_WRITE, reason=reason, prune=prune)
 
-    def write(self, rows: DataFrame, plan: LoadPlan, staging: Staging, batch: Batch) -> Written:
-        """One row a key, in one commit.
+    def check(self, rows: DataFrame, plan: LoadPlan, batch: Batch) -> Checked:
+        """One row a key.
 
-        A batch is kept in memory only where it is looked at twice: not when the source guarantees its keys and
+        Rows are kept by Spark only where they are looked at twice: not when the source guarantees their keys and
         nothing in the table can match them.
 
         Raises:
             CheckFailed: a key column holds a NULL.
             DuplicateKeys: rows of one key differ and nothing says which one is later.
         """
-        whole = plan.write.mode in (Mode.APPEND, Mode.OVERWRITE)
-        if whole and batch.keys_unique:
-            _put(rows, plan, staging)
-            return Written()
+        if batch.keys_unique and plan.write.mode in WHOLE:
+            return Checked(frame=rows)
         rule = Latest(key=plan.key, order=self._order(batch))
         held = rows.persist()
         try:
             with translated(f"reading the rows for {plan.target}"):
                 one = keyed(held, plan, rule, unique=batch.keys_unique)
-            if whole:
-                _put(one.frame, plan, staging)
-            else:
-                staging.merge(one.frame, prune=one.prune, skip_equal=batch.skip_equal)
         except BaseException:
             held.unpersist()
             raise
-        superseded = rule if one.dropped else None
-        if whole:
-            held.unpersist()
-            return Written(rows=one.rows, prune=one.prune, latest=superseded)
         keys = held.selectExpr(*map(sql.quote, plan.key))
-        keys = keys.distinct() if one.dropped else keys
-        return Written(rows=one.rows, keys=keys, prune=one.prune, latest=superseded, held=held)
+        return Checked(
+            frame=one.frame,
+            rows=one.rows,
+            keys=None if plan.write.mode in WHOLE else keys.distinct() if one.dropped else keys,
+            prune=one.prune,
+            latest=rule if one.dropped else None,
+            skip_equal=batch.skip_equal,
+            held=held,
+        )
+
+    def write(self, checked: Checked, plan: LoadPlan, staging: Staging) -> None:
+        """One commit: a merge, or what the plan found to be cheaper and as right."""
+        if plan.write.mode is Mode.APPEND:
+            staging.append(checked.frame)
+        elif plan.write.mode is Mode.OVERWRITE:
+            staging.overwrite(checked.frame)
+        else:
+            staging.merge(checked.frame, prune=checked.prune, skip_equal=checked.skip_equal)
 
     def _order(self, batch: Batch) -> tuple[str, ...]:
         cursor = batch.latest.order if batch.latest else ()
         return (*cursor, *(name for name in self.order_by if name not in cursor))
-
-
-def _put(rows: DataFrame, plan: LoadPlan, staging: Staging) -> None:
-    if plan.write.mode is Mode.APPEND:
-        staging.append(rows)
-    else:
-        staging.overwrite(rows)
 
 
 def apart(batch: Prune, files: Prune) -> bool:

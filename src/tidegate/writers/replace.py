@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from tidegate.core.plan import LoadPlan, Mode, WriteChoice, WriteFacts
-from tidegate.core.protocols import Batch, Staging, Written
+from tidegate.core.protocols import Batch, Checked, Staging
 from tidegate.core.slices import Meaning
 
 if TYPE_CHECKING:
@@ -31,10 +31,13 @@ class Replace:
             return WriteChoice(mode=Mode.APPEND, reason="the table is empty, so there is nothing to replace")
         return WriteChoice(mode=Mode.OVERWRITE, reason="write: replace replaces every row")
 
-    def write(self, rows: DataFrame, plan: LoadPlan, staging: Staging, batch: Batch) -> Written:  # noqa: ARG002 - no key, nothing to look for
+    def check(self, rows: DataFrame, plan: LoadPlan, batch: Batch) -> Checked:  # noqa: ARG002 - no key, nothing to look for
+        """Every row as it is."""
+        return Checked(frame=rows)
+
+    def write(self, checked: Checked, plan: LoadPlan, staging: Staging) -> None:
         """One pass over the rows, without a shuffle of ours and without keeping them."""
         if plan.write.mode is Mode.APPEND:
-            staging.append(rows)
+            staging.append(checked.frame)
         else:
-            staging.overwrite(rows)
-        return Written()
+            staging.overwrite(checked.frame)

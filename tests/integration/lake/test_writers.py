@@ -199,13 +199,13 @@ def test_the_choice_from_file_bounds_is_right(lake: Lake) -> None:
     assert (beyond.mode, touching.mode) == (Mode.APPEND, Mode.COPY_ON_WRITE)
 
 
-def test_a_warehouse_that_cannot_be_checked_leaves_the_table(lake: Lake) -> None:
+def test_a_warehouse_that_cannot_be_written_leaves_the_table(lake: Lake) -> None:
     target = lake.table()
     lake.load(target, Mode.APPEND, (1, "a", None))
     data = lake.folder / "warehouse" / "shop" / target.table / "data"
     data.rename(data.with_name("moved"))
     data.write_text("a file where the folder was: no user may write below it, not even root")
-    with pytest.raises(WriteError, match=r"the warehouse file://.* cannot be checked while writing to lake\.shop"):
+    with pytest.raises(WriteError, match=r"the warehouse file://.* cannot be written while writing to lake\.shop"):
         run(lake, target, Append(), Mode.APPEND, [(2, "b", None)])
     data.unlink()
     data.with_name("moved").rename(data)

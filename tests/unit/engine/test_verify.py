@@ -11,7 +11,7 @@ from tidegate.core.position import Position
 from tidegate.core.schema import DOUBLE, INT, Column, Schema
 from tidegate.core.slices import Everything, Meaning
 from tidegate.engine.stream import VerifyLevel
-from tidegate.engine.verify import judge
+from tidegate.engine.verify import Sides, judge
 from tidegate.errors import SourceMoved, VerifyFailed
 
 A, B, C = (Fingerprint.of_texts([text]) for text in "abc")
@@ -37,31 +37,43 @@ def never() -> Fingerprint:
     pytest.fail("the source was asked again although the sides were equal")
 
 
+def stood_still() -> None:
+    pass
+
+
+def moved() -> None:
+    raise SourceMoved("it changed")
+
+
+def judged(source, table, again=never, still=stood_still):
+    return judge(PLAN, VerifyLevel.MOVED, Sides(source=source, table=table), again=again, still=still)
+
+
 def test_equal_sides_name_what_no_fingerprint_covers():
-    verdict = judge(PLAN, VerifyLevel.MOVED, source=A, table=A, again=never)
+    verdict = judged(A, A)
     assert verdict.equal
     assert verdict.not_covered == ("ratio",)
 
 
 def test_a_steady_source_and_another_table_is_a_failure():
     with pytest.raises(VerifyFailed) as caught:
-        judge(PLAN, VerifyLevel.MOVED, source=A, table=B, again=lambda: A)
+        judged(A, B, lambda: A)
     assert caught.value.exit_code == 3
     assert not caught.value.retryable
 
 
-def test_a_source_that_gives_a_third_answer_has_moved():
+def test_a_source_that_has_changed_is_no_failure_of_the_table():
     with pytest.raises(SourceMoved) as caught:
-        judge(PLAN, VerifyLevel.MOVED, source=A, table=B, again=lambda: C)
+        judged(A, B, lambda: C, moved)
     assert caught.value.retryable
 
 
 def test_a_source_that_now_equals_the_table_was_read_later_than_it_was_asked():
-    assert judge(PLAN, VerifyLevel.MOVED, source=A, table=B, again=lambda: B).equal
+    assert judged(A, B, lambda: B, moved).equal
 
 
 def test_same_rows_with_other_content_differ():
     one, other = Fingerprint.of_texts(["a", "a", "c"]), Fingerprint.of_texts(["b", "b", "c"])
     assert one.rows == other.rows
     with pytest.raises(VerifyFailed, match="fingerprints differ"):
-        judge(PLAN, VerifyLevel.MOVED, source=one, table=other, again=lambda: one)
+        judged(one, other, lambda: one)
