@@ -82,6 +82,9 @@ class Probe(Protocol):
     def count(self, part: Slice, *, latest: Latest | None = None) -> int:
         """Rows of the slice, counted by the source."""
 
+    def steady(self) -> bool:
+        """Whether one snapshot holds every answer and every row that is read, so that one can stand for the other."""
+
     def still(self) -> None:
         """Asked after the last row was read. Raises SourceMoved when no snapshot held the source and it changed."""
 
@@ -176,13 +179,15 @@ class Batch:
 
     Args:
         latest: the rule that keeps one row a key (cursor columns; a writer appends its own tie rule); None without key.
-        keys_unique: the source guarantees one row a key, so nothing has to be looked for.
+        keys_unique: the source guarantees one row a key and no NULL in it, so nothing has to be looked for.
+        bounds: of the batch's keys, found in the very snapshot that the rows are read from; empty when not known.
         skip_equal: rows may have been loaded before; those that are equal in every column are left alone.
     """
 
     latest: Latest | None
     keys_unique: bool
     skip_equal: bool
+    bounds: tuple[Prune, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

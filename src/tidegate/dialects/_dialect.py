@@ -59,10 +59,11 @@ class Session(Protocol):
     """A live connection; other threads may use it too.
 
     `hold` ends the time of the edges: from then on every answer comes from one snapshot where there is one.
-    `connections` says how many statements `parallel` asks at a time.
+    `connections` says how many statements `parallel` asks at a time, `steady` whether Spark reads that one snapshot.
     """
 
     connections: ClassVar[int]
+    steady: ClassVar[bool]
 
     def rows(self, sql: str) -> list[Row]:
         """The rows of one statement. Raises the classes of `errors`, never the driver's."""

@@ -49,6 +49,7 @@ class PostgresqlSession:
     """One probe's connections."""
 
     connections: ClassVar[int] = 4
+    steady: ClassVar[bool] = True
 
     def __init__(self, dialect: Postgresql, connection: Connection) -> None:
         self.dialect = dialect

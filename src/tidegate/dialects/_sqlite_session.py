@@ -48,6 +48,7 @@ class SqliteSession:
     """One probe's connection to one file."""
 
     connections: ClassVar[int] = 1
+    steady: ClassVar[bool] = False
 
     def __init__(self, dialect: Sqlite, connection: Connection) -> None:
         self.dialect = dialect

@@ -9,7 +9,7 @@ import contextlib
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING
 
@@ -157,16 +157,16 @@ def prepare(work: Work, *, save: Callable[[LoadPlan], None]) -> Planned | None:
 def _facts(work: Work, changes: ChangeSet, *, unique: bool) -> WriteFacts:
     stream, table = work.stream, work.standing.table
     filled = holds_rows(table)
-    replace = work.context.full_refresh and filled
+    anew = work.context.full_refresh and filled
     batch_keys = file_keys = None
-    if stream.writer.needs_key and filled and not replace and len(changes.slices) == 1:
+    if stream.writer.needs_key and filled and not anew and len(changes.slices) == 1:
         batch_keys = work.probe.key_bounds(changes.slices[0], stream.key[0])
         file_keys = stream.format.key_bounds(stream.target, stream.key[0]) if batch_keys else None
     return WriteFacts(
         rows=changes.rows,
         table_rows=table.rows if filled else 0,
         whole=changes.meaning is Meaning.ALL or work.standing.since is None,
-        replace=replace,
+        replace=anew,
         batch_keys=batch_keys,
         file_keys=file_keys,
         keys_unique=unique,
@@ -177,12 +177,13 @@ def _move(work: Work, planned: Planned, lease: Lease) -> Outcome:
     """Read, check, write, verify, advance: an error in any of them leaves the table as it was."""
     stream, journal, plan = work.stream, work.journal, planned.plan
     started_before = work.context.sessions.started
-    with journal.stage(Stage.READ):
-        session = _ready_session(work, plan)
-        rows = stream.source.read(session, work.probe, plan.changes.slices, plan.columns)
     with _asked_meanwhile(work, planned) as expected, contextlib.ExitStack() as held:
+        with journal.stage(Stage.READ):
+            session = _ready_session(work, plan)
+            held.callback(work.context.sessions.release, session)
+            rows = stream.source.read(session, work.probe, plan.changes.slices, plan.columns)
         with journal.stage(Stage.CHECK):
-            checked = stream.writer.check(rows, plan, _batch(stream, planned))
+            checked = stream.writer.check(rows, plan, _batch(work, planned))
             held.callback(_release, checked)
         staging = stream.format.stage(session, stream.target, plan)
         held.enter_context(_discarded_on_error(staging))
@@ -200,13 +201,18 @@ def _move(work: Work, planned: Planned, lease: Lease) -> Outcome:
     uuid = work.standing.table.uuid or stream.format.state(stream.target, stream.uid).uuid
     work.context.registry.advance(plan, snapshot=receipt.snapshot, table_uuid=uuid, verified=verdict.equal)
     journal.tell(Stage.ADVANCE, Moment.DONE)
+    loaded = _outcome(work, plan, receipt, verdict)
+    rows_read = next(n for n in (checked.rows, verdict.rows, plan.changes.rows, 0) if n is not None)
+    return replace(loaded, rows_read=rows_read, spark_started=not started_before and work.context.sessions.started)
+
+
+def _outcome(work: Work, plan: LoadPlan, receipt: Receipt, verdict: Verdict) -> Outcome:
     return Outcome(
-        stream=stream.name,
+        stream=work.stream.name,
         outcome=Result.LOADED,
-        strategy=stream.strategy.kind,
+        strategy=work.stream.strategy.kind,
         meaning=plan.changes.meaning,
         write=plan.write.mode,
-        rows_read=next(n for n in (checked.rows, verdict.rows, plan.changes.rows, 0) if n is not None),
         rows_inserted=receipt.rows_inserted,
         rows_updated=receipt.rows_updated,
         rows_deleted=receipt.rows_deleted,
@@ -216,8 +222,7 @@ def _move(work: Work, planned: Planned, lease: Lease) -> Outcome:
         snapshot=receipt.snapshot,
         position=plan.position.to_dict(),
         verified=verdict.equal,
-        spark_started=not started_before and work.context.sessions.started,
-        seconds=dict(journal.seconds),
+        seconds=dict(work.journal.seconds),
         notes=(*work.probe.notes(), *_coverage(verdict)),
     )
 
@@ -227,7 +232,7 @@ def _ready_session(work: Work, plan: LoadPlan) -> SparkSession:
     stream, table = work.stream, work.standing.table
     rows = plan.changes.rows
     session = work.context.sessions.load_session(small=rows is not None and rows < SMALL_ROWS)
-    if plan.create:
+    if table.snapshot is None:  # also made already, by a load that crashed before all of it was done
         stream.format.create(session, stream.target, plan.columns, stream.layout)
     if plan.evolve:
         stream.format.evolve(session, stream.target, plan.evolve, plan.columns)
@@ -236,9 +241,11 @@ def _ready_session(work: Work, plan: LoadPlan) -> SparkSession:
     return session
 
 
-def _batch(stream: Stream, planned: Planned) -> Batch:
+def _batch(work: Work, planned: Planned) -> Batch:
+    stream = work.stream
     latest = Latest(key=stream.key, order=stream.strategy.cursor) if stream.key else None
-    return Batch(latest=latest, keys_unique=planned.unique, skip_equal=stream.strategy.rereads)
+    bounds = planned.plan.write.prune if work.probe.steady() and planned.unique else ()
+    return Batch(latest=latest, keys_unique=planned.unique, skip_equal=stream.strategy.rereads, bounds=bounds)
 
 
 @contextmanager

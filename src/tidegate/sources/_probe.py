@@ -125,6 +125,10 @@ class DatabaseProbe:
         ((rows,),) = self.session.rows(self.statements.count(part, latest))
         return int(rows)
 
+    def steady(self) -> bool:
+        """Whether one snapshot holds every answer and every row that Spark reads."""
+        return self.session.steady
+
     def still(self) -> None:
         """Raises SourceMoved when no snapshot held the source and it changed."""
         self.session.still()

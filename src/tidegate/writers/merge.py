@@ -72,8 +72,11 @@ class Merge:
         """
         if batch.keys_unique and plan.write.mode in WHOLE:
             return Checked(frame=rows)
-        rule = Latest(key=plan.key, order=self._order(batch))
         held = rows.persist()
+        if batch.keys_unique and batch.bounds:
+            keys = held.selectExpr(*map(sql.quote, plan.key))
+            return Checked(frame=held, keys=keys, prune=batch.bounds, skip_equal=batch.skip_equal, held=held)
+        rule = Latest(key=plan.key, order=self._order(batch))
         try:
             with translated(f"reading the rows for {plan.target}"):
                 one = keyed(held, plan, rule, unique=batch.keys_unique)
