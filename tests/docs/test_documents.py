@@ -21,6 +21,7 @@ from tidegate.cli.app import COMMANDS, app
 from tidegate.config.options import fields
 from tidegate.config.project import SECTIONS, Contract, SparkOptions
 from tidegate.core.protocols import Layout
+from tidegate.errors import ConfigError
 
 ROOT = Path(__file__).parent.parent.parent
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
@@ -86,8 +87,12 @@ def test_projects_are_projects(block, tmp_path):
 def test_parts_of_projects_have_known_keys(block, tmp_path):
     # A key that stands twice shows two ways; each is looked at alone.
     for part in re.split(r"(?m)^(?=registry:)", block.text):
-        (tmp_path / "tidegate.yaml").write_text(f"{part}\nstreams: {{}}\n", encoding="utf-8")
-        config.load(tmp_path, environ=Anything())
+        (tmp_path / "tidegate.yaml").write_text(part, encoding="utf-8")
+        if not part.strip():
+            continue
+        with pytest.raises(ConfigError, match="needs `streams:`") as caught:
+            config.load(tmp_path, environ=Anything())
+        assert caught.value.context["more"] == (), "something else is wrong with it"
 
 
 @pytest.mark.parametrize(("block", "line"), list(commands()), ids=str)
