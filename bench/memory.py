@@ -7,9 +7,10 @@ import threading
 import time
 from pathlib import Path
 
-from bench import ours
+from bench import ours, plain
 from bench.rounds import Result, WrongResult
 from bench.source import Orders
+from tidegate.api import Project
 
 LIMIT = 2048
 HEAP = "1g"
@@ -28,12 +29,22 @@ def run(orders: Orders, work: Path, pairs: int) -> Result:  # noqa: ARG001 - one
     outcome = ours.document(output)
     if outcome["rows_read"] != orders.rows or outcome["verified"] is not True:
         raise WrongResult(f"tidegate: {outcome}")
+    seconds = round(time.monotonic() - began, 2)
+    _check(orders, folder)
     about = {"rows": orders.rows, "heap": HEAP, "limit": f"{LIMIT} MB for Spark's process"}
     result = Result(name="memory", about=about, ours="tidegate run", goals={})
-    result.seconds = {"tidegate run": [round(time.monotonic() - began, 2)]}
+    result.seconds = {"tidegate run": [seconds]}
     result.extra = {f"peak MB of {name}": peak for name, peak in peaks.found.items()}
     result.too_much = max(peaks.found.values()) > LIMIT
     return result
+
+
+def _check(orders: Orders, folder: Path) -> None:
+    """Raises WrongResult unless the table holds the source's rows."""
+    spark = plain.session(folder / "check")
+    with Project.load(folder) as made:
+        ours.must_equal(ours.catalogs(made, spark), "lake.bench.orders", orders.sums())
+    spark.stop()
 
 
 class _Peaks(threading.Thread):
