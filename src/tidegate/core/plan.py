@@ -13,7 +13,7 @@ from typing import Any
 
 from tidegate.core.changes import ChangeSet
 from tidegate.core.position import Position
-from tidegate.core.schema import Schema, SchemaChange, Type
+from tidegate.core.schema import Kind, Schema, SchemaChange, Type
 
 
 class Mode(StrEnum):
@@ -39,6 +39,19 @@ class Prune:
     low: str
     high: str
     values: tuple[str, ...] = ()
+
+    def names(self, rows: int | None) -> bool:
+        """Whether the bound lets through no other value than those of `rows` rows that all differ in the column.
+
+        Example:
+            >>> from tidegate.core.schema import BIGINT
+            >>> bound = Prune(column="id", type=BIGINT, low="5", high="7")
+            >>> bound.names(3), bound.names(2)
+            (True, False)
+        """
+        if self.values:
+            return len(self.values) == rows
+        return self.type.kind is Kind.INTEGER and int(self.high) - int(self.low) + 1 == rows
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

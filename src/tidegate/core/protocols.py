@@ -197,7 +197,8 @@ class Checked:
     Args:
         frame: the rows, one a key where there is a key to look at.
         rows: how many; None when nobody counted them.
-        keys: their keys, one row each, key columns only, cheap to read again; None unless they will be merged.
+        keys: their keys, one row each, key columns only, cheap to read again; None where no row has to be found by
+            its key, or `prune` alone names the keys.
         prune: literal bounds of the rows, derived from the rows themselves.
         latest: the whole rule by which superseded rows were dropped; None when none could have been.
         skip_equal: rows that the table holds in every column already are left alone.
@@ -286,11 +287,11 @@ class Staging(Protocol):
     def read(self) -> DataFrame:
         """The whole version, as committed."""
 
-    def read_keys(self, keys: DataFrame, *, prune: Sequence[Prune]) -> DataFrame:
+    def read_keys(self, keys: DataFrame | None, *, prune: Sequence[Prune]) -> DataFrame:
         """The rows of the whole version, as committed, whose key is among `keys` and within `prune`.
 
         Args:
-            keys: key columns only, one row a key.
+            keys: key columns only, one row a key; None when `prune` alone says which keys.
         """
 
     def read_added(self) -> DataFrame:

@@ -61,11 +61,11 @@ def table_side(plan: LoadPlan, staging: Staging, checked: Checked, level: Verify
 
 
 def _moved(plan: LoadPlan, staging: Staging, checked: Checked) -> DataFrame:
-    if checked.keys is not None:
-        return staging.read_keys(checked.keys, prune=checked.prune)
     if plan.write.mode is Mode.APPEND:
         return staging.read_added()
-    return staging.read()
+    if plan.write.mode is Mode.OVERWRITE:
+        return staging.read()
+    return staging.read_keys(checked.keys, prune=checked.prune)
 
 
 def judge(

@@ -109,10 +109,12 @@ class IcebergStaging:
         with self._translated("reading"):
             return self.session.sql(f"SELECT * FROM {self._table} VERSION AS OF {sql.string(self.plan.branch)}")
 
-    def read_keys(self, keys: DataFrame, *, prune: Sequence[Prune]) -> DataFrame:
-        """The rows, as committed, whose key is among `keys`; of the files within `prune` alone."""
+    def read_keys(self, keys: DataFrame | None, *, prune: Sequence[Prune]) -> DataFrame:
+        """The rows, as committed, whose key is among `keys` and within `prune`."""
         with self._translated("reading"):
             within = " AND ".join(bound(each) for each in prune) or "true"
+            if keys is None:
+                return self.read().where(within)
             return self.read().where(within).join(keys, on=list(self.plan.key), how="left_semi")
 
     def read_added(self) -> DataFrame:

@@ -72,6 +72,8 @@ class Merge:
         """
         if batch.keys_unique and plan.write.mode in WHOLE:
             return Checked(frame=rows)
+        if batch.keys_unique and len(plan.key) == 1 and any(bound.names(plan.changes.rows) for bound in batch.bounds):
+            return Checked(frame=rows, rows=plan.changes.rows, prune=batch.bounds, skip_equal=batch.skip_equal)
         held = rows.persist()
         if batch.keys_unique and batch.bounds:
             keys = held.selectExpr(*map(sql.quote, plan.key))
