@@ -39,7 +39,7 @@ def load(group: str, kind: str) -> type[Any]:
             raise ConfigError(f"entry point tidegate.{group}:{kind} is not a class")
         return found
     known = names(group)
-    near = difflib.get_close_matches(kind, known, n=len(known), cutoff=0.6)
+    near = difflib.get_close_matches(kind, known, n=len(known) or 1, cutoff=0.6)
     ordered = [*near, *(name for name in known if name not in near)]
     raise UnknownPlugin(
         f"{kind!r} is not a known kind of {group}; known: {', '.join(ordered)}",
