@@ -8,7 +8,8 @@ Called by every layer; imports nothing of Tidegate. Must never log, print or car
         Misfit                     parts that cannot work together
         EnvironmentMissing         Java, jars or a package are missing or too old
       SourceError                  the database or files that rows come from
-        SourceUnavailable *        unreachable, refused, cut
+        SourceUnavailable *        unreachable or cut
+          SourceRefused            a login that is wrong, a database that is not there
         SourceMoved *              changed while it was being read
         ColumnMissing              a named column or table is not there
         HistoryGone                the source no longer continues what was loaded
@@ -109,10 +110,18 @@ class SourceError(TidegateError):
 
 
 class SourceUnavailable(SourceError):
-    """The source cannot be reached, refused the login or was cut off."""
+    """The source cannot be reached or was cut off."""
 
     code = "source_unavailable"
     retryable = True
+
+
+class SourceRefused(SourceUnavailable):
+    """A wrong login, or nothing there that could be read: waiting helps nobody, and trying again locks accounts."""
+
+    code = "source_refused"
+    retryable = False
+    default_hint = "Correct the URL under `connections:`, then run `tidegate doctor`."
 
 
 class SourceMoved(SourceError):

@@ -43,7 +43,7 @@ def load(group: str, kind: str) -> type[Any]:
     ordered = [*near, *(name for name in known if name not in near)]
     raise UnknownPlugin(
         f"{kind!r} is not a known kind of {group}; known: {', '.join(ordered)}",
-        hint=f"Did you mean {ordered[0]!r}?" if near else None,
+        hint=f"Did you mean {ordered[0]!r}? {UnknownPlugin.default_hint}" if near else None,
     )
 
 

@@ -12,7 +12,15 @@ from contextlib import contextmanager
 import psycopg
 from psycopg import errors
 
-from tidegate.errors import ColumnMissing, ConfigError, SchemaRefused, SourceError, SourceUnavailable, TidegateError
+from tidegate.errors import (
+    ColumnMissing,
+    ConfigError,
+    SchemaRefused,
+    SourceError,
+    SourceRefused,
+    SourceUnavailable,
+    TidegateError,
+)
 
 BAD_VALUE = re.compile(r'"tidegate: (.*)"', re.DOTALL)
 NAMES_ONLY = "42"  # syntax errors and unknown names: the text holds names and never a value
@@ -61,15 +69,12 @@ def refused(name: str, where: str, error: psycopg.Error) -> TidegateError:
     text = " ".join(str(error).lower().split())
     login = "password authentication failed" in text or "no password supplied" in text or "role" in text
     if login:
-        return SourceUnavailable(
+        return SourceRefused(
             f"connection {name!r}: {where} refused the login",
             hint="Correct user and password under `connections:`, then run `tidegate doctor`.",
         )
     if "does not exist" in text:
-        return SourceUnavailable(
-            f"connection {name!r}: {where} has no such database",
-            hint="Correct the URL under `connections:`, then run `tidegate doctor`.",
-        )
+        return SourceRefused(f"connection {name!r}: {where} has no such database")
     return SourceUnavailable(f"connection {name!r}: {where} cannot be reached: {_reason(error)}")
 
 

@@ -29,6 +29,7 @@ from tidegate.errors import (
     SchemaRefused,
     SourceError,
     SourceMoved,
+    SourceRefused,
     SourceUnavailable,
     TidegateError,
 )
@@ -211,13 +212,12 @@ class SqliteSession:
                 connection.close()
                 raise
         except sqlite3.Error as error:
-            what = "is no SQLite database" if "not a database" in str(error) else f"cannot be opened: {error}"
+            about = f"connection {self.name!r}: {self.path}"
             if not self.path.exists():
-                what = "does not exist"
-            raise SourceUnavailable(
-                f"connection {self.name!r}: {self.path} {what}",
-                hint="Correct the URL under `connections:`, then run `tidegate doctor`.",
-            ) from error
+                raise SourceRefused(f"{about} does not exist") from error
+            if "not a database" in str(error):
+                raise SourceRefused(f"{about} is no SQLite database") from error
+            raise SourceUnavailable(f"{about} cannot be opened: {error}", hint=SourceRefused.default_hint) from error
         return connection
 
     def _version(self) -> int:

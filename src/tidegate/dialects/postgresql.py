@@ -107,8 +107,7 @@ class Postgresql:
     def read(self, column: Column) -> Reading:  # noqa: PLR0911 - one answer a type
         """The exact expression that Spark reads.
 
-        Timestamps travel as microseconds and dates as days, taken from PostgreSQL's own binary form: as fast as
-        the driver's timestamps, and no time zone or calendar of a JVM touches them.
+        Timestamps travel as microseconds and dates as days, so no time zone or calendar of a JVM touches them.
         """
         sql, kind = self.quote(column.name), column.type
         match kind.kind:
@@ -127,7 +126,7 @@ class Postgresql:
                 sent = f"{kind.kind}_send({sql})"
                 good = f"('x' || encode({sent}, 'hex'))::bit(64)::bigint + {EPOCH_MICROS}"
                 good = self._checked(sql, self._in_years(sql, kind), good, column, "bigint")
-                return Reading(sql=good, travel=Travel.MICROS)
+                return Reading(sql=self._quick_micros(sql, kind, good), travel=Travel.MICROS)
             case Kind.ARRAY:
                 flat = f"(array_ndims({sql}) = 1 AND array_lower({sql}, 1) = 1 OR cardinality({sql}) = 0)"
                 good = self._checked(sql, flat, f"array_to_json({sql})::text", column)
@@ -178,6 +177,17 @@ class Postgresql:
         kind = column.type
         whole = kind.precision - kind.scale
         return f"{sql} = round({sql}, {kind.scale}) AND abs({sql}) < 1e{whole}::numeric"
+
+    def _quick_micros(self, sql: str, kind: Type, exact: str) -> str:
+        """Microseconds by way of a double where that is exact: 71 years around 1970, of which it takes 65.
+
+        A double holds 53 bits; division and multiplication by a million each round once, which together stays below
+        half a microsecond up to 2**51 microseconds. It takes half the time of the exact form.
+        """
+        zone = " 00:00:00+00" if kind.kind is Kind.TIMESTAMPTZ else ""
+        low, high = (f"'{year}-01-01{zone}'::{kind.kind}" for year in ("1906", "2035"))
+        quick = f"round(date_part('epoch', {sql}) * 1e6)::bigint"
+        return f"CASE WHEN {sql} >= {low} AND {sql} < {high} THEN {quick} ELSE {exact} END"
 
     def _in_years(self, sql: str, kind: Type) -> str:
         zone = "+00" if kind.kind is Kind.TIMESTAMPTZ else ""

@@ -9,6 +9,7 @@ import pytest
 
 from tidegate.core.fingerprint import Fingerprint
 from tidegate.core.ids import Connection
+from tidegate.core.schema import TIMESTAMP, TIMESTAMPTZ, Column
 from tidegate.core.slices import Everything, Range
 from tidegate.dialects.postgresql import Postgresql
 from tidegate.dialects.spark import Spark
@@ -258,3 +259,24 @@ def test_bytes_and_bounds(pg_url: str) -> None:
         assert bounds["at"] is not None
         assert bounds["at"].low == datetime(2025, 1, 1, tzinfo=UTC).strftime("%Y-%m-%d %H:%M:%S.%f")
         assert probe.key_bounds(Range(cursor=("id",), after="10", upto="11"), "id") is None
+
+
+@pytest.mark.parametrize("kind", ["timestamp", "timestamptz"])
+def test_the_quick_way_to_microseconds_is_exact(pg_url: str, kind: str) -> None:
+    """Against PostgreSQL's own binary form: the ends of the quick stretch, and a random microsecond in each hour."""
+    column = Column(name="at", type=TIMESTAMPTZ if kind == "timestamptz" else TIMESTAMP)
+    micros = f"('x' || encode({kind}_send(at), 'hex'))::bit(64)::bigint + 946684800000000"
+    with psycopg.connect(pg_url, autocommit=True) as connection:
+        connection.execute(f"CREATE TABLE t (at {kind})")
+        connection.execute(
+            "INSERT INTO t SELECT hour + random() * interval '1 hour' "
+            f"FROM generate_series({kind} '1905-12-30', {kind} '2035-01-03', '1 hour') AS hour"
+        )
+        connection.execute(
+            f"INSERT INTO t SELECT edge + tick * interval '1 microsecond' FROM generate_series(-2000, 2000) AS tick, "
+            f"unnest(ARRAY[{kind} '1906-01-01', {kind} '1970-01-01', {kind} '2035-01-01']) AS edge"
+        )
+        wrong = connection.execute(
+            f"SELECT count(*) FROM t WHERE {Postgresql().read(column).sql} <> {micros}"
+        ).fetchone()
+    assert wrong == (0,)
