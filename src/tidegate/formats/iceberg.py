@@ -6,6 +6,7 @@ metadata tells, nor change what is visible except by publishing a staging.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -25,6 +26,8 @@ from tidegate.spark.failures import translated
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+CREATE_TRIES = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,15 +112,16 @@ class Iceberg:
         location = ddl.location(target, self._where.warehouse) if self._where.in_tables else None
         statements = [ddl.create(target, schema, layout, location)]
         order = ddl.order(target, schema, layout) if layout.sort_by else None
-        with translated(f"creating {target}", self._where.warehouse):
-            if self._where.kind == "sqlite":
-                self._where.file.parent.mkdir(parents=True, exist_ok=True)
-            for namespace in sql.namespaces(target):
-                session.sql(f"CREATE NAMESPACE IF NOT EXISTS {namespace}")
-            for statement in statements:
-                session.sql(statement)
-            if order and self._unordered(target):
-                session.sql(order)
+        for attempt in range(1, CREATE_TRIES + 1):
+            try:
+                self._create(session, target, statements, order)
+            except WriteError:
+                # Loads side by side may make one namespace at once, and a catalog refuses the later: it is there now.
+                if attempt == CREATE_TRIES:
+                    raise
+                time.sleep(0.2 * attempt)
+            else:
+                return
 
     def evolve(self, session: SparkSession, target: Target, changes: Sequence[SchemaChange], schema: Schema) -> None:
         """Adds and widens columns; rows that are there read NULL in the new ones.
@@ -149,6 +153,17 @@ class Iceberg:
         """Drops what a crash left behind; main stays as it is."""
         for branch in branches:
             drop_branch(session, target, branch, self._where.warehouse)
+
+    def _create(self, session: SparkSession, target: Target, statements: Sequence[str], order: str | None) -> None:
+        with translated(f"creating {target}", self._where.warehouse):
+            if self._where.kind == "sqlite":
+                self._where.file.parent.mkdir(parents=True, exist_ok=True)
+            for namespace in sql.namespaces(target):
+                session.sql(f"CREATE NAMESPACE IF NOT EXISTS {namespace}")
+            for statement in statements:
+                session.sql(statement)
+            if order and self._unordered(target):
+                session.sql(order)
 
     def _unordered(self, target: Target) -> bool:
         # Made by a load that crashed before its sort order was set, a table is still empty.

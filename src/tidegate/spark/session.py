@@ -221,19 +221,18 @@ def is_connect(session: SparkSession) -> bool:
 
 def _connect(remote: str) -> SparkSession:
     try:
-        from pyspark.sql.connect.session import SparkSession as Remote  # noqa: F401, PLC0415 - asks for grpc and pandas
+        # Not `pyspark.sql`'s builder: it turns the whole process, and those it starts, into clients of Connect.
+        from pyspark.sql.connect.session import SparkSession as Remote  # noqa: PLC0415 - importing takes a second
     except ImportError as error:
         raise EnvironmentMissing(
             "the Spark Connect client is not installed", hint="`pip install 'tidegate[connect]'`"
         ) from error
-    from pyspark.sql import SparkSession  # noqa: PLC0415 - importing pyspark takes a second
-
     hush()
     parts = urlsplit(remote)
     try:
         # PySpark's client tries a dead address for ten minutes before it says so.
         socket.create_connection((parts.hostname or "", parts.port or CONNECT_PORT), timeout=10).close()
-        session: SparkSession = SparkSession.builder.remote(remote).create()
+        session = cast("SparkSession", Remote.builder.remote(remote).create())
         session.sql("SELECT 1").collect()
     except Exception as error:
         raise _unreachable(remote) from error
