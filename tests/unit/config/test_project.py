@@ -129,7 +129,7 @@ def test_what_is_wrong_names_line_key_and_the_nearest_known(old, new, message, t
 def test_an_unknown_kind_is_its_own_error(tmp_path):
     error = refused(changed("kind: watermark", "kind: watermrk"), tmp_path)
     assert isinstance(error, UnknownPlugin)
-    assert error.hint == "Did you mean 'watermark'?"
+    assert error.hint.startswith("Did you mean 'watermark'? Correct tidegate.yaml")
 
 
 def test_everything_wrong_is_told_at_once(tmp_path):
