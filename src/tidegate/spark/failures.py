@@ -20,8 +20,12 @@ from tidegate.errors import (
 )
 
 _FAILED_JOB = re.compile(r"Job aborted due to stage failure|STAGE_FAILURE|TASK_FAILURE|FAILED_READ|in stage \d")
-# What the dialects' expressions say about a value that a column's type does not allow; it names no value.
-_POISON = re.compile(r"tidegate: (column .+? holds a value that [^\"\n]+|a value of column [^\"\n]+ is not an? \w+)")
+# What the dialects' expressions say about a value that a column's type does not allow; it names no value. Followed by
+# `' ||` it is only the statement, quoted in an error about something else.
+_POISON = re.compile(
+    r"tidegate: (column (?:(?!' \|\|).)+? holds a value that (?:(?!' \|\|)[^\"\n])++(?!' \|\|)"
+    r"|a value of column [^\"\n]+ is not an? \w+)"
+)
 _UNKNOWN = re.compile(r"CommitStateUnknown")
 _CONFLICT = re.compile(
     r"is not an ancestor of|CommitFailedException|ValidationException|Cannot commit"

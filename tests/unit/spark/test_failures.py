@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tidegate.errors import CommitConflict, CommitUnknown, SourceUnavailable, TidegateError, WriteError
+from tidegate.errors import CommitConflict, CommitUnknown, SchemaRefused, SourceUnavailable, TidegateError, WriteError
 from tidegate.spark.failures import translate, translated
 
 
@@ -42,3 +42,17 @@ def test_our_own_errors_pass_as_they_are() -> None:
     with pytest.raises(CommitConflict) as error, translated("anything"):
         raise mine
     assert error.value is mine
+
+
+STATEMENT = (
+    "CASE WHEN a THEN b ELSE json_extract('[]', 'tidegate: column ''id'' holds a value that is no INTEGER' || substr"
+)
+
+
+def test_a_bad_value_is_told_and_a_statement_that_only_speaks_of_one_is_not() -> None:
+    bad = "bad JSON path: 'tidegate: column ''id'' holds a value that is no INTEGER'"
+    for text in (bad, f"{STATEMENT}\n{bad}", f"{STATEMENT} {bad}"):
+        found = translate(RuntimeError(text), "writing to lake.a.b")
+        assert type(found) is SchemaRefused
+        assert found.message.startswith("column 'id' holds a value that is no INTEGER")
+    assert type(translate(RuntimeError(f"[PARSE_SYNTAX_ERROR] {STATEMENT}"), "writing to lake.a.b")) is WriteError
