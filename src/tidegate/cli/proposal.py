@@ -133,7 +133,7 @@ def proposal(facts: TableFacts, access: Login, *, alone: bool) -> Proposal:
         # A star in the name of a stream would make a pattern of it.
         name=re.sub(r"[*?]", "_", facts.table if alone else f"{facts.schema}.{facts.table}"),
         table=join_name((facts.schema, facts.table) if facts.schema != "main" else (facts.table,)),
-        target=join_name(("lake", access.name if usual else facts.schema, facts.table)),
+        target=join_name(("lake", access.name if usual else _kept(facts.schema), _kept(facts.table))),
         key=key,
         strategy=strategy,
         strategy_reason=reason,
@@ -144,6 +144,11 @@ def proposal(facts: TableFacts, access: Login, *, alone: bool) -> Proposal:
             for name, reason in facts.refused.items()
         ),
     )
+
+
+def _kept(name: str) -> str:
+    """The name as a lake takes it: see `engine.assemble`."""
+    return "".join(char if char.isprintable() else "_" for char in name).replace("${", "$_{").strip() or "_"
 
 
 def _why_full(facts: TableFacts, changed: str | None) -> str:

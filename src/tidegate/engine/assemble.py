@@ -77,7 +77,7 @@ def join(config: Config, lakes: dict[str, Format], entry: StreamConfig) -> Strea
     reasons = misfits(strategy=strategy, writer=writer, key=entry.key)
     if reasons:
         raise Misfit(f"{entry.mark}: " + "; ".join(reasons), file=entry.mark.file, line=entry.mark.line)
-    target = Target(lake=entry.target[0], namespace=entry.target[1:-1], table=entry.target[-1])
+    target = _target(entry)
     given = {"connection": config.connections[entry.connection]} if entry.connection else {}
     return Stream(
         name=entry.name,
@@ -93,6 +93,18 @@ def join(config: Config, lakes: dict[str, Format], entry: StreamConfig) -> Strea
         contract=entry.contract,
         layout=entry.layout,
     )
+
+
+def _target(entry: StreamConfig) -> Target:
+    """The table's name, of parts that every reader of the lake takes as they are."""
+    mark = entry.mark.inside("target")
+    for part in entry.target:
+        if not part.isprintable() or part != part.strip() or not part:
+            # PyIceberg takes blanks away, and no catalog keeps a zero byte.
+            raise mark.error(f"the name {part!r} begins or ends with a blank or holds what cannot be printed")
+        if "${" in part:
+            raise mark.error(f"the name {part!r} holds `${{`, in whose place Spark would read a variable")
+    return Target(lake=entry.target[0], namespace=entry.target[1:-1], table=entry.target[-1])
 
 
 def source_name(entry: StreamConfig) -> str:
