@@ -25,7 +25,7 @@ from tidegate.engine.planner import Found, make_plan
 from tidegate.engine.recover import Heal, Standing, holds_rows, reconcile
 from tidegate.engine.stream import Stream, VerifyLevel
 from tidegate.engine.verify import Verdict
-from tidegate.errors import CommitConflict, CommitUnknown, PositionMoved, TidegateError
+from tidegate.errors import CommitConflict, CommitUnknown, PositionMoved, SourceUnavailable, TidegateError
 from tidegate.registry.leases import Lease
 from tidegate.registry.store import Registry
 from tidegate.registry.values import PlanStatus
@@ -256,7 +256,15 @@ def _asked_meanwhile(work: Work, planned: Planned) -> Iterator[Future[Fingerprin
         yield None
         return
     with ThreadPoolExecutor(max_workers=1, thread_name_prefix="verify") as pool:
-        yield pool.submit(verify.source_side, work.probe, planned.plan, level, None)
+        asked = pool.submit(verify.source_side, work.probe, planned.plan, level, None)
+        try:
+            yield asked
+        except SourceUnavailable as error:
+            # A question that a source refuses, for a bad value, ends the snapshot that Spark reads.
+            reason = asked.exception()
+            if isinstance(reason, TidegateError):
+                raise reason from error
+            raise
 
 
 def _verify(
