@@ -36,23 +36,26 @@ def set_up(*, level: LogLevel, form: LogFormat, redact: Callable[[str], str]) ->
     """The program's log, at the level and in the format asked for; of libraries only errors, at debug more."""
     libraries = logging.INFO if level is LogLevel.DEBUG else logging.ERROR
     logging.captureWarnings(capture=True)
-    logging.basicConfig(level=libraries, handlers=[_Handler(form, redact)], force=True)
+    logging.basicConfig(level=libraries, handlers=[_Handler(form, redact, stacks=level is LogLevel.DEBUG)], force=True)
     logging.getLogger(OWN).setLevel(level.upper())
 
 
 class _Handler(logging.Handler):
     """Writes a record as one line; its `extra` values become fields."""
 
-    def __init__(self, form: LogFormat, redact: Callable[[str], str]) -> None:
+    def __init__(self, form: LogFormat, redact: Callable[[str], str], *, stacks: bool) -> None:
         super().__init__()
+        self._stacks = stacks
         self._form = form
         self._redact = redact
 
     def emit(self, record: logging.LogRecord) -> None:
+        if record.name == "root" and record.exc_info and not self._stacks:
+            return  # py4j tells an interruption this way, before the command itself does
         known = vars(logging.makeLogRecord({}))
         values = {key: value for key, value in vars(record).items() if key not in known and key != "message"}
         about = {"event": record.getMessage(), "level": record.levelname.lower(), "logger": record.name}
-        if record.exc_info:
+        if record.exc_info and self._stacks:
             about["exception"] = logging.Formatter().formatException(record.exc_info)
         line = self._rendered({**about, **values})
         sys.stderr.write(line + "\n")

@@ -284,7 +284,8 @@ def _verify(
 
 def _release(checked: Checked) -> None:
     if checked.held is not None:
-        checked.held.unpersist()
+        with contextlib.suppress(Exception):  # a Spark that died holds nothing, and the reason is on its way
+            checked.held.unpersist()
 
 
 def _publish(stream: Stream, plan: LoadPlan, staging: Staging) -> Receipt:

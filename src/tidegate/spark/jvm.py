@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import contextlib
 import re
+import signal
 import subprocess
 import tempfile
+import threading
 from collections.abc import Mapping
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
@@ -28,6 +30,7 @@ class Jvm:
 
     def __init__(self) -> None:
         self._gateway: Any = None
+        self._handlers: dict[int, Any] = {}
 
     def start(self, conf: Mapping[str, str], log: Path | None) -> SparkSession:
         """The session of a new context with that configuration.
@@ -46,11 +49,12 @@ class Jvm:
         # Everybody on the machine can read a command line, so secrets go over inside the process.
         shown = SparkConf(loadDefaults=False).setAll([pair for pair in conf.items() if not _SECRET.search(pair[0])])
         whole = SparkConf(loadDefaults=False).setAll(list(conf.items()))
+        before: dict[int, Any] = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
         with _output(log) as output:
             try:
                 launch: Any = launch_gateway  # PySpark left it untyped
                 self._gateway = launch(shown, {"stdout": output, "stderr": output})
-                return SparkSession(SparkContext(conf=whole, gateway=self._gateway))
+                session = SparkSession(SparkContext(conf=whole, gateway=self._gateway))
             except Exception as error:
                 self.end()
                 output.seek(0)
@@ -58,12 +62,16 @@ class Jvm:
             except KeyboardInterrupt:
                 self.end()
                 raise
+        self._end_when_interrupted(before)
+        return session
 
     def end(self) -> None:
         """The process is gone when this returns."""
         from pyspark import SparkContext  # noqa: PLC0415 - as above
 
         gateway, self._gateway = self._gateway, None
+        while self._handlers:
+            signal.signal(*self._handlers.popitem())
         if gateway is None:
             return
         # PySpark would hand the next context to the JVM that ends here.
@@ -80,6 +88,28 @@ class Jvm:
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
+
+    def _end_when_interrupted(self, before: Mapping[int, Any]) -> None:
+        """An interruption ends the process first, so that nothing which unwinds talks to a Spark at work.
+
+        PySpark's own handler does talk, over the connection whose answer it interrupted.
+        """
+        if threading.current_thread() is not threading.main_thread():
+            return
+        process = self._gateway.proc
+
+        def interrupt(number: int, frame: Any) -> None:
+            if process is not None:
+                process.kill()
+            handler = before[number]
+            if callable(handler):
+                handler(number, frame)
+            raise KeyboardInterrupt
+
+        for number, handler in before.items():
+            if callable(handler):  # what is ignored, or ends the process at once, stays so
+                self._handlers[number] = handler
+                signal.signal(number, interrupt)
 
 
 def _output(log: Path | None) -> IO[bytes]:

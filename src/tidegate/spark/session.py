@@ -6,6 +6,7 @@ build, start anything before rows have to move, or reach around the public API o
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
 import re
@@ -109,6 +110,7 @@ class Sessions:
 
         with self._lock:
             base = self._built or self._base(small=small)
+        _keep_secrets()
         try:
             session = isolated(base)
             if is_connect(session):
@@ -139,7 +141,8 @@ class Sessions:
             built, self._built = self._built, None
             jvm, self._jvm = self._jvm, None
             if built is not None:
-                built.stop()
+                with contextlib.suppress(Exception):  # it may have died, which is what is wanted
+                    built.stop()
             if jvm is not None:
                 jvm.end()
 
@@ -250,3 +253,12 @@ def _unreachable(what: str) -> EnvironmentMissing:
 def hush() -> None:
     """Keeps PySpark from writing every refused statement to our stderr; the error itself carries it."""
     logging.getLogger("SQLQueryContextLogger").disabled = True
+    # When a JVM dies py4j tells each of its calls with its stack; the error of the load tells it once.
+    logging.getLogger("py4j").setLevel(logging.CRITICAL)
+
+
+def _keep_secrets() -> None:
+    """At debug py4j logs every command that it sends to a JVM, the passwords in a session's settings included."""
+    log = logging.getLogger("py4j")
+    if log.getEffectiveLevel() < logging.INFO:
+        log.setLevel(logging.INFO)
