@@ -21,7 +21,7 @@ from tidegate.spark.java import find_java
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-_SECRET = re.compile(r"(?i)secret|password|token|credential|access[.]?key")
+SECRET = re.compile(r"(?i)secret|password|token|credential|access[.]?key")
 _TELLING = re.compile(r"(?:Caused by: |Exception in thread \S+ |^Error: |^Error )(.*)")
 
 
@@ -47,7 +47,7 @@ class Jvm:
         from pyspark.sql import SparkSession  # noqa: PLC0415 - as above
 
         # Everybody on the machine can read a command line, so secrets go over inside the process.
-        shown = SparkConf(loadDefaults=False).setAll([pair for pair in conf.items() if not _SECRET.search(pair[0])])
+        shown = SparkConf(loadDefaults=False).setAll([pair for pair in conf.items() if not SECRET.search(pair[0])])
         whole = SparkConf(loadDefaults=False).setAll(list(conf.items()))
         before: dict[int, Any] = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
         with _output(log) as output:

@@ -20,7 +20,7 @@ from urllib.parse import urlsplit
 
 from tidegate.errors import ConfigError, EnvironmentMissing
 from tidegate.spark.jars import resolve
-from tidegate.spark.jvm import Jvm
+from tidegate.spark.jvm import SECRET, Jvm
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -37,7 +37,12 @@ LOAD_CONF = {
     "spark.sql.variable.substitute": "false",
     "spark.sql.sources.partitionOverwriteMode": "static",
 }
-_DEFAULTS = {"spark.driver.memory": "4g", "spark.ui.enabled": "false", "spark.ui.showConsoleProgress": "false"}
+_DEFAULTS = {
+    "spark.driver.memory": "4g",
+    "spark.redaction.regex": SECRET.pattern,
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+}
 _LOCAL_DEFAULTS = {
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
@@ -54,7 +59,8 @@ class Sessions:
         remote: a Connect server, `sc://…`.
         borrowed: a session of the caller, classic or Connect; it is neither changed nor stopped.
         conf: the user's settings; they win over the defaults.
-        lakes: settings of each lake (`Format.spark_conf`), set on every load's session and nowhere else.
+        lakes: settings of each lake (`Format.spark_conf`), set on every load's session; a JVM of our own starts with
+            the secret ones, too.
         jars: Maven coordinates, needed only where a JVM is started.
         log: the file that takes Spark's own output; a temporary one by default.
     """
@@ -175,6 +181,8 @@ class Sessions:
     def _start_conf(self, *, small: bool) -> dict[str, str]:
         local = self._master.startswith("local")
         conf = {"spark.app.name": "tidegate", **_DEFAULTS, **(_LOCAL_DEFAULTS if local else {})}
+        # Spark's event log masks secrets only in settings that Spark was started with.
+        conf |= {key: value for lake in self._lakes for key, value in lake.items() if SECRET.search(key)}
         conf["spark.driver.extraJavaOptions"] = "-Duser.timezone=UTC" + (
             " -XX:TieredStopAtLevel=1" if small and local else ""
         )

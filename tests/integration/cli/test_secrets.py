@@ -2,13 +2,11 @@
 
 import json
 import logging
-import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import quote, quote_plus
 
-import psycopg
 import pytest
 
 from integration.cli.conftest import ORDERS
@@ -184,14 +182,17 @@ def test_a_load_that_fails_in_spark_tells_no_password(project, capfd, spark, gua
         project,
         guarded,
         spark=False,
-        source={"connection": "shop", "query": "select id, 1 / (id - 7) as amount from orders"},
+        target="lake.shop.failing",
+        source={"connection": "shop", "query": "select id, (1 / (id - 7))::text as amount from orders"},
     )
     level = logging.getLogger("py4j").level
     logging.getLogger("py4j").setLevel(logging.NOTSET)
     try:
+        caplog.set_level(logging.DEBUG, "tidegate")
         with caplog.at_level(logging.DEBUG), project.project(spark) as opened:
             (outcome,) = opened.run().streams
-        assert outcome.error, outcome
+        assert outcome.error
+        assert (outcome.error.code, outcome.error.message[:30]) == ("source", "the source refused a statement")
         told = json.dumps(outcome.to_dict(), ensure_ascii=False).encode()
         assert not leaks(told)
         assert not [text for text in map(logging.LogRecord.getMessage, caplog.records) if leaks(text.encode())]
@@ -201,7 +202,7 @@ def test_a_load_that_fails_in_spark_tells_no_password(project, capfd, spark, gua
         out, err = capfd.readouterr()
         assert not leaks((out + err).encode())
         assert not leaks(dump(postgres, guarded.rpartition("/")[2]))
-        assert not clean_files(project.folder) == 0
+        assert clean_files(project.folder) > 0
     finally:
         logging.getLogger("py4j").setLevel(level)
 
@@ -212,4 +213,4 @@ def test_the_search_finds_what_it_looks_for(tmp_path):
         (tmp_path / str(number)).write_bytes(b"x" + form + b"y")
         with pytest.raises(AssertionError):
             clean_files(tmp_path)
-        os.unlink(tmp_path / str(number))
+        (tmp_path / str(number)).unlink()
