@@ -14,6 +14,7 @@ from tidegate.errors import (
     CommitConflict,
     CommitUnknown,
     SchemaRefused,
+    SourceError,
     SourceUnavailable,
     TidegateError,
     WriteError,
@@ -32,6 +33,8 @@ _CONFLICT = re.compile(
     r"|metadata refresh is required|Found conflicting files|Missing required files"
 )
 _GONE = re.compile(r"TABLE_OR_VIEW_NOT_FOUND|NoSuchTable|Cannot find snapshot|Ref does not exist|Branch does not exist")
+# The server's own words for a statement that it will refuse again; what ends a session or a snapshot is none.
+_REFUSED = re.compile(r"PSQLException: ERROR: (?!could not import|canceling|terminating)")
 _DRIVER = re.compile(r"java\.sql\.|PSQLException|SQLITE_|SQLiteException|SQLException")
 _PROBLEMS = (
     (
@@ -84,6 +87,11 @@ def translate(error: BaseException, doing: str, warehouse: str | None = None) ->
     job = _FAILED_JOB.search(text)
     if _UNKNOWN.search(text):
         return CommitUnknown(f"the reply to a commit was lost while {doing}")
+    if job and _REFUSED.search(text[job.start() :]):
+        return SourceError(
+            f"the source refused a statement while {doing}",
+            hint="Correct the row or the `query:` that it refuses; `--log-level debug` shows its words.",
+        )
     if job and _DRIVER.search(text[job.start() :]):
         return SourceUnavailable(f"the source broke off while {doing}")
     if _CONFLICT.search(text):

@@ -4,7 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from tidegate.errors import CommitConflict, CommitUnknown, SchemaRefused, SourceUnavailable, TidegateError, WriteError
+from tidegate.errors import (
+    CommitConflict,
+    CommitUnknown,
+    SchemaRefused,
+    SourceError,
+    SourceUnavailable,
+    TidegateError,
+    WriteError,
+)
 from tidegate.spark.failures import translate, translated
 
 
@@ -15,6 +23,8 @@ from tidegate.spark.failures import translate, translated
         ("java.lang.IllegalArgumentException: Cannot fast-forward: main is not an ancestor of b", CommitConflict),
         ("org.apache.iceberg.exceptions.CommitFailedException: stale", CommitConflict),
         ("Job aborted due to stage failure: org.postgresql.util.PSQLException: closed", SourceUnavailable),
+        ("Job aborted due to stage failure: PSQLException: ERROR: could not import the snapshot", SourceUnavailable),
+        ("Job aborted due to stage failure: PSQLException: ERROR: division of 'secret-value' by zero", SourceError),
         ("org.apache.iceberg.jdbc.UncheckedSQLException: failed; PSQLException: refused", WriteError),
         ("java.io.IOException: Mkdirs failed to create file:/x", WriteError),
         ("java.lang.ClassNotFoundException: org.apache.iceberg.spark.SparkCatalog", WriteError),
