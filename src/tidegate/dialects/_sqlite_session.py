@@ -43,6 +43,8 @@ CHANGE_COUNTER = slice(24, 28)  # of the file's header; see "The SQLite database
 MAGIC = b"SQLite format 3\0"
 CLOCK = "SELECT strftime('%Y-%m-%d %H:%M:%S', 'now')"  # CURRENT_TIMESTAMP has whole seconds
 MISSING = ("no such table", "no such column")
+# A text that Python cannot decode, in a row that it asked for or on its way into `tidegate_md5`.
+UNREADABLE = ("Could not decode to UTF-8", "user-defined function raised exception")
 
 
 class SqliteSession:
@@ -237,6 +239,12 @@ class SqliteSession:
             return SchemaRefused(
                 f"connection {self.name!r}: {message}",
                 hint="Correct the row at the source, or state the column's type under `source: {columns: …}`.",
+            )
+        if text.startswith(UNREADABLE):
+            # The driver's text shows the value.
+            return SchemaRefused(
+                f"connection {self.name!r}: {self.path.name} holds text that is not UTF-8",
+                hint="Correct the row at the source, or leave the column out with `source: {query: …}`.",
             )
         if text.startswith(MISSING):
             return ColumnMissing(f"connection {self.name!r}: {text}")

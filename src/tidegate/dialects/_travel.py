@@ -18,6 +18,9 @@ class Travel(StrEnum):
     TEXT = "text"
     """As canonical text (`core/fingerprint`)."""
 
+    BYTES = "bytes"
+    """A text as its bytes, from a database that does not look whether they are UTF-8."""
+
     MICROS = "micros"
     """A timestamp as whole microseconds since 1970, UTC where it has a zone."""
 

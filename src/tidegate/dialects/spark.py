@@ -114,10 +114,12 @@ class Spark:
                 return "bigint"
             case Travel.DAYS:
                 return "int"
+            case Travel.BYTES:
+                return "binary"
             case Travel.TEXT | Travel.JSON:
                 return "string"
 
-    def decode(self, sql: str, column: Column, travel: Travel) -> str:
+    def decode(self, sql: str, column: Column, travel: Travel) -> str:  # noqa: PLR0911 - one answer a way to travel
         """The stored value of a travelled expression; NULL stays NULL, a value that does not fit ends the query.
 
         The error names the column and never the value.
@@ -134,6 +136,10 @@ class Spark:
                 return f"date_from_unix_date({sql})"
             case Travel.JSON:
                 return f"from_json({sql}, {self.string(stored.spark)}, map('mode', 'FAILFAST'))"
+            case Travel.BYTES:
+                text, message = f"CAST({sql} AS string)", f"tidegate: a value of column {column.name!r} is not a text"
+                failed = f"CAST(raise_error({self.string(message)}) AS string)"
+                return f"CASE WHEN {sql} IS NULL OR is_valid_utf8({text}) THEN {text} ELSE {failed} END"
             case Travel.TEXT:
                 return self._from_text(sql, column)
 

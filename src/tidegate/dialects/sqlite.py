@@ -90,6 +90,10 @@ class Sqlite:
                 return Reading(sql=self._case(sql, column, (good, sql)), travel=Travel.NATIVE)
             case Kind.BINARY:
                 return Reading(sql=self._case(sql, column, (self._is(sql, "blob"), sql)), travel=Travel.NATIVE)
+            case Kind.TEXT | Kind.JSON:
+                # The driver puts a mark in place of bytes that are no UTF-8, and says nothing.
+                good = self._case(sql, column, (self._is(sql, "text"), f"CAST({sql} AS BLOB)"))
+                return Reading(sql=good, travel=Travel.BYTES)
             case _:
                 return Reading(sql=self.text(sql, column), travel=Travel.TEXT)
 
