@@ -34,7 +34,7 @@ _CONFLICT = re.compile(
 )
 _GONE = re.compile(r"TABLE_OR_VIEW_NOT_FOUND|NoSuchTable|Cannot find snapshot|Ref does not exist|Branch does not exist")
 # The server's own words for a statement that it will refuse again; what ends a session or a snapshot is none.
-_REFUSED = re.compile(r"PSQLException: ERROR: (?!could not import|canceling|terminating)")
+_REFUSED = re.compile(r"PSQLException: ERROR: (?![^\n]*snapshot|canceling|terminating)")
 _DRIVER = re.compile(r"java\.sql\.|PSQLException|SQLITE_|SQLiteException|SQLException")
 _PROBLEMS = (
     (

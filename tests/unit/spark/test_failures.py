@@ -24,6 +24,7 @@ from tidegate.spark.failures import translate, translated
         ("org.apache.iceberg.exceptions.CommitFailedException: stale", CommitConflict),
         ("Job aborted due to stage failure: org.postgresql.util.PSQLException: closed", SourceUnavailable),
         ("Job aborted due to stage failure: PSQLException: ERROR: could not import the snapshot", SourceUnavailable),
+        ('Job aborted due to stage failure: PSQLException: ERROR: snapshot "3-1B-1" does not exist', SourceUnavailable),
         ("Job aborted due to stage failure: PSQLException: ERROR: division of 'secret-value' by zero", SourceError),
         ("org.apache.iceberg.jdbc.UncheckedSQLException: failed; PSQLException: refused", WriteError),
         ("java.io.IOException: Mkdirs failed to create file:/x", WriteError),
