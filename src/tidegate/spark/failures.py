@@ -38,6 +38,11 @@ _REFUSED = re.compile(r"PSQLException: ERROR: (?![^\n]*snapshot|canceling|termin
 _DRIVER = re.compile(r"java\.sql\.|PSQLException|SQLITE_|SQLiteException|SQLException")
 _PROBLEMS = (
     (
+        re.compile(r"^(?:Py4JNetworkError|ConnectionRefusedError|ConnectionResetError)\b", re.MULTILINE),
+        "Spark's process ended",
+        "Was it killed for its memory? Change `spark: {conf: {spark.driver.memory: 4g}}`, then run again.",
+    ),
+    (
         re.compile(
             r"Permission denied|AccessControlException|AccessDenied|Mkdirs failed|Failed to create (?:file|director)"
             r"|ParentNotDirectory|Not a directory|FileAlreadyExistsException|Read-only file system|No space left"

@@ -112,9 +112,10 @@ class Sessions:
             EnvironmentMissing: Java, a jar or Iceberg's extensions are missing, or Spark does not start.
             ConfigError: a setting that this Spark refuses.
         """
-        from pyspark.errors import PySparkException  # noqa: PLC0415 - importing pyspark takes a second
-
         with self._lock:
+            # Two threads that import it at once get halves of it.
+            from pyspark.errors import PySparkException  # noqa: PLC0415 - importing pyspark takes a second
+
             base = self._built or self._base(small=small)
         _keep_secrets()
         try:
@@ -131,6 +132,8 @@ class Sessions:
                     hint="Set it where that Spark is started, or remove it from tidegate.yaml.",
                 ) from error
             raise _unreachable(self._remote or "the session given") from error
+        except OSError as error:
+            raise _unreachable(self._remote or self._master) from error
         return session
 
     def release(self, session: SparkSession) -> None:

@@ -67,3 +67,14 @@ def test_a_bad_value_is_told_and_a_statement_that_only_speaks_of_one_is_not() ->
         assert type(found) is SchemaRefused
         assert found.message.startswith("column 'id' holds a value that is no INTEGER")
     assert type(translate(RuntimeError(f"[PARSE_SYNTAX_ERROR] {STATEMENT}"), "writing to lake.a.b")) is WriteError
+
+
+class Py4JNetworkError(Exception):
+    """As py4j names it."""
+
+
+def test_a_jvm_that_died_is_told_as_such() -> None:
+    found = translate(Py4JNetworkError("Answer from Java side is empty"), "writing to lake.a.b")
+    assert type(found) is WriteError
+    assert found.message.startswith("Spark's process ended while")
+    assert "spark.driver.memory" in found.hint
