@@ -66,16 +66,6 @@ def test_the_jvm_dies_in_the_middle(tidegate, many, spark):
     complete(tidegate, many, MANY)
 
 
-def test_streams_that_reach_for_spark_at_once(tidegate, many, shop):
-    """PySpark is imported by whoever comes first, and one import of it at a time works."""
-    shop.sql("create table others as select * from orders where id < 100")
-    others = {**ORDERS, "source": {"connection": "shop", "table": "others"}, "target": "lake.shop.others"}
-    many.write({"orders": ORDERS, "others": others}, connections={"shop": {"url": shop.url}}, spark=SMALL)
-    said = tidegate.process("run", "--parallel", "2", "--json")
-    assert said.exit_code == 0, said.everything
-    assert [outcome["outcome"] for outcome in said.document["streams"]] == ["loaded", "loaded"]
-
-
 def test_ctrl_c_in_the_middle_of_a_write(tidegate, many, spark):
     process = tidegate.start("run")
     process.reach(": check ")

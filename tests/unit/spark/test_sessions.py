@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import builtins
+import logging
+import re
 import subprocess
 import sys
 from typing import Any
@@ -48,6 +51,46 @@ def test_a_borrowed_session_is_neither_changed_nor_stopped() -> None:
         assert load.conf["spark.sql.catalog.lake"] == "iceberg.Catalog"
         assert load.conf["spark.sql.shuffle.partitions"] == "3"
         assert LOAD_CONF.items() <= load.conf.items()
+
+
+def test_pyspark_is_imported_by_one_thread_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Streams run in parallel, and two threads that import it at once get halves of it."""
+    sessions = Sessions(borrowed=Session(**{"spark.sql.extensions": "iceberg.Ext"}), lakes=[LAKE])
+    alone: list[bool] = []
+    real = builtins.__import__
+
+    def watched(name: str, *arguments: Any, **named: Any) -> Any:
+        if name.startswith("pyspark"):
+            alone.append(sessions._lock.locked())
+        return real(name, *arguments, **named)
+
+    monkeypatch.setattr(builtins, "__import__", watched)
+    sessions.load_session()
+    monkeypatch.undo()
+    assert alone
+    assert all(alone)
+
+
+def test_secrets_of_a_lake_are_known_to_spark_from_its_start() -> None:
+    """Its event log masks no others."""
+    lake = {**LAKE, "spark.sql.catalog.lake.jdbc.password": "x", "spark.sql.catalog.lake.credential": "y"}
+    conf = Sessions(lakes=[lake])._start_conf(small=False)
+    for key in lake:
+        if key.endswith(("password", "credential")):
+            assert conf[key] == lake[key]
+            assert re.search(conf["spark.redaction.regex"], key)
+
+
+def test_commands_to_a_jvm_are_not_logged() -> None:
+    """At debug py4j logs each of them, passwords included."""
+    log = logging.getLogger("py4j")
+    before = log.level
+    log.setLevel(logging.DEBUG)
+    try:
+        Sessions(borrowed=Session(**{"spark.sql.extensions": "iceberg.Ext"}), lakes=[LAKE]).load_session()
+        assert not log.isEnabledFor(logging.DEBUG)
+    finally:
+        log.setLevel(before)
 
 
 def test_a_session_without_the_extensions_is_refused() -> None:
