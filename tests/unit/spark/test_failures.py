@@ -69,12 +69,10 @@ def test_a_bad_value_is_told_and_a_statement_that_only_speaks_of_one_is_not() ->
     assert type(translate(RuntimeError(f"[PARSE_SYNTAX_ERROR] {STATEMENT}"), "writing to lake.a.b")) is WriteError
 
 
-class Py4JNetworkError(Exception):
-    """As py4j names it."""
-
-
-def test_a_jvm_that_died_is_told_as_such() -> None:
-    found = translate(Py4JNetworkError("Answer from Java side is empty"), "writing to lake.a.b")
+@pytest.mark.parametrize("name", ["Py4JError", "Py4JNetworkError", "ConnectionRefusedError"])
+def test_a_jvm_that_died_is_told_as_such(name: str) -> None:
+    kind = type(name, (Exception,), {})
+    found = translate(kind("Answer from Java side is empty"), "writing to lake.a.b")
     assert type(found) is WriteError
     assert found.message.startswith("Spark's process ended while")
     assert "spark.driver.memory" in found.hint

@@ -75,9 +75,9 @@ def test_secrets_of_a_lake_are_known_to_spark_from_its_start() -> None:
     """Its event log masks no others."""
     lake = {**LAKE, "spark.sql.catalog.lake.jdbc.password": "x", "spark.sql.catalog.lake.credential": "y"}
     conf = Sessions(lakes=[lake])._start_conf(small=False)
-    for key in lake:
+    for key, value in lake.items():
         if key.endswith(("password", "credential")):
-            assert conf[key] == lake[key]
+            assert conf[key] == value
             assert re.search(conf["spark.redaction.regex"], key)
 
 
