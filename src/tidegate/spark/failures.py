@@ -38,7 +38,7 @@ _REFUSED = re.compile(r"PSQLException: ERROR: (?![^\n]*snapshot|canceling|termin
 _DRIVER = re.compile(r"java\.sql\.|PSQLException|SQLITE_|SQLiteException|SQLException")
 _PROBLEMS = (
     (
-        re.compile(r"^(?:Py4JNetworkError|ConnectionRefusedError|ConnectionResetError)\b", re.MULTILINE),
+        re.compile(r"^(?:Py4JError|Py4JNetworkError|ConnectionRefusedError|ConnectionResetError)\b", re.MULTILINE),
         "Spark's process ended",
         "Was it killed for its memory? Change `spark: {conf: {spark.driver.memory: 4g}}`, then run again.",
     ),
