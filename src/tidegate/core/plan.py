@@ -61,7 +61,6 @@ class WriteFacts:
     Args:
         rows: rows of the batch; None when not known.
         table_rows: rows of the table; 0 when it is new or empty, None when not known.
-        whole: the batch is the whole source, not a part of it.
         replace: the table's rows are to be replaced by the batch (a full refresh).
         batch_keys: bounds of the batch's first key column at the source; None when not known.
         file_keys: bounds of that column over all files of the table; None when they prove nothing.
@@ -70,7 +69,6 @@ class WriteFacts:
 
     rows: int | None
     table_rows: int | None
-    whole: bool
     replace: bool = False
     batch_keys: Prune | None = None
     file_keys: Prune | None = None

@@ -188,12 +188,8 @@ def widens(old: Type, new: Type) -> bool:
     return old.kind is Kind.DECIMAL and new.scale == old.scale and new.precision > old.precision
 
 
-def compare(*, source: Schema, table: Schema, ignore: frozenset[str] = frozenset()) -> tuple[SchemaChange, ...]:
-    """Every difference between the source's columns and the table's, in the source's order, drops last.
-
-    Args:
-        ignore: columns of the table that the source never had (added by the load itself).
-    """
+def compare(*, source: Schema, table: Schema) -> tuple[SchemaChange, ...]:
+    """Every difference between the source's columns and the table's, in the source's order, drops last."""
     changes: list[SchemaChange] = []
     for column in source:
         mine = table.find(column.name)
@@ -212,7 +208,7 @@ def compare(*, source: Schema, table: Schema, ignore: frozenset[str] = frozenset
             changes.append(_change(kind, column.name, old, new))
         if column.nullable and not mine.nullable:
             changes.append(_change(ChangeKind.NULLABILITY, column.name, old, new))
-    dropped = (column for column in table if source.find(column.name) is None and column.name not in ignore)
+    dropped = (column for column in table if source.find(column.name) is None)
     changes += [_change(ChangeKind.DROP_COLUMN, column.name, column.type, None) for column in dropped]
     return tuple(changes)
 

@@ -165,7 +165,6 @@ def _facts(work: Work, changes: ChangeSet, *, unique: bool) -> WriteFacts:
     return WriteFacts(
         rows=changes.rows,
         table_rows=table.rows if filled else 0,
-        whole=changes.meaning is Meaning.ALL or work.standing.since is None,
         replace=anew,
         batch_keys=batch_keys,
         file_keys=file_keys,

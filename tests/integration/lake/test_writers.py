@@ -189,7 +189,7 @@ def test_the_choice_from_file_bounds_is_right(lake: Lake) -> None:
     files = lake.format.key_bounds(target, "id")
     assert files is not None
     assert (files.low, files.high) == ("0", "9")
-    facts = {"rows": 5, "table_rows": 10, "whole": False, "keys_unique": True, "file_keys": files}
+    facts = {"rows": 5, "table_rows": 10, "keys_unique": True, "file_keys": files}
     beyond = Merge().choose(
         WriteFacts(batch_keys=files.__class__(column="id", type=files.type, low="10", high="14"), **facts)
     )

@@ -61,7 +61,7 @@ def plan(columns: Schema, table: Schema | None = None, *, since: Position | None
         columns=columns,
         identity="server/relation",
         clock=77,
-        facts=WriteFacts(rows=3, table_rows=5, whole=False),
+        facts=WriteFacts(rows=3, table_rows=5),
         last_sequence=last_sequence,
     )
     return make_plan(stream(**values), found, now=NOW)

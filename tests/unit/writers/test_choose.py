@@ -16,7 +16,7 @@ from tidegate.writers.replace import Replace
 
 
 def facts(**changes: Any) -> WriteFacts:
-    return WriteFacts(**{"rows": 10, "table_rows": 1000, "whole": False, **changes})
+    return WriteFacts(**{"rows": 10, "table_rows": 1000, **changes})
 
 
 def keys(low: Any, high: Any, kind: Type = BIGINT) -> Prune:
