@@ -49,4 +49,28 @@ class Range:
         return f"({self.after or '-inf'}, {self.upto or '-inf'}]" + (" and NULL" if self.nulls else "")
 
 
-Slice = Everything | Range
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Partition:
+    """Rows of one partition: `low <= column < high`, or a text's prefix; without any of them, rows of NULL.
+
+    Args:
+        label: the slice's `extract_group_id`.
+        low, high: inclusive and exclusive bound as canonical text; a missing `high` is no bound.
+        prefix: the first `length` characters of the column, or the whole of a shorter text.
+        length: of the prefix.
+    """
+
+    column: str
+    label: str
+    low: str | None = None
+    high: str | None = None
+    prefix: str | None = None
+    length: int = 0
+
+    @property
+    def of_null(self) -> bool:
+        """Whether these are the rows whose column is NULL."""
+        return self.low is None and self.prefix is None
+
+
+Slice = Everything | Range | Partition

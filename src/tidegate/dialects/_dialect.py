@@ -132,6 +132,9 @@ class Dialect(Protocol):
     def quote(self, name: str) -> str:
         """One identifier, whatever it holds."""
 
+    def string(self, text: str) -> str:
+        """A text literal that no setting reads differently, for comparison by bytes."""
+
     def literal(self, kind: Type, text: str) -> str:
         """The value of a canonical text."""
 
@@ -149,6 +152,15 @@ class Dialect(Protocol):
 
     def as_text(self, sql: str) -> str:
         """A number as text."""
+
+    def concat(self, texts: Sequence[str]) -> str:
+        """Texts, none of them NULL, one after the other."""
+
+    def left(self, sql: str, length: int) -> str:
+        """The first characters of a text, or all of a shorter one."""
+
+    def remainder(self, sql: str, divisor: int) -> str:
+        """Of a whole number's division, with the sign of the dividend."""
 
     def digest(self, row: str) -> str:
         """The md5 of a row's text in lower hex."""

@@ -8,9 +8,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from tidegate.core.grouping import Grouping
 from tidegate.core.protocols import Latest
 from tidegate.core.schema import Column, Kind, Schema
-from tidegate.core.slices import Everything, Range, Slice
+from tidegate.core.slices import Everything, Partition, Range, Slice
+from tidegate.dialects._buckets import bucket, row_of
 from tidegate.dialects._dialect import Dialect, Relation
 from tidegate.errors import ColumnMissing, ConfigError
 
@@ -53,6 +55,8 @@ class Statements:
         """What a row of the slice fulfils."""
         if isinstance(part, Everything):
             return "1 = 1"
+        if isinstance(part, Partition):
+            return self._inside(part)
         cursor, column = self.cursor(part.cursor)
         found = self._between(cursor, column, part.after, part.upto)
         if not part.nulls:
@@ -61,8 +65,8 @@ class Statements:
 
     def stats(self, part: Slice) -> str:
         """Rows, last cursor, rows beyond the slice: one pass over what is above its lower bound."""
-        if isinstance(part, Everything):
-            return f"SELECT count(*), NULL, 0 FROM {self.relation.sql}"
+        if not isinstance(part, Range):
+            return f"SELECT count(*), NULL, 0 FROM {self.relation.sql} WHERE {self.condition(part)}"
         cursor, column = self.cursor(part.cursor)
         value, v = self._value(cursor, column), self.dialect.quote(CURSOR)
         wanted = []
@@ -83,13 +87,30 @@ class Statements:
 
     def fingerprint(self, part: Slice, latest: Latest | None, cut: str | None = None) -> str:
         """One row, `Fingerprint.of_sums`; of the rows at one place if `cut` is given."""
-        fields = [self._field(column) for column in self.schema.covered]
-        row = " || '|' || ".join(fields) if fields else "''"
-        quote, fence = self.dialect.quote, self.dialect.fence
         source = self._rows(part, latest, cut)
-        inner = f"SELECT {self.dialect.digest(row)} AS {quote(DIGEST)} FROM {source} {fence}"
-        sums = (self.dialect.as_text(f"coalesce(sum({self.dialect.quarter(quote(DIGEST), k)}), 0)") for k in range(4))
-        return f"SELECT count(*), {', '.join(sums)} FROM ({inner}) AS hashed"
+        inner = f"SELECT {self._digest()} AS {self.dialect.quote(DIGEST)} FROM {source} {self.dialect.fence}"
+        return f"SELECT count(*), {self._sums()} FROM ({inner}) AS hashed"
+
+    def grouped(self, by: str, parts: Sequence[Slice], cut: str | None = None) -> str:
+        """One row a bucket of the slices: the bucket, then `Fingerprint.of_sums`.
+
+        Args:
+            by: the bucket's expression, see `_buckets`.
+            cut: only the rows at one place.
+        """
+        bucket, digest = self.dialect.quote(BUCKET), self.dialect.quote(DIGEST)
+        source = f"{self.relation.sql} WHERE {self.among(parts, cut)}"
+        inner = f"SELECT {by} AS {bucket}, {self._digest()} AS {digest} FROM {source} {self.dialect.fence}"
+        return f"SELECT {bucket}, count(*), {self._sums()} FROM ({inner}) AS hashed GROUP BY {bucket}"
+
+    def bucket(self, grouping: Grouping) -> str:
+        """The bucket that a row falls in, as canonical text."""
+        return bucket(self.dialect, grouping, self.column(grouping.column) if grouping.column else None)
+
+    def among(self, parts: Sequence[Slice], cut: str | None = None) -> str:
+        """What a row of any of the slices fulfils."""
+        any_of = " OR ".join(self.condition(part) for part in parts) or "1 = 0"
+        return f"({any_of}) AND {cut}" if cut else f"({any_of})"
 
     def key_bounds(self, part: Slice, name: str) -> str:
         """Rows, least and greatest value of a column as canonical texts."""
@@ -129,6 +150,24 @@ class Statements:
         """Whether least and greatest value of the column mean the same to every engine."""
         return self.column(name).type.kind in self.dialect.ordered
 
+    def _inside(self, part: Partition) -> str:
+        column, sql = self.column(part.column), self.dialect.quote(part.column)
+        if part.of_null:
+            return f"{sql} IS NULL"
+        if part.prefix is not None:
+            return f"{self.dialect.left(self.dialect.text(sql, column), part.length)} = {self.dialect.string(part.prefix)}"
+        value = self._value(sql, column)
+        below = f" AND {value} < {self._literal(column, part.high)}" if part.high is not None else ""
+        return f"({value} >= {self._literal(column, part.low)}{below})"
+
+    def _digest(self) -> str:
+        return self.dialect.digest(row_of(self.dialect, [self.field(column) for column in self.schema.covered]))
+
+    def _sums(self) -> str:
+        digest = self.dialect.quote(DIGEST)
+        quarters = (self.dialect.quarter(digest, k) for k in range(4))
+        return ", ".join(self.dialect.as_text(f"coalesce(sum({quarter}), 0)") for quarter in quarters)
+
     def _between(self, cursor: str, column: Column, after: str | None, upto: str | None) -> str:
         if upto is None:
             return "1 = 0"
@@ -159,7 +198,8 @@ class Statements:
         ranked = f"SELECT *, {rank} AS {quote(RANK)} FROM {self.relation.sql} WHERE {where}"
         return f"({ranked}) AS ranked WHERE {quote(RANK)} = 1"
 
-    def _field(self, column: Column) -> str:
+    def field(self, column: Column) -> str:
+        """A column's field in the text of a row."""
         text = self.dialect.text(self.dialect.quote(column.name), column)
         if column.type.stored.kind is Kind.TEXT and column.type.kind not in (Kind.UUID, Kind.TIME):
             text = f"replace(replace({text}, '~', '~0'), '|', '~1')"

@@ -6,6 +6,7 @@ result depends on DateStyle, TimeZone or another setting of the session.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, ClassVar
 
 from tidegate.core.ids import Connection
@@ -145,6 +146,18 @@ class Postgresql:
     def as_text(self, sql: str) -> str:
         """A number as text."""
         return f"({sql})::text"
+
+    def concat(self, texts: Sequence[str]) -> str:
+        """Texts one after the other."""
+        return " || ".join(texts)
+
+    def left(self, sql: str, length: int) -> str:
+        """The first characters of a text, which compares by its bytes."""
+        return f'left({sql} COLLATE "C", {length})'
+
+    def remainder(self, sql: str, divisor: int) -> str:
+        """Of a whole number's division."""
+        return f"({sql} % {divisor})"
 
     def digest(self, row: str) -> str:
         """The md5 of a row's text, whatever the database's encoding is."""

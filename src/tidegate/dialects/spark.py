@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 from tidegate.core.schema import Column, Kind, Type
+from tidegate.dialects._buckets import row_of
 from tidegate.dialects._travel import Travel
 from tidegate.errors import InternalError
 
@@ -54,13 +55,13 @@ class Spark:
             return f"'{text}'"
         return f"CAST(X'{text.encode().hex()}' AS string)"
 
-    def text(self, column: Column) -> str:
-        """The canonical text of a stored column; NULL stays NULL.
+    def text(self, sql: str, column: Column) -> str:
+        """The canonical text of an expression of the column's stored type; NULL stays NULL.
 
         Raises:
             InternalError: a type that no fingerprint covers.
         """
-        return self.text_of(self.quote(column.name), column.type)
+        return self.text_of(sql, column.type)
 
     def text_of(self, sql: str, kind: Type) -> str:  # noqa: PLR0911 - one answer a type
         """The canonical text of an expression of that (stored) type."""
@@ -87,22 +88,49 @@ class Spark:
 
     def row(self, columns: Sequence[Column]) -> str:
         """The text of a row over the covered ones of the columns, in their order."""
-        fields = [self._field(column) for column in columns if column.type.covered]
-        return f"concat_ws('|', {', '.join(fields)})" if fields else "''"
+        return row_of(self, [self.field(column) for column in columns if column.type.covered])
 
-    def digest(self, columns: Sequence[Column]) -> str:
+    def row_digest(self, columns: Sequence[Column]) -> str:
         """The md5 of a row's text; select it in a subquery, so that `sums` does not compute it five times."""
-        return f"md5(encode({self.row(columns)}, 'UTF-8'))"
+        return self.digest(self.row(columns))
 
     def sums(self, digest: str) -> tuple[str, ...]:
         """Five aggregate expressions over a column of digests: rows and four sums, as texts; no sum of no rows."""
-        quarters = (f"CAST(conv(substr({digest}, {1 + 8 * k}, 8), 16, 10) AS bigint)" for k in range(4))
-        return ("CAST(count(*) AS string)", *(f"CAST(sum({quarter}) AS string)" for quarter in quarters))
+        quarters = (f"CAST(sum({self.quarter(digest, k)}) AS string)" for k in range(4))
+        return ("CAST(count(*) AS string)", *quarters)
+
+    def digest(self, row: str) -> str:
+        """The md5 of a text in lower hex."""
+        return f"md5(encode({row}, 'UTF-8'))"
+
+    def quarter(self, digest: str, index: int) -> str:
+        """One of the four 32-bit quarters of a digest as a number."""
+        return f"CAST(conv(substr({digest}, {1 + 8 * index}, 8), 16, 10) AS bigint)"
+
+    def comparable(self, sql: str, column: Column) -> str:  # noqa: ARG002 - nothing compares otherwise here
+        """The expression itself."""
+        return sql
+
+    def as_text(self, sql: str) -> str:
+        """A number as text."""
+        return f"CAST({sql} AS string)"
+
+    def concat(self, texts: Sequence[str]) -> str:
+        """Texts one after the other."""
+        return f"concat({', '.join(texts)})"
+
+    def left(self, sql: str, length: int) -> str:
+        """The first characters of a text."""
+        return f"substr({sql}, 1, {length})"
+
+    def remainder(self, sql: str, divisor: int) -> str:
+        """Of a whole number's division."""
+        return f"({sql} % {divisor})"
 
     def fingerprint(self, relation: str, columns: Sequence[Column]) -> str:
         """A query of one row, `Fingerprint.of_sums`, over a relation given as SQL."""
         digest = self.quote("digest")
-        inner = f"SELECT {self.digest(columns)} AS {digest} FROM {relation}"
+        inner = f"SELECT {self.row_digest(columns)} AS {digest} FROM {relation}"
         return f"SELECT {', '.join(self.sums(digest))} FROM ({inner})"
 
     def travelling(self, column: Column, travel: Travel) -> str:
@@ -167,8 +195,9 @@ class Spark:
         """
         return f"rpad(concat({text}, CASE length({text}) WHEN 19 THEN '.' ELSE '' END), 26, '0')"
 
-    def _field(self, column: Column) -> str:
-        text = self.text(column)
+    def field(self, column: Column) -> str:
+        """A column's field in the text of a row."""
+        text = self.text(self.quote(column.name), column)
         if column.type.stored.kind is Kind.TEXT:
             text = f"replace(replace({text}, '~', '~0'), '|', '~1')"
         return f"coalesce({text}, '~N')"

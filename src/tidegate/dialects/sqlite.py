@@ -6,6 +6,7 @@ expression must end the statement at a value that its column's declared type doe
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, ClassVar
 
 from tidegate.core.ids import Connection
@@ -108,6 +109,18 @@ class Sqlite:
     def as_text(self, sql: str) -> str:
         """A number as text."""
         return f"CAST({sql} AS TEXT)"
+
+    def concat(self, texts: Sequence[str]) -> str:
+        """Texts one after the other."""
+        return " || ".join(texts)
+
+    def left(self, sql: str, length: int) -> str:
+        """The first characters of a text."""
+        return f"substr({sql}, 1, {length})"
+
+    def remainder(self, sql: str, divisor: int) -> str:
+        """Of a whole number's division."""
+        return f"({sql} % {divisor})"
 
     def digest(self, row: str) -> str:
         """The md5 of a row's text, by a function that the session adds."""

@@ -57,7 +57,7 @@ def table_side(plan: LoadPlan, staging: Staging, checked: Checked, level: Verify
     if level is VerifyLevel.COUNTS:
         return Fingerprint(rows=rows.count())
     spark = Spark()
-    return frames.fingerprint(rows, digest=spark.digest(plan.columns.columns), sums=spark.sums("digest"))
+    return frames.fingerprint(rows, digest=spark.row_digest(plan.columns.columns), sums=spark.sums("digest"))
 
 
 def _moved(plan: LoadPlan, staging: Staging, checked: Checked) -> DataFrame:

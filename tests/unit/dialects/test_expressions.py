@@ -96,7 +96,7 @@ def expressions(dialect) -> dict[str, str]:
 def spark_expressions() -> dict[str, str]:
     """Text, decoding and literal of every type."""
     spark = Spark()
-    found = {f"{column.name} text": spark.text(column) for column in columns()}
+    found = {f"{column.name} text": spark.text(spark.quote(column.name), column) for column in columns()}
     for column in columns():
         found[f"{column.name} from text"] = spark.decode("c0", column, Travel.TEXT)
     instant = Column(name="at", type=TIMESTAMPTZ)

@@ -1,0 +1,245 @@
+"""Decides how rows fall into partitions: not at all, by steps of an integer, periods of a date or prefixes of a text.
+
+Named by strategies and by verification, written as SQL by dialects. Holds values only; must never hold SQL.
+
+A bucket is the canonical text that SQL groups by; None for the rows whose column is NULL. Every partition is an
+interval or a prefix of one column, so that an index, a partitioned table and a file's bounds can find it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import date, datetime, timedelta
+from enum import StrEnum
+from typing import Any
+
+from tidegate.core.schema import Column, Kind
+from tidegate.core.slices import Everything, Partition, Slice
+
+NULL_LABEL = "~N"
+WHOLE_LABEL = "everything"
+LARGEST = 2**63 - 1
+TIMES = frozenset({Kind.DATE, Kind.TIMESTAMP, Kind.TIMESTAMPTZ})
+
+
+class Period(StrEnum):
+    """The lengths of time that a partition can have; days and hours are UTC's where the column has a zone."""
+
+    HOUR = "hour"
+    DAY = "day"
+    WEEK = "week"
+    MONTH = "month"
+    QUARTER = "quarter"
+    YEAR = "year"
+
+
+CHARACTERS = {
+    Period.YEAR: 4,
+    Period.QUARTER: 7,
+    Period.MONTH: 7,
+    Period.WEEK: 10,
+    Period.DAY: 10,
+    Period.HOUR: 13,
+}
+"""How many characters of a canonical text tell the period, or the finer one that it is made of."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Whole:
+    """Every row in one partition."""
+
+    column: None = None
+
+    def coarse(self, bucket: str | None) -> str | None:
+        """The bucket itself."""
+        return bucket
+
+    def misfit(self, column: Column | None) -> str | None:  # noqa: ARG002 - no column, no misfit
+        """Nothing."""
+        return None
+
+    def part(self, bucket: str | None, column: Column | None) -> Slice:  # noqa: ARG002 - there is only one
+        """Every row."""
+        return Everything()
+
+    def to_dict(self) -> dict[str, Any]:
+        """The `checksum_method` of the registry."""
+        return {"type": "whole_table"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Steps:
+    """Rows by `floor(column / width)`; a bucket is the least number of its step.
+
+    Example:
+        >>> from tidegate.core.schema import BIGINT
+        >>> part = Steps(column="id", width=100).part("-100", Column(name="id", type=BIGINT))
+        >>> part.label, part.low, part.high
+        ('-1', '-100', '0')
+    """
+
+    column: str
+    width: int
+
+    def coarse(self, bucket: str | None) -> str | None:
+        """The bucket itself."""
+        return bucket
+
+    def misfit(self, column: Column) -> str | None:
+        """Why the column cannot be stepped through; None when it can."""
+        whole = column.type.kind is Kind.INTEGER or (column.type.kind is Kind.DECIMAL and column.type.scale == 0)
+        return None if whole else f"{column.name} is {column.native or column.type}, not an integer"
+
+    def part(self, bucket: str | None, column: Column) -> Slice:  # noqa: ARG002 - bounds are numbers
+        """The rows of one step."""
+        if bucket is None:
+            return Partition(column=self.column, label=NULL_LABEL)
+        low = int(bucket)
+        high = low + self.width
+        label = str(low // self.width)
+        return Partition(column=self.column, label=label, low=str(low), high=str(high) if high <= LARGEST else None)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The `checksum_method` of the registry."""
+        return {"type": "by_integer", "column_name": self.column, "modulus": self.width}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Periods:
+    """Rows by the period that a date or timestamp lies in; a bucket is the beginning of its canonical text.
+
+    Example:
+        >>> from tidegate.core.schema import DATE
+        >>> quarters = Periods(column="d", period=Period.QUARTER)
+        >>> quarters.coarse("2025-05")
+        '2025-04'
+        >>> part = quarters.part("2025-04", Column(name="d", type=DATE))
+        >>> part.label, part.low, part.high
+        ('2025Q2', '2025-04-01', '2025-07-01')
+    """
+
+    column: str
+    period: Period
+
+    def coarse(self, bucket: str | None) -> str | None:
+        """Days become their week's Monday, months their quarter's first."""
+        if bucket is None:
+            return None
+        if self.period is Period.WEEK:
+            day = date.fromisoformat(bucket)
+            return (day - timedelta(days=min(day.weekday(), day.toordinal() - 1))).isoformat()
+        if self.period is Period.QUARTER:
+            return f"{bucket[:5]}{(int(bucket[5:7]) - 1) // 3 * 3 + 1:02}"
+        return bucket
+
+    def misfit(self, column: Column) -> str | None:
+        """Why the column has no such periods; None when it has."""
+        if column.type.kind not in TIMES:
+            return f"{column.name} is {column.native or column.type}, not a date or a timestamp"
+        if self.period is Period.HOUR and column.type.kind is Kind.DATE:
+            return f"{column.name} is a date, which has no hours"
+        return None
+
+    def part(self, bucket: str | None, column: Column) -> Slice:
+        """The rows of one period."""
+        if bucket is None:
+            return Partition(column=self.column, label=NULL_LABEL)
+        start = datetime.fromisoformat(f"{bucket}-01-01"[:10] if len(bucket) < 10 else bucket)
+        stop = self._after(start)
+        low, high = _text(start, column), _text(stop, column) if stop else None
+        return Partition(column=self.column, label=self._label(start), low=low, high=high)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The `checksum_method` of the registry."""
+        return {"type": "by_date", "column_name": self.column, "period": str(self.period)}
+
+    def start(self, moment: datetime) -> datetime:
+        """The beginning of the period that a moment lies in."""
+        moment = moment.replace(minute=0, second=0, microsecond=0)
+        if self.period is Period.HOUR:
+            return moment
+        moment = moment.replace(hour=0)
+        match self.period:
+            case Period.WEEK:
+                return moment - timedelta(days=min(moment.weekday(), moment.toordinal() - 1))
+            case Period.MONTH:
+                return moment.replace(day=1)
+            case Period.QUARTER:
+                return moment.replace(month=(moment.month - 1) // 3 * 3 + 1, day=1)
+            case Period.YEAR:
+                return moment.replace(month=1, day=1)
+            case _:
+                return moment
+
+    def _after(self, start: datetime) -> datetime | None:
+        """Where the next period begins; None after the last one that there is."""
+        try:
+            match self.period:
+                case Period.HOUR:
+                    return start + timedelta(hours=1)
+                case Period.DAY | Period.WEEK:
+                    days = 1 if self.period is Period.DAY else 7 - start.weekday()
+                    return start + timedelta(days=days)
+                case Period.YEAR:
+                    return start.replace(year=start.year + 1)
+                case _:
+                    months = start.month - 1 + (1 if self.period is Period.MONTH else 3)
+                    return start.replace(year=start.year + months // 12, month=months % 12 + 1)
+        except (OverflowError, ValueError):
+            return None
+
+    def _label(self, start: datetime) -> str:
+        match self.period:
+            case Period.HOUR:
+                return f"{start:%Y%m%d%H}".zfill(10)
+            case Period.MONTH:
+                return f"{start.year:04}{start.month:02}"
+            case Period.QUARTER:
+                return f"{start.year:04}Q{(start.month - 1) // 3 + 1}"
+            case Period.YEAR:
+                return f"{start.year:04}"
+            case _:
+                return f"{start.year:04}{start.month:02}{start.day:02}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prefixes:
+    """Rows by the first characters of a text; a bucket is those, or the whole of a shorter text.
+
+    Example:
+        >>> from tidegate.core.schema import TEXT
+        >>> Prefixes(column="code", length=2).part("~a", Column(name="code", type=TEXT)).label
+        '~0a'
+    """
+
+    column: str
+    length: int
+
+    def coarse(self, bucket: str | None) -> str | None:
+        """The bucket itself."""
+        return bucket
+
+    def misfit(self, column: Column) -> str | None:
+        """Why the column has no such prefixes; None when it has."""
+        text = column.type.stored.kind is Kind.TEXT
+        return None if text else f"{column.name} is {column.native or column.type}, not a text"
+
+    def part(self, bucket: str | None, column: Column) -> Slice:  # noqa: ARG002 - a prefix needs no type
+        """The rows of one prefix."""
+        if bucket is None:
+            return Partition(column=self.column, label=NULL_LABEL)
+        label = bucket.replace("~", "~0")  # as in a row's text, so that no text looks like NULL
+        return Partition(column=self.column, label=label, prefix=bucket, length=self.length)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The `checksum_method` of the registry."""
+        return {"type": "by_substr", "column_name": self.column, "length": self.length}
+
+
+Grouping = Whole | Steps | Periods | Prefixes
+
+
+def _text(moment: datetime, column: Column) -> str:
+    if column.type.kind is Kind.DATE:
+        return moment.date().isoformat()
+    return moment.isoformat(" ", "microseconds")

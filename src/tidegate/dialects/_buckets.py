@@ -1,0 +1,75 @@
+"""Decides the SQL by which rows are grouped into partitions and into hash buckets, in any dialect.
+
+Called by the statements of databases and by the Spark side of verification. Must never name a database.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from tidegate.core.grouping import CHARACTERS, Grouping, Periods, Prefixes, Steps
+from tidegate.core.schema import Column
+
+
+class Expressions(Protocol):
+    """What of a dialect is needed here."""
+
+    def quote(self, name: str) -> str:
+        """One identifier."""
+
+    def text(self, sql: str, column: Column) -> str:
+        """The canonical text of an expression of the column's type."""
+
+    def comparable(self, sql: str, column: Column) -> str:
+        """The expression that compares with a literal."""
+
+    def as_text(self, sql: str) -> str:
+        """A number as text."""
+
+    def concat(self, texts: Sequence[str]) -> str:
+        """Texts one after the other."""
+
+    def left(self, sql: str, length: int) -> str:
+        """The first characters of a text."""
+
+    def remainder(self, sql: str, divisor: int) -> str:
+        """Of a division, with the sign of the dividend."""
+
+    def digest(self, row: str) -> str:
+        """The md5 of a text."""
+
+    def quarter(self, digest: str, index: int) -> str:
+        """One of the four 32-bit quarters of a digest."""
+
+
+def bucket(dialect: Expressions, grouping: Grouping, column: Column | None) -> str:
+    """The canonical text of the bucket that a row falls in; NULL where the column is NULL."""
+    if column is None:
+        return "''"
+    sql = dialect.quote(column.name)
+    match grouping:
+        case Steps(width=width):
+            number = dialect.comparable(sql, column)
+            within = dialect.remainder(f"({dialect.remainder(number, width)} + {width})", width)
+            return dialect.as_text(f"({number} - {within})")
+        case Periods(period=period):
+            return dialect.left(dialect.text(sql, column), CHARACTERS[period])
+        case Prefixes(length=length):
+            return dialect.left(dialect.text(sql, column), length)
+        case _:
+            return "''"
+
+
+def hashed(dialect: Expressions, fields: Sequence[str], count: int) -> str:
+    """A number below `count` that spreads rows evenly by the md5 of the fields' text; `count` is a power of two.
+
+    The buckets of a greater `count` lie within those of a smaller one.
+    """
+    return dialect.remainder(dialect.quarter(dialect.digest(row_of(dialect, fields)), 3), count)
+
+
+def row_of(dialect: Expressions, fields: Sequence[str]) -> str:
+    """The text of a row whose fields are given (see `core/fingerprint`)."""
+    parts = [part for field in fields for part in ("'|'", field)]
+    return dialect.concat(parts[1:]) if parts else "''"
