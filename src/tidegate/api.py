@@ -18,11 +18,11 @@ from tidegate.core.protocols import Format
 from tidegate.engine import assemble, state
 from tidegate.engine.assemble import Choice
 from tidegate.engine.events import Listener, ignore
-from tidegate.engine.pipeline import Context
 from tidegate.engine.preview import PlanReport, preview
 from tidegate.engine.recover import holds_rows
 from tidegate.engine.runner import new_run_id, run_streams, utc_now
 from tidegate.engine.stream import Stream
+from tidegate.engine.work import Context
 from tidegate.errors import ConfigError
 from tidegate.registry.store import Registry
 from tidegate.spark.session import Sessions

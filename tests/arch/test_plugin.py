@@ -30,7 +30,7 @@ class Sometimes:
     def problems(self):
         return ()
 
-    def detect(self, probe, since):
+    def detect(self, probe, since, kept=None):
         rows = probe.stats(Everything()).rows
         return ChangeSet(slices=(Everything(),), meaning=Meaning.ALL, rows=rows, reason=f"pause is {self.pause}")
 '''

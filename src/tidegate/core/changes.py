@@ -6,9 +6,12 @@ Returned by strategies, turned into a plan by the planner. Holds values only; no
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
 from typing import Any
 
+from tidegate.core.fingerprint import Fingerprint
+from tidegate.core.grouping import Grouping
 from tidegate.core.slices import Meaning, Slice
 
 
@@ -42,6 +45,39 @@ class SliceStats:
     bytes: int = 0
 
 
+class Action(StrEnum):
+    """What is done with a slice."""
+
+    LOAD = "LOAD"
+    RELOAD = "RELOAD"
+    DELETE = "DELETE"
+    SKIP = "SKIP"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Part:
+    """A slice, what is done with it, and what the source holds of it.
+
+    Args:
+        fingerprint: of its rows at the source, in the snapshot that is read; None when nobody asked.
+        quick: the source engine's own hash of the same rows, comparable only with itself.
+        source_filter, target_filter: the slice in the words of either engine, for people.
+    """
+
+    slice: Slice
+    action: Action
+    fingerprint: Fingerprint | None = None
+    quick: str | None = None
+    bytes: int | None = None
+    source_filter: str = ""
+    target_filter: str = ""
+
+    @property
+    def rows(self) -> int | None:
+        """Rows at the source."""
+        return None if self.fingerprint is None else self.fingerprint.rows
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChangeSet:
     """What changed since a position, and the state that the table will have once it is loaded.
@@ -55,6 +91,11 @@ class ChangeSet:
         bytes: estimated bytes; None when not known.
         reason: why these slices, one sentence for people.
         edge: the bound that was taken; None for strategies without a cursor.
+        parts: the slices one by one, from strategies that measure them; each may be loaded without the others.
+        skipped: slices that were compared and are equal.
+        grouping: how the parts cut the table; the table becomes what the source holds of each.
+        fenced: some partitions were not compared, so a row may have moved in from one of them.
+        notes: what people should know, one sentence each.
     """
 
     slices: tuple[Slice, ...]
@@ -65,3 +106,14 @@ class ChangeSet:
     bytes: int | None = None
     reason: str = ""
     edge: Edge | None = None
+    parts: tuple[Part, ...] = ()
+    skipped: int = 0
+    grouping: Grouping | None = None
+    fenced: bool = False
+    notes: tuple[str, ...] = ()
+
+    def only(self, parts: tuple[Part, ...]) -> ChangeSet:
+        """The same changes, of these parts alone; the state is the caller's to complete."""
+        rows = sum(part.rows or 0 for part in parts)
+        size = sum(part.bytes or 0 for part in parts)
+        return replace(self, slices=tuple(part.slice for part in parts), parts=parts, rows=rows, bytes=size)

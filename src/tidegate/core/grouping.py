@@ -17,7 +17,6 @@ from tidegate.core.schema import Column, Kind
 from tidegate.core.slices import Everything, Partition, Slice
 
 NULL_LABEL = "~N"
-WHOLE_LABEL = "everything"
 LARGEST = 2**63 - 1
 TIMES = frozenset({Kind.DATE, Kind.TIMESTAMP, Kind.TIMESTAMPTZ})
 
@@ -48,7 +47,7 @@ CHARACTERS = {
 class Whole:
     """Every row in one partition."""
 
-    column: None = None
+    column: str | None = None
 
     def coarse(self, bucket: str | None) -> str | None:
         """The bucket itself."""
@@ -61,6 +60,10 @@ class Whole:
     def part(self, bucket: str | None, column: Column | None) -> Slice:  # noqa: ARG002 - there is only one
         """Every row."""
         return Everything()
+
+    def bucket(self, label: str) -> str | None:  # noqa: ARG002 - there is only one
+        """The only one."""
+        return ""
 
     def to_dict(self) -> dict[str, Any]:
         """The `checksum_method` of the registry."""
@@ -90,7 +93,7 @@ class Steps:
         whole = column.type.kind is Kind.INTEGER or (column.type.kind is Kind.DECIMAL and column.type.scale == 0)
         return None if whole else f"{column.name} is {column.native or column.type}, not an integer"
 
-    def part(self, bucket: str | None, column: Column) -> Slice:  # noqa: ARG002 - bounds are numbers
+    def part(self, bucket: str | None, column: Column | None) -> Slice:  # noqa: ARG002 - bounds are numbers
         """The rows of one step."""
         if bucket is None:
             return Partition(column=self.column, label=NULL_LABEL)
@@ -98,6 +101,10 @@ class Steps:
         high = low + self.width
         label = str(low // self.width)
         return Partition(column=self.column, label=label, low=str(low), high=str(high) if high <= LARGEST else None)
+
+    def bucket(self, label: str) -> str | None:
+        """The bucket of a partition's label."""
+        return None if label == NULL_LABEL else str(int(label) * self.width)
 
     def to_dict(self) -> dict[str, Any]:
         """The `checksum_method` of the registry."""
@@ -140,7 +147,7 @@ class Periods:
             return f"{column.name} is a date, which has no hours"
         return None
 
-    def part(self, bucket: str | None, column: Column) -> Slice:
+    def part(self, bucket: str | None, column: Column | None) -> Slice:
         """The rows of one period."""
         if bucket is None:
             return Partition(column=self.column, label=NULL_LABEL)
@@ -148,6 +155,15 @@ class Periods:
         stop = self._after(start)
         low, high = _text(start, column), _text(stop, column) if stop else None
         return Partition(column=self.column, label=self._label(start), low=low, high=high)
+
+    def bucket(self, label: str) -> str | None:
+        """The bucket of a partition's label."""
+        if label == NULL_LABEL:
+            return None
+        if self.period is Period.QUARTER:
+            return f"{label[:4]}-{int(label[5]) * 3 - 2:02}"
+        text = "-".join(filter(None, (label[:4], label[4:6], label[6:8])))
+        return f"{text} {label[8:]}" if self.period is Period.HOUR else text
 
     def to_dict(self) -> dict[str, Any]:
         """The `checksum_method` of the registry."""
@@ -224,12 +240,16 @@ class Prefixes:
         text = column.type.stored.kind is Kind.TEXT
         return None if text else f"{column.name} is {column.native or column.type}, not a text"
 
-    def part(self, bucket: str | None, column: Column) -> Slice:  # noqa: ARG002 - a prefix needs no type
+    def part(self, bucket: str | None, column: Column | None) -> Slice:  # noqa: ARG002 - a prefix needs no type
         """The rows of one prefix."""
         if bucket is None:
             return Partition(column=self.column, label=NULL_LABEL)
         label = bucket.replace("~", "~0")  # as in a row's text, so that no text looks like NULL
         return Partition(column=self.column, label=label, prefix=bucket, length=self.length)
+
+    def bucket(self, label: str) -> str | None:
+        """The bucket of a partition's label."""
+        return None if label == NULL_LABEL else label.replace("~0", "~")
 
     def to_dict(self) -> dict[str, Any]:
         """The `checksum_method` of the registry."""
@@ -239,7 +259,7 @@ class Prefixes:
 Grouping = Whole | Steps | Periods | Prefixes
 
 
-def _text(moment: datetime, column: Column) -> str:
-    if column.type.kind is Kind.DATE:
+def _text(moment: datetime, column: Column | None) -> str:
+    if column is not None and column.type.kind is Kind.DATE:
         return moment.date().isoformat()
     return moment.isoformat(" ", "microseconds")

@@ -21,6 +21,8 @@ class Mode(StrEnum):
 
     APPEND = "append"
     OVERWRITE = "overwrite"
+    OVERWRITE_PARTITIONS = "overwrite_partitions"
+    MERGE_PARTITIONS = "merge_partitions"
     MERGE_ON_READ = "merge_on_read"
     COPY_ON_WRITE = "copy_on_write"
 
@@ -65,6 +67,10 @@ class WriteFacts:
         batch_keys: bounds of the batch's first key column at the source; None when not known.
         file_keys: bounds of that column over all files of the table; None when they prove nothing.
         keys_unique: the source itself guarantees one row a key.
+        partitions: the batch is whole partitions of the table, and becomes all that it holds of them.
+        aligned: each of them is whole files of the table.
+        moved_in: a row of the batch may still stand in a partition that was not compared.
+        key: the key columns; empty for none.
     """
 
     rows: int | None
@@ -73,6 +79,10 @@ class WriteFacts:
     batch_keys: Prune | None = None
     file_keys: Prune | None = None
     keys_unique: bool = False
+    partitions: bool = False
+    aligned: bool = False
+    moved_in: bool = False
+    key: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

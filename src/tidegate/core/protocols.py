@@ -8,17 +8,19 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from tidegate.core.changes import ChangeSet, Edge, SliceStats
 from tidegate.core.fingerprint import Fingerprint
+from tidegate.core.grouping import Grouping
 from tidegate.core.ids import Target
+from tidegate.core.ledger import Ledger
 from tidegate.core.plan import LoadPlan, Prune, WriteChoice, WriteFacts
 from tidegate.core.position import Position
 from tidegate.core.schema import Schema, SchemaChange
-from tidegate.core.slices import Meaning, Slice
+from tidegate.core.slices import Meaning, Partition, Slice
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -82,6 +84,28 @@ class Probe(Protocol):
     def count(self, part: Slice, *, latest: Latest | None = None) -> int:
         """Rows of the slice, counted by the source."""
 
+    def partitions(
+        self, grouping: Grouping, *, since: Partition | None = None, only: Sequence[Slice] = ()
+    ) -> Mapping[Slice, Fingerprint]:
+        """Fingerprint of every partition that has rows, asked by one grouped statement.
+
+        Args:
+            since: only rows that it holds, and those whose column is NULL.
+            only: only these partitions; all of them if none is given.
+        """
+
+    def quick_hashes(self, grouping: Grouping, *, since: Partition | None = None) -> Mapping[Slice, str] | None:
+        """The engine's own hash of every partition, over all columns; None where it has none.
+
+        Comparable only with what the same source answered before: for the same columns an equal hash means equal rows.
+        """
+
+    def condition(self, part: Slice) -> str:
+        """The slice in the source's own words, for people."""
+
+    def now(self) -> datetime:
+        """The time, aware; what a lookback counts back from."""
+
     def steady(self) -> bool:
         """Whether one snapshot holds every answer and every row that is read, so that one can stand for the other."""
 
@@ -136,8 +160,12 @@ class Strategy(Protocol):
     def cursor(self) -> tuple[str, ...]:
         """The columns that order the rows of one key; empty for none."""
 
-    def detect(self, probe: Probe, since: Position | None) -> ChangeSet | None:
-        """What changed since the position; None for nothing."""
+    def detect(self, probe: Probe, since: Position | None, kept: Ledger | None = None) -> ChangeSet | None:
+        """What changed since the position; None for nothing.
+
+        Args:
+            kept: the partitions as they were loaded, when the registry has them and the position vouches for them.
+        """
 
     def problems(self) -> tuple[str, ...]:
         """What is wrong with the options on their own, one sentence each."""
@@ -274,14 +302,19 @@ class Staging(Protocol):
     def append(self, rows: DataFrame) -> None:
         """Adds the rows."""
 
-    def overwrite(self, rows: DataFrame) -> None:
-        """The rows become all that the table holds."""
+    def overwrite(self, rows: DataFrame, parts: Sequence[Slice] | None = None) -> None:
+        """The rows become all that the table holds, or all that it holds of these partitions.
 
-    def merge(self, rows: DataFrame, *, prune: Sequence[Prune], skip_equal: bool) -> None:
+        Args:
+            parts: of a grouping that the table is aligned with; None means the whole table.
+        """
+
+    def merge(self, rows: DataFrame, *, prune: Sequence[Prune], skip_equal: bool, gone: str | None = None) -> None:
         """Updates rows of a known key, inserts the others; `prune` bounds the target side.
 
         Args:
             skip_equal: rows that are equal in every column are left alone.
+            gone: a column of `rows` that is true for a row whose key is to be deleted.
         """
 
     def read(self) -> DataFrame:
@@ -293,6 +326,9 @@ class Staging(Protocol):
         Args:
             keys: key columns only, one row a key; None when `prune` alone says which keys.
         """
+
+    def read_partitions(self, parts: Sequence[Slice]) -> DataFrame:
+        """The rows of these partitions of the whole version, as committed."""
 
     def read_added(self) -> DataFrame:
         """The rows of the files that an append added, as committed."""
@@ -315,6 +351,12 @@ class Format(Protocol):
 
     def key_bounds(self, target: Target, column: str) -> Prune | None:
         """Bounds of a column over all files, without Spark; None when they prove nothing."""
+
+    def partition_by(self, grouping: Grouping) -> tuple[str, ...]:
+        """The layout in which every partition of the grouping is whole files; nothing where there is none."""
+
+    def aligned(self, target: Target, grouping: Grouping) -> bool:
+        """Whether every partition of the grouping is whole files, so that it is overwritten without another."""
 
     def spark_conf(self) -> Mapping[str, str]:
         """Settings that make the lake a catalog of a session."""

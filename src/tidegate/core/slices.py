@@ -5,8 +5,11 @@ Emitted by strategies, read by sources, replaced or verified by formats. Holds v
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from enum import StrEnum
+
+WHOLE_LABEL = "everything"
 
 
 class Meaning(StrEnum):
@@ -24,7 +27,7 @@ class Everything:
     @property
     def label(self) -> str:
         """The slice's `extract_group_id`."""
-        return "everything"
+        return WHOLE_LABEL
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,3 +77,23 @@ class Partition:
 
 
 Slice = Everything | Range | Partition
+
+
+def joined(parts: Sequence[Slice]) -> list[Partition]:
+    """The partitions among the slices, neighbouring intervals made one; in order of their bounds.
+
+    Example:
+        >>> days = [Partition(column="d", label=n, low=f"2025-01-0{n}", high=f"2025-01-0{int(n) + 1}") for n in "213"]
+        >>> [(part.low, part.high) for part in joined(days)]
+        [('2025-01-01', '2025-01-04')]
+    """
+    found = [part for part in parts if isinstance(part, Partition)]
+    by_low = {part.low: part for part in found if part.low is not None}
+    starts = [part for part in by_low.values() if part.low not in {other.high for other in by_low.values()}]
+    intervals = []
+    for start in sorted(starts, key=lambda part: part.low or ""):
+        last = start
+        while last.high in by_low:
+            last = by_low[last.high]
+        intervals.append(replace(start, high=last.high))
+    return [*intervals, *(part for part in found if part.low is None)]

@@ -101,7 +101,7 @@ class Session(Protocol):
         """Conditions over the pseudo-column `dialect.place` that split a table evenly; empty if nothing does."""
 
     def parallel(self, relation: Relation, statements: Sequence[str]) -> list[Row]:
-        """One row of each statement, asked at the same time within the snapshot."""
+        """The rows of all the statements, asked at the same time within the snapshot."""
 
     def still(self) -> None:
         """See `Probe.still`."""
@@ -161,6 +161,9 @@ class Dialect(Protocol):
 
     def remainder(self, sql: str, divisor: int) -> str:
         """Of a whole number's division, with the sign of the dividend."""
+
+    def quick(self, columns: Sequence[Column]) -> str | None:
+        """The engine's own hash of a row over all the columns, as a number; None where it has none that is sound."""
 
     def digest(self, row: str) -> str:
         """The md5 of a row's text in lower hex."""

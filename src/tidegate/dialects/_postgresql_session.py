@@ -142,12 +142,12 @@ class PostgresqlSession:
         return tuple(low + high for low, high in zip(bounds, [*uppers, ""], strict=True))
 
     def parallel(self, relation: Relation, statements: Sequence[str]) -> list[Row]:
-        """One row of each statement, over a few connections that share the snapshot."""
+        """The rows of all the statements, over a few connections that share the snapshot."""
         self.hold(relation)
         if len(statements) == 1:
-            return [self.rows(statements[0])[0]]
+            return self.rows(statements[0])
         with ThreadPoolExecutor(min(self.connections, len(statements))) as pool:
-            return [rows[0] for rows in pool.map(self._aside, statements)]
+            return [row for rows in pool.map(self._aside, statements) for row in rows]
 
     def still(self) -> None:
         """Nothing to ask: the snapshot held."""

@@ -149,9 +149,9 @@ class SqliteSession:
         return tuple(" AND ".join(filter(None, pair)) for pair in zip(starts, stops, strict=True))
 
     def parallel(self, relation: Relation, statements: Sequence[str]) -> list[Row]:
-        """One row of each statement, one after the other: its functions are Python's."""
+        """The rows of all the statements, one after the other: its functions are Python's."""
         del relation
-        return [self.rows(sql)[0] for sql in statements]
+        return [row for sql in statements for row in self.rows(sql)]
 
     def still(self) -> None:
         """Raises SourceMoved when another connection has committed since this one was opened."""

@@ -103,6 +103,16 @@ class Statements:
         inner = f"SELECT {by} AS {bucket}, {self._digest()} AS {digest} FROM {source} {self.dialect.fence}"
         return f"SELECT {bucket}, count(*), {self._sums()} FROM ({inner}) AS hashed GROUP BY {bucket}"
 
+    def quick_hashes(self, by: str, parts: Sequence[Slice], cut: str | None = None) -> str | None:
+        """One row a bucket of the slices: the bucket, rows, and the sum of the engine's own hash; None without one."""
+        hashed = self.dialect.quick(self.schema.columns)
+        if hashed is None:
+            return None
+        bucket, digest = self.dialect.quote(BUCKET), self.dialect.quote(DIGEST)
+        inner = f"SELECT {by} AS {bucket}, {hashed} AS {digest} FROM {self.relation.sql} WHERE {self.among(parts, cut)}"
+        total = self.dialect.as_text(f"sum({digest})")
+        return f"SELECT {bucket}, count(*), {total} FROM ({inner} {self.dialect.fence}) AS hashed GROUP BY {bucket}"
+
     def bucket(self, grouping: Grouping) -> str:
         """The bucket that a row falls in, as canonical text."""
         return bucket(self.dialect, grouping, self.column(grouping.column) if grouping.column else None)
@@ -155,7 +165,9 @@ class Statements:
         if part.of_null:
             return f"{sql} IS NULL"
         if part.prefix is not None:
-            return f"{self.dialect.left(self.dialect.text(sql, column), part.length)} = {self.dialect.string(part.prefix)}"
+            return (
+                f"{self.dialect.left(self.dialect.text(sql, column), part.length)} = {self.dialect.string(part.prefix)}"
+            )
         value = self._value(sql, column)
         below = f" AND {value} < {self._literal(column, part.high)}" if part.high is not None else ""
         return f"({value} >= {self._literal(column, part.low)}{below})"

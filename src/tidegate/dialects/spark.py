@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar
 
-from tidegate.core.schema import Column, Kind, Type
+from tidegate.core.schema import Column, Kind, Schema, Type
+from tidegate.core.slices import Partition, Slice, joined
 from tidegate.dialects._buckets import row_of
 from tidegate.dialects._travel import Travel
 from tidegate.errors import InternalError
@@ -127,6 +128,13 @@ class Spark:
         """Of a whole number's division."""
         return f"({sql} % {divisor})"
 
+    def among(self, parts: Sequence[Slice], schema: Schema) -> str:
+        """What a stored row of any of the partitions fulfils, in literals that files are pruned by."""
+        if any(not isinstance(part, Partition) for part in parts):
+            return "true"
+        found = [self._inside(part, schema) for part in joined(parts)]
+        return f"({' OR '.join(found)})" if found else "false"
+
     def fingerprint(self, relation: str, columns: Sequence[Column]) -> str:
         """A query of one row, `Fingerprint.of_sums`, over a relation given as SQL."""
         digest = self.quote("digest")
@@ -170,6 +178,19 @@ class Spark:
                 return f"CASE WHEN {sql} IS NULL OR is_valid_utf8({text}) THEN {text} ELSE {failed} END"
             case Travel.TEXT:
                 return self._from_text(sql, column)
+
+    def _inside(self, part: Partition, schema: Schema) -> str:
+        column, sql = schema.find(part.column), self.quote(part.column)
+        if column is None:
+            raise InternalError(f"a partition of column {part.column!r}, which the table does not have")
+        if part.of_null:
+            return f"{sql} IS NULL"
+        if part.prefix is not None:
+            # A text that is shorter than the prefixes is a partition of its own.
+            whole = len(part.prefix) < part.length
+            return f"{sql} = {self.string(part.prefix)}" if whole else f"startswith({sql}, {self.string(part.prefix)})"
+        low = f"{sql} >= {self.literal(column.type, part.low or '')}"
+        return low if part.high is None else f"({low} AND {sql} < {self.literal(column.type, part.high)})"
 
     def _from_text(self, sql: str, column: Column) -> str:
         stored = column.type.stored

@@ -122,6 +122,10 @@ class Sqlite:
         """Of a whole number's division."""
         return f"({sql} % {divisor})"
 
+    def quick(self, columns: Sequence[Column]) -> str | None:  # noqa: ARG002 - whatever the columns are
+        """None: SQLite has no hash of its own."""
+        return None
+
     def digest(self, row: str) -> str:
         """The md5 of a row's text, by a function that the session adds."""
         return f"tidegate_md5({row})"

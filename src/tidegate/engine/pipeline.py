@@ -9,95 +9,96 @@ import contextlib
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
-from datetime import datetime
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from tidegate.core.changes import ChangeSet
 from tidegate.core.fingerprint import Fingerprint
-from tidegate.core.outcome import Outcome, Result
+from tidegate.core.grouping import Grouping
+from tidegate.core.ledger import Ledger
+from tidegate.core.outcome import Outcome
 from tidegate.core.plan import LoadPlan, WriteFacts
-from tidegate.core.protocols import Batch, Checked, Latest, Probe, Receipt, Staging
+from tidegate.core.position import Position
+from tidegate.core.protocols import Batch, Checked, Latest, Layout, Receipt, Staging
 from tidegate.core.slices import Meaning
-from tidegate.engine import verify
+from tidegate.engine import outcomes, partitions, verify
 from tidegate.engine.events import Journal, Moment, Stage
 from tidegate.engine.planner import Found, make_plan
 from tidegate.engine.recover import Heal, Standing, holds_rows, reconcile
 from tidegate.engine.stream import Stream, VerifyLevel
 from tidegate.engine.verify import Verdict
-from tidegate.errors import CommitConflict, CommitUnknown, PositionMoved, SourceUnavailable, TidegateError
+from tidegate.engine.work import Context, Planned, Work
+from tidegate.errors import (
+    CheckFailed,
+    CommitConflict,
+    CommitUnknown,
+    PositionMoved,
+    SourceUnavailable,
+    TidegateError,
+    VerifyFailed,
+)
 from tidegate.registry.leases import Lease
-from tidegate.registry.store import Registry
 from tidegate.registry.values import PlanStatus
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from tidegate.spark.session import Sessions
-
 SMALL_ROWS = 200_000
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Context:
-    """What all streams of a run share.
-
-    Args:
-        redact: takes the project's secrets out of a text that is kept or shown.
-    """
-
-    registry: Registry
-    sessions: Sessions
-    run_id: str
-    now: Callable[[], datetime]
-    redact: Callable[[str], str]
-    full_refresh: bool = False
-
-    def save(self, plan: LoadPlan) -> None:
-        """Keeps the plan, before anything is read."""
-        self.registry.save_plan(plan, self.run_id)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Work:
-    """One stream at work, its source open."""
-
-    stream: Stream
-    context: Context
-    journal: Journal
-    probe: Probe
-    standing: Standing
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Planned:
-    """A load that is known before anything moves.
-
-    Args:
-        unique: the source guarantees one row a key.
-    """
-
-    plan: LoadPlan
-    unique: bool
+Measure = Callable[[Work, Grouping], Ledger]
 
 
 def run(stream: Stream, context: Context, lease: Lease, journal: Journal) -> Outcome:
-    """Loads one stream once.
+    """Loads one stream once: in one commit, or in one for each group of partitions.
 
     Raises:
-        TidegateError: nothing was published, or (CommitUnknown) the next run finds out.
+        TidegateError: of the commit at work nothing was published, or (CommitUnknown) the next run finds out.
     """
     standing = recover(stream, context)
     with stream.source.probe() as probe:
         work = Work(stream=stream, context=context, journal=journal, probe=probe, standing=standing)
-        planned = prepare(work, save=context.save)
-        if planned is None:
-            return _unchanged(work)
-        label = "; ".join(part.label for part in planned.plan.changes.slices)
-        with context.registry.task(stream.uid, "load", run_id=context.run_id, extract_group_id=label) as payload:
-            outcome = _move(work, planned, lease)
-            payload |= {"rows": outcome.rows_read, "snapshot": outcome.snapshot, "verified": outcome.verified}
-            return outcome
+        changes, ledger = detect(work, measure=_measure)
+        if changes is None:
+            return outcomes.unchanged(work)
+        if changes.grouping is None:
+            return _load(work, changes, lease)
+        return _load_partitions(work, changes, ledger, lease)
+
+
+def _load_partitions(work: Work, changes: ChangeSet, ledger: Ledger, lease: Lease) -> Outcome:
+    """One commit a group; where a partition of it cannot be loaded, one for each of the others."""
+    waiting = list(partitions.groups(changes))
+    done: list[Outcome] = []
+    while waiting:
+        group = waiting.pop(0)
+        try:
+            done.append(_load(work, partitions.vouched(group, ledger), lease))
+            ledger = ledger.loaded(group.parts)
+            work = replace(work, standing=_standing(work.stream))
+        except (CheckFailed, VerifyFailed) as error:
+            alone = partitions.singly(group)
+            if not alone and len(changes.slices) == 1:
+                raise
+            if not alone:
+                done.append(outcomes.refused(work, group, error))
+            waiting = [*alone, *waiting]
+    return outcomes.combined(done, changes)
+
+
+def _standing(stream: Stream) -> Standing:
+    """Where the stream stands after a commit of this run."""
+    table = stream.format.state(stream.target, stream.uid)
+    return Standing(table=table, since=table.position, heal=Heal.NOTHING)
+
+
+def _load(work: Work, changes: ChangeSet, lease: Lease) -> Outcome:
+    planned = plan(work, changes, save=work.context.save)
+    labels = [part.label for part in planned.plan.changes.slices]
+    kind = "load" if changes.grouping is None else "load_partition"
+    tasks = work.context.registry.task(work.stream.uid, kind, run_id=work.context.run_id, groups=labels)
+    with tasks as payload:
+        outcome = _move(work, planned, lease)
+        payload |= {"rows": outcome.rows_read, "snapshot": outcome.snapshot, "verified": outcome.verified}
+        return outcome
 
 
 def recover(stream: Stream, context: Context) -> Standing:
@@ -125,33 +126,67 @@ def recover(stream: Stream, context: Context) -> Standing:
     return standing
 
 
-def prepare(work: Work, *, save: Callable[[LoadPlan], None]) -> Planned | None:
-    """Detect and plan: moves nothing, starts no Spark; the plan is handed to `save` before it is used.
+def detect(work: Work, *, measure: Measure | None = None) -> tuple[ChangeSet | None, Ledger]:
+    """What changed, None for nothing, and the partitions that the table holds.
 
-    None when nothing changed.
+    Starts no Spark, unless the partitions of a filled table are not known.
+
+    Args:
+        measure: computes what the table holds of each partition, where neither the registry nor the sum that its
+            position vouches for can tell; without it they count as changed.
     """
     stream, probe = work.stream, work.probe
+    since = None if work.context.full_refresh else work.standing.since
     with work.journal.stage(Stage.DETECT) as tell:
-        changes = stream.strategy.detect(probe, None if work.context.full_refresh else work.standing.since)
+        kept = _kept(work, since)
+        changes = stream.strategy.detect(probe, since, kept)
+        grouping = changes.grouping if changes else None
+        if grouping is not None and measure is not None and kept is None and since is not None:
+            kept = measure(work, grouping)
+            known = replace(since, state={**since.state, "method": grouping.to_dict()})
+            # The position is to vouch for what was measured, even where nothing has to move.
+            changes = stream.strategy.detect(probe, known, kept) or partitions.nothing(grouping)
         tell(changes.reason if changes else "nothing changed")
-    if changes is None:
+    return changes, kept or Ledger()
+
+
+def _kept(work: Work, since: Position | None) -> Ledger | None:
+    if since is None or "ledger" not in since.state:
         return None
+    return partitions.trusted(work.context.registry.ledger(work.stream.uid), since, work.probe.schema())
+
+
+def _measure(work: Work, grouping: Grouping) -> Ledger:
+    """The registry catches up with what the table holds of each partition."""
+    session = work.context.sessions.load_session(small=False)
+    try:
+        with work.context.registry.task(work.stream.uid, "measure_partition", run_id=work.context.run_id):
+            found = partitions.measure(session, work.stream.target, grouping, work.probe.schema())
+            work.context.registry.keep_ledger(work.stream.uid, grouping.to_dict(), found)
+            return found
+    finally:
+        work.context.sessions.release(session)
+
+
+def plan(work: Work, changes: ChangeSet, *, save: Callable[[LoadPlan], None]) -> Planned:
+    """One load of these changes: moves nothing, starts no Spark; the plan is handed to `save` before it is used."""
+    stream, probe = work.stream, work.probe
     with work.journal.stage(Stage.PLAN) as tell:
         unique = bool(stream.key) and probe.unique(stream.key)
         found = Found(
             table=work.standing.table,
             since=work.standing.since,
-            changes=changes,
+            changes=partitions.described(changes, probe, probe.schema()),
             columns=probe.schema(),
             identity=probe.identity(),
             clock=probe.clock(),
             facts=_facts(work, changes, unique=unique),
             last_sequence=work.context.registry.last_sequence(stream.uid),
         )
-        plan = make_plan(stream, found, now=work.context.now())
-        save(plan)
-        tell(plan.write.reason)
-    return Planned(plan=plan, unique=unique)
+        made = make_plan(stream, found, now=work.context.now())
+        save(made)
+        tell(made.write.reason)
+    return Planned(plan=made, unique=unique)
 
 
 def _facts(work: Work, changes: ChangeSet, *, unique: bool) -> WriteFacts:
@@ -159,7 +194,8 @@ def _facts(work: Work, changes: ChangeSet, *, unique: bool) -> WriteFacts:
     filled = holds_rows(table)
     anew = work.context.full_refresh and filled
     batch_keys = file_keys = None
-    if stream.writer.needs_key and filled and not anew and len(changes.slices) == 1:
+    cursors = changes.grouping is None and len(changes.slices) == 1
+    if stream.writer.needs_key and filled and not anew and cursors:
         batch_keys = work.probe.key_bounds(changes.slices[0], stream.key[0])
         file_keys = stream.format.key_bounds(stream.target, stream.key[0]) if batch_keys else None
     return WriteFacts(
@@ -169,6 +205,10 @@ def _facts(work: Work, changes: ChangeSet, *, unique: bool) -> WriteFacts:
         batch_keys=batch_keys,
         file_keys=file_keys,
         keys_unique=unique,
+        partitions=changes.grouping is not None,
+        aligned=filled and changes.grouping is not None and stream.format.aligned(stream.target, changes.grouping),
+        moved_in=changes.fenced,
+        key=stream.key,
     )
 
 
@@ -200,30 +240,9 @@ def _move(work: Work, planned: Planned, lease: Lease) -> Outcome:
     uuid = work.standing.table.uuid or stream.format.state(stream.target, stream.uid).uuid
     work.context.registry.advance(plan, snapshot=receipt.snapshot, table_uuid=uuid, verified=verdict.equal)
     journal.tell(Stage.ADVANCE, Moment.DONE)
-    loaded = _outcome(work, plan, receipt, verdict)
+    told = outcomes.loaded(work, plan, receipt, verdict)
     rows_read = next(n for n in (checked.rows, verdict.rows, plan.changes.rows, 0) if n is not None)
-    return replace(loaded, rows_read=rows_read, spark_started=not started_before and work.context.sessions.started)
-
-
-def _outcome(work: Work, plan: LoadPlan, receipt: Receipt, verdict: Verdict) -> Outcome:
-    return Outcome(
-        stream=work.stream.name,
-        outcome=Result.LOADED,
-        strategy=work.stream.strategy.kind,
-        meaning=plan.changes.meaning,
-        write=plan.write.mode,
-        rows_inserted=receipt.rows_inserted,
-        rows_updated=receipt.rows_updated,
-        rows_deleted=receipt.rows_deleted,
-        bytes_read=plan.changes.bytes or 0,
-        slices_changed=len(plan.changes.slices),
-        slices_total=len(plan.changes.slices),
-        snapshot=receipt.snapshot,
-        position=plan.position.to_dict(),
-        verified=verdict.equal,
-        seconds=dict(work.journal.seconds),
-        notes=(*work.probe.notes(), *_coverage(verdict)),
-    )
+    return replace(told, rows_read=rows_read, spark_started=not started_before and work.context.sessions.started)
 
 
 def _ready_session(work: Work, plan: LoadPlan) -> SparkSession:
@@ -232,12 +251,20 @@ def _ready_session(work: Work, plan: LoadPlan) -> SparkSession:
     rows = plan.changes.rows
     session = work.context.sessions.load_session(small=rows is not None and rows < SMALL_ROWS)
     if table.snapshot is None:  # also made already, by a load that crashed before all of it was done
-        stream.format.create(session, stream.target, plan.columns, stream.layout)
+        stream.format.create(session, stream.target, plan.columns, _layout(stream, plan))
     if plan.evolve:
         stream.format.evolve(session, stream.target, plan.evolve, plan.columns)
     if table.branches:
         stream.format.drop_branches(session, stream.target, table.branches)
     return session
+
+
+def _layout(stream: Stream, plan: LoadPlan) -> Layout:
+    """The user's layout, else one in which each partition that is compared is whole files."""
+    grouping = plan.changes.grouping
+    if stream.layout.partition_by or grouping is None:
+        return stream.layout
+    return replace(stream.layout, partition_by=stream.format.partition_by(grouping))
 
 
 def _batch(work: Work, planned: Planned) -> Batch:
@@ -313,22 +340,3 @@ def _discarded_on_error(staging: Staging) -> Iterator[None]:
         with contextlib.suppress(TidegateError):  # what is left behind is invisible, and the next run drops it
             staging.discard()
         raise
-
-
-def _coverage(verdict: Verdict) -> tuple[str, ...]:
-    if not verdict.not_covered:
-        return ()
-    return (f"not covered by the fingerprint: {', '.join(verdict.not_covered)}",)
-
-
-def _unchanged(work: Work) -> Outcome:
-    since = work.standing.since
-    return Outcome(
-        stream=work.stream.name,
-        outcome=Result.UNCHANGED,
-        strategy=work.stream.strategy.kind,
-        position=since.to_dict() if since else None,
-        snapshot=work.standing.table.snapshot,
-        seconds=dict(work.journal.seconds),
-        notes=work.probe.notes(),
-    )

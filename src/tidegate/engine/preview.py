@@ -8,19 +8,29 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from tidegate.core.changes import Action, ChangeSet
+from tidegate.core.ledger import Ledger
 from tidegate.core.outcome import Problem
 from tidegate.core.plan import LoadPlan
+from tidegate.engine import partitions, pipeline
 from tidegate.engine.events import Journal
-from tidegate.engine.pipeline import Context, Work, prepare
 from tidegate.engine.recover import Standing, reconcile
 from tidegate.engine.runner import failure
 from tidegate.engine.stream import Stream
+from tidegate.engine.work import Context, Work
 from tidegate.errors import TidegateError
+
+REASONS = {
+    Action.LOAD: "not loaded yet",
+    Action.RELOAD: "its checksum differs from the one that was loaded",
+    Action.DELETE: "the source holds no rows of it any more",
+    Action.SKIP: "its checksum is the one that was loaded",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedSlice:
-    """One slice of a plan: what is done with it (`LOAD`), why, and how much it is."""
+    """One slice of a plan: what is done with it (`LOAD`, `RELOAD`, `DELETE`, `SKIP`), why, and how much it is."""
 
     slice: str
     action: str
@@ -88,26 +98,34 @@ def preview(stream: Stream, context: Context) -> StreamPlan:
         with stream.source.probe() as probe:
             journal = Journal(stream=stream.name)
             work = Work(stream=stream, context=context, journal=journal, probe=probe, standing=standing)
-            planned = prepare(work, save=_keep_nothing)
-            notes = probe.notes()
+            changes, ledger = pipeline.detect(work)
+            plan = _plan(work, changes, ledger)
+            notes = (*probe.notes(), *(changes.notes if changes else ()))
     except TidegateError as error:
         outcome = failure(stream, error, context.redact)
         return StreamPlan(**about, outcome=outcome.outcome, error=outcome.error)
-    if planned is None:
+    if changes is None or plan is None:
         return StreamPlan(**about, outcome="unchanged", position=_position(standing), notes=notes)
-    plan = planned.plan
     return StreamPlan(
         **about,
         outcome="changed",
         position=_position(standing),
-        slices=tuple(_slices(plan)),
-        rows=plan.changes.rows,
-        bytes=plan.changes.bytes,
+        slices=tuple(_slices(changes)),
+        rows=changes.rows,
+        bytes=changes.bytes,
         schema_changes=tuple(asdict(change) for change in plan.schema_changes),
         write=asdict(plan.write),
         create=plan.create,
         notes=notes,
     )
+
+
+def _plan(work: Work, changes: ChangeSet | None, ledger: Ledger) -> LoadPlan | None:
+    """The plan of the first commit; those of further partitions differ from it in nothing but these."""
+    if changes is None:
+        return None
+    first = next(partitions.groups(changes))
+    return pipeline.plan(work, partitions.vouched(first, ledger) if first.parts else first, save=_keep_nothing).plan
 
 
 def _keep_nothing(plan: LoadPlan) -> None:
@@ -118,15 +136,26 @@ def _position(standing: Standing) -> dict[str, Any] | None:
     return standing.since.to_dict() if standing.since else None
 
 
-def _slices(plan: LoadPlan) -> list[PlannedSlice]:
-    alone = len(plan.changes.slices) == 1
+def _slices(changes: ChangeSet) -> list[PlannedSlice]:
+    if changes.parts:
+        return [
+            PlannedSlice(
+                slice=part.slice.label,
+                action=part.action,
+                reason=REASONS[part.action],
+                rows=part.rows,
+                bytes=part.bytes,
+            )
+            for part in changes.parts
+        ]
+    alone = len(changes.slices) == 1
     return [
         PlannedSlice(
             slice=part.label,
-            action="LOAD",
-            reason=plan.changes.reason,
-            rows=plan.changes.rows if alone else None,
-            bytes=plan.changes.bytes if alone else None,
+            action=Action.LOAD,
+            reason=changes.reason,
+            rows=changes.rows if alone else None,
+            bytes=changes.bytes if alone else None,
         )
-        for part in plan.changes.slices
+        for part in changes.slices
     ]

@@ -19,8 +19,8 @@ import tenacity
 from tidegate.core.outcome import Outcome, Problem, Result, RunReport
 from tidegate.engine import pipeline
 from tidegate.engine.events import Journal, Listener
-from tidegate.engine.pipeline import Context
 from tidegate.engine.stream import Stream
+from tidegate.engine.work import Context
 from tidegate.errors import InternalError, LeaseHeld, TidegateError
 from tidegate.registry.leases import Lease
 

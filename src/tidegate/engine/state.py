@@ -19,9 +19,9 @@ from tidegate.core.protocols import TableState
 from tidegate.core.schema import Schema
 from tidegate.core.slices import Meaning
 from tidegate.dialects.spark import Spark
-from tidegate.engine.pipeline import Context
 from tidegate.engine.recover import holds_rows
 from tidegate.engine.stream import Stream
+from tidegate.engine.work import Context
 from tidegate.errors import ConfigError, PositionMissing, TidegateError
 from tidegate.spark import sql
 

@@ -15,6 +15,7 @@ from tidegate.core.ids import Target
 from tidegate.core.plan import LoadPlan, Mode, Prune
 from tidegate.core.position import property_name
 from tidegate.core.protocols import Receipt
+from tidegate.core.slices import Slice
 from tidegate.dialects.spark import Spark
 from tidegate.errors import CommitConflict, CommitUnknown, InternalError, WriteError
 from tidegate.formats import _iceberg_ddl as ddl
@@ -77,17 +78,18 @@ class IcebergStaging:
             self._writer(rows).append()
         self._need_mark()
 
-    def overwrite(self, rows: DataFrame) -> None:
-        """Replaces every row, in one commit that carries the position."""
+    def overwrite(self, rows: DataFrame, parts: Sequence[Slice] | None = None) -> None:
+        """Replaces every row, or every row of these partitions, in one commit that carries the position."""
         if is_connect(self.session):
-            from pyspark.sql.connect.functions import lit  # noqa: PLC0415 - the functions must be of the session's kind
+            from pyspark.sql.connect.functions import expr  # noqa: PLC0415 - the functions must be of the session's kind
         else:
-            from pyspark.sql.functions import lit  # noqa: PLC0415 - as above
+            from pyspark.sql.functions import expr  # noqa: PLC0415 - as above
+        where = "true" if parts is None else Spark().among(parts, self.plan.columns)
         with self._translated("writing to"):
-            self._writer(rows).overwrite(lit(True))  # noqa: FBT003 - a literal of Spark
+            self._writer(rows).overwrite(expr(where))
         self._need_mark()
 
-    def merge(self, rows: DataFrame, *, prune: Sequence[Prune], skip_equal: bool) -> None:
+    def merge(self, rows: DataFrame, *, prune: Sequence[Prune], skip_equal: bool, gone: str | None = None) -> None:
         """Updates and inserts by key, in one commit that carries the position.
 
         Keys must be unique in `rows`: Iceberg inserts an unmatched key as often as it comes.
@@ -98,7 +100,7 @@ class IcebergStaging:
             rows.createOrReplaceTempView(view)
             self.session.conf.set(name, self.plan.position.to_json())
             try:
-                self.session.sql(self._merge_text(view, prune, skip_equal=skip_equal))
+                self.session.sql(self._merge_text(view, prune, skip_equal=skip_equal, gone=gone))
             finally:
                 self.session.conf.unset(name)
                 self.session.sql(f"DROP VIEW IF EXISTS {sql.quote(view)}")
@@ -116,6 +118,11 @@ class IcebergStaging:
             if keys is None:
                 return self.read().where(within)
             return self.read().where(within).join(keys, on=list(self.plan.key), how="left_semi")
+
+    def read_partitions(self, parts: Sequence[Slice]) -> DataFrame:
+        """The rows of these partitions, as committed; other files are pruned."""
+        with self._translated("reading"):
+            return self.read().where(Spark().among(parts, self.plan.columns))
 
     def read_added(self) -> DataFrame:
         """The rows that an append added, as committed: only its files are read."""
@@ -169,7 +176,7 @@ class IcebergStaging:
         wanted = rows.select(*(sql.quote(name) for name in self.plan.columns.names))
         return wanted.writeTo(sql.table(self.target, self.plan.branch)).option(option, self.plan.position.to_json())
 
-    def _merge_text(self, view: str, prune: Sequence[Prune], *, skip_equal: bool) -> str:
+    def _merge_text(self, view: str, prune: Sequence[Prune], *, skip_equal: bool, gone: str | None) -> str:
         key = self.plan.key
         if not key:
             raise InternalError("a merge without a key")
@@ -178,12 +185,14 @@ class IcebergStaging:
         text = (
             f"MERGE INTO {sql.table(self.target, self.plan.branch)} t USING {sql.quote(view)} s ON {' AND '.join(on)}"
         )
+        if gone:
+            text += f" WHEN MATCHED AND s.{sql.quote(gone)} THEN DELETE"
         if others:
             equal = " AND ".join(f"t.{sql.quote(name)} <=> s.{sql.quote(name)}" for name in others)
             assigned = ", ".join(f"t.{sql.quote(name)} = s.{sql.quote(name)}" for name in others)
             text += f" WHEN MATCHED{f' AND NOT ({equal})' if skip_equal else ''} THEN UPDATE SET {assigned}"
-        columns = self.plan.columns.names
-        return f"{text} WHEN NOT MATCHED THEN INSERT ({sql.names(columns)}) VALUES ({sql.names(columns, 's')})"
+        columns, new = self.plan.columns.names, f" AND NOT s.{sql.quote(gone)}" if gone else ""
+        return f"{text} WHEN NOT MATCHED{new} THEN INSERT ({sql.names(columns)}) VALUES ({sql.names(columns, 's')})"
 
     def _metadata(self) -> Metadata:
         metadata = self.load()

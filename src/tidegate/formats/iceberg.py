@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from tidegate.core.grouping import Grouping
 from tidegate.core.ids import Target
 from tidegate.core.plan import LoadPlan, Prune, branch_prefix
 from tidegate.core.protocols import Layout, TableState
@@ -20,6 +21,7 @@ from tidegate.errors import WriteError
 from tidegate.formats import _iceberg_ddl as ddl
 from tidegate.formats._iceberg_catalog import Catalog
 from tidegate.formats._iceberg_metadata import Metadata
+from tidegate.formats._iceberg_partitions import aligned, partition_by
 from tidegate.formats._iceberg_staging import IcebergStaging, drop_branch
 from tidegate.spark import sql
 from tidegate.spark.failures import translated
@@ -93,6 +95,15 @@ class Iceberg:
             return bounds(table, column, known.type)
         except OSError as error:
             raise WriteError(f"the manifests of table {target} cannot be read") from error
+
+    def partition_by(self, grouping: Grouping) -> tuple[str, ...]:
+        """The layout in which every partition of the grouping is whole files; nothing where there is none."""
+        return partition_by(grouping)
+
+    def aligned(self, target: Target, grouping: Grouping) -> bool:
+        """Whether every partition of the grouping is whole files of the table."""
+        metadata = self._where.load(target)
+        return metadata is not None and aligned(metadata.raw, grouping)
 
     def spark_conf(self) -> Mapping[str, str]:
         """Settings that make the lake a catalog of a session; they may hold the catalog's password."""

@@ -5,6 +5,7 @@ Called by store inside its transactions. Must never lower a sequence or move a p
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
@@ -14,7 +15,7 @@ from sqlalchemy import Connection, Row, insert, select, update
 from tidegate.core.plan import LoadPlan
 from tidegate.core.position import Position
 from tidegate.errors import InternalError, PositionMoved, RegistryError
-from tidegate.registry import streams
+from tidegate.registry import checksums, streams
 from tidegate.registry.streams import Stamp
 from tidegate.registry.tables import object_info, plans, positions
 from tidegate.registry.values import PlanStatus, RegisteredPosition, SavedPlan
@@ -106,6 +107,7 @@ def advance(connection: Connection, load: LoadPlan | SavedPlan, evidence: Eviden
             raise InternalError(f"load {load.load_id} does not raise the sequence of stream {load.uid}", uid=load.uid)
         _publish(connection, load.load_id, stamp.at)
         _append(connection, object_id, load.position, evidence, stamp.at)
+        checksums.apply(connection, object_id, _document(load), stamp.at)
         _log(connection, object_id, (stands, _identity(load.position)), stamp, f"load {load.load_id} published")
     elif not _is_published(connection, load.load_id):  # else it landed before, and others after it
         raise PositionMoved(
@@ -137,6 +139,10 @@ def set_position(  # noqa: PLR0913 - the facts of one recorded decision
         connection.execute(update(object_info).where(object_info.c.object_id == object_id).values(unverified))
     _append(connection, object_id, position, evidence, stamp.at)
     _log(connection, object_id, (stands, asked), stamp, reason)
+
+
+def _document(load: LoadPlan | SavedPlan) -> Mapping[str, Any]:
+    return load.to_dict() if isinstance(load, LoadPlan) else load.plan
 
 
 def _append(

@@ -5,17 +5,18 @@ Opened by api, called by the engine. Must never be taken for the truth: that is 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from types import TracebackType
 from typing import Any, Self
 
+from tidegate.core.ledger import Ledger
 from tidegate.core.outcome import Outcome
 from tidegate.core.plan import LoadPlan
 from tidegate.core.position import Position
 from tidegate.errors import RegistryError
-from tidegate.registry import journal, positions, streams, views
+from tidegate.registry import checksums, journal, positions, streams, views
 from tidegate.registry.database import Database
 from tidegate.registry.leases import TTL, Lease
 from tidegate.registry.migrate import ensure_schema
@@ -148,6 +149,18 @@ class Registry:
                 connection, uid, position, evidence, stamp, expected_sequence=expected_sequence, reason=reason
             )
 
+    # Partitions
+
+    def ledger(self, uid: str) -> Ledger | None:
+        """The stream's partitions as they were loaded; None when none is kept."""
+        with self._database.read() as connection:
+            return checksums.ledger(connection, uid)
+
+    def keep_ledger(self, uid: str, method: Mapping[str, Any], found: Ledger) -> None:
+        """The stream's partitions are these: measured in the table, or proven by its position."""
+        with self._database.write() as connection:
+            checksums.keep(connection, uid, method, found, self._clock())
+
     # Plans
 
     def save_plan(self, plan: LoadPlan, run_id: str) -> None:
@@ -206,19 +219,26 @@ class Registry:
 
     @contextmanager
     def task(
-        self, uid: str, task_type: str, *, run_id: str | None = None, extract_group_id: str | None = None
+        self, uid: str, task_type: str, *, run_id: str | None = None, groups: Sequence[str | None] = (None,)
     ) -> Iterator[dict[str, Any]]:
-        """A task as long as the block: OK with the payload that the block filled in, or ERROR with its exception."""
-        task_id = self.start_task(uid, task_type, run_id=run_id, extract_group_id=extract_group_id)
+        """One task a group as long as the block: all of them end as it does."""
+        tasks = [{"task_type": task_type, "run_id": run_id, "extract_group_id": group} for group in groups]
+        with self._database.write() as connection:
+            numbers = [journal.start_task(connection, uid, task, self._stamp()) for task in tasks]
         payload: dict[str, Any] = {}
         try:
             yield payload
         except BaseException as error:
-            # An unreachable registry must not hide the error itself; `close_crashed` then ends the task.
+            # An unreachable registry must not hide the error itself; `close_crashed` then ends the tasks.
             with suppress(RegistryError):
-                self.finish_task(task_id, Status.ERROR, {**payload, "error": journal.describe(error)})
+                self._finish_tasks(numbers, Status.ERROR, {**payload, "error": journal.describe(error)})
             raise
-        self.finish_task(task_id, Status.OK, payload)
+        self._finish_tasks(numbers, Status.OK, payload)
+
+    def _finish_tasks(self, numbers: Sequence[int], status: Status, payload: Mapping[str, Any]) -> None:
+        with self._database.write() as connection:
+            for number in numbers:
+                journal.finish_task(connection, number, status, payload, self._stamp())
 
     def close_crashed(self, uid: str, *, keep_run: str | None = None) -> int:
         """Every run and task of the stream that never ended becomes an error, `keep_run` excepted; how many did.

@@ -23,10 +23,11 @@ from sqlalchemy import (
     String,
     Table,
     Text,
+    UniqueConstraint,
 )
 from sqlalchemy.types import TypeDecorator, TypeEngine
 
-HEAD = "0001"
+HEAD = "0002"
 """The newest migration of this version."""
 
 VERSION_TABLE = "tidegate_version"
@@ -172,4 +173,21 @@ leases = Table(
     Column("acquired_ts", UtcTime, nullable=False),
     Column("renewed_ts", UtcTime, nullable=False),
     Column("expires_ts", UtcTime, nullable=False),
+)
+
+checksums = Table(
+    "checksums",
+    METADATA,
+    Column("checksum_id", SERIAL, primary_key=True),
+    _stream(),
+    Column("extract_group_id", Text, nullable=False),
+    Column("checksum_method", DOCUMENT, nullable=False),
+    Column("source_filter", Text),
+    Column("target_filter", Text),
+    Column("partition_checksum", Text, nullable=False),
+    Column("partition_row_count", BigInteger, nullable=False),
+    Column("quick_checksum", Text),
+    Column("created_ts", UtcTime, nullable=False),
+    Column("updated_ts", UtcTime, nullable=False),
+    UniqueConstraint("object_id", "extract_group_id", name="checksums_by_object"),
 )

@@ -7,16 +7,18 @@ inside the snapshot, nor anything else outside it.
 from __future__ import annotations
 
 import threading
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 from tidegate.core.changes import Edge, SliceStats
 from tidegate.core.fingerprint import Fingerprint
+from tidegate.core.grouping import NULL_LABEL, Grouping
 from tidegate.core.plan import Prune
 from tidegate.core.protocols import Clock, Latest
 from tidegate.core.schema import Column, Schema
-from tidegate.core.slices import Range, Slice
+from tidegate.core.slices import Everything, Partition, Range, Slice
 from tidegate.dialects._dialect import Dialect, Relation, Session
 from tidegate.dialects._statements import Statements
 
@@ -109,16 +111,47 @@ class DatabaseProbe:
     def fingerprint(self, part: Slice, *, latest: Latest | None = None) -> Fingerprint:
         """Fingerprint of the slice's rows; of a big one over several connections of one snapshot."""
         statements = self.statements
-        cuts: Sequence[str] = ()
-        if latest is None and self.session.connections > 1:
-            condition = statements.condition(part)
-            rows = self.session.estimate(self._relation, condition)
-            whole = self.session.estimate(self._relation, "1 = 1")
-            if rows >= max(SPLIT_ROWS, whole // 5):
-                cuts = self.session.cuts(self._relation, PIECES)
+        cuts = self._cuts(statements.condition(part)) if latest is None else ()
         asked = [statements.fingerprint(part, latest, cut) for cut in cuts or (None,)]
         found = self.session.parallel(self._relation, asked)
         return sum((Fingerprint.of_sums(row) for row in found), Fingerprint())
+
+    def partitions(
+        self, grouping: Grouping, *, since: Partition | None = None, only: Sequence[Slice] = ()
+    ) -> Mapping[Slice, Fingerprint]:
+        """Fingerprint of every partition that has rows; of a big table over several connections of one snapshot."""
+        statements, parts = self.statements, self._scope(since, only)
+        by = statements.bucket(grouping)
+        asked = [statements.grouped(by, parts, cut) for cut in self._cuts(statements.among(parts)) or (None,)]
+        found: defaultdict[Slice, Fingerprint] = defaultdict(Fingerprint)
+        for bucket, *sums in self.session.parallel(self._relation, asked):
+            found[self._partition(grouping, bucket)] += Fingerprint.of_sums(sums)
+        return found
+
+    def quick_hashes(self, grouping: Grouping, *, since: Partition | None = None) -> Mapping[Slice, str] | None:
+        """The engine's own hash of every partition, over all columns; None where it has none."""
+        statements, parts = self.statements, self._scope(since, ())
+        by = statements.bucket(grouping)
+        asked = [statements.quick_hashes(by, parts, cut) for cut in self._cuts(statements.among(parts)) or (None,)]
+        known = [statement for statement in asked if statement is not None]
+        if not known:
+            return None
+        found: defaultdict[Slice, tuple[int, int]] = defaultdict(lambda: (0, 0))
+        for bucket, rows, total in self.session.parallel(self._relation, known):
+            part = self._partition(grouping, bucket)
+            found[part] = (found[part][0] + rows, found[part][1] + int(total))
+        return {
+            part: f"{self._dialect.kind}:{rows}:{total}:{statements.schema.digest}"
+            for part, (rows, total) in found.items()
+        }
+
+    def condition(self, part: Slice) -> str:
+        """The slice in the database's own words."""
+        return self.statements.condition(part)
+
+    def now(self) -> datetime:
+        """The time."""
+        return datetime.now(UTC)
 
     def count(self, part: Slice, *, latest: Latest | None = None) -> int:
         """Rows of the slice, counted by the source."""
@@ -139,6 +172,25 @@ class DatabaseProbe:
         later = max((stats.later for stats in at_edge), default=0)
         held = (f"{later} rows lie beyond the safe bound {self._edge} and wait for a later load",) if later else ()
         return (*self._notes, *held)
+
+    def _scope(self, since: Partition | None, only: Sequence[Slice]) -> tuple[Slice, ...]:
+        if only:
+            return tuple(only)
+        if since is None:
+            return (Everything(),)
+        return (since, Partition(column=since.column, label=NULL_LABEL))
+
+    def _partition(self, grouping: Grouping, bucket: str | None) -> Slice:
+        column = self.statements.column(grouping.column) if grouping.column else None
+        return grouping.part(grouping.coarse(bucket), column)
+
+    def _cuts(self, condition: str) -> Sequence[str]:
+        """Places of the table that are asked side by side, where the rows are worth more than one connection."""
+        if self.session.connections == 1:
+            return ()
+        rows = self.session.estimate(self._relation, condition)
+        whole = self.session.estimate(self._relation, "1 = 1")
+        return self.session.cuts(self._relation, PIECES) if rows >= max(SPLIT_ROWS, whole // 5) else ()
 
     def _described(self) -> Statements:
         schema = self.session.columns(self._relation, self._overrides)

@@ -83,7 +83,7 @@ class Database:
             raise InternalError("the columns of the plan are not the columns of the snapshot")
         aliases = _aliases(statements.schema)
         sizes = [(part, probe.stats(part).rows) for part in parts]
-        predicates = conditions(probe.session, statements, sizes, self.slices)
+        predicates = conditions(probe.session, statements, sizes, self.slices) or ["1 = 0"]
         names = {name for part in parts if isinstance(part, Range) for name in part.cursor}
         names |= {column.name for column in statements.schema if _named_in(dialect.quote(column.name), predicates)}
         extra = [dialect.quote(name) for name in statements.schema.names if name in names]

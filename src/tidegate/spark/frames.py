@@ -17,7 +17,9 @@ from tidegate.spark.sql import names, quote
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
+GONE = "__tidegate_gone"
 _RANK = "__tidegate_rank"
+_HERE, _THERE, _WAS = "__tidegate_here", "__tidegate_there", "__tidegate_was_"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,6 +91,40 @@ def ties(rows: DataFrame, rule: Latest) -> int:
     grouped = first.selectExpr(*key, f"{whole} AS whole").distinct()
     keys = [f"k{index}" for index in range(len(rule.key))]
     return grouped.groupBy(*keys).count().where("count > 1").count()
+
+
+def differences(wanted: DataFrame, present: DataFrame, *, key: Sequence[str], others: Sequence[str]) -> DataFrame:
+    """What has to happen to `present` for it to become `wanted`; both hold one row a key.
+
+    Rows: one a key that differs, the columns of `wanted` and `GONE`: true for a key that `wanted` does not have, whose
+    other columns are then NULL.
+    """
+    keys = [quote(name) for name in key]
+    mine = wanted.selectExpr(*keys, *(quote(name) for name in others), f"true AS {_HERE}")
+    was = [f"{quote(name)} AS {quote(_WAS + name)}" for name in others]
+    theirs = present.selectExpr(*keys, *was, f"true AS {_THERE}")
+    equal = " AND ".join(f"{quote(name)} <=> {quote(_WAS + name)}" for name in others) or "true"
+    differs = f"{_HERE} IS NULL OR {_THERE} IS NULL OR NOT ({equal})"
+    both = mine.join(theirs, on=list(key), how="full_outer").where(differs)
+    return both.selectExpr(*(quote(name) for name in wanted.columns), f"{_HERE} IS NULL AS {GONE}")
+
+
+def partitions(rows: DataFrame, *, by: str, digest: str, quarters: Sequence[str]) -> dict[str | None, Fingerprint]:
+    """The fingerprint of each bucket that has rows.
+
+    Args:
+        by: the bucket's expression.
+        quarters: the four numbers of a column named `digest`.
+    """
+    numbers = ["q0", "q1", "q2", "q3"]
+    found = (
+        rows.selectExpr(f"{by} AS bucket", f"{digest} AS digest")
+        .selectExpr("bucket", "CAST(1 AS bigint) AS n", *(f"{each} AS q{k}" for k, each in enumerate(quarters)))
+        .groupBy("bucket")
+        .sum("n", *numbers)
+        .collect()
+    )
+    return {row[0]: Fingerprint.of_sums(list(row)[1:]) for row in found}
 
 
 def fingerprint(rows: DataFrame, *, digest: str, sums: Sequence[str]) -> Fingerprint:

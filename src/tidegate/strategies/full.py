@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from tidegate.core.changes import ChangeSet
+from tidegate.core.ledger import Ledger
 from tidegate.core.position import Position
 from tidegate.core.protocols import Probe
 from tidegate.core.slices import Everything, Meaning
@@ -46,7 +47,12 @@ class Full:
             )
         return {}
 
-    def detect(self, probe: Probe, since: Position | None) -> ChangeSet | None:  # noqa: ARG002 - full ignores the past
+    def detect(
+        self,
+        probe: Probe,
+        since: Position | None,  # noqa: ARG002 - full ignores the past
+        kept: Ledger | None = None,  # noqa: ARG002 - as above
+    ) -> ChangeSet | None:
         """Always everything."""
         stats = probe.stats(Everything())
         return ChangeSet(

@@ -12,6 +12,7 @@ from datetime import timedelta
 from typing import Any, ClassVar
 
 from tidegate.core.changes import ChangeSet
+from tidegate.core.ledger import Ledger
 from tidegate.core.position import Position
 from tidegate.core.protocols import Clock, Probe
 from tidegate.core.slices import Meaning, Range
@@ -71,7 +72,12 @@ class Sequence:
             ) from error
         return self._state(str(number))
 
-    def detect(self, probe: Probe, since: Position | None) -> ChangeSet | None:
+    def detect(
+        self,
+        probe: Probe,
+        since: Position | None,
+        kept: Ledger | None = None,  # noqa: ARG002 - a cursor is all there is to compare
+    ) -> ChangeSet | None:
         """The rows after the position up to the safe bound; None when there are none."""
         if since is not None:
             check_owner(since, self.kind, self.cursor)

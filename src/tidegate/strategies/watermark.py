@@ -13,6 +13,7 @@ from enum import StrEnum
 from typing import Any, ClassVar
 
 from tidegate.core.changes import ChangeSet, Edge, SliceStats
+from tidegate.core.ledger import Ledger
 from tidegate.core.position import Position
 from tidegate.core.protocols import Clock, Probe
 from tidegate.core.slices import Meaning, Range
@@ -91,7 +92,12 @@ class Watermark:
             )
         return self._state(_canonical(value), None, None)
 
-    def detect(self, probe: Probe, since: Position | None) -> ChangeSet | None:
+    def detect(
+        self,
+        probe: Probe,
+        since: Position | None,
+        kept: Ledger | None = None,  # noqa: ARG002 - a cursor is all there is to compare
+    ) -> ChangeSet | None:
         """The rows after the position up to the safe bound, and what differs of the lookback window."""
         edge = probe.time_edge(self.column, clock=self.clock, lag=self.safety_lag, time_zone=self.time_zone)
         if since is not None:

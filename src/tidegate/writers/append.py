@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, ClassVar
 from tidegate.core.plan import LoadPlan, Mode, WriteChoice, WriteFacts
 from tidegate.core.protocols import Batch, Checked, Staging
 from tidegate.core.slices import Meaning
+from tidegate.writers._modes import put
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -37,7 +38,4 @@ class Append:
 
     def write(self, checked: Checked, plan: LoadPlan, staging: Staging) -> None:
         """One pass over the rows, without a shuffle of ours and without keeping them."""
-        if plan.write.mode is Mode.OVERWRITE:
-            staging.overwrite(checked.frame)
-        else:
-            staging.append(checked.frame)
+        put(checked, plan, staging)

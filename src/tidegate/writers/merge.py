@@ -15,6 +15,7 @@ from tidegate.core.slices import Meaning
 from tidegate.spark import sql
 from tidegate.spark.failures import translated
 from tidegate.writers._batch import keyed
+from tidegate.writers._modes import choose_for_partitions, one_a_key, put
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -42,11 +43,16 @@ class Merge:
 
     def choose(self, facts: WriteFacts) -> WriteChoice:
         """The cheapest mode that the facts prove right, with the reason in one sentence."""
-        prune = (facts.batch_keys,) if facts.batch_keys else ()
         if facts.replace:
             return WriteChoice(mode=Mode.OVERWRITE, reason="a full refresh replaces every row")
         if facts.table_rows == 0:
             return WriteChoice(mode=Mode.APPEND, reason="the table is empty, so no key can be there")
+        if facts.partitions:
+            return choose_for_partitions(facts, rewrite=False)
+        return self._by_share(facts)
+
+    def _by_share(self, facts: WriteFacts) -> WriteChoice:
+        prune = (facts.batch_keys,) if facts.batch_keys else ()
         if facts.keys_unique and facts.batch_keys and facts.file_keys and apart(facts.batch_keys, facts.file_keys):
             reason = f"no {facts.batch_keys.column} of the batch lies within the bounds of the table's files"
             return WriteChoice(mode=Mode.APPEND, reason=reason)
@@ -72,6 +78,8 @@ class Merge:
         """
         if batch.keys_unique and plan.write.mode in WHOLE:
             return Checked(frame=rows)
+        if plan.write.mode is Mode.MERGE_PARTITIONS:
+            return one_a_key(rows, plan, batch)
         if batch.keys_unique and len(plan.key) == 1 and any(bound.names(plan.changes.rows) for bound in batch.bounds):
             return Checked(frame=rows, rows=plan.changes.rows, prune=batch.bounds, skip_equal=batch.skip_equal)
         held = rows.persist()
@@ -98,12 +106,7 @@ class Merge:
 
     def write(self, checked: Checked, plan: LoadPlan, staging: Staging) -> None:
         """One commit: a merge, or what the plan found to be cheaper and as right."""
-        if plan.write.mode is Mode.APPEND:
-            staging.append(checked.frame)
-        elif plan.write.mode is Mode.OVERWRITE:
-            staging.overwrite(checked.frame)
-        else:
-            staging.merge(checked.frame, prune=checked.prune, skip_equal=checked.skip_equal)
+        put(checked, plan, staging)
 
     def _order(self, batch: Batch) -> tuple[str, ...]:
         cursor = batch.latest.order if batch.latest else ()

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, ClassVar
 from tidegate.core.plan import LoadPlan, Mode, WriteChoice, WriteFacts
 from tidegate.core.protocols import Batch, Checked, Staging
 from tidegate.core.slices import Meaning
+from tidegate.writers._modes import choose_for_partitions, one_a_key, put
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -26,18 +27,24 @@ class Replace:
     idempotent: ClassVar[bool] = True
 
     def choose(self, facts: WriteFacts) -> WriteChoice:
-        """Append where nothing is there to be replaced, else overwrite."""
+        """Append where nothing is there to be replaced, else overwrite: everything, or the batch's partitions."""
         if facts.table_rows == 0:
             return WriteChoice(mode=Mode.APPEND, reason="the table is empty, so there is nothing to replace")
+        if facts.partitions and not facts.replace:
+            return choose_for_partitions(facts, rewrite=True)
         return WriteChoice(mode=Mode.OVERWRITE, reason="write: replace replaces every row")
 
-    def check(self, rows: DataFrame, plan: LoadPlan, batch: Batch) -> Checked:  # noqa: ARG002 - no key, nothing to look for
-        """Every row as it is."""
+    def check(self, rows: DataFrame, plan: LoadPlan, batch: Batch) -> Checked:
+        """Every row as it is; one a key where the partitions have to be compared by it.
+
+        Raises:
+            CheckFailed: a NULL in a key column that rows are compared by.
+            DuplicateKeys: two rows of one key that rows are compared by.
+        """
+        if plan.write.mode is Mode.MERGE_PARTITIONS:
+            return one_a_key(rows, plan, batch)
         return Checked(frame=rows)
 
     def write(self, checked: Checked, plan: LoadPlan, staging: Staging) -> None:
-        """One pass over the rows, without a shuffle of ours and without keeping them."""
-        if plan.write.mode is Mode.APPEND:
-            staging.append(checked.frame)
-        else:
-            staging.overwrite(checked.frame)
+        """One commit; a pass over the rows without keeping them, unless partitions have to be compared by key."""
+        put(checked, plan, staging)

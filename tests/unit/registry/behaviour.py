@@ -273,7 +273,7 @@ def test_a_held_run_says_nothing_of_the_stream(registry):
 
 
 def test_a_task_as_long_as_its_block(registry):
-    with registry.task(UID, "read_slice", run_id="run-1", extract_group_id="(1, 2]") as payload:
+    with registry.task(UID, "read_slice", run_id="run-1", groups=["(1, 2]"]) as payload:
         (running,) = registry.tasks(status=Status.RUNNING)
         payload["rows"] = 7
     (done,) = registry.tasks(UID)
@@ -332,7 +332,7 @@ def test_what_a_crash_left_running_is_closed(registry):
 
 
 def test_the_views_answer(registry, raw):
-    with registry.task(UID, "read", extract_group_id="g"):
+    with registry.task(UID, "read", groups=["g"]):
         time.sleep(0.05)
     registry.start_task(UID, "write", extract_group_id="g")
     with raw.connect() as connection:

@@ -1,0 +1,68 @@
+"""Decides what is kept of every partition that a table holds, and how a commit vouches for it.
+
+Compared by the checksum strategy, kept by the registry. The commit's position carries only the sum and a digest:
+with them a ledger that is lost is told from one that is out of date, and an unchanged source needs neither.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from tidegate.core.changes import Part
+from tidegate.core.fingerprint import Fingerprint
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """One partition as it was loaded.
+
+    Args:
+        quick: the source engine's own hash of the same rows; None when nobody asked.
+    """
+
+    fingerprint: Fingerprint
+    quick: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ledger:
+    """The partitions of one table by label; a partition that is not there holds no rows."""
+
+    entries: Mapping[str, Entry] = field(default_factory=dict)
+
+    @property
+    def total(self) -> Fingerprint:
+        """Of all rows of the table: fingerprints of disjoint sets add up."""
+        return sum((entry.fingerprint for entry in self.entries.values()), Fingerprint())
+
+    @property
+    def digest(self) -> str:
+        """Changes when a label or a fingerprint does.
+
+        Example:
+            >>> Ledger().digest == Ledger(entries={"1": Entry(fingerprint=Fingerprint(rows=1))}).digest
+            False
+        """
+        lines = (f"{label}\t{entry.fingerprint}" for label, entry in sorted(self.entries.items()))
+        return hashlib.sha256("\n".join(lines).encode()).hexdigest()[:16]
+
+    def loaded(self, parts: Iterable[Part]) -> Ledger:
+        """The ledger once these parts are in the table as the source holds them."""
+        entries = dict(self.entries)
+        for part in parts:
+            if part.fingerprint is None or not part.fingerprint.rows:
+                entries.pop(part.slice.label, None)
+            else:
+                entries[part.slice.label] = Entry(fingerprint=part.fingerprint, quick=part.quick)
+        return Ledger(entries=entries)
+
+    def voucher(self) -> dict[str, Any]:
+        """What the commit's position says of the ledger."""
+        return {"total": str(self.total), "ledger": self.digest}
+
+    def vouched(self, state: Mapping[str, Any]) -> bool:
+        """Whether the position of a commit speaks of this ledger."""
+        return state.get("ledger") == self.digest

@@ -1,0 +1,97 @@
+"""Decides what a stream's run tells of itself when it ends.
+
+Called by the pipeline and the runner. Must never show a secret or a value of a row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from tidegate.core.changes import ChangeSet
+from tidegate.core.outcome import Outcome, Problem, Result
+from tidegate.core.plan import LoadPlan
+from tidegate.core.protocols import Receipt
+from tidegate.engine.verify import Verdict
+from tidegate.engine.work import Work
+from tidegate.errors import TidegateError
+
+
+def loaded(work: Work, plan: LoadPlan, receipt: Receipt, verdict: Verdict) -> Outcome:
+    """Of one commit that was published."""
+    return Outcome(
+        stream=work.stream.name,
+        outcome=Result.LOADED,
+        strategy=work.stream.strategy.kind,
+        meaning=plan.changes.meaning,
+        write=plan.write.mode,
+        rows_inserted=receipt.rows_inserted,
+        rows_updated=receipt.rows_updated,
+        rows_deleted=receipt.rows_deleted,
+        bytes_read=plan.changes.bytes or 0,
+        slices_changed=len(plan.changes.slices),
+        slices_total=len(plan.changes.slices),
+        snapshot=receipt.snapshot,
+        position=plan.position.to_dict(),
+        verified=verdict.equal,
+        seconds=dict(work.journal.seconds),
+        notes=(*work.probe.notes(), *_coverage(verdict)),
+    )
+
+
+def _coverage(verdict: Verdict) -> tuple[str, ...]:
+    if not verdict.not_covered:
+        return ()
+    return (f"not covered by the fingerprint: {', '.join(verdict.not_covered)}",)
+
+
+def unchanged(work: Work) -> Outcome:
+    """Of a run that moved nothing."""
+    since = work.standing.since
+    return Outcome(
+        stream=work.stream.name,
+        outcome=Result.UNCHANGED,
+        strategy=work.stream.strategy.kind,
+        position=since.to_dict() if since else None,
+        snapshot=work.standing.table.snapshot,
+        seconds=dict(work.journal.seconds),
+        notes=work.probe.notes(),
+    )
+
+
+def refused(work: Work, changes: ChangeSet, error: TidegateError) -> Outcome:
+    """Of a partition that was not loaded while others were."""
+    labels = ", ".join(part.label for part in changes.slices)
+    problem = Problem(
+        code=error.code,
+        message=f"partition {labels}: {work.context.redact(error.message)}",
+        hint=work.context.redact(error.hint).replace("STREAM", work.stream.name),
+        exit_code=error.exit_code,
+    )
+    stopped = Result.STOPPED if error.exit_code == 4 else Result.FAILED
+    return Outcome(
+        stream=work.stream.name, outcome=stopped, strategy=work.stream.strategy.kind, slices_changed=0, error=problem
+    )
+
+
+def combined(outcomes: Sequence[Outcome], changes: ChangeSet) -> Outcome:
+    """Of all commits of one run: counts add up, the last state stands, and one that failed makes the whole fail."""
+    failed = [outcome for outcome in outcomes if outcome.error is not None]
+    good = [outcome for outcome in outcomes if outcome.error is None]
+    last = (good or failed)[-1]
+    total = len(changes.slices) + changes.skipped
+    together = replace(
+        last,
+        **{
+            name: sum(getattr(outcome, name) for outcome in outcomes)
+            for name in ("rows_read", "rows_inserted", "rows_updated", "rows_deleted", "bytes_read", "slices_changed")
+        },
+        slices_total=total,
+        spark_started=any(outcome.spark_started for outcome in outcomes),
+        notes=tuple(dict.fromkeys(note for outcome in outcomes for note in outcome.notes)) + changes.notes,
+    )
+    if not failed or failed[0].error is None:
+        return together
+    first = failed[0].error
+    message = f"{len(failed)} of {len(changes.slices)} partitions were not loaded, the others were; {first.message}"
+    return replace(together, outcome=failed[0].outcome, error=replace(first, message=message))

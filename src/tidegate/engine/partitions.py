@@ -1,0 +1,137 @@
+"""Decides how changes that are partitions are carried out: what they are compared with, and in which commits.
+
+Called by the pipeline. Must never trust a ledger that the table's own position does not vouch for.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from tidegate.core.changes import Action, ChangeSet, Part
+from tidegate.core.fingerprint import Fingerprint
+from tidegate.core.grouping import Grouping
+from tidegate.core.ids import Target
+from tidegate.core.ledger import Entry, Ledger
+from tidegate.core.position import Position
+from tidegate.core.protocols import Probe
+from tidegate.core.schema import Schema
+from tidegate.core.slices import Meaning
+from tidegate.dialects._buckets import bucket
+from tidegate.dialects.spark import Spark
+from tidegate.errors import PlanError
+from tidegate.spark import sql
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+GROUP_ROWS = 20_000_000
+
+
+def trusted(ledger: Ledger | None, since: Position | None, columns: Schema) -> Ledger | None:
+    """The ledger, if the position vouches for it and the columns are those that it was made of."""
+    if ledger is None or since is None or since.schema != columns.digest or not ledger.vouched(since.state):
+        return None
+    return ledger
+
+
+def groups(changes: ChangeSet, most: int = GROUP_ROWS) -> Iterator[ChangeSet]:
+    """The changes in as few commits as hold `most` rows each; a partition is never divided.
+
+    Example:
+        >>> from tidegate.core.slices import Everything, Meaning
+        >>> list(groups(ChangeSet(slices=(Everything(),), meaning=Meaning.ALL))) != []
+        True
+    """
+    if not changes.parts:
+        yield changes
+        return
+    group: list[Part] = []
+    for part in (part for part in changes.parts if part.action is not Action.SKIP):
+        if group and sum(each.rows or 0 for each in group) + (part.rows or 0) > most:
+            yield changes.only(tuple(group))
+            group = []
+        group.append(part)
+    yield changes.only(tuple(group))
+
+
+def nothing(grouping: Grouping) -> ChangeSet:
+    """A load of no rows, by which the table's position comes to vouch for partitions that were measured."""
+    return ChangeSet(
+        slices=(),
+        meaning=Meaning.ALL,
+        state={"method": grouping.to_dict()},
+        rows=0,
+        reason="every partition is as the source holds it",
+        grouping=grouping,
+    )
+
+
+def singly(changes: ChangeSet) -> list[ChangeSet]:
+    """Each partition alone; nothing where there is only one."""
+    return [changes.only((part,)) for part in changes.parts] if len(changes.parts) > 1 else []
+
+
+def vouched(changes: ChangeSet, ledger: Ledger) -> ChangeSet:
+    """The changes with the state that the table will have: what the ledger is once they are loaded."""
+    return replace(changes, state={**changes.state, **ledger.loaded(changes.parts).voucher()})
+
+
+def described(changes: ChangeSet, probe: Probe, columns: Schema) -> ChangeSet:
+    """The changes, each part with its filter in the source's words and in the table's."""
+    spark = Spark()
+    parts = (
+        replace(part, source_filter=probe.condition(part.slice), target_filter=spark.among([part.slice], columns))
+        for part in changes.parts
+    )
+    return replace(changes, parts=tuple(parts))
+
+
+def measure(session: SparkSession, target: Target, grouping: Grouping, columns: Schema) -> Ledger:
+    """The ledger of what the table holds now; a column that it does not have yet counts as NULL.
+
+    Raises:
+        PlanError: the column that says in which partition a row lies is not in the table.
+    """
+    rows = session.table(sql.table(target))
+    column = columns.find(grouping.column) if grouping.column else None
+    if column is not None and column.name not in rows.columns:
+        raise PlanError(
+            f"the table {target} has no column {column.name!r}, so its rows lie in no partition",
+            hint="Choose a `column:` that the table has, or load it anew with --full-refresh.",
+        )
+    return Ledger(
+        entries={
+            grouping.part(value, column).label: Entry(fingerprint=found)
+            for value, found in fingerprints(rows, grouping, columns).items()
+        }
+    )
+
+
+def fingerprints(rows: DataFrame, grouping: Grouping, columns: Schema) -> dict[str | None, Fingerprint]:
+    """The fingerprint of each bucket of the rows, computed by Spark; columns that they lack count as NULL."""
+    from tidegate.spark import frames  # noqa: PLC0415 - rows are looked at, Spark is running
+
+    spark = Spark()
+    column = columns.find(grouping.column) if grouping.column else None
+    known = set(rows.columns)
+    full = rows.selectExpr(
+        *(
+            spark.quote(each.name)
+            if each.name in known
+            else f"CAST(NULL AS {each.type.stored.spark}) AS {spark.quote(each.name)}"
+            for each in columns
+        )
+    )
+    found: defaultdict[str | None, Fingerprint] = defaultdict(Fingerprint)
+    fine = frames.partitions(
+        full,
+        by=bucket(spark, grouping, column),
+        digest=spark.row_digest(columns.columns),
+        quarters=[spark.quarter("digest", k) for k in range(4)],
+    )
+    for value, one in fine.items():
+        found[grouping.coarse(value)] += one
+    return found

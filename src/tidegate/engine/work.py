@@ -1,0 +1,64 @@
+"""Decides nothing: the values that one stream's run is made of.
+
+Made by the API and the pipeline, handed to every part of the engine. Holds an open source only inside its `with`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from tidegate.core.plan import LoadPlan
+from tidegate.core.protocols import Probe
+from tidegate.engine.events import Journal
+from tidegate.engine.recover import Standing
+from tidegate.engine.stream import Stream
+from tidegate.registry.store import Registry
+
+if TYPE_CHECKING:
+    from tidegate.spark.session import Sessions
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Context:
+    """What all streams of a run share.
+
+    Args:
+        redact: takes the project's secrets out of a text that is kept or shown.
+    """
+
+    registry: Registry
+    sessions: Sessions
+    run_id: str
+    now: Callable[[], datetime]
+    redact: Callable[[str], str]
+    full_refresh: bool = False
+
+    def save(self, plan: LoadPlan) -> None:
+        """Keeps the plan, before anything is read."""
+        self.registry.save_plan(plan, self.run_id)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Work:
+    """One stream at work, its source open."""
+
+    stream: Stream
+    context: Context
+    journal: Journal
+    probe: Probe
+    standing: Standing
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Planned:
+    """A load that is known before anything moves.
+
+    Args:
+        unique: the source guarantees one row a key.
+    """
+
+    plan: LoadPlan
+    unique: bool

@@ -1,0 +1,57 @@
+"""Decides what a better size of partitions would be.
+
+Called by the checksum strategy. Gives a word of advice; must never refuse anything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tidegate.core.grouping import Grouping, Period, Periods, Prefixes, Steps
+
+GOOD_ROWS = (1_000_000, 10_000_000)
+MANY_PARTITIONS = 100
+PERIODS = tuple(Period)
+
+
+def advice(grouping: Grouping, rows: Sequence[int]) -> tuple[str, ...]:
+    """One sentence where the partitions to load are too large, or many and small; else nothing.
+
+    Example:
+        >>> advice(Steps(column="id", width=100_000_000), [60_000_000])
+        ('a partition has 60000000 rows; 1000000 to 10000000 load best: set modulus: 8333333',)
+    """
+    least, most = GOOD_ROWS
+    greatest, usual = max(rows), sorted(rows)[len(rows) // 2]
+    if greatest > most:
+        return (f"a partition has {greatest} rows; {least} to {most} load best: {smaller(grouping, greatest)}",)
+    if len(rows) > MANY_PARTITIONS and usual < least // 10:
+        better = larger(grouping, usual)
+        return (f"{len(rows)} partitions of about {usual} rows; {least} to {most} load best: {better}",)
+    return ()
+
+
+def smaller(grouping: Grouping, rows: int) -> str:
+    """What to set so that a partition of that many rows becomes several."""
+    match grouping:
+        case Steps(width=width):
+            return f"set modulus: {max(1, width * GOOD_ROWS[1] // 2 // rows)}"
+        case Periods(period=period) if period is not Period.HOUR:
+            return f"set period: {PERIODS[PERIODS.index(period) - 1]}"
+        case Prefixes(length=length):
+            return f"set length: {length + 1}"
+        case _:
+            return "set method: by_integer or by_date with a column that spreads the rows"
+
+
+def larger(grouping: Grouping, rows: int) -> str:
+    """What to set so that several partitions of that many rows become one."""
+    match grouping:
+        case Steps(width=width):
+            return f"set modulus: {width * GOOD_ROWS[0] * 2 // max(1, rows)}"
+        case Periods(period=period) if period is not Period.YEAR:
+            return f"set period: {PERIODS[PERIODS.index(period) + 1]}"
+        case Prefixes(length=length) if length > 1:
+            return f"set length: {length - 1}"
+        case _:
+            return "take a column that spreads the rows less"

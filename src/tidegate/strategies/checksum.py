@@ -1,0 +1,290 @@
+"""Decides what changed by comparing fingerprints of partitions with those of the partitions that were loaded.
+
+Chosen by `strategy: {kind: checksum, method: …}`; asks the probe one grouped question. Must never call a partition
+unchanged by its count or its greatest value: an update in place changes neither.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from enum import StrEnum
+from typing import Any, ClassVar
+
+from tidegate.core.changes import Action, ChangeSet, Part
+from tidegate.core.fingerprint import Fingerprint
+from tidegate.core.grouping import Grouping, Period, Periods, Prefixes, Steps, Whole
+from tidegate.core.ledger import Entry, Ledger
+from tidegate.core.position import Position
+from tidegate.core.protocols import Probe
+from tidegate.core.schema import Column, Kind
+from tidegate.core.slices import Everything, Meaning, Partition, Slice
+from tidegate.errors import ColumnMissing, ConfigError, PlanError
+from tidegate.strategies._partition_size import advice, smaller
+
+SLIDING = re.compile(r"LAST_([1-9][0-9]*)_(DAY|WEEK|MONTH)S?")
+FIXED = re.compile(r"[0-9]{8}")
+LARGEST_PARTITION = 100_000_000
+
+
+class Method(StrEnum):
+    """How a table is cut into partitions."""
+
+    WHOLE_TABLE = "whole_table"
+    BY_INTEGER = "by_integer"
+    BY_DATE = "by_date"
+    BY_SUBSTR = "by_substr"
+
+
+OPTIONS: Mapping[Method, frozenset[str]] = {
+    Method.WHOLE_TABLE: frozenset(),
+    Method.BY_INTEGER: frozenset({"column", "modulus"}),
+    Method.BY_DATE: frozenset({"column", "period"}),
+    Method.BY_SUBSTR: frozenset({"column", "length"}),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Checksum:
+    """Reads the partitions whose rows are not those that were loaded; finds late, changed and deleted rows alike.
+
+    Args:
+        method: `whole_table`, `by_integer` (steps of `modulus`), `by_date` (a `period`), `by_substr` (a `length`).
+        column: whose value says in which partition a row lies; rows of NULL are a partition of their own.
+        modulus: numbers that one partition spans.
+        period: hour, day, week, month, quarter or year; of UTC where the column has a zone.
+        length: characters of a prefix.
+        lookback: compare only from a day on, `YYYYMMDD`, or `LAST_7_DAYS`, `LAST_4_WEEKS`, `LAST_3_MONTHS`.
+        prefilter: first compare the source engine's own hash, which is quicker, with what it was at the last load.
+        max_rows: of one partition; a greater one is refused.
+    """
+
+    kind: ClassVar[str] = "checksum"
+    emits: ClassVar[frozenset[Meaning]] = frozenset({Meaning.ALL})
+
+    method: Method = Method.WHOLE_TABLE
+    column: str | None = None
+    modulus: int | None = None
+    period: Period | None = None
+    length: int | None = None
+    lookback: str | None = None
+    prefilter: bool = False
+    max_rows: int = LARGEST_PARTITION
+
+    @property
+    def rereads(self) -> bool:
+        """The unchanged rows of a changed partition."""
+        return True
+
+    @property
+    def cursor(self) -> tuple[str, ...]:
+        """None: two rows of one key cannot be told apart."""
+        return ()
+
+    def problems(self) -> tuple[str, ...]:
+        """What is wrong with the options on their own."""
+        given = {name for name in ("column", "modulus", "period", "length") if getattr(self, name) is not None}
+        wanted = OPTIONS[self.method]
+        found = [f"method {self.method} needs {name}:" for name in sorted(wanted - given)]
+        found += [f"method {self.method} has no {name}:" for name in sorted(given - wanted)]
+        found += [
+            f"{name} must be 1 or more, got {value}"
+            for name, value in (("modulus", self.modulus), ("length", self.length), ("max_rows", self.max_rows))
+            if value is not None and value < 1
+        ]
+        if self.lookback is not None:
+            if self.method is not Method.BY_DATE:
+                found.append("lookback counts days, so it needs method: by_date")
+            elif not SLIDING.fullmatch(self.lookback) and _day(self.lookback) is None:
+                found.append(f"lookback {self.lookback!r} is neither a day YYYYMMDD nor LAST_n_DAYS, _WEEKS or _MONTHS")
+        return tuple(found)
+
+    def resume(self, value: str | None) -> Mapping[str, Any]:
+        """Nothing is known of the table's partitions: the next run measures them."""
+        if value is not None:
+            raise ConfigError(
+                f"strategy checksum has no cursor, so it cannot go on from {value!r}",
+                hint="Give no value: the next run measures the table and loads what differs.",
+            )
+        return {"method": self._grouping().to_dict()}
+
+    def detect(self, probe: Probe, since: Position | None, kept: Ledger | None = None) -> ChangeSet | None:
+        """The partitions that differ from those loaded; None when none does.
+
+        Without `kept` for a table that was loaded, every partition differs, unless the sum of all of them is still
+        the one that the position vouches for.
+        """
+        grouping = self._grouping()
+        column = self._column(probe, grouping)
+        fence = self._fence(probe, grouping, column)
+        if since is None or since.state.get("method") != grouping.to_dict():
+            kept = None  # partitions of another method are not these
+        known = kept.entries if kept else {}
+        quick = probe.quick_hashes(grouping, since=fence) if self.prefilter else None
+        suspects = [] if quick is None else [part for part, value in quick.items() if _quick(known, part) != value]
+        only = suspects if quick is not None and len(suspects) < len(quick) else []
+        found: Mapping[Slice, Fingerprint] = {}
+        if quick is None or suspects:
+            found = probe.partitions(grouping, since=fence, only=only)
+        if kept is None and self._all_as_loaded(since, probe, found, whole=fence is None and not only):
+            return None
+        seen = set(quick if quick is not None else found)
+        parts = (
+            *self._compared(found, quick or {}, known),
+            *self._vanished(seen, known, grouping, column, fence),
+        )
+        if not parts and since is None:
+            parts = (Part(slice=Everything(), action=Action.LOAD, fingerprint=Fingerprint()),)
+        if not parts:
+            return None
+        self._refuse_large(parts, grouping)
+        counts = {action: sum(part.action is action for part in parts) for action in Action}
+        told = ", ".join(
+            f"{count} to {action.lower()}" for action, count in counts.items() if count and action is not Action.SKIP
+        )
+        return ChangeSet(
+            slices=tuple(part.slice for part in parts if part.action is not Action.SKIP),
+            meaning=Meaning.ALL,
+            state={"method": grouping.to_dict()},
+            rows=sum(part.rows or 0 for part in parts if part.action is not Action.SKIP),
+            bytes=None,
+            reason=f"partitions whose checksum differs: {told}",
+            parts=parts,
+            skipped=len(seen) - counts[Action.LOAD] - counts[Action.RELOAD],
+            grouping=grouping,
+            fenced=fence is not None,
+            notes=advice(grouping, [part.rows or 0 for part in parts]),
+        )
+
+    def _grouping(self) -> Grouping:
+        match self.method:
+            case Method.BY_INTEGER:
+                return Steps(column=self.column or "", width=self.modulus or 1)
+            case Method.BY_DATE:
+                return Periods(column=self.column or "", period=self.period or Period.DAY)
+            case Method.BY_SUBSTR:
+                return Prefixes(column=self.column or "", length=self.length or 1)
+            case _:
+                return Whole()
+
+    def _column(self, probe: Probe, grouping: Grouping) -> Column | None:
+        if grouping.column is None:
+            return None
+        column = probe.schema().find(grouping.column)
+        if column is None:
+            known = ", ".join(probe.schema().names)
+            raise ColumnMissing(f"the source has no column {grouping.column!r}; it has {known}", column=grouping.column)
+        if not column.type.covered:
+            raise PlanError(
+                f"{column.name} is {column.native or column.type}, which no fingerprint covers, so it cannot say in "
+                "which partition a row lies",
+                hint="Choose another column, or method: whole_table.",
+            )
+        reason = grouping.misfit(column)
+        if reason is not None:
+            raise PlanError(
+                f"method {self.method}: {reason}", hint="Choose a column of that kind, or another `method:`."
+            )
+        return column
+
+    def _fence(self, probe: Probe, grouping: Grouping, column: Column | None) -> Partition | None:
+        """From where on partitions are compared: the beginning of the period that the lookback reaches."""
+        if self.lookback is None or not isinstance(grouping, Periods) or column is None:
+            return None
+        now = probe.now().astimezone(UTC).replace(tzinfo=None)
+        fixed = _day(self.lookback)
+        if fixed is not None and fixed > now:
+            raise PlanError(
+                f"lookback {self.lookback} lies in the future, so nothing would ever be compared",
+                hint="Name a day that has been, or LAST_n_DAYS.",
+            )
+        start = grouping.start(fixed or _back(now, self.lookback))
+        text = start.date().isoformat() if column.type.kind is Kind.DATE else start.isoformat(" ", "microseconds")
+        return Partition(column=grouping.column, label=f"from {text}", low=text)
+
+    def _all_as_loaded(
+        self, since: Position | None, probe: Probe, found: Mapping[Slice, Fingerprint], *, whole: bool
+    ) -> bool:
+        """Whether the sum of all partitions is still what the commit vouches for, though each of them is forgotten."""
+        if since is None or not whole or since.schema != probe.schema().digest:
+            return False
+        return str(sum(found.values(), Fingerprint())) == since.state.get("total")
+
+    def _compared(
+        self, found: Mapping[Slice, Fingerprint], quick: Mapping[Slice, str], known: Mapping[str, Entry]
+    ) -> Iterator[Part]:
+        for part in sorted(found, key=_order):
+            entry, now = known.get(part.label), found[part]
+            if entry is None:
+                yield Part(slice=part, action=Action.LOAD, fingerprint=now, quick=quick.get(part))
+            elif entry.fingerprint != now:
+                yield Part(slice=part, action=Action.RELOAD, fingerprint=now, quick=quick.get(part))
+            elif part in quick:  # equal, and from now on its quick hash will say so
+                yield Part(slice=part, action=Action.SKIP, fingerprint=now, quick=quick[part])
+
+    def _vanished(
+        self,
+        seen: set[Slice],
+        known: Mapping[str, Entry],
+        grouping: Grouping,
+        column: Column | None,
+        fence: Partition | None,
+    ) -> Iterator[Part]:
+        labels = {part.label for part in seen}
+        for label, entry in sorted(known.items()):
+            if label in labels or not entry.fingerprint.rows:
+                continue
+            part = grouping.part(grouping.bucket(label), column)
+            if fence is None or _within(part, fence):
+                yield Part(slice=part, action=Action.DELETE, fingerprint=Fingerprint())
+
+    def _refuse_large(self, parts: tuple[Part, ...], grouping: Grouping) -> None:
+        for part in parts:
+            if (part.rows or 0) > self.max_rows:
+                raise PlanError(
+                    f"partition {part.slice.label} has {part.rows} rows, more than max_rows: {self.max_rows}",
+                    hint=f"{smaller(grouping, part.rows or 0).capitalize()}, or raise `max_rows:`.",
+                )
+
+
+def _quick(known: Mapping[str, Entry], part: Slice) -> str | None:
+    entry = known.get(part.label)
+    return entry.quick if entry else None
+
+
+def _order(part: Slice) -> tuple[int, str, str]:
+    """Intervals in their order, then prefixes in theirs, NULL last."""
+    if not isinstance(part, Partition) or part.of_null:
+        return (1, "", "")
+    low = part.low or ""
+    number = low.lstrip("-").isdigit()
+    return (0, f"{int(low) + 2**63:020}" if number else low, part.prefix or "")
+
+
+def _within(part: Slice, fence: Partition) -> bool:
+    """Whether a lookback looks at the partition; always at the rows of NULL."""
+    if not isinstance(part, Partition) or part.low is None or fence.low is None:
+        return True
+    return part.low >= fence.low
+
+
+def _day(text: str) -> datetime | None:
+    if not FIXED.fullmatch(text):
+        return None
+    try:
+        return datetime(int(text[:4]), int(text[4:6]), int(text[6:]))  # noqa: DTZ001 - a day has no zone
+    except ValueError:
+        return None
+
+
+def _back(now: datetime, lookback: str) -> datetime:
+    found = SLIDING.fullmatch(lookback)
+    count, unit = (int(found[1]), found[2]) if found else (0, "DAY")
+    if unit == "MONTH":
+        months = now.year * 12 + now.month - 1 - count
+        year, month = max(divmod(months, 12), (1, 0))
+        return now.replace(year=year, month=month + 1, day=min(now.day, 28))
+    days = count * (7 if unit == "WEEK" else 1)
+    return now - timedelta(days=min(days, now.toordinal() - 1))
