@@ -76,7 +76,25 @@ class Partition:
         return self.low is None and self.prefix is None
 
 
-Slice = Everything | Range | Partition
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Keys:
+    """Rows of certain keys.
+
+    Args:
+        columns: of the key.
+        values: canonical texts, one tuple a key in the order of the columns.
+    """
+
+    columns: tuple[str, ...]
+    values: tuple[tuple[str, ...], ...]
+
+    @property
+    def label(self) -> str:
+        """The slice's `extract_group_id`."""
+        return f"{len(self.values)} keys"
+
+
+Slice = Everything | Range | Partition | Keys
 
 
 def joined(parts: Sequence[Slice]) -> list[Partition]:

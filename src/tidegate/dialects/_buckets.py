@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from tidegate.core.grouping import CHARACTERS, Grouping, Periods, Prefixes, Steps
-from tidegate.core.schema import Column
+from tidegate.core.schema import Column, Kind
 
 
 class Expressions(Protocol):
@@ -61,12 +61,26 @@ def bucket(dialect: Expressions, grouping: Grouping, column: Column | None) -> s
             return "''"
 
 
-def hashed(dialect: Expressions, fields: Sequence[str], count: int) -> str:
-    """A number below `count` that spreads rows evenly by the md5 of the fields' text; `count` is a power of two.
+def spread(dialect: Expressions, key: Sequence[Column], covered: Sequence[Column], count: int) -> str:
+    """The bucket, as text, of a row among `count`: rows of different keys are spread, whole rows without one.
 
-    The buckets of a greater `count` lie within those of a smaller one.
+    Every engine gives a key the same bucket; those of a multiple of `count` lie within those of `count`. A single
+    integer is spread by division, which costs less than a hash and is as even unless the numbers step by a power of
+    two; all else by the md5 of the key's text.
     """
-    return dialect.remainder(dialect.quarter(dialect.digest(row_of(dialect, fields)), 3), count)
+    if len(key) == 1 and key[0].type.kind is Kind.INTEGER:
+        number = dialect.comparable(dialect.quote(key[0].name), key[0])
+        return dialect.as_text(dialect.remainder(number, count))
+    text = row_of(dialect, [field(dialect, column) for column in key or covered])
+    return dialect.as_text(dialect.remainder(dialect.quarter(dialect.digest(text), 3), count))
+
+
+def field(dialect: Expressions, column: Column) -> str:
+    """A column's field in the text of a row."""
+    text = dialect.text(dialect.quote(column.name), column)
+    if column.type.stored.kind is Kind.TEXT and column.type.kind not in (Kind.UUID, Kind.TIME):
+        text = f"replace(replace({text}, '~', '~0'), '|', '~1')"
+    return f"coalesce({text}, '~N')"
 
 
 def row_of(dialect: Expressions, fields: Sequence[str]) -> str:

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 
 from tidegate.core.grouping import Grouping
 from tidegate.core.protocols import Latest
-from tidegate.core.schema import Column, Kind, Schema
-from tidegate.core.slices import Everything, Partition, Range, Slice
-from tidegate.dialects._buckets import bucket, row_of
+from tidegate.core.schema import Column, Schema
+from tidegate.core.slices import Everything, Keys, Partition, Range, Slice
+from tidegate.dialects._buckets import bucket, field, row_of, spread
 from tidegate.dialects._dialect import Dialect, Relation
 from tidegate.errors import ColumnMissing, ConfigError
 
@@ -57,6 +57,8 @@ class Statements:
             return "1 = 1"
         if isinstance(part, Partition):
             return self._inside(part)
+        if isinstance(part, Keys):
+            return self._one_of(part)
         cursor, column = self.cursor(part.cursor)
         found = self._between(cursor, column, part.after, part.upto)
         if not part.nulls:
@@ -117,6 +119,16 @@ class Statements:
         """The bucket that a row falls in, as canonical text."""
         return bucket(self.dialect, grouping, self.column(grouping.column) if grouping.column else None)
 
+    def spread(self, key: Sequence[str], count: int) -> str:
+        """The bucket, as text, of a row among `count`, see `_buckets.spread`."""
+        return spread(self.dialect, [self.column(name) for name in key], self.schema.covered, count)
+
+    def digests(self, key: Sequence[str], part: Slice, where: str) -> str:
+        """One row a row: its key as canonical texts, its md5, and 1 if it lies in the slice."""
+        keys = [self.dialect.text(self.dialect.quote(name), self.column(name)) for name in key]
+        inside = f"CASE WHEN {self.condition(part)} THEN 1 ELSE 0 END"
+        return f"SELECT {', '.join([*keys, self._digest(), inside])} FROM {self.relation.sql} WHERE {where}"
+
     def among(self, parts: Sequence[Slice], cut: str | None = None) -> str:
         """What a row of any of the slices fulfils."""
         any_of = " OR ".join(self.condition(part) for part in parts) or "1 = 0"
@@ -172,8 +184,21 @@ class Statements:
         below = f" AND {value} < {self._literal(column, part.high)}" if part.high is not None else ""
         return f"({value} >= {self._literal(column, part.low)}{below})"
 
+    def _one_of(self, part: Keys) -> str:
+        columns = [self.column(name) for name in part.columns]
+        values = [self._value(self.dialect.quote(column.name), column) for column in columns]
+        found = [
+            [self._literal(column, text) for column, text in zip(columns, key, strict=True)] for key in part.values
+        ]
+        if len(columns) == 1:
+            return f"{values[0]} IN ({', '.join(key[0] for key in found)})" if found else "1 = 0"
+        each = (" AND ".join(f"{value} = {text}" for value, text in zip(values, key, strict=True)) for key in found)
+        return f"({' OR '.join(f'({one})' for one in each)})" if found else "1 = 0"
+
     def _digest(self) -> str:
-        return self.dialect.digest(row_of(self.dialect, [self.field(column) for column in self.schema.covered]))
+        return self.dialect.digest(
+            row_of(self.dialect, [field(self.dialect, column) for column in self.schema.covered])
+        )
 
     def _sums(self) -> str:
         digest = self.dialect.quote(DIGEST)
@@ -209,13 +234,6 @@ class Statements:
         rank = f"row_number() OVER (PARTITION BY {', '.join(keys)} ORDER BY {', '.join(order or keys)})"
         ranked = f"SELECT *, {rank} AS {quote(RANK)} FROM {self.relation.sql} WHERE {where}"
         return f"({ranked}) AS ranked WHERE {quote(RANK)} = 1"
-
-    def field(self, column: Column) -> str:
-        """A column's field in the text of a row."""
-        text = self.dialect.text(self.dialect.quote(column.name), column)
-        if column.type.stored.kind is Kind.TEXT and column.type.kind not in (Kind.UUID, Kind.TIME):
-            text = f"replace(replace({text}, '~', '~0'), '|', '~1')"
-        return f"coalesce({text}, '~N')"
 
 
 def _count_if(condition: str) -> str:

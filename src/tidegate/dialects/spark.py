@@ -11,7 +11,7 @@ from typing import ClassVar
 
 from tidegate.core.schema import Column, Kind, Schema, Type
 from tidegate.core.slices import Partition, Slice, joined
-from tidegate.dialects._buckets import row_of
+from tidegate.dialects._buckets import field, row_of
 from tidegate.dialects._travel import Travel
 from tidegate.errors import InternalError
 
@@ -89,7 +89,7 @@ class Spark:
 
     def row(self, columns: Sequence[Column]) -> str:
         """The text of a row over the covered ones of the columns, in their order."""
-        return row_of(self, [self.field(column) for column in columns if column.type.covered])
+        return row_of(self, [field(self, column) for column in columns if column.type.covered])
 
     def row_digest(self, columns: Sequence[Column]) -> str:
         """The md5 of a row's text; select it in a subquery, so that `sums` does not compute it five times."""
@@ -215,10 +215,3 @@ class Spark:
         Not date_format: it takes a timestamp with a zone, and a local time that the session's zone skips moves.
         """
         return f"rpad(concat({text}, CASE length({text}) WHEN 19 THEN '.' ELSE '' END), 26, '0')"
-
-    def field(self, column: Column) -> str:
-        """A column's field in the text of a row."""
-        text = self.text(self.quote(column.name), column)
-        if column.type.stored.kind is Kind.TEXT:
-            text = f"replace(replace({text}, '~', '~0'), '|', '~1')"
-        return f"coalesce({text}, '~N')"

@@ -1,0 +1,182 @@
+"""Decides how two sides that hold the same rows are proven equal, and how those that differ are found.
+
+Called by `tidegate verify`; pure: each side is asked for fingerprints of buckets, then for the rows of the smallest
+that differ. Must never fetch the rows of a bucket that is equal.
+
+Source: the bisection of reladiff and data-diff, by buckets of the key's hash in place of ranges of the key, so that
+neither gaps nor collations matter and one grouped question serves a level.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from tidegate.core.fingerprint import Fingerprint
+from tidegate.core.protocols import RowDigest, Spread
+
+LEAF_ROWS = 1_024
+MOST_LEAF_ROWS = 16_384
+MOST_BUCKETS = 4_096
+FINER = 64
+DEEPEST = 2**31
+
+Key = tuple[str | None, ...]
+
+
+class Side(Protocol):
+    """One side of the comparison; both answer alike for equal rows."""
+
+    def spread(self, spread: Spread) -> Mapping[str, Fingerprint]:
+        """Fingerprint of every bucket that has rows."""
+
+    def digests(self, spread: Spread) -> Sequence[RowDigest]:
+        """The rows of the buckets named by `within`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Difference:
+    """What a comparison found.
+
+    Args:
+        buckets: smallest buckets that differ.
+        missing: keys that the table lacks, changed: whose rows differ, extra: that only the table has. Without a key
+            rows are counted in `missing_rows` and `extra_rows` alone.
+        fetched: rows that travelled to find this, from both sides together.
+    """
+
+    source_rows: int
+    target_rows: int
+    buckets: int = 0
+    missing: tuple[Key, ...] = ()
+    changed: tuple[Key, ...] = ()
+    extra: tuple[Key, ...] = ()
+    missing_rows: int = 0
+    extra_rows: int = 0
+    fetched: int = 0
+
+    @property
+    def rows(self) -> int:
+        """Rows that differ: a changed row counts once."""
+        keyed = len(self.missing) + len(self.changed) + len(self.extra)
+        return keyed + self.missing_rows + self.extra_rows
+
+    @property
+    def equal(self) -> bool:
+        """Whether both sides hold the same rows."""
+        return not self.buckets
+
+
+def buckets_for(rows: int) -> int:
+    """A power of two of buckets that leaves about `LEAF_ROWS` rows in each.
+
+    Example:
+        >>> buckets_for(10), buckets_for(100_000), buckets_for(10**12)
+        (1, 128, 4096)
+    """
+    wanted = 1
+    while wanted < MOST_BUCKETS and rows > wanted * LEAF_ROWS:
+        wanted *= 2
+    return wanted
+
+
+def compare(source: Side, target: Side, *, rows: int, to_rows: bool) -> Difference:
+    """Level by level to the buckets that differ, and to their rows if asked for.
+
+    Args:
+        rows: about how many there are.
+        to_rows: fetch the rows of the smallest buckets that differ.
+    """
+    spread = Spread(count=buckets_for(rows))
+    mine, theirs = source.spread(spread), target.spread(spread)
+    totals = (_rows(mine.values()), _rows(theirs.values()))
+    differing = _differing(mine, theirs)
+    leaves: list[tuple[int, tuple[str, ...]]] = []
+    while to_rows and differing:
+        small = tuple(name for name in differing if _leaf(mine, theirs, name) or spread.count >= DEEPEST)
+        if small:
+            leaves.append((spread.count, small))
+        large = tuple(name for name in differing if name not in set(small))
+        if not large:
+            break
+        spread = Spread(count=spread.count * FINER, within=large, among=spread.count)
+        mine, theirs = source.spread(spread), target.spread(spread)
+        differing = _differing(mine, theirs)
+    if not to_rows:
+        return Difference(source_rows=totals[0], target_rows=totals[1], buckets=len(differing))
+    found = _Found()
+    for count, names in leaves:
+        within = Spread(count=count, within=names, among=count)
+        found.compare(source.digests(within), target.digests(within))
+    return found.told(totals, sum(len(names) for _, names in leaves))
+
+
+class _Found:
+    """Gathers the differing rows of the leaves."""
+
+    def __init__(self) -> None:
+        self.missing: list[Key] = []
+        self.changed: list[Key] = []
+        self.extra: list[Key] = []
+        self.lost = self.surplus = self.fetched = 0
+
+    def compare(self, source: Sequence[RowDigest], target: Sequence[RowDigest]) -> None:
+        """The rows of one set of buckets, as multisets by key."""
+        self.fetched += len(source) + len(target)
+        # A row that has changed since the position is not behind: the next load brings it.
+        pending = {row.key for row in source if not row.inside}
+        mine, theirs = _by_key(source, pending), _by_key(target, pending)
+        for key in mine.keys() | theirs.keys():
+            lacks, exceeds = mine[key] - theirs[key], theirs[key] - mine[key]
+            if not key:
+                self.lost += lacks.total()
+                self.surplus += exceeds.total()
+            elif lacks and exceeds:
+                self.changed.append(key)
+            elif lacks:
+                (self.changed if theirs[key] else self.missing).append(key)
+            elif exceeds:
+                (self.changed if mine[key] else self.extra).append(key)
+
+    def told(self, totals: tuple[int, int], buckets: int) -> Difference:
+        """The sum of it."""
+        any_rows = self.missing or self.changed or self.extra or self.lost or self.surplus
+        return Difference(
+            source_rows=totals[0],
+            target_rows=totals[1],
+            buckets=buckets if any_rows else 0,
+            missing=_sorted(self.missing),
+            changed=_sorted(self.changed),
+            extra=_sorted(self.extra),
+            missing_rows=self.lost,
+            extra_rows=self.surplus,
+            fetched=self.fetched,
+        )
+
+
+def _by_key(rows: Sequence[RowDigest], pending: set[Key]) -> defaultdict[Key, Counter[str]]:
+    found: defaultdict[Key, Counter[str]] = defaultdict(Counter)
+    for row in rows:
+        if not row.key or row.key not in pending:
+            found[row.key][row.digest] += int(row.inside)
+    return found
+
+
+def _differing(mine: Mapping[str, Fingerprint], theirs: Mapping[str, Fingerprint]) -> tuple[str, ...]:
+    nothing = Fingerprint()
+    names = sorted(mine.keys() | theirs.keys())
+    return tuple(name for name in names if mine.get(name, nothing) != theirs.get(name, nothing))
+
+
+def _leaf(mine: Mapping[str, Fingerprint], theirs: Mapping[str, Fingerprint], name: str) -> bool:
+    return _rows(side[name] for side in (mine, theirs) if name in side) <= 2 * MOST_LEAF_ROWS
+
+
+def _rows(found: Iterable[Fingerprint]) -> int:
+    return sum(each.rows for each in found)
+
+
+def _sorted(keys: list[Key]) -> tuple[Key, ...]:
+    return tuple(sorted(keys, key=lambda key: [text or "" for text in key]))
