@@ -1,0 +1,97 @@
+"""Decides which error of Tidegate an error of Trino or of its driver is.
+
+Called around every statement. Must never pass on the text of an error that could hold a row's value or a secret.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import requests
+from trino import exceptions
+
+from tidegate.errors import (
+    ColumnMissing,
+    ConfigError,
+    SchemaRefused,
+    SourceError,
+    SourceRefused,
+    SourceUnavailable,
+    TidegateError,
+)
+
+MARK = "tidegate: "
+MISSING = frozenset({"CATALOG_NOT_FOUND", "COLUMN_NOT_FOUND", "SCHEMA_NOT_FOUND", "TABLE_NOT_FOUND"})
+# Said of the statement before it runs: the text holds names and never a value.
+OF_STATEMENT = frozenset(
+    {
+        "AMBIGUOUS_NAME",
+        "DUPLICATE_COLUMN_NAME",
+        "EXPRESSION_NOT_AGGREGATE",
+        "FUNCTION_NOT_FOUND",
+        "INVALID_CATALOG_NAME",
+        "MISSING_CATALOG_NAME",
+        "MISSING_SCHEMA_NAME",
+        "SYNTAX_ERROR",
+        "TYPE_MISMATCH",
+    }
+)
+DENIED = "PERMISSION_DENIED"
+# Another minute may bring another answer.
+PASSING = frozenset({"EXTERNAL", "INSUFFICIENT_RESOURCES", "INTERNAL_ERROR"})
+
+
+@contextmanager
+def border(name: str, where: str) -> Iterator[None]:
+    """Turns every driver error inside into one of ours, for the connection of that name to that server."""
+    try:
+        yield
+    except exceptions.TrinoQueryError as error:
+        raise translate(name, error) from error
+    except exceptions.TrinoAuthError as error:
+        raise _login(name, where) from error
+    except (exceptions.Error, exceptions.HttpError, requests.RequestException) as error:
+        raise unreachable(name, where, error) from error
+
+
+def translate(name: str, error: exceptions.TrinoQueryError) -> TidegateError:
+    """The error to raise instead of one that Trino gave for a statement."""
+    code, text = error.error_name or "", error.message
+    if text.startswith(MARK):
+        return SchemaRefused(
+            f"connection {name!r}: {text.removeprefix(MARK)}",
+            hint="Correct the row at the source, or leave the column out or cast it with `source: {query: …}`.",
+        )
+    if code in MISSING:
+        return ColumnMissing(f"connection {name!r}: {text}")
+    if code in OF_STATEMENT:
+        return ConfigError(f"connection {name!r}: {text}", hint="Correct `query:` in tidegate.yaml.")
+    if code == DENIED:
+        return SourceError(f"connection {name!r}: {text}", hint="Let the user SELECT it, then run `tidegate doctor`.")
+    found = SourceUnavailable if error.error_type in PASSING else SourceError
+    return found(f"connection {name!r}: Trino refused with {code or type(error).__name__}")
+
+
+def unreachable(name: str, where: str, error: Exception) -> TidegateError:
+    """Of a server that gave no answer of Trino's."""
+    text = str(error).lower()
+    if "401" in text or "403" in text:
+        return _login(name, where)
+    known = (
+        ("certificate", "its certificate is not trusted"),
+        ("ssl", "TLS failed"),
+        ("refused", "connection refused"),
+        ("timed out", "timed out"),
+        ("resolve", "unknown host"),
+        ("name or service not known", "unknown host"),
+    )
+    reason = next((reason for piece, reason in known if piece in text), type(error).__name__)
+    return SourceUnavailable(f"connection {name!r}: {where} cannot be reached: {reason}")
+
+
+def _login(name: str, where: str) -> SourceRefused:
+    return SourceRefused(
+        f"connection {name!r}: {where} refused the login",
+        hint="Correct user and password under `connections:`, then run `tidegate doctor`.",
+    )
