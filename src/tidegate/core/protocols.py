@@ -21,6 +21,7 @@ from tidegate.core.plan import LoadPlan, Prune, WriteChoice, WriteFacts
 from tidegate.core.position import Position
 from tidegate.core.schema import Schema, SchemaChange
 from tidegate.core.slices import Meaning, Partition, Slice
+from tidegate.core.spread import RowDigest, Spread
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -99,6 +100,12 @@ class Probe(Protocol):
 
         Comparable only with what the same source answered before: for the same columns an equal hash means equal rows.
         """
+
+    def spread(self, part: Slice, key: Sequence[str], spread: Spread) -> Mapping[str, Fingerprint]:
+        """Fingerprint of every bucket of the slice that has rows, asked by one grouped statement."""
+
+    def digests(self, part: Slice, key: Sequence[str], spread: Spread) -> Sequence[RowDigest]:
+        """The rows of the named buckets by key and md5, also those beyond the slice."""
 
     def condition(self, part: Slice) -> str:
         """The slice in the source's own words, for people."""

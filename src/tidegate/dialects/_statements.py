@@ -100,8 +100,12 @@ class Statements:
             by: the bucket's expression, see `_buckets`.
             cut: only the rows at one place.
         """
+        return self.grouped_where(by, self.among(parts), cut)
+
+    def grouped_where(self, by: str, where: str, cut: str | None = None) -> str:
+        """The same for the rows that fulfil a condition."""
         bucket, digest = self.dialect.quote(BUCKET), self.dialect.quote(DIGEST)
-        source = f"{self.relation.sql} WHERE {self.among(parts, cut)}"
+        source = f"{self.relation.sql} WHERE {where}" + (f" AND {cut}" if cut else "")
         inner = f"SELECT {by} AS {bucket}, {self._digest()} AS {digest} FROM {source} {self.dialect.fence}"
         return f"SELECT {bucket}, count(*), {self._sums()} FROM ({inner}) AS hashed GROUP BY {bucket}"
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from tidegate.core.fingerprint import Fingerprint
-from tidegate.core.protocols import RowDigest, Spread
+from tidegate.core.spread import RowDigest, Spread
 
 LEAF_ROWS = 1_024
 MOST_LEAF_ROWS = 16_384

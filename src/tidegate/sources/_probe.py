@@ -19,6 +19,7 @@ from tidegate.core.plan import Prune
 from tidegate.core.protocols import Clock, Latest
 from tidegate.core.schema import Column, Schema
 from tidegate.core.slices import Everything, Partition, Range, Slice
+from tidegate.core.spread import RowDigest, Spread
 from tidegate.dialects._dialect import Dialect, Relation, Session
 from tidegate.dialects._statements import Statements
 
@@ -145,6 +146,24 @@ class DatabaseProbe:
             for part, (rows, total) in found.items()
         }
 
+    def spread(self, part: Slice, key: Sequence[str], spread: Spread) -> Mapping[str, Fingerprint]:
+        """Fingerprint of every bucket of the slice that has rows; of a big table over several connections."""
+        statements = self.statements
+        by, where = statements.spread(key, spread.count), statements.condition(part) + self._within(key, spread)
+        asked = [statements.grouped_where(by, where, cut) for cut in self._cuts(where) or (None,)]
+        found: defaultdict[str, Fingerprint] = defaultdict(Fingerprint)
+        for bucket, *sums in self.session.parallel(self._relation, asked):
+            found[bucket] += Fingerprint.of_sums(sums)
+        return found
+
+    def digests(self, part: Slice, key: Sequence[str], spread: Spread) -> Sequence[RowDigest]:
+        """The rows of the named buckets by key and md5, also those beyond the slice."""
+        asked = self.statements.digests(key, part, "1 = 1" + self._within(key, spread))
+        return [
+            RowDigest(key=tuple(values), digest=digest, inside=bool(inside))
+            for *values, digest, inside in self.session.parallel(self._relation, [asked])
+        ]
+
     def condition(self, part: Slice) -> str:
         """The slice in the database's own words."""
         return self.statements.condition(part)
@@ -179,6 +198,12 @@ class DatabaseProbe:
         if since is None:
             return (Everything(),)
         return (since, Partition(column=since.column, label=NULL_LABEL))
+
+    def _within(self, key: Sequence[str], spread: Spread) -> str:
+        if spread.within is None:
+            return ""
+        names = ", ".join(self._dialect.string(name) for name in spread.within) or "NULL"
+        return f" AND {self.statements.spread(key, spread.among)} IN ({names})"
 
     def _partition(self, grouping: Grouping, bucket: str | None) -> Slice:
         column = self.statements.column(grouping.column) if grouping.column else None

@@ -1,0 +1,38 @@
+"""Decides how rows are spread over buckets so that two sides can be compared level by level.
+
+Asked of probes and of tables by verification. Holds values only.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spread:
+    """Buckets that rows are spread over by their key, or by all they hold where there is no key.
+
+    Args:
+        count: how many; those of a multiple of it lie within them.
+        within: only the rows of these buckets of a smaller spread; None for all rows.
+        among: the smaller spread's `count`.
+    """
+
+    count: int
+    within: tuple[str, ...] | None = None
+    among: int = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RowDigest:
+    """One row as a comparison sees it.
+
+    Args:
+        key: canonical texts of its key; empty without a key.
+        digest: the md5 of its text.
+        inside: it lies in the slice that was asked for.
+    """
+
+    key: tuple[str | None, ...]
+    digest: str
+    inside: bool = True
