@@ -15,6 +15,7 @@ from tidegate import config
 from tidegate.config import Config
 from tidegate.core.outcome import RunReport
 from tidegate.core.protocols import Format
+from tidegate.core.spread import Level
 from tidegate.engine import assemble, state
 from tidegate.engine.assemble import Choice
 from tidegate.engine.events import Listener, ignore
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 
     from tidegate.engine.checked import CheckedStream
     from tidegate.engine.doctor import Finding
+    from tidegate.engine.verification import VerificationReport
     from tidegate.registry.values import RunRecord, StreamStatus, TaskRecord
 
 
@@ -156,6 +158,28 @@ class Project:
             listener=on_event or ignore,
             parallel=parallel,
             fail_fast=fail_fast,
+        )
+
+    def verify(
+        self, *names: str, select: str | None = None, level: str = "checksum", repair: bool = False
+    ) -> VerificationReport:
+        """Compares whole tables with their sources; a stream's error is part of the report, never an exception.
+
+        Args:
+            level: `counts`, `checksum` (fingerprints), or `rows` (down to the rows that differ).
+            repair: moves just the rows that differ, deletes what must not be there, and verifies them.
+
+        Raises:
+            ConfigError: an unknown name or level; nothing was asked.
+        """
+        from tidegate.engine.verification import VerificationReport, verify_stream  # noqa: PLC0415 - a run does not need it
+
+        if level not in list(Level):
+            raise ConfigError(f"level is {level!r}, it should be one of {', '.join(Level)}")
+        streams = self.streams(*names, select=select)
+        context = self._context()
+        return VerificationReport(
+            streams=tuple(verify_stream(stream, context, Level(level), repair=repair) for stream in streams)
         )
 
     def filled(self, *names: str, select: str | None = None) -> list[str]:

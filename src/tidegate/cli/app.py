@@ -16,7 +16,7 @@ from typing import Annotated
 import typer
 
 import tidegate
-from tidegate.cli import loads, positions, records, start
+from tidegate.cli import loads, positions, proofs, records, start
 from tidegate.cli.command import command
 from tidegate.cli.shell import INTERRUPTED, UNHARMED
 
@@ -55,6 +55,7 @@ COMMANDS: dict[str, Callable[..., int]] = {
     "check": loads.check,
     "plan": loads.plan,
     "run": loads.run,
+    "verify": proofs.verify,
     "status": records.status,
     "history": records.history,
     "tasks": records.tasks,

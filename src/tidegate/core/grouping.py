@@ -74,9 +74,15 @@ class Whole:
 class Steps:
     """Rows by `floor(column / width)`; a bucket is the least number of its step.
 
+    SQL writes the multiple of the width that is nearest to zero, and a `-` behind it for a number below that one:
+    the least number of the lowest step is none that a database can compute with.
+
     Example:
         >>> from tidegate.core.schema import BIGINT
-        >>> part = Steps(column="id", width=100).part("-100", Column(name="id", type=BIGINT))
+        >>> steps = Steps(column="id", width=100)
+        >>> steps.coarse("0-"), steps.coarse("-100"), steps.coarse("100")
+        ('-100', '-100', '100')
+        >>> part = steps.part("-100", Column(name="id", type=BIGINT))
         >>> part.label, part.low, part.high
         ('-1', '-100', '0')
     """
@@ -85,22 +91,26 @@ class Steps:
     width: int
 
     def coarse(self, bucket: str | None) -> str | None:
-        """The bucket itself."""
-        return bucket
+        """The least number of the step, also where no column could hold it."""
+        if bucket is None:
+            return None
+        nearest = int(bucket[:1] + bucket[1:].rstrip("-").partition(".")[0])
+        return str(nearest - self.width if bucket.endswith("-") else nearest)
 
     def misfit(self, column: Column) -> str | None:
         """Why the column cannot be stepped through; None when it can."""
         whole = column.type.kind is Kind.INTEGER or (column.type.kind is Kind.DECIMAL and column.type.scale == 0)
         return None if whole else f"{column.name} is {column.native or column.type}, not an integer"
 
-    def part(self, bucket: str | None, column: Column | None) -> Slice:  # noqa: ARG002 - bounds are numbers
-        """The rows of one step."""
+    def part(self, bucket: str | None, column: Column | None) -> Slice:
+        """The rows of one step; its bounds are numbers that the column can hold."""
         if bucket is None:
             return Partition(column=self.column, label=NULL_LABEL)
-        low = int(bucket)
-        high = low + self.width
-        label = str(low // self.width)
-        return Partition(column=self.column, label=label, low=str(low), high=str(high) if high <= LARGEST else None)
+        start = int(bucket)
+        least, greatest = _limits(column)
+        low, stop = max(start, least), start + self.width
+        high = str(stop) if stop <= greatest else None
+        return Partition(column=self.column, label=str(start // self.width), low=str(low), high=high)
 
     def bucket(self, label: str) -> str | None:
         """The bucket of a partition's label."""
@@ -257,6 +267,15 @@ class Prefixes:
 
 
 Grouping = Whole | Steps | Periods | Prefixes
+
+
+def _limits(column: Column | None) -> tuple[int, int]:
+    """The least and the greatest whole number of a column's type."""
+    if column is not None and column.type.kind is Kind.DECIMAL:
+        most = 10**column.type.precision - 1
+        return -most, most
+    most = 2**31 - 1 if column is not None and column.type.bits == 32 else LARGEST
+    return -most - 1, most
 
 
 def _text(moment: datetime, column: Column | None) -> str:

@@ -371,6 +371,9 @@ class Format(Protocol):
     def jars(self) -> tuple[str, ...]:
         """Maven coordinates."""
 
+    def read(self, session: SparkSession, target: Target, snapshot: str | None) -> DataFrame:
+        """The rows of one version of the table; none of an empty table."""
+
     def create(self, session: SparkSession, target: Target, schema: Schema, layout: Layout) -> None:
         """Makes an empty table (and its namespace); no error when it is there already."""
 

@@ -6,6 +6,15 @@ Asked of probes and of tables by verification. Holds values only.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Level(StrEnum):
+    """How closely the two sides are compared."""
+
+    COUNTS = "counts"
+    CHECKSUM = "checksum"
+    ROWS = "rows"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 from tidegate.core.schema import Column, Kind, Schema, Type
-from tidegate.core.slices import Partition, Slice, joined
+from tidegate.core.slices import Keys, Partition, Slice, joined
 from tidegate.dialects._buckets import field, row_of
 from tidegate.dialects._travel import Travel
 from tidegate.errors import InternalError
@@ -129,10 +129,11 @@ class Spark:
         return f"({sql} % {divisor})"
 
     def among(self, parts: Sequence[Slice], schema: Schema) -> str:
-        """What a stored row of any of the partitions fulfils, in literals that files are pruned by."""
-        if any(not isinstance(part, Partition) for part in parts):
+        """What a stored row of any of the partitions or keys fulfils, in literals that files are pruned by."""
+        if any(not isinstance(part, (Partition, Keys)) for part in parts):
             return "true"
         found = [self._inside(part, schema) for part in joined(parts)]
+        found += [self._one_of(part, schema) for part in parts if isinstance(part, Keys)]
         return f"({' OR '.join(found)})" if found else "false"
 
     def fingerprint(self, relation: str, columns: Sequence[Column]) -> str:
@@ -191,6 +192,16 @@ class Spark:
             return f"{sql} = {self.string(part.prefix)}" if whole else f"startswith({sql}, {self.string(part.prefix)})"
         low = f"{sql} >= {self.literal(column.type, part.low or '')}"
         return low if part.high is None else f"({low} AND {sql} < {self.literal(column.type, part.high)})"
+
+    def _one_of(self, part: Keys, schema: Schema) -> str:
+        columns = [column for name in part.columns if (column := schema.find(name)) is not None]
+        names = ", ".join(self.quote(column.name) for column in columns)
+        keys = (
+            ", ".join(self.literal(column.type, text) for column, text in zip(columns, key, strict=True))
+            for key in part.values
+        )
+        listed = ", ".join(f"({key})" if len(columns) > 1 else key for key in keys)
+        return f"({names}) IN ({listed})" if listed else "false"
 
     def _from_text(self, sql: str, column: Column) -> str:
         stored = column.type.stored

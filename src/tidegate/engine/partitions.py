@@ -116,18 +116,9 @@ def fingerprints(rows: DataFrame, grouping: Grouping, columns: Schema) -> dict[s
 
     spark = Spark()
     column = columns.find(grouping.column) if grouping.column else None
-    known = set(rows.columns)
-    full = rows.selectExpr(
-        *(
-            spark.quote(each.name)
-            if each.name in known
-            else f"CAST(NULL AS {each.type.stored.spark}) AS {spark.quote(each.name)}"
-            for each in columns
-        )
-    )
     found: defaultdict[str | None, Fingerprint] = defaultdict(Fingerprint)
     fine = frames.partitions(
-        full,
+        completed(rows, columns),
         by=bucket(spark, grouping, column),
         digest=spark.row_digest(columns.columns),
         quarters=[spark.quarter("digest", k) for k in range(4)],
@@ -135,3 +126,10 @@ def fingerprints(rows: DataFrame, grouping: Grouping, columns: Schema) -> dict[s
     for value, one in fine.items():
         found[grouping.coarse(value)] += one
     return found
+
+
+def completed(rows: DataFrame, columns: Schema) -> DataFrame:
+    """The rows with these columns; one that they lack is NULL."""
+    spark, known = Spark(), set(rows.columns)
+    missing = {each.name: f"CAST(NULL AS {each.type.stored.spark}) AS " for each in columns if each.name not in known}
+    return rows.selectExpr(*(missing.get(each.name, "") + spark.quote(each.name) for each in columns))

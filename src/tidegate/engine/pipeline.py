@@ -96,7 +96,7 @@ def _load(work: Work, changes: ChangeSet, lease: Lease) -> Outcome:
     kind = "load" if changes.grouping is None else "load_partition"
     tasks = work.context.registry.task(work.stream.uid, kind, run_id=work.context.run_id, groups=labels)
     with tasks as payload:
-        outcome = _move(work, planned, lease)
+        outcome = move(work, planned, lease)
         payload |= {"rows": outcome.rows_read, "snapshot": outcome.snapshot, "verified": outcome.verified}
         return outcome
 
@@ -212,7 +212,7 @@ def _facts(work: Work, changes: ChangeSet, *, unique: bool) -> WriteFacts:
     )
 
 
-def _move(work: Work, planned: Planned, lease: Lease) -> Outcome:
+def move(work: Work, planned: Planned, lease: Lease) -> Outcome:
     """Read, check, write, verify, advance: an error in any of them leaves the table as it was."""
     stream, journal, plan = work.stream, work.journal, planned.plan
     started_before = work.context.sessions.started

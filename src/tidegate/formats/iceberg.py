@@ -27,7 +27,7 @@ from tidegate.spark import sql
 from tidegate.spark.failures import translated
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 CREATE_TRIES = 3
 
@@ -112,6 +112,12 @@ class Iceberg:
     def jars(self) -> tuple[str, ...]:
         """Maven coordinates."""
         return self._where.jars()
+
+    def read(self, session: SparkSession, target: Target, snapshot: str | None) -> DataFrame:
+        """The rows of one version of the table; none of an empty table."""
+        with translated(f"reading {target}", self._where.warehouse):
+            at = f" VERSION AS OF {int(snapshot)}" if snapshot is not None else ""
+            return session.sql(f"SELECT * FROM {sql.table(target)}{at}")
 
     def create(self, session: SparkSession, target: Target, schema: Schema, layout: Layout) -> None:
         """Makes the namespace and an empty table in that layout; a table that is there stays as it is.

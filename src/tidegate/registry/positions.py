@@ -116,6 +116,13 @@ def advance(connection: Connection, load: LoadPlan | SavedPlan, evidence: Eviden
         )
 
 
+def verified(connection: Connection, uid: str, position: Position, now: datetime) -> None:
+    """Marks the position as verified, if the stream stands there."""
+    newest = _newest(connection, streams.lock(connection, uid))
+    if newest is not None and _readable_mark(newest) == _identity(position):
+        _mark_verified(connection, newest, now)
+
+
 def set_position(  # noqa: PLR0913 - the facts of one recorded decision
     connection: Connection,
     uid: str,

@@ -123,6 +123,11 @@ class Registry:
         with self._database.write() as connection:
             positions.advance(connection, load, evidence, self._stamp())
 
+    def verified(self, uid: str, position: Position) -> None:
+        """The table, at this position, was proven equal to its source; nothing if the stream stands elsewhere."""
+        with self._database.write() as connection:
+            positions.verified(connection, uid, position, self._clock())
+
     def set_position(  # noqa: PLR0913 - the facts of one recorded decision
         self,
         uid: str,
@@ -208,37 +213,49 @@ class Registry:
         self, uid: str, task_type: str, *, run_id: str | None = None, extract_group_id: str | None = None
     ) -> int:
         """The `task_id` of a task that is RUNNING from now on, and with it the slice it names."""
-        task = {"task_type": task_type, "run_id": run_id, "extract_group_id": extract_group_id}
+        work = {"task_type": task_type, "run_id": run_id}
         with self._database.write() as connection:
-            return journal.start_task(connection, uid, task, self._stamp())
+            return journal.start_tasks(connection, uid, work, [extract_group_id], self._stamp())[0]
 
     def finish_task(self, task_id: int, status: Status, payload: Mapping[str, Any] | None = None) -> None:
         """The task and its slice ended like this; the payload holds JSON types, no secret, no value of a row."""
         with self._database.write() as connection:
-            journal.finish_task(connection, task_id, status, payload, self._stamp())
+            journal.finish_tasks(connection, {task_id: payload}, status, self._stamp())
 
     @contextmanager
     def task(
-        self, uid: str, task_type: str, *, run_id: str | None = None, groups: Sequence[str | None] = (None,)
+        self,
+        uid: str,
+        task_type: str,
+        *,
+        run_id: str | None = None,
+        groups: Sequence[str | None] = (None,),
+        facts: Mapping[str, Mapping[str, Any]] | None = None,
     ) -> Iterator[dict[str, Any]]:
-        """One task a group as long as the block: all of them end as it does."""
-        tasks = [{"task_type": task_type, "run_id": run_id, "extract_group_id": group} for group in groups]
+        """One task a group as long as the block: all of them end as it does, and share what it puts into the payload.
+
+        Args:
+            facts: what the payload of a group also holds if all went well.
+        """
         with self._database.write() as connection:
-            numbers = [journal.start_task(connection, uid, task, self._stamp()) for task in tasks]
+            work = {"task_type": task_type, "run_id": run_id}
+            numbers = journal.start_tasks(connection, uid, work, groups, self._stamp())
         payload: dict[str, Any] = {}
         try:
             yield payload
         except BaseException as error:
+            told = {**payload, "error": journal.describe(error)}
             # An unreachable registry must not hide the error itself; `close_crashed` then ends the tasks.
             with suppress(RegistryError):
-                self._finish_tasks(numbers, Status.ERROR, {**payload, "error": journal.describe(error)})
+                self._finish_tasks(dict.fromkeys(numbers, told), Status.ERROR)
             raise
-        self._finish_tasks(numbers, Status.OK, payload)
+        known = facts or {}
+        own = [{**payload, **known.get(group or "", {})} for group in groups]
+        self._finish_tasks(dict(zip(numbers, own, strict=True)), Status.OK)
 
-    def _finish_tasks(self, numbers: Sequence[int], status: Status, payload: Mapping[str, Any]) -> None:
+    def _finish_tasks(self, payloads: Mapping[int, Mapping[str, Any]], status: Status) -> None:
         with self._database.write() as connection:
-            for number in numbers:
-                journal.finish_task(connection, number, status, payload, self._stamp())
+            journal.finish_tasks(connection, payloads, status, self._stamp())
 
     def close_crashed(self, uid: str, *, keep_run: str | None = None) -> int:
         """Every run and task of the stream that never ended becomes an error, `keep_run` excepted; how many did.

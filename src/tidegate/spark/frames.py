@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 GONE = "__tidegate_gone"
+TWICE = "__tidegate_twice"
 _RANK = "__tidegate_rank"
 _HERE, _THERE, _WAS = "__tidegate_here", "__tidegate_there", "__tidegate_was_"
 
@@ -94,19 +95,27 @@ def ties(rows: DataFrame, rule: Latest) -> int:
 
 
 def differences(wanted: DataFrame, present: DataFrame, *, key: Sequence[str], others: Sequence[str]) -> DataFrame:
-    """What has to happen to `present` for it to become `wanted`; both hold one row a key.
+    """What has to happen to `present` for it to become `wanted`, which holds one row a key.
 
-    Rows: one a key that differs, the columns of `wanted` and `GONE`: true for a key that `wanted` does not have, whose
-    other columns are then NULL.
+    Rows: one a key that differs, the columns of `wanted`, `GONE` and `TWICE`. GONE is true for a key that `wanted`
+    does not have, whose other columns are then NULL, and TWICE for one that `present` has several times: all of its
+    rows have to go before the one that is wanted can come.
     """
     keys = [quote(name) for name in key]
     mine = wanted.selectExpr(*keys, *(quote(name) for name in others), f"true AS {_HERE}")
     was = [f"{quote(name)} AS {quote(_WAS + name)}" for name in others]
-    theirs = present.selectExpr(*keys, *was, f"true AS {_THERE}")
+    window = f"PARTITION BY {names(key)}"
+    theirs = (
+        present.selectExpr(*keys, *was, f"count(*) OVER ({window}) AS {_THERE}", f"{_numbered(window)} AS {_RANK}")
+        .where(f"{_RANK} = 1")
+        .drop(_RANK)
+    )
     equal = " AND ".join(f"{quote(name)} <=> {quote(_WAS + name)}" for name in others) or "true"
-    differs = f"{_HERE} IS NULL OR {_THERE} IS NULL OR NOT ({equal})"
+    twice = f"coalesce({_THERE} > 1, false)"
+    differs = f"{_HERE} IS NULL OR {_THERE} IS NULL OR {twice} OR NOT ({equal})"
     both = mine.join(theirs, on=list(key), how="full_outer").where(differs)
-    return both.selectExpr(*(quote(name) for name in wanted.columns), f"{_HERE} IS NULL AS {GONE}")
+    columns = [quote(name) for name in wanted.columns]
+    return both.selectExpr(*columns, f"{_HERE} IS NULL OR {twice} AS {GONE}", f"{twice} AS {TWICE}")
 
 
 def partitions(rows: DataFrame, *, by: str, digest: str, quarters: Sequence[str]) -> dict[str | None, Fingerprint]:
@@ -135,6 +144,10 @@ def fingerprint(rows: DataFrame, *, digest: str, sums: Sequence[str]) -> Fingerp
         .collect()[0]
     )
     return Fingerprint.of_sums(list(row))
+
+
+def _numbered(window: str) -> str:
+    return f"row_number() OVER ({window} ORDER BY CAST(NULL AS int))"
 
 
 def _window(rule: Latest) -> str:

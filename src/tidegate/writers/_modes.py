@@ -79,14 +79,26 @@ def one_a_key(rows: DataFrame, plan: LoadPlan, batch: Batch) -> Checked:
 
 
 def _merge_partitions(checked: Checked, plan: LoadPlan, staging: Staging) -> None:
-    """What differs between the batch and the table's rows of the same partitions, in one merge that also deletes."""
+    """What differs between the batch and the table's rows of the same slices, in one merge that also deletes.
+
+    A key that the table holds several times takes a second merge on the same invisible version: the first one takes
+    all of its rows away.
+    """
+    if _merge_differences(checked, plan, staging):
+        _merge_differences(checked, plan, staging)
+
+
+def _merge_differences(checked: Checked, plan: LoadPlan, staging: Staging) -> bool:
+    """Whether a key was there several times."""
     current = staging.read_partitions(plan.changes.slices)
     others = [name for name in plan.columns.names if name not in plan.key]
     differing = frames.differences(checked.frame, current, key=plan.key, others=others).persist()
     try:
         with translated(f"comparing with {plan.target}"):
             one = keyed(differing, plan, Latest(key=plan.key, order=()), unique=True)
-        # Not bounded by the partitions: the row of a key may have to come from another one.
-        staging.merge(differing, prune=one.prune, skip_equal=False, gone=frames.GONE)
+            twice = not differing.where(frames.TWICE).isEmpty()
+        # Not bounded by the slices: the row of a key may have to come from another one.
+        staging.merge(differing.drop(frames.TWICE), prune=one.prune, skip_equal=False, gone=frames.GONE)
+        return twice
     finally:
         differing.unpersist()

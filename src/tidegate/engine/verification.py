@@ -1,0 +1,236 @@
+"""Decides how a whole table is compared with its source, and how rows that differ are mended.
+
+Called by `api.Project.verify`. Must never call a row wrong that the next load is about to bring, nor mend one except
+by a commit that is fenced and verified like a load.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import asdict, dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from tidegate.core.changes import ChangeSet
+from tidegate.core.outcome import EXIT_ORDER, Problem
+from tidegate.core.plan import Mode, WriteChoice, WriteFacts
+from tidegate.core.position import Position
+from tidegate.core.slices import Everything, Keys, Meaning, Range, Slice
+from tidegate.core.spread import Level
+from tidegate.engine import drilldown, partitions, pipeline
+from tidegate.engine.drilldown import Difference
+from tidegate.engine.events import Journal
+from tidegate.engine.planner import Found, make_plan
+from tidegate.engine.runner import failure
+from tidegate.engine.sides import SourceSide, TableSide
+from tidegate.engine.stream import Stream, VerifyLevel
+from tidegate.engine.work import Context, Planned, Work
+from tidegate.errors import PlanError, PositionMissing, TidegateError
+from tidegate.registry.leases import Lease
+from tidegate.spark.failures import translated
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+KEYS_A_SLICE = 500
+MOST_KEYS = 200_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verification:
+    """What a comparison of one stream's table with its source found.
+
+    Args:
+        equal: at the end, after a repair; None when it could not be told.
+        slices_different: buckets that differed.
+        rows_different: None at levels that do not look at rows.
+        rows_fetched: rows that travelled to find them, from both sides together.
+        columns_not_covered: of a type that has no exact text on every engine; they are not compared.
+    """
+
+    stream: str
+    level: str
+    equal: bool | None = None
+    source_rows: int | None = None
+    target_rows: int | None = None
+    rows_different: int | None = None
+    slices_different: int | None = None
+    columns_not_covered: tuple[str, ...] = ()
+    repaired_rows: int = 0
+    rows_fetched: int = 0
+    seconds: float = 0.0
+    error: Problem | None = None
+
+    @property
+    def exit_code(self) -> int:
+        """0 for equal, 3 for different, else that of the error."""
+        if self.error is not None:
+            return self.error.exit_code
+        return 0 if self.equal else 3
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON types only."""
+        values = asdict(self)
+        values["columns_not_covered"] = list(self.columns_not_covered)
+        values["error"] = self.error.to_dict() if self.error else None
+        return values
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VerificationReport:
+    """What a comparison found of all its streams."""
+
+    streams: tuple[Verification, ...]
+
+    @property
+    def exit_code(self) -> int:
+        """0, or the first of 1, 3, 4, 5 that a stream stands for."""
+        codes = {stream.exit_code for stream in self.streams} - {0}
+        return next((code for code in EXIT_ORDER if code in codes), max(codes, default=0))
+
+    def to_dict(self) -> dict[str, Any]:
+        """The document of `verify --json`."""
+        return {"streams": [stream.to_dict() for stream in self.streams]}
+
+
+def verify_stream(stream: Stream, context: Context, level: Level, *, repair: bool) -> Verification:
+    """Compares one stream's table with its source; errors become part of the result, never an exception."""
+    began = time.monotonic()
+    try:
+        context.registry.register(
+            uid=stream.uid, name=stream.name, source=stream.source_name, target=str(stream.target)
+        )
+        if repair:
+            with context.registry.lease(stream.uid) as lease:
+                found = _verify(stream, context, Level.ROWS, lease)
+        else:
+            found = _verify(stream, context, level, None)
+    except TidegateError as error:
+        found = Verification(stream=stream.name, level=level, error=failure(stream, error, context.redact).error)
+    return replace(found, level=level, seconds=round(time.monotonic() - began, 3))
+
+
+def _verify(stream: Stream, context: Context, level: Level, lease: Lease | None) -> Verification:
+    standing = pipeline.recover(stream, context)
+    since = standing.since
+    if since is None:
+        raise PositionMissing(
+            f"the table of stream {stream.name!r} has not been loaded yet", hint=f"Run `tidegate run {stream.name}`."
+        )
+    _must_mirror(stream)
+    session = context.sessions.load_session(small=False)
+    try:
+        with stream.source.probe() as probe:
+            work = Work(
+                stream=stream, context=context, journal=Journal(stream=stream.name), probe=probe, standing=standing
+            )
+            columns = probe.schema()
+            with context.registry.task(stream.uid, "measure_partition", run_id=context.run_id) as payload:
+                difference = _difference(work, session, level)
+                probe.still()
+                payload |= {"source_rows": difference.source_rows, "target_rows": difference.target_rows}
+            repaired = 0
+            if lease is not None and not difference.equal:
+                repaired = _repair(work, since, difference, lease)
+            elif difference.equal and level is not Level.COUNTS:
+                context.registry.verified(stream.uid, since)
+            return Verification(
+                stream=stream.name,
+                level=level,
+                equal=difference.equal or lease is not None,
+                source_rows=difference.source_rows,
+                target_rows=difference.source_rows if repaired else difference.target_rows,
+                rows_different=difference.rows if level is Level.ROWS else None,
+                slices_different=difference.buckets,
+                columns_not_covered=columns.not_covered,
+                repaired_rows=repaired,
+                rows_fetched=difference.fetched,
+            )
+    finally:
+        context.sessions.release(session)
+
+
+def _must_mirror(stream: Stream) -> None:
+    """Raises PlanError for a table that is not meant to hold what the source holds."""
+    if stream.strategy.emits == {Meaning.UPSERTS} and not stream.writer.idempotent:
+        raise PlanError(
+            f"stream {stream.name!r} keeps every version of a row that it reads (write: {stream.writer.kind}), so its "
+            "table is no copy that could equal the source",
+            hint="Only tables written by merge or replace, or appended by strategy sequence, can be verified.",
+        )
+
+
+def _difference(work: Work, session: SparkSession, level: Level) -> Difference:
+    """Each side as of one moment: the probe's snapshot, and the table's version whose position was read."""
+    stream, table = work.stream, work.standing.table
+    part = _loaded(stream, work.standing.since)
+    rows = stream.format.read(session, stream.target, table.snapshot)
+    columns = work.probe.schema()
+    with translated(f"reading {stream.target}"):
+        if level is Level.COUNTS:
+            counted = (work.probe.count(part), rows.count())
+            return Difference(source_rows=counted[0], target_rows=counted[1], buckets=int(counted[0] != counted[1]))
+        full = partitions.completed(rows, columns)
+        return drilldown.compare(
+            SourceSide(probe=work.probe, part=part, key=stream.key),
+            TableSide(rows=full, columns=columns, key=stream.key),
+            rows=table.rows or 0,
+            to_rows=level is Level.ROWS,
+        )
+
+
+def _loaded(stream: Stream, since: Position | None) -> Slice:
+    """The rows that the position says are there; later ones are not missing, they are next."""
+    through = since.loaded_through if since else None
+    if not stream.strategy.cursor or through is None:
+        return Everything()
+    return Range(cursor=stream.strategy.cursor, after=None, upto=through, nulls=True)
+
+
+def _repair(work: Work, since: Position, difference: Difference, lease: Lease) -> int:
+    """Moves just the rows that differ, deletes what must not be there: one fenced, verified commit.
+
+    Returns:
+        The rows written and deleted.
+    """
+    stream, context = work.stream, work.context
+    keys = (*difference.missing, *difference.changed, *difference.extra)
+    if not stream.key or len(keys) > MOST_KEYS or any(None in key for key in keys):
+        raise PlanError(
+            f"stream {stream.name!r} differs in {difference.rows} rows, which cannot be mended one by one"
+            + ("" if stream.key else ": it has no key"),
+            hint=f"Load it anew: `tidegate run {stream.name} --full-refresh --yes`.",
+        )
+    texts = [tuple(text or "" for text in key) for key in keys]
+    slices = tuple(
+        Keys(columns=stream.key, values=tuple(texts[first : first + KEYS_A_SLICE]))
+        for first in range(0, len(texts), KEYS_A_SLICE)
+    )
+    # What the partitions hold is another thing now: the next load measures them.
+    state = {name: value for name, value in since.state.items() if name not in ("total", "ledger")}
+    changes = ChangeSet(
+        slices=slices,
+        meaning=Meaning.ALL,
+        state=state,
+        loaded_through=since.loaded_through,
+        rows=len(keys),
+        reason=f"{len(keys)} keys differ between source and table",
+    )
+    found = Found(
+        table=work.standing.table,
+        since=since,
+        changes=changes,
+        columns=work.probe.schema(),
+        identity=work.probe.identity(),
+        clock=since.clock,
+        facts=WriteFacts(rows=len(keys), table_rows=work.standing.table.rows),
+        last_sequence=context.registry.last_sequence(stream.uid),
+    )
+    made = make_plan(stream, found, now=context.now())
+    reason = "the rows that differ are compared by key and mended"
+    plan = replace(made, write=WriteChoice(mode=Mode.MERGE_PARTITIONS, reason=reason))
+    context.save(plan)
+    mending = replace(work, stream=replace(stream, verify=VerifyLevel.MOVED))
+    with context.registry.task(stream.uid, "repair", run_id=context.run_id) as payload:
+        outcome = pipeline.move(mending, Planned(plan=plan, unique=work.probe.unique(stream.key)), lease)
+        payload |= {"rows": outcome.rows_read, "snapshot": outcome.snapshot}
+    return outcome.rows_inserted + outcome.rows_updated + outcome.rows_deleted
