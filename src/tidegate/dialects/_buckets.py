@@ -51,8 +51,10 @@ def bucket(dialect: Expressions, grouping: Grouping, column: Column | None) -> s
     match grouping:
         case Steps(width=width):
             number = dialect.comparable(sql, column)
-            within = dialect.remainder(f"({dialect.remainder(number, width)} + {width})", width)
-            return dialect.as_text(f"({number} - {within})")
+            over = dialect.remainder(number, width)
+            # Towards zero, which no number is too great for; `Steps.coarse` goes on from there.
+            below = f"CASE WHEN {over} < 0 THEN '-' ELSE '' END"
+            return dialect.concat([dialect.as_text(f"({number} - {over})"), below])
         case Periods(period=period):
             return dialect.left(dialect.text(sql, column), CHARACTERS[period])
         case Prefixes(length=length):
