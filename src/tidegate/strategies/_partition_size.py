@@ -31,11 +31,12 @@ def advice(grouping: Grouping, rows: Sequence[int]) -> tuple[str, ...]:
     return ()
 
 
-def smaller(grouping: Grouping, rows: int) -> str:
-    """What to set so that a partition of that many rows becomes several."""
+def smaller(grouping: Grouping, rows: int, most: int = GOOD_ROWS[1]) -> str:
+    """What to set so that a partition of that many rows becomes several of at most that many."""
+    good = min(most, GOOD_ROWS[1])
     match grouping:
         case Steps(width=width):
-            return f"set modulus: {max(1, width * GOOD_ROWS[1] // 2 // rows)}"
+            return f"set modulus: {max(1, width * good // 2 // rows)}"
         case Periods(period=period) if period is not Period.HOUR:
             return f"set period: {PERIODS[PERIODS.index(period) - 1]}"
         case Prefixes(length=length):

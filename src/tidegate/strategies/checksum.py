@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 
 from tidegate.core.changes import Action, ChangeSet, Part
 from tidegate.core.fingerprint import Fingerprint
-from tidegate.core.grouping import Grouping, Period, Periods, Prefixes, Steps, Whole
+from tidegate.core.grouping import LARGEST, Grouping, Period, Periods, Prefixes, Steps, Whole
 from tidegate.core.ledger import Entry, Ledger
 from tidegate.core.position import Position
 from tidegate.core.protocols import Probe
@@ -94,6 +94,8 @@ class Checksum:
             for name, value in (("modulus", self.modulus), ("length", self.length), ("max_rows", self.max_rows))
             if value is not None and value < 1
         ]
+        if self.modulus is not None and self.modulus > LARGEST:
+            found.append(f"modulus must be {LARGEST} or less, got {self.modulus}")
         if self.lookback is not None:
             if self.method is not Method.BY_DATE:
                 found.append("lookback counts days, so it needs method: by_date")
@@ -137,25 +139,26 @@ class Checksum:
         )
         if not parts and since is None:
             parts = (Part(slice=Everything(), action=Action.LOAD, fingerprint=Fingerprint()),)
-        if not parts:
+        if not parts and (kept is not None or since is None or since.state.get("total") == str(Fingerprint())):
             return None
         self._refuse_large(parts, grouping)
         counts = {action: sum(part.action is action for part in parts) for action in Action}
         told = ", ".join(
             f"{count} to {action.lower()}" for action, count in counts.items() if count and action is not Action.SKIP
         )
+        moved = {part.slice for part in parts if part.action is not Action.SKIP}
         return ChangeSet(
             slices=tuple(part.slice for part in parts if part.action is not Action.SKIP),
             meaning=Meaning.ALL,
             state={"method": grouping.to_dict()},
             rows=sum(part.rows or 0 for part in parts if part.action is not Action.SKIP),
             bytes=None,
-            reason=f"partitions whose checksum differs: {told}",
+            reason=f"partitions whose checksum differs: {told}" if told else "what the table holds is not known",
             parts=parts,
-            skipped=len(seen) - counts[Action.LOAD] - counts[Action.RELOAD],
+            skipped=len(seen - moved),
             grouping=grouping,
             fenced=fence is not None,
-            notes=advice(grouping, [part.rows or 0 for part in parts]),
+            notes=advice(grouping, [part.rows or 0 for part in parts]) if parts else (),
         )
 
     def _grouping(self) -> Grouping:
@@ -245,8 +248,12 @@ class Checksum:
             if (part.rows or 0) > self.max_rows:
                 raise PlanError(
                     f"partition {part.slice.label} has {part.rows} rows, more than max_rows: {self.max_rows}",
-                    hint=f"{smaller(grouping, part.rows or 0).capitalize()}, or raise `max_rows:`.",
+                    hint=f"{_sentence(smaller(grouping, part.rows or 0, self.max_rows))}, or raise `max_rows:`.",
                 )
+
+
+def _sentence(text: str) -> str:
+    return text[:1].upper() + text[1:]
 
 
 def _quick(known: Mapping[str, Entry], part: Slice) -> str | None:
@@ -254,13 +261,12 @@ def _quick(known: Mapping[str, Entry], part: Slice) -> str | None:
     return entry.quick if entry else None
 
 
-def _order(part: Slice) -> tuple[int, str, str]:
+def _order(part: Slice) -> tuple[int, int, str]:
     """Intervals in their order, then prefixes in theirs, NULL last."""
     if not isinstance(part, Partition) or part.of_null:
-        return (1, "", "")
+        return (1, 0, "")
     low = part.low or ""
-    number = low.lstrip("-").isdigit()
-    return (0, f"{int(low) + 2**63:020}" if number else low, part.prefix or "")
+    return (0, int(low), "") if low.lstrip("-").isdigit() else (0, 0, low or part.prefix or "")
 
 
 def _within(part: Slice, fence: Partition) -> bool:
