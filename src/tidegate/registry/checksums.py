@@ -9,14 +9,14 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection, delete, insert, select, update
+from sqlalchemy import ColumnElement, Connection, bindparam, delete, insert, select, update
 
 from tidegate.core.fingerprint import Fingerprint
 from tidegate.core.ledger import Entry, Ledger
 from tidegate.core.slices import WHOLE_LABEL
 from tidegate.errors import RegistryError
 from tidegate.registry import streams
-from tidegate.registry.tables import checksums
+from tidegate.registry.tables import checksums, object_info
 
 
 def ledger(connection: Connection, uid: str) -> Ledger | None:
@@ -40,23 +40,19 @@ def ledger(connection: Connection, uid: str) -> Ledger | None:
 
 
 def keep(connection: Connection, uid: str, method: Mapping[str, Any], found: Ledger, now: datetime) -> None:
-    """These partitions and no others; those that are kept already stay older than they are."""
+    """These partitions and no others; a row that says so already stays as it is."""
     object_id = streams.lock(connection, uid)
-    connection.execute(
-        delete(checksums).where(
-            checksums.c.object_id == object_id, checksums.c.extract_group_id.not_in(list(found.entries))
-        )
-    )
+    stored = _stored(connection, object_id)
+    _drop(connection, object_id, [label for label in stored if label not in found.entries])
     rows = [
         {
             "extract_group_id": label,
             "partition_checksum": str(entry.fingerprint),
             "partition_row_count": entry.fingerprint.rows,
             "quick_checksum": entry.quick,
-            "source_filter": None,
-            "target_filter": None,
         }
         for label, entry in found.entries.items()
+        if stored.get(label) != (str(entry.fingerprint), method)
     ]
     _put(connection, object_id, method, rows, now)
 
@@ -64,11 +60,12 @@ def keep(connection: Connection, uid: str, method: Mapping[str, Any], found: Led
 def apply(connection: Connection, object_id: int, plan: Mapping[str, Any], now: datetime) -> None:
     """The partitions that a load's plan names are in the table now as the source held them."""
     changes = plan["changes"]
+    method = changes["state"].get("method")
+    if method is None:
+        _forget(connection, object_id)
+        return
     parts = changes.get("parts") or ()
-    gone = [_label(part) for part in parts if not part["fingerprint"]["rows"]]
-    if gone:
-        here = (checksums.c.object_id == object_id) & checksums.c.extract_group_id.in_(gone)
-        connection.execute(delete(checksums).where(here))
+    _drop(connection, object_id, [_label(part) for part in parts if not part["fingerprint"]["rows"]])
     rows = [
         {
             "extract_group_id": _label(part),
@@ -81,19 +78,45 @@ def apply(connection: Connection, object_id: int, plan: Mapping[str, Any], now: 
         for part in parts
         if part["fingerprint"]["rows"]
     ]
-    _put(connection, object_id, changes["state"].get("method"), rows, now)
+    _put(connection, object_id, method, rows, now)
 
 
-def _put(connection: Connection, object_id: int, method: Any, rows: Sequence[dict[str, Any]], now: datetime) -> None:
-    known = set(connection.scalars(select(checksums.c.extract_group_id).where(checksums.c.object_id == object_id)))
+def _put(
+    connection: Connection, object_id: int, method: Mapping[str, Any], rows: Sequence[dict[str, Any]], now: datetime
+) -> None:
+    known = _stored(connection, object_id)
     facts = {"object_id": object_id, "checksum_method": method, "updated_ts": now}
     new = [{**row, **facts, "created_ts": now} for row in rows if row["extract_group_id"] not in known]
-    old = [{**row, **facts} for row in rows if row["extract_group_id"] in known]
+    old = [{**row, **facts, "label": row["extract_group_id"]} for row in rows if row["extract_group_id"] in known]
     if new:
         connection.execute(insert(checksums), new)
-    for row in old:
-        here = (checksums.c.object_id == object_id) & (checksums.c.extract_group_id == row["extract_group_id"])
-        connection.execute(update(checksums).where(here).values(row))
+    if old:
+        connection.execute(update(checksums).where(*_at(object_id)), old)
+    mine = object_info.c.object_id == object_id
+    connection.execute(update(object_info).where(mine).values(checksum_method=method))
+
+
+def _drop(connection: Connection, object_id: int, labels: Sequence[str]) -> None:
+    if labels:
+        connection.execute(delete(checksums).where(*_at(object_id)), [{"label": label} for label in labels])
+
+
+def _forget(connection: Connection, object_id: int) -> None:
+    """The stream is not loaded by partitions any more, if it ever was."""
+    was = (object_info.c.object_id == object_id) & object_info.c.checksum_method.is_not(None)
+    if connection.execute(update(object_info).where(was).values(checksum_method=None)).rowcount:
+        connection.execute(delete(checksums).where(checksums.c.object_id == object_id))
+
+
+def _at(object_id: int) -> tuple[ColumnElement[bool], ...]:
+    """The partition whose label is the statement's parameter `label`."""
+    return (checksums.c.object_id == object_id, checksums.c.extract_group_id == bindparam("label"))
+
+
+def _stored(connection: Connection, object_id: int) -> dict[str, tuple[str, Any]]:
+    columns = (checksums.c.extract_group_id, checksums.c.partition_checksum, checksums.c.checksum_method)
+    rows = connection.execute(select(*columns).where(checksums.c.object_id == object_id))
+    return {label: (checksum, method) for label, checksum, method in rows}
 
 
 def _label(part: Mapping[str, Any]) -> str:

@@ -5,10 +5,10 @@ Called by store inside its transactions. Must never keep an error's text that no
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import Connection, insert, select, update
+from sqlalchemy import Connection, bindparam, insert, select, update
 
 from tidegate.core.outcome import Outcome, Result
 from tidegate.errors import InternalError, TidegateError
@@ -17,6 +17,8 @@ from tidegate.registry.streams import Stamp
 from tidegate.registry.tables import object_info, runs, tasks
 from tidegate.registry.values import RUNNING_OUTCOME, Status
 
+NUMBERS_AT_ONCE = 10_000
+"""Databases limit the values that one statement may carry."""
 CRASHED = {
     "code": "crashed",
     "message": "ended without finishing",
@@ -58,33 +60,52 @@ def finish_run(connection: Connection, run_id: str, outcome: Outcome, stamp: Sta
         streams.change_status(connection, object_id, Status.OK if good else Status.ERROR, stamp)
 
 
-def start_task(connection: Connection, uid: str, task: Mapping[str, str | None], stamp: Stamp) -> int:
-    """The number of a task that is RUNNING from now on; so is its slice, if it names one."""
+def start_tasks(
+    connection: Connection, uid: str, work: Mapping[str, str | None], groups: Sequence[str | None], stamp: Stamp
+) -> list[int]:
+    """The numbers of tasks, one a group, that are RUNNING from now on; so are the slices that they name."""
     object_id = streams.lock(connection, uid)
-    row = {
+    facts = {
         "status_cd": Status.RUNNING,
         "start_ts": stamp.at,
         "source_object_id": object_id,
         "target_object_id": object_id,
-        **task,
+        **work,
     }
-    number = connection.scalar(insert(tasks).values(row).returning(tasks.c.task_id))
-    if task["extract_group_id"] is not None:
-        streams.change_status(connection, object_id, Status.RUNNING, stamp, group=task["extract_group_id"])
-    return int(number or 0)
+    rows = [{**facts, "extract_group_id": group} for group in groups]
+    if not rows:
+        return []
+    made = insert(tasks).returning(tasks.c.task_id, sort_by_parameter_order=True)
+    numbers = connection.scalars(made, rows).all()
+    named = [group for group in groups if group is not None]
+    streams.change_groups(connection, object_id, named, Status.RUNNING, stamp)
+    return list(numbers)
 
 
-def finish_task(
-    connection: Connection, task_id: int, status: Status, payload: Mapping[str, Any] | None, stamp: Stamp
+def finish_tasks(
+    connection: Connection, payloads: Mapping[int, Mapping[str, Any] | None], status: Status, stamp: Stamp
 ) -> None:
-    """The task, and the slice that it names, ended like this."""
-    task = connection.execute(select(tasks).where(tasks.c.task_id == task_id)).one_or_none()
-    if task is None:
-        raise InternalError(f"task {task_id} was never started", task_id=task_id)
-    ended = {"status_cd": status, "finish_ts": stamp.at, "result_payload": None if payload is None else dict(payload)}
-    connection.execute(update(tasks).where(tasks.c.task_id == task_id).values(ended))
-    if task.extract_group_id is not None:
-        streams.change_status(connection, task.target_object_id, status, stamp, group=task.extract_group_id)
+    """The tasks of one stream, by number with their payloads, and the slices that they name ended like this."""
+    found: list[Any] = []
+    columns = (tasks.c.task_id, tasks.c.target_object_id, tasks.c.extract_group_id)
+    numbers = list(payloads)
+    for first in range(0, len(numbers), NUMBERS_AT_ONCE):
+        some = numbers[first : first + NUMBERS_AT_ONCE]
+        found += connection.execute(select(*columns).where(tasks.c.task_id.in_(some))).all()
+    missing = set(payloads) - {task.task_id for task in found}
+    if missing:
+        raise InternalError(f"task {min(missing)} was never started", task_id=min(missing))
+    if not found:
+        return
+    ended = update(tasks).where(tasks.c.task_id == bindparam("number"))
+    rows = [
+        {"number": number, "result_payload": None if payload is None else dict(payload)}
+        for number, payload in payloads.items()
+    ]
+    facts = {"status_cd": status, "finish_ts": stamp.at}
+    connection.execute(ended, [{**row, **facts} for row in rows])
+    named = [task.extract_group_id for task in found if task.extract_group_id is not None]
+    streams.change_groups(connection, found[0].target_object_id, named, status, stamp)
 
 
 def close_crashed(connection: Connection, uid: str, keep_run: str | None, stamp: Stamp) -> int:
@@ -96,8 +117,7 @@ def close_crashed(connection: Connection, uid: str, keep_run: str | None, stamp:
         stale_runs &= runs.c.run_id != keep_run
         stale_tasks &= tasks.c.run_id.is_distinct_from(keep_run)
     numbers = connection.scalars(select(tasks.c.task_id).where(stale_tasks)).all()
-    for number in numbers:
-        finish_task(connection, number, Status.ERROR, CRASHED, stamp)
+    finish_tasks(connection, dict.fromkeys(numbers, CRASHED), Status.ERROR, stamp)
     ended = {"outcome": Result.FAILED, "finished_ts": stamp.at, "error": CRASHED}
     closed = connection.execute(update(runs).where(stale_runs).values(ended)).rowcount
     if closed and keep_run is None:

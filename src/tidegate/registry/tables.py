@@ -27,7 +27,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.types import TypeDecorator, TypeEngine
 
-HEAD = "0002"
+HEAD = "0003"
 """The newest migration of this version."""
 
 VERSION_TABLE = "tidegate_version"
@@ -79,6 +79,10 @@ object_info = Table(
     Column("object_name", Text, nullable=False),
     Column("source", Text, nullable=False),
     Column("target", Text, nullable=False),
+    Column("system_name", Text),
+    Column("schema_name", Text),
+    Column("source_object_name", Text),
+    Column("checksum_method", DOCUMENT),
     Column("status_cd", String(16), nullable=False),
     Column("table_uuid", String(64)),
     Column("loaded_through", Text),
@@ -158,6 +162,7 @@ status_change_log = Table(
     Column("changed_by", Text, nullable=False),
     Column("reason", Text),
     Index("changes_by_object", "object_id", "change_id"),
+    Index("changes_by_group", "object_id", "extract_group_id", "change_id"),
 )
 
 leases = Table(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import time
 from datetime import UTC, datetime
 from pathlib import Path
@@ -12,6 +13,8 @@ from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 from sqlalchemy import text, update
 
+from tidegate.core.fingerprint import Fingerprint
+from tidegate.core.ledger import Entry, Ledger
 from tidegate.core.outcome import Result
 from tidegate.core.position import Position
 from tidegate.errors import InternalError, PositionMoved, RegistryError
@@ -349,14 +352,131 @@ def test_the_views_answer(registry, raw):
     assert 0.05 <= float(stats.average_seconds) < 60
 
 
+def test_the_total_tells_partitions_and_rows(registry, raw):
+    registry.keep_ledger(UID, {"type": "whole_table"}, ledger(a=3, b=4))
+    registry.register(uid="b", name="customers", source="s", target="t")
+    registry.start_run("run-1", "b")
+    with raw.connect() as connection:
+        totals = connection.execute(text("SELECT * FROM status_results_total ORDER BY status_cd")).all()
+    assert totals == [("NEW", 1, 2, 7), ("RUNNING", 1, 0, 0)]
+
+
+def test_a_failed_load_is_an_alert_until_the_same_slice_is_loaded(registry, raw):
+    def alerts():
+        query = "SELECT task_type, extract_group_id, error_code, resolved_ts IS NULL FROM alerts_failed_loads"
+        with raw.connect() as connection:
+            return sorted((*row[:3], bool(row[3])) for row in connection.execute(text(query)))
+
+    with pytest.raises(PositionMoved), registry.task(UID, "load_partition", run_id="r", groups=["a", "b"]):
+        raise PositionMoved("moved")
+    with pytest.raises(PositionMoved), registry.task(UID, "measure_partition"):
+        raise PositionMoved("moved")
+    with registry.task(UID, "load_partition", groups=["b"]):
+        pass
+    assert alerts() == [
+        ("load_partition", "a", "position_moved", True),
+        ("load_partition", "b", "position_moved", False),
+    ]
+    registry.start_run("good", UID)
+    registry.finish_run("good", outcome(Result.UNCHANGED))
+    assert {open_still for *_, open_still in alerts()} == {False}
+
+
+def test_a_run_that_failed_before_any_load_is_an_alert_too(registry, raw):
+    for run, result in (("dead", None), ("refused", Result.STOPPED), ("polite", Result.HELD), ("good", Result.LOADED)):
+        registry.start_run(run, UID)
+        if result is not None:
+            registry.finish_run(run, outcome(result))
+    registry.start_task(UID, "load", run_id="dead")
+    registry.close_crashed(UID)
+    with raw.connect() as connection:
+        found = connection.execute(text("SELECT run_id, task_type, error_code FROM alerts_failed_loads")).all()
+    assert sorted(found) == [("dead", "load", "crashed"), ("refused", "run", "write")]
+
+
+def queries(page, *kinds):
+    blocks = re.findall(r"^```(sql[^\n]*)\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
+    return [query for kind, block in blocks if kind in kinds for query in block.split(";")[:-1]]
+
+
 @pytest.mark.usefixtures("registry")
 def test_the_queries_of_the_docs_run(raw):
     page = (Path(__file__).parents[3] / "docs" / "registry.md").read_text()
-    queries = page.split("```sql")[1].split("```")[0].split(";")[:-1]
-    assert len(queries) == 5
+    found = queries(page, "sql", f"sql {raw.dialect.name}")
+    assert len(found) >= 5
     with raw.connect() as connection:
-        for query in queries:
+        for query in found:
             connection.execute(text(query)).all()
+
+
+# Partitions
+
+
+def ledger(**rows):
+    return Ledger(
+        entries={label: Entry(fingerprint=Fingerprint(rows=count, s0=count)) for label, count in rows.items()}
+    )
+
+
+def kept(raw):
+    columns = "extract_group_id, partition_row_count, created_ts = updated_ts"
+    with raw.connect() as connection:
+        found = connection.execute(text(f"SELECT {columns} FROM checksums ORDER BY 1")).all()
+    return [(label, rows, bool(untouched)) for label, rows, untouched in found]
+
+
+def test_partitions_that_are_kept_as_they_were_are_not_touched(registry, raw):
+    by_day = {"type": "by_date", "column_name": "day", "period": "day"}
+    registry.keep_ledger(UID, by_day, ledger(a=1, b=2, c=3))
+    time.sleep(0.002)
+    registry.keep_ledger(UID, by_day, ledger(a=1, b=5, d=4))
+    assert kept(raw) == [("a", 1, True), ("b", 5, False), ("d", 4, True)]
+    assert registry.ledger(UID) == ledger(a=1, b=5, d=4)
+    with raw.connect() as connection:
+        method = connection.execute(text("SELECT checksum_method FROM object_info")).scalar()
+    assert (json.loads(method) if isinstance(method, str) else method) == by_day
+
+
+def test_a_stream_that_is_not_loaded_by_partitions_any_more_has_none(registry):
+    registry.keep_ledger(UID, {"type": "whole_table"}, ledger(a=1))
+    publish(registry, load())
+    assert registry.ledger(UID) is None
+
+
+def test_the_status_of_many_slices_is_that_of_each_alone(registry):
+    labels = [str(number) for number in range(30)]
+    for groups in (labels[:2], labels, labels[:25], labels[3:4]):
+        with registry.task(UID, "load_partition", groups=groups):
+            pass
+    of_one = [(c.old_status, c.new_status) for c in reversed(registry.changes(UID, 1000)) if c.extract_group_id == "3"]
+    assert of_one == [("NEW", "RUNNING"), ("RUNNING", "OK"), *[("OK", "RUNNING"), ("RUNNING", "OK")] * 2]
+
+
+def test_each_group_ends_with_facts_of_its_own(registry):
+    facts = {"a": {"rows": 1, "action": "LOAD"}, "b": {"rows": 2, "action": "RELOAD"}}
+    with registry.task(UID, "load_partition", groups=["a", "b"], facts=facts) as payload:
+        payload["snapshot"] = "77"
+    assert {task.extract_group_id: task.result_payload for task in registry.tasks(UID)} == {
+        "a": {"rows": 1, "action": "LOAD", "snapshot": "77"},
+        "b": {"rows": 2, "action": "RELOAD", "snapshot": "77"},
+    }
+
+
+@pytest.mark.parametrize(
+    ("source", "origin"),
+    [
+        ("shop: public.orders", ("shop", "public", "orders")),
+        ("shop: orders", ("shop", None, "orders")),
+        ("trino: lake.raw.`odd.name`", ("trino", "lake.raw", "odd.name")),
+        ("shop: a query", ("shop", None, "a query")),
+        ("files/*..csv", (None, None, "files/*..csv")),
+    ],
+)
+def test_where_a_stream_comes_from(registry, raw, source, origin):
+    registry.register(uid=UID, name="orders", source=source, target="t")
+    with raw.connect() as connection:
+        found = connection.execute(text("SELECT system_name, schema_name, source_object_name FROM object_info")).one()
+    assert tuple(found) == origin
 
 
 def test_an_error_of_the_work_is_not_hidden_by_one_of_the_registry(registry, raw):
