@@ -16,6 +16,7 @@ from tidegate.dialects._travel import Travel
 from tidegate.errors import InternalError
 
 EPOCH = "TIMESTAMP_NTZ '1970-01-01 00:00:00'"
+LOW_BITS = 2**32 - 1
 UNSAFE = frozenset("'\\$")
 LITERALS = {Kind.DATE: "DATE '{}'", Kind.TIMESTAMP: "TIMESTAMP_NTZ '{}'", Kind.TIMESTAMPTZ: "TIMESTAMP '{}+00:00'"}
 
@@ -92,13 +93,22 @@ class Spark:
         return row_of(self, [field(self, column) for column in columns if column.type.covered])
 
     def row_digest(self, columns: Sequence[Column]) -> str:
-        """The md5 of a row's text; select it in a subquery, so that `sums` does not compute it five times."""
+        """The md5 of a row's text; select it in a step of its own, so that it is computed once."""
         return self.digest(self.row(columns))
 
-    def sums(self, digest: str) -> tuple[str, ...]:
-        """Five aggregate expressions over a column of digests: rows and four sums, as texts; no sum of no rows."""
-        quarters = (f"CAST(sum({self.quarter(digest, k)}) AS string)" for k in range(4))
-        return ("CAST(count(*) AS string)", *quarters)
+    def steps(self, columns: Sequence[Column]) -> tuple[tuple[str, ...], ...]:
+        """Select lists, each over the one before it, from the columns of a row to the numbers `q0` to `q3`.
+
+        In steps of their own the digest and its halves are computed once. To a negative base `conv` gives a signed
+        number, so that two conversions serve where the four quarters would need four.
+        """
+        halves = (f"CAST(conv(substr(digest, {1 + 16 * k}, 16), 16, -10) AS bigint) AS half{k}" for k in range(2))
+        quarters = (
+            f"{quarter} AS q{2 * k + n}"
+            for k in range(2)
+            for n, quarter in enumerate((f"shiftrightunsigned(half{k}, 32)", f"half{k} & {LOW_BITS}"))
+        )
+        return (f"{self.row_digest(columns)} AS digest",), tuple(halves), tuple(quarters)
 
     def digest(self, row: str) -> str:
         """The md5 of a text in lower hex."""
@@ -138,9 +148,10 @@ class Spark:
 
     def fingerprint(self, relation: str, columns: Sequence[Column]) -> str:
         """A query of one row, `Fingerprint.of_sums`, over a relation given as SQL."""
-        digest = self.quote("digest")
-        inner = f"SELECT {self.row_digest(columns)} AS {digest} FROM {relation}"
-        return f"SELECT {', '.join(self.sums(digest))} FROM ({inner})"
+        for step in self.steps(columns):
+            relation = f"(SELECT {', '.join(step)} FROM {relation})"
+        sums = (f"CAST(sum(q{k}) AS string)" for k in range(4))
+        return f"SELECT CAST(count(*) AS string), {', '.join(sums)} FROM {relation}"
 
     def travelling(self, column: Column, travel: Travel) -> str:
         """The DDL type in which a travelled column arrives."""

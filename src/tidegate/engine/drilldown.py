@@ -10,9 +10,10 @@ neither gaps nor collations matter and one grouped question serves a level.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from tidegate.core.fingerprint import Fingerprint
 from tidegate.core.spread import RowDigest, Spread
@@ -24,6 +25,7 @@ FINER = 64
 DEEPEST = 2**31
 
 Key = tuple[str | None, ...]
+T = TypeVar("T")
 
 
 class Side(Protocol):
@@ -90,7 +92,7 @@ def compare(source: Side, target: Side, *, rows: int, to_rows: bool) -> Differen
         to_rows: fetch the rows of the smallest buckets that differ.
     """
     spread = Spread(count=buckets_for(rows))
-    mine, theirs = source.spread(spread), target.spread(spread)
+    mine, theirs = _both(source.spread, target.spread, spread)
     totals = (_rows(mine.values()), _rows(theirs.values()))
     differing = _differing(mine, theirs)
     leaves: list[tuple[int, tuple[str, ...]]] = []
@@ -102,15 +104,23 @@ def compare(source: Side, target: Side, *, rows: int, to_rows: bool) -> Differen
         if not large:
             break
         spread = Spread(count=spread.count * FINER, within=large, among=spread.count)
-        mine, theirs = source.spread(spread), target.spread(spread)
+        mine, theirs = _both(source.spread, target.spread, spread)
         differing = _differing(mine, theirs)
     if not to_rows:
         return Difference(source_rows=totals[0], target_rows=totals[1], buckets=len(differing))
     found = _Found()
     for count, names in leaves:
         within = Spread(count=count, within=names, among=count)
-        found.compare(source.digests(within), target.digests(within))
+        found.compare(*_both(source.digests, target.digests, within))
     return found.told(totals, sum(len(names) for _, names in leaves))
+
+
+def _both(source: Callable[[Spread], T], target: Callable[[Spread], T], spread: Spread) -> tuple[T, T]:
+    """The same question to both sides at the same time: each works on an engine of its own."""
+    with ThreadPoolExecutor(max_workers=1, thread_name_prefix="source") as pool:
+        asked = pool.submit(source, spread)
+        theirs = target(spread)
+        return asked.result(), theirs
 
 
 class _Found:

@@ -118,10 +118,7 @@ def fingerprints(rows: DataFrame, grouping: Grouping, columns: Schema) -> dict[s
     column = columns.find(grouping.column) if grouping.column else None
     found: defaultdict[str | None, Fingerprint] = defaultdict(Fingerprint)
     fine = frames.partitions(
-        completed(rows, columns),
-        by=bucket(spark, grouping, column),
-        digest=spark.row_digest(columns.columns),
-        quarters=[spark.quarter("digest", k) for k in range(4)],
+        completed(rows, columns), by=bucket(spark, grouping, column), steps=spark.steps(columns.columns)
     )
     for value, one in fine.items():
         found[grouping.coarse(value)] += one

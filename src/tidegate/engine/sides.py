@@ -50,13 +50,8 @@ class TableSide:
         """Fingerprint of every bucket that has rows."""
         from tidegate.spark import frames  # noqa: PLC0415 - rows are looked at, Spark is running
 
-        spark = Spark()
-        found = frames.partitions(
-            self._within(spread),
-            by=self._bucket(spread.count),
-            digest=spark.row_digest(self.columns.columns),
-            quarters=[spark.quarter("digest", k) for k in range(4)],
-        )
+        by = self._bucket(spread.count)
+        found = frames.partitions(self._within(spread), by=by, steps=Spark().steps(self.columns.columns))
         return {str(name): one for name, one in found.items()}
 
     def digests(self, spread: Spread) -> Sequence[RowDigest]:

@@ -60,8 +60,7 @@ def table_side(plan: LoadPlan, staging: Staging, checked: Checked, level: Verify
     rows = _moved(plan, staging, checked)
     if level is VerifyLevel.COUNTS:
         return Fingerprint(rows=rows.count())
-    spark = Spark()
-    return frames.fingerprint(rows, digest=spark.row_digest(plan.columns.columns), sums=spark.sums("digest"))
+    return frames.fingerprint(rows, Spark().steps(plan.columns.columns))
 
 
 def _moved(plan: LoadPlan, staging: Staging, checked: Checked) -> DataFrame:

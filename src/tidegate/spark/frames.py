@@ -118,32 +118,24 @@ def differences(wanted: DataFrame, present: DataFrame, *, key: Sequence[str], ot
     return both.selectExpr(*columns, f"{_HERE} IS NULL OR {twice} AS {GONE}", f"{twice} AS {TWICE}")
 
 
-def partitions(rows: DataFrame, *, by: str, digest: str, quarters: Sequence[str]) -> dict[str | None, Fingerprint]:
+def partitions(rows: DataFrame, *, by: str, steps: Sequence[Sequence[str]]) -> dict[str | None, Fingerprint]:
     """The fingerprint of each bucket that has rows.
 
     Args:
         by: the bucket's expression.
-        quarters: the four numbers of a column named `digest`.
+        steps: select lists, each over the one before, that end with the four numbers `q0` to `q3`.
     """
+    bucket = f"{by} AS bucket"
+    for step in steps:
+        rows, bucket = rows.selectExpr(bucket, *step), "bucket"
     numbers = ["q0", "q1", "q2", "q3"]
-    found = (
-        rows.selectExpr(f"{by} AS bucket", f"{digest} AS digest")
-        .selectExpr("bucket", "CAST(1 AS bigint) AS n", *(f"{each} AS q{k}" for k, each in enumerate(quarters)))
-        .groupBy("bucket")
-        .sum("n", *numbers)
-        .collect()
-    )
+    found = rows.selectExpr("bucket", "1L AS n", *numbers).groupBy("bucket").sum("n", *numbers).collect()
     return {row[0]: Fingerprint.of_sums(list(row)[1:]) for row in found}
 
 
-def fingerprint(rows: DataFrame, *, digest: str, sums: Sequence[str]) -> Fingerprint:
-    """Of all the rows, in the dialect's words: the digest of a row, and the sums over a column named `digest`."""
-    row = (
-        rows.selectExpr(f"{digest} AS digest")
-        .selectExpr(*(f"{each} AS s{n}" for n, each in enumerate(sums)))
-        .collect()[0]
-    )
-    return Fingerprint.of_sums(list(row))
+def fingerprint(rows: DataFrame, steps: Sequence[Sequence[str]]) -> Fingerprint:
+    """Of all the rows; `steps` as for `partitions`."""
+    return partitions(rows, by="''", steps=steps).get("", Fingerprint())
 
 
 def _numbered(window: str) -> str:
