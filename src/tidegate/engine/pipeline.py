@@ -6,11 +6,12 @@ Called by the runner, once a stream; every decision is made elsewhere. Must neve
 from __future__ import annotations
 
 import contextlib
+from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tidegate.core.changes import ChangeSet
 from tidegate.core.fingerprint import Fingerprint
@@ -56,12 +57,26 @@ def run(stream: Stream, context: Context, lease: Lease, journal: Journal) -> Out
     standing = recover(stream, context)
     with stream.source.probe() as probe:
         work = Work(stream=stream, context=context, journal=journal, probe=probe, standing=standing)
-        changes, ledger = detect(work, measure=_measure)
+        with _question(work) as payload:
+            changes, ledger = detect(work, measure=_measure)
+            payload.update(_answer(changes))
         if changes is None:
             return outcomes.unchanged(work)
         if changes.grouping is None:
             return _load(work, changes, lease)
         return _load_partitions(work, changes, ledger, lease)
+
+
+def _question(work: Work) -> AbstractContextManager[dict[str, Any]]:
+    """The task of asking for every partition's checksum; none for strategies that ask for less."""
+    if work.stream.strategy.kind != "checksum":
+        return contextlib.nullcontext({})
+    return work.context.registry.task(work.stream.uid, "get_checksums", run_id=work.context.run_id)
+
+
+def _answer(changes: ChangeSet | None) -> dict[str, Any]:
+    counted = Counter(str(part.action) for part in changes.parts) if changes else Counter[str]()
+    return {"actions": dict(counted), "rows": changes.rows if changes else 0}
 
 
 def _load_partitions(work: Work, changes: ChangeSet, ledger: Ledger, lease: Lease) -> Outcome:
@@ -94,7 +109,8 @@ def _load(work: Work, changes: ChangeSet, lease: Lease) -> Outcome:
     planned = plan(work, changes, save=work.context.save)
     labels = [part.label for part in planned.plan.changes.slices]
     kind = "load" if changes.grouping is None else "load_partition"
-    tasks = work.context.registry.task(work.stream.uid, kind, run_id=work.context.run_id, groups=labels)
+    own = {part.slice.label: {"rows": part.rows, "action": str(part.action)} for part in changes.parts}
+    tasks = work.context.registry.task(work.stream.uid, kind, run_id=work.context.run_id, groups=labels, facts=own)
     with tasks as payload:
         outcome = move(work, planned, lease)
         payload |= {"rows": outcome.rows_read, "snapshot": outcome.snapshot, "verified": outcome.verified}
@@ -160,8 +176,9 @@ def _measure(work: Work, grouping: Grouping) -> Ledger:
     """The registry catches up with what the table holds of each partition."""
     session = work.context.sessions.load_session(small=False)
     try:
-        with work.context.registry.task(work.stream.uid, "measure_partition", run_id=work.context.run_id):
+        with work.context.registry.task(work.stream.uid, "measure_partition", run_id=work.context.run_id) as payload:
             found = partitions.measure(session, work.stream.target, grouping, work.probe.schema())
+            payload |= {"partitions": len(found.entries), "rows": found.total.rows}
             work.context.registry.keep_ledger(work.stream.uid, grouping.to_dict(), found)
             return found
     finally:
