@@ -109,13 +109,16 @@ class Project:
             jars=list(dict.fromkeys(jars)),
         )
 
-    def streams(self, *names: str, select: str | None = None) -> list[Stream]:
+    def streams(self, *names: str, select: str | None = None, options: Mapping[str, Any] | None = None) -> list[Stream]:
         """The streams named, else those that match the glob, else all; patterns are expanded.
+
+        Args:
+            options: of their strategies, stated for this call alone.
 
         Raises:
             ConfigError: an unknown name, or parts that do not fit.
         """
-        return assemble.streams(self.config, self.lakes, Choice(names=names, select=select))
+        return assemble.streams(self.config, self.lakes, Choice(names=names, select=select, options=options or {}))
 
     def check(self) -> list[CheckedStream]:
         """Every stream with what is wrong with it; opens no source but to expand a pattern."""
@@ -123,15 +126,23 @@ class Project:
 
         return check_streams(self.config, self.lakes)
 
-    def plan(self, *names: str, select: str | None = None, full_refresh: bool = False) -> PlanReport:
-        """What a run would move and why; moves nothing, saves nothing, starts no Spark."""
-        context = self._context(full_refresh=full_refresh)
-        return PlanReport(streams=tuple(preview(stream, context) for stream in self.streams(*names, select=select)))
-
-    def run(
+    def plan(
         self,
         *names: str,
         select: str | None = None,
+        options: Mapping[str, Any] | None = None,
+        full_refresh: bool = False,
+    ) -> PlanReport:
+        """What a run would move and why; moves nothing, saves nothing, starts no Spark."""
+        context = self._context(full_refresh=full_refresh)
+        streams = self.streams(*names, select=select, options=options)
+        return PlanReport(streams=tuple(preview(stream, context) for stream in streams))
+
+    def run(  # noqa: PLR0913 - the options of the command
+        self,
+        *names: str,
+        select: str | None = None,
+        options: Mapping[str, Any] | None = None,
         parallel: int = 1,
         full_refresh: bool = False,
         fail_fast: bool = False,
@@ -140,6 +151,7 @@ class Project:
         """Loads the streams; a stream's error is part of the report, never an exception.
 
         Args:
+            options: of the strategies, stated for this run alone: `{"lookback": "LAST_3_DAYS"}`.
             parallel: streams loaded at a time.
             full_refresh: every row is read again and replaces what the table holds.
             fail_fast: no stream starts after the first failure.
@@ -151,7 +163,7 @@ class Project:
         """
         if parallel < 1:
             raise ConfigError(f"parallel is {parallel}, it should be 1 or more", hint="Try --parallel 2.")
-        streams = self.streams(*names, select=select)
+        streams = self.streams(*names, select=select, options=options)
         return run_streams(
             streams,
             self._context(full_refresh=full_refresh),

@@ -5,7 +5,7 @@ Registered by `cli.app`. Must never decide anything about a load.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Option
 
@@ -18,6 +18,11 @@ if TYPE_CHECKING:
     from tidegate.api import Project
     from tidegate.core.outcome import Outcome, Problem, RunReport
     from tidegate.engine.preview import StreamPlan
+
+Options = Annotated[
+    list[str] | None,
+    Option("--set", metavar="NAME=VALUE", help="An option of the strategy, for this call alone; may be repeated."),
+]
 
 
 def check(shell: Shell) -> int:
@@ -50,6 +55,7 @@ def plan(
     shell: Shell,
     streams: Streams = None,
     select: Select = None,
+    options: Options = None,
     full_refresh: Annotated[bool, Option("--full-refresh", help="Plan a run that reads every row again.")] = False,
 ) -> int:
     """Shows what a run would move, and why.
@@ -57,7 +63,7 @@ def plan(
     Moves nothing and starts no Spark.
     """
     with shell.project() as project:
-        report = project.plan(*(streams or ()), select=select, full_refresh=full_refresh)
+        report = project.plan(*(streams or ()), select=select, options=_options(options), full_refresh=full_refresh)
     if shell.as_json:
         shell.document(report.to_dict())
         return report.exit_code
@@ -70,6 +76,7 @@ def run(
     shell: Shell,
     streams: Streams = None,
     select: Select = None,
+    options: Options = None,
     parallel: Annotated[int, Option(min=1, metavar="N", help="Streams loaded at a time.")] = 1,
     full_refresh: Annotated[
         bool, Option("--full-refresh", help="Read every row again and replace the tables.")
@@ -91,6 +98,7 @@ def run(
             report = project.run(
                 *names,
                 select=select,
+                options=_options(options),
                 parallel=parallel,
                 full_refresh=full_refresh,
                 fail_fast=fail_fast,
@@ -101,6 +109,19 @@ def run(
     else:
         _tell_run(shell, report)
     return report.exit_code
+
+
+def _options(texts: list[str] | None) -> dict[str, Any]:
+    """`NAME=VALUE` as the project file would read them."""
+    import yaml  # noqa: PLC0415 - few calls state any
+
+    found: dict[str, Any] = {}
+    for text in texts or ():
+        name, given, value = text.partition("=")
+        if not given:
+            raise ConfigError(f"--set {text!r} has no value", hint="Write --set lookback=LAST_3_DAYS.")
+        found[name.strip()] = yaml.safe_load(value)
+    return found
 
 
 def _refuse_filled(project: Project, names: tuple[str, ...], select: str | None) -> None:

@@ -30,6 +30,7 @@ FILE = "tidegate.yaml"
 SECTIONS = ("registry", "lakes", "spark", "connections", "defaults", "streams")
 REGISTRY = "sqlite:///.tidegate/registry.db"
 WAREHOUSE = "./warehouse"
+DEFAULTS = "defaults"
 LOCAL_CATALOGS = ("sqlite", "postgresql")  # for the others a warehouse is optional, and may be a name
 LAKES: Mapping[str, Any] = {"lake": {}}
 
@@ -180,7 +181,9 @@ class _Project:
         connections = self.each("connections", self.connection)
         spark = self.keep(lambda: _spark(self.section("spark")), default=SparkOptions())
         defaults = self.section("defaults")
-        streams = self.each("streams", lambda name, node: self.stream(name, complete(node, defaults)))
+        streams = self.each(
+            "streams", lambda name, node: self.stream(name, complete(node, self.defaults_of(node, defaults)))
+        )
         if "streams" not in self.root.items or self.root.items["streams"].value in ({}, None):
             self.problems.append(self.root.mark.error("needs `streams:`, with at least one stream"))
         self.keep(lambda: _refuse_twins(streams.values()), default=None)
@@ -218,6 +221,14 @@ class _Project:
                 self.problems.append(problem)
         return found
 
+    def defaults_of(self, stream: Node, defaults: Node) -> Node:
+        """The project's defaults below those of the stream's connection."""
+        source = stream.get("source") or defaults.get("source")
+        name = source.get("connection") if source is not None and isinstance(source.value, dict) else None
+        entry = self.section("connections").items.get(str(name.value)) if name is not None else None
+        own = entry.get(DEFAULTS) if entry is not None and isinstance(entry.value, dict) else None
+        return defaults.updated(own.items) if own is not None else defaults
+
     def registry(self) -> str:
         node = self.root.get("registry")
         url = node.text() if node else REGISTRY
@@ -244,7 +255,7 @@ class _Project:
     def connection(self, name: str, node: Node) -> Connection:
         if isinstance(node.value, str):
             node = Node(value={"url": node}, mark=node.mark)
-        connection = read(Connection, node, name=name)
+        connection = read(Connection, without(node, DEFAULTS), name=name)
         if "://" not in connection.url:
             raise node.mark.error("should have a `url:` such as postgresql://user@host/database or sqlite:///file.db")
         return dataclasses.replace(connection, url=absolute_url(connection.url, self.folder))

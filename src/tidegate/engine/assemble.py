@@ -7,11 +7,14 @@ from __future__ import annotations
 
 import dataclasses
 import fnmatch
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
 
 from tidegate import plugins
 from tidegate.config import Config, Node, StreamConfig, build
+from tidegate.config.nodes import from_values
+from tidegate.config.options import fields, plugin_of
 from tidegate.core.fit import misfits
 from tidegate.core.ids import Target, join_name, stream_uid
 from tidegate.core.protocols import Format
@@ -21,10 +24,15 @@ from tidegate.errors import ConfigError, Misfit
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Choice:
-    """Which streams of a project are meant: those named, else those that match, else all."""
+    """Which streams of a project are meant: those named, else those that match, else all.
+
+    Args:
+        options: of the strategy, stated for this call alone; they win over the stream's own.
+    """
 
     names: tuple[str, ...] = ()
     select: str | None = None
+    options: Mapping[str, Any] = field(default_factory=dict)
 
     def takes(self, name: str) -> bool:
         """Whether a stream of that name is meant."""
@@ -58,6 +66,9 @@ def streams(config: Config, lakes: dict[str, Format], choice: Choice) -> list[St
         )
     if not found:
         raise ConfigError(f"no stream matches {choice.select!r}", hint="`tidegate check` lists the streams.")
+    for name in choice.options:
+        if not any(hasattr(stream.strategy, name) for stream in found.values()):
+            raise ConfigError(f"no strategy of these streams has the option {name!r}")
     return list(found.values())
 
 
@@ -65,9 +76,19 @@ def _all(config: Config, lakes: dict[str, Format], choice: Choice) -> Iterator[S
     for entry in config.streams:
         if not entry.is_pattern:
             if choice.takes(entry.name):
-                yield join(config, lakes, entry)
+                yield join(config, lakes, _overridden(entry, choice))
         elif choice.may_expand(entry.name):
-            yield from (join(config, lakes, one) for one in _expand(config, entry) if choice.takes(one.name))
+            chosen = (one for one in _expand(config, entry) if choice.takes(one.name))
+            yield from (join(config, lakes, _overridden(one, choice)) for one in chosen)
+
+
+def _overridden(entry: StreamConfig, choice: Choice) -> StreamConfig:
+    """The stream with the options of this call that its strategy has."""
+    if not choice.options:
+        return entry
+    known = fields(plugin_of("strategies", entry.strategy))
+    options = from_values({name: value for name, value in choice.options.items() if name in known})
+    return dataclasses.replace(entry, strategy=entry.strategy.updated(options.items))
 
 
 def join(config: Config, lakes: dict[str, Format], entry: StreamConfig) -> Stream:

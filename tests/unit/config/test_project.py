@@ -190,6 +190,50 @@ def test_defaults_merge_under_each_stream(tmp_path):
     assert c.layout == Layout(sort_by=("id",), partition_by=("d",))
 
 
+LAYERS = """\
+connections:
+  shop: {url: "sqlite:///shop.db", defaults: {lookback: LAST_7_DAYS, period: week}}
+  mill: {url: "sqlite:///mill.db"}
+defaults: {lookback: LAST_9_DAYS, strategy: {kind: checksum, method: by_date, column: day}, write: replace}
+streams:
+  own: {source: {connection: shop, table: a}, target: lake.s.own,
+        strategy: {kind: checksum, method: by_date, column: day, lookback: LAST_3_DAYS}}
+  system: {source: {connection: shop, table: b}, target: lake.s.system}
+  project: {source: {connection: mill, table: c}, target: lake.s.project}
+"""
+
+
+def test_the_object_goes_before_the_system_and_that_before_the_project(tmp_path):
+    found = load(LAYERS, tmp_path)
+    strategies = {stream.name: config.build("strategies", stream.strategy) for stream in found.streams}
+    assert {name: strategy.lookback for name, strategy in strategies.items()} == {
+        "own": "LAST_3_DAYS",
+        "system": "LAST_7_DAYS",
+        "project": "LAST_9_DAYS",
+    }
+    assert (strategies["own"].period, strategies["project"].period) == ("week", None)
+
+
+def test_a_wrong_default_of_a_connection_is_told_at_its_own_line(tmp_path):
+    error = refused(LAYERS.replace("LAST_7_DAYS", "LAST_7_DAYS, lokback: 1"), tmp_path)
+    assert "lokback" in error.message
+    assert error.message.startswith(f"{tmp_path}/tidegate.yaml:2:")
+
+
+def test_a_call_goes_before_everything(tmp_path):
+    from tidegate.api import Project
+
+    text = LAYERS.replace("method: by_date, column: day,", "method: by_date, column: day, period: day,")
+    (tmp_path / "tidegate.yaml").write_text(
+        text.replace("week}", "week}").replace("column: day}", "column: day, period: day}")
+    )
+    with Project.load(tmp_path) as project:
+        streams = project.streams(options={"lookback": "LAST_1_DAYS"})
+        assert {stream.strategy.lookback for stream in streams} == {"LAST_1_DAYS"}
+        with pytest.raises(ConfigError, match="nonsense"):
+            project.streams(options={"nonsense": 1})
+
+
 def test_a_wrong_default_is_told_at_its_own_line(tmp_path):
     error = refused(DEFAULTS.replace("lookback: 1h", "lookback: 1hour").replace(", lookback: 2h", ""), tmp_path)
     assert error.message.startswith(f"{tmp_path}/tidegate.yaml:8: defaults.lookback: should be a duration")
