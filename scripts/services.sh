@@ -3,14 +3,25 @@
 # Starts nothing: each test run has its own server, on its own port, in its own folder.
 set -eu
 
+wanted=
+found=
 for program in /usr/lib/postgresql/*/bin/initdb; do
-    [ -x "$program" ] && exit 0
+    [ -x "$program" ] && found=yes
 done
+[ -n "$found" ] || wanted="$wanted postgresql"
+# The programs alone, without the service that Debian would start.
+for program in mariadbd mariadb-install-db my_print_defaults; do
+    PATH="$PATH:/usr/sbin" command -v "$program" >/dev/null 2>&1 || {
+        wanted="$wanted mariadb-server-core mariadb-client-core"
+        break
+    }
+done
+[ -n "$wanted" ] || exit 0
 
 as_root=
 if [ "$(id -u)" -ne 0 ]; then
     command -v sudo >/dev/null 2>&1 || {
-        echo "tidegate: the tests need PostgreSQL's programs: apt-get install postgresql" >&2
+        echo "tidegate: the tests need servers' programs: apt-get install$wanted" >&2
         exit 1
     }
     as_root=sudo
@@ -19,4 +30,5 @@ fi
 $as_root mkdir -p /etc/postgresql-common/createcluster.d
 echo "create_main_cluster = false" | $as_root tee /etc/postgresql-common/createcluster.d/tidegate.conf >/dev/null
 $as_root env DEBIAN_FRONTEND=noninteractive apt-get -qq update
-$as_root env DEBIAN_FRONTEND=noninteractive apt-get -qq install -y --no-install-recommends postgresql >/dev/null
+# shellcheck disable=SC2086 # several packages
+$as_root env DEBIAN_FRONTEND=noninteractive apt-get -qq install -y --no-install-recommends $wanted >/dev/null

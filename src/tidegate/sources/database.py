@@ -27,7 +27,7 @@ from tidegate.sources._slicing import conditions
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-SHORT = {"postgres": "postgresql", "sqlite3": "sqlite"}
+SHORT = {"mysql": "mariadb", "postgres": "postgresql", "sqlite3": "sqlite"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

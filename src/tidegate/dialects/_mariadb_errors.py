@@ -1,0 +1,103 @@
+"""Decides which error of Tidegate a MariaDB error is.
+
+Called around every statement. Must never pass on the text of the server where it could hold a row's value or a secret.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pymysql
+
+from tidegate.errors import (
+    ColumnMissing,
+    ConfigError,
+    SchemaRefused,
+    SourceError,
+    SourceMoved,
+    SourceRefused,
+    SourceUnavailable,
+    TidegateError,
+)
+
+BAD_VALUE = re.compile(r"'tidegate: (.*?)'\) \* 1000", re.DOTALL)
+OUT_OF_RANGE = 1690
+NAMES = frozenset({1049, 1051, 1054, 1109, 1146})  # no such database, table or column: the text holds names only
+SYNTAX = frozenset({1064, 1149, 1305, 1582})
+DENIED = frozenset({1044, 1142, 1143, 1227, 1370})
+LOGIN = frozenset({1045, 1698, 4151})
+CHANGED = frozenset({1412})  # the definition changed after the snapshot was taken
+CUT = {
+    1040: "too many connections",
+    1053: "the server is shutting down",
+    1129: "the server blocks this host",
+    1130: "the server admits no login from this host",
+    1203: "too many connections of this user",
+    1205: "another session keeps the table locked",
+    1213: "a deadlock",
+    1317: "the statement was ended by somebody",
+    1927: "the connection was cut",
+    1969: "the statement took longer than the server allows",
+    2002: "no connection",
+    2003: "no connection",
+    2006: "the connection was cut",
+    2013: "the connection was cut",
+    2026: "TLS was refused",
+}
+
+
+@contextmanager
+def border(name: str) -> Iterator[None]:
+    """Turns every driver error inside into one of ours, for the connection of that name."""
+    try:
+        yield
+    except pymysql.Error as error:
+        raise translate(name, error) from error
+    except UnicodeDecodeError as error:
+        raise SchemaRefused(f"connection {name!r}: a text is not UTF-8") from error
+
+
+def translate(name: str, error: pymysql.Error) -> TidegateError:  # noqa: PLR0911 - one answer a class of errors
+    """The error to raise instead."""
+    number, text = code_of(error), str(error.args[1]) if len(error.args) > 1 else ""
+    found = BAD_VALUE.search(text) if number == OUT_OF_RANGE else None
+    if found:
+        return SchemaRefused(
+            f"connection {name!r}: {found[1].replace(chr(92), '')}",
+            hint="Correct the row at the source, or leave the column out or cast it with `source: {query: …}`.",
+        )
+    if number in NAMES:
+        return ColumnMissing(f"connection {name!r}: {text}")
+    if number in SYNTAX:
+        return ConfigError(f"connection {name!r}: {text}", hint="Correct `query:` in tidegate.yaml.")
+    if number in DENIED:
+        return SourceError(
+            f"connection {name!r}: {text}", hint="Grant it: `GRANT SELECT ON … TO …`, then `tidegate doctor`."
+        )
+    if number in CHANGED:
+        return SourceMoved(f"connection {name!r}: the table was altered while it was being read")
+    if number in CUT or isinstance(error, pymysql.InterfaceError):
+        return SourceUnavailable(f"connection {name!r}: {CUT.get(number, 'the connection was cut')}")
+    return SourceError(f"connection {name!r}: the server refused with {type(error).__name__} {number}")
+
+
+def refused(name: str, where: str, error: pymysql.Error) -> TidegateError:
+    """Of a failed attempt to connect."""
+    number = code_of(error)
+    if number in LOGIN:
+        return SourceRefused(
+            f"connection {name!r}: {where} refused the login",
+            hint="Correct user and password under `connections:`, then run `tidegate doctor`.",
+        )
+    if number in NAMES or number in DENIED:
+        return SourceRefused(f"connection {name!r}: {where} has no such database for this user")
+    reason = CUT.get(number, f"{type(error).__name__} {number}")
+    return SourceUnavailable(f"connection {name!r}: {where} cannot be reached: {reason}")
+
+
+def code_of(error: BaseException | None) -> int:
+    """The server's number of an error; 0 where it has none."""
+    number = error.args[0] if isinstance(error, pymysql.Error) and error.args else 0
+    return number if isinstance(number, int) else 0
