@@ -1,0 +1,252 @@
+"""The SQL that is written for engines elsewhere: golden texts, words of each engine, and that a parser knows it all."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+import sqlglot
+
+from tidegate.core.grouping import Period, Periods, Prefixes, Steps, Whole
+from tidegate.core.ids import Connection
+from tidegate.core.protocols import Latest
+from tidegate.core.schema import (
+    BIGINT,
+    BINARY,
+    BOOLEAN,
+    DATE,
+    DOUBLE,
+    INT,
+    JSON,
+    TEXT,
+    TIME,
+    TIMESTAMP,
+    TIMESTAMPTZ,
+    UUID,
+    Column,
+    Schema,
+    array,
+    decimal,
+)
+from tidegate.core.slices import Everything, Partition, Range
+from tidegate.dialects import _generated as generated
+from tidegate.dialects._dialect import Relation
+from tidegate.dialects._statements import Statements
+from tidegate.dialects.oracle import Oracle
+from tidegate.dialects.snowflake import Snowflake
+from tidegate.dialects.sqlserver import SqlServer
+from tidegate.dialects.teradata import Teradata
+from tidegate.dialects.trino import Trino
+from tidegate.errors import ConfigError, InternalError
+from tidegate.sources.database import dialect_of
+
+GOLDEN = Path(__file__).parents[2] / "golden" / "dialects"
+ELSEWHERE = (Teradata(), Snowflake(), Oracle(), SqlServer())
+NATIVES = {
+    "trino": {
+        "a_char": "char(5)",
+        "a_timestamp": "timestamp(6)",
+        "a_timestamptz": "timestamp(3) with time zone",
+        "a_fine_timestamp": "timestamp(9)",
+        "a_fine_timestamptz": "timestamp(12) with time zone",
+        "a_time": "time(6)",
+        "a_fine_time": "time(9)",
+    },
+    "teradata": {"a_char": "CHAR(5)"},
+    "snowflake": {"a_timestamp": "TIMESTAMP_NTZ(9)", "a_timestamptz": "TIMESTAMP_LTZ(9)"},
+    "oracle": {"a_char": "CHAR(5)", "a_fine_uuid": "RAW(16)"},
+    "sqlserver": {"a_char": "nchar(5)", "a_fine_timestamp": "datetime"},
+}
+TYPES = {
+    "a_int": INT,
+    "a_bigint": BIGINT,
+    "a_decimal": decimal(12, 4),
+    "a_whole_decimal": decimal(38, 0),
+    "a_small_decimal": decimal(38, 38),
+    "a_boolean": BOOLEAN,
+    "a_date": DATE,
+    "a_time": TIME,
+    "a_fine_time": TIME,
+    "a_timestamp": TIMESTAMP,
+    "a_fine_timestamp": TIMESTAMP,
+    "a_timestamptz": TIMESTAMPTZ,
+    "a_fine_timestamptz": TIMESTAMPTZ,
+    "a_text": TEXT,
+    "a_char": TEXT,
+    "a_uuid": UUID,
+    "a_fine_uuid": UUID,
+    "a_binary": BINARY,
+    "a_json": JSON,
+}
+# Oracle has no time of day.
+WITHOUT = {"oracle": {"a_time", "a_fine_time"}}
+GROUPINGS = {
+    "whole": Whole(),
+    "steps": Steps(column="a_bigint", width=1000),
+    "steps of decimals": Steps(column="a_whole_decimal", width=1000),
+    **{f"by {period}": Periods(column="a_timestamptz", period=period) for period in Period},
+    "by day of dates": Periods(column="a_date", period=Period.DAY),
+    "prefixes": Prefixes(column="a_text", length=2),
+}
+PARTS = (
+    Partition(column="a_bigint", label="0", low="0", high="1000"),
+    Partition(column="a_timestamp", label="2025", low="2025-01-01 00:00:00.000000", high="2026-01-01 00:00:00.000000"),
+    Partition(column="a_text", label="it's", prefix="it's", length=4),
+    Partition(column="a_bigint", label="~N"),
+)
+LITERALS = {
+    "bigint": (BIGINT, "-7"),
+    "decimal": (decimal(12, 4), "-0.0001"),
+    "date": (DATE, "2025-01-02"),
+    "time": (TIME, "03:04:05.000001"),
+    "timestamp": (TIMESTAMP, "2025-01-02 03:04:05.000001"),
+    "timestamptz": (TIMESTAMPTZ, "2025-01-02 03:04:05.000001"),
+    "text": (TEXT, "it's \\ ü"),
+    "uuid": (UUID, "a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11"),
+}
+
+
+def columns(kind: str) -> tuple[Column, ...]:
+    """One column of each type, as the dialect of that kind declares it."""
+    natives, without = NATIVES[kind], WITHOUT.get(kind, set())
+    fine = {name for name in TYPES if "_fine_" in name and name not in natives}
+    return tuple(
+        Column(name=name, type=of, native=natives.get(name, ""))
+        for name, of in TYPES.items()
+        if name not in without | fine
+    )
+
+
+def generated_sql(dialect) -> dict[str, str]:
+    """Text of every type, conditions, literals and fingerprints."""
+    made = columns(dialect.kind)
+    table = ("shop", 'or"ders' if dialect.kind != "oracle" else "or]ders")
+    found = {f"{column.name} text": dialect.text(dialect.quote(column.name), column) for column in made}
+    found |= {f"{column.name} compared": dialect.comparable(dialect.quote(column.name), column) for column in made}
+    without = {"time"} if dialect.kind == "oracle" else set()
+    found |= {
+        f"{name} literal": dialect.literal(kind, text) for name, (kind, text) in LITERALS.items() if name not in without
+    }
+    if dialect.kind == "trino":
+        return found | trino_sql(dialect, made)
+    few = [column for column in made if column.name in {"a_bigint", "a_timestamp", "a_text", "a_timestamptz"}]
+    few += [column for column in made if column.name in {"a_date", "a_whole_decimal"}]
+    found["fingerprint"] = dialect.fingerprint(table, made)
+    found["fingerprint of one column"] = dialect.fingerprint(table, [Column(name="a_text", type=TEXT)])
+    for name, by in GROUPINGS.items():
+        found[f"fingerprint {name}"] = dialect.fingerprint(table, few, by=by)
+    for place, part in enumerate(PARTS):
+        found[f"fingerprint of part {place}"] = dialect.fingerprint(table, few, parts=[part])
+    found["fingerprint of parts"] = dialect.fingerprint(table, few, by=GROUPINGS["steps"], parts=[PARTS[0], PARTS[3]])
+    return found
+
+
+def trino_sql(dialect: Trino, made: tuple[Column, ...]) -> dict[str, str]:
+    """What is asked of Trino, and what Spark reads of it."""
+    asked = Statements(
+        dialect=dialect, relation=Relation(sql='"t"', label="t", parts=("t",)), schema=Schema(columns=made)
+    )
+    found = {}
+    for column in made:
+        reading = dialect.read(column)
+        found[f"{column.name} read as {reading.travel}"] = reading.sql
+    part = Range(cursor=("a_fine_timestamp",), after="2025-01-01 00:00:00.000000", upto="2025-01-02 00:00:00.000000")
+    both = Range(cursor=("a_bigint",), after=None, upto="7", nulls=True)
+    latest = Latest(key=("a_bigint",), order=("a_timestamp", "a_text"))
+    for name, by in GROUPINGS.items():
+        found[f"fingerprint {name}"] = asked.grouped(asked.bucket(by), [Everything()])
+    for place, one in enumerate(PARTS):
+        found[f"count of part {place}"] = asked.count(one, None)
+    return {
+        **found,
+        "count latest": asked.count(part, latest),
+        "stats": asked.stats(part),
+        "stats with null": asked.stats(both),
+        "fingerprint": asked.fingerprint(part, None),
+        "fingerprint latest": asked.fingerprint(both, latest),
+        "key bounds": asked.key_bounds(part, "a_text"),
+        "values": asked.values(part, "a_uuid", 10),
+        "borders": asked.borders(part, 3),
+        "reading": f"SELECT * FROM {asked.reading([f'c{place}' for place in range(len(made))], [])}",
+    }
+
+
+@pytest.mark.parametrize("dialect", [Trino(), *ELSEWHERE], ids=lambda dialect: dialect.kind)
+def test_sql_is_the_one_that_was_reviewed(dialect) -> None:
+    """TIDEGATE_GOLDEN=write writes the files anew; then look at the difference."""
+    file, found = GOLDEN / f"{dialect.kind}.json", generated_sql(dialect)
+    if os.environ.get("TIDEGATE_GOLDEN") == "write":
+        file.write_text(json.dumps(found, indent=1, ensure_ascii=False) + "\n")
+    assert found == json.loads(file.read_text())
+
+
+@pytest.mark.parametrize("dialect", [Trino(), *ELSEWHERE], ids=lambda dialect: dialect.kind)
+def test_a_parser_of_the_engine_knows_every_statement(dialect) -> None:
+    for text in generated_sql(dialect).values():
+        sql = text if text.startswith("SELECT ") else f"SELECT {text} AS x FROM t"
+        (statement,) = sqlglot.parse(sql, read=dialect.sqlglot)
+        assert isinstance(statement, sqlglot.exp.Select)
+
+
+@pytest.mark.parametrize("dialect", ELSEWHERE, ids=lambda dialect: dialect.kind)
+def test_none_of_them_is_a_source(dialect) -> None:
+    there = Connection(name="old", url=f"{dialect.kind}://me:secret@h/db")
+    found = dialect_of(there)
+    assert type(found) is type(dialect)
+    with pytest.raises(ConfigError, match=r"connection 'old'.*fingerprint SQL only") as refused:
+        found.open(there)
+    assert "docs/concepts/fingerprint-sql.md" in refused.value.hint
+    assert "secret" not in f"{refused.value}{refused.value.hint}"
+    assert (Path(__file__).parents[3] / "docs" / "concepts" / "fingerprint-sql.md").is_file()
+    with pytest.raises(InternalError, match="fingerprint SQL only"):
+        dialect.read(Column(name="x", type=INT))
+
+
+@pytest.mark.parametrize("dialect", [Trino(), *ELSEWHERE], ids=lambda dialect: dialect.kind)
+@pytest.mark.parametrize("kind", [DOUBLE, array(INT)], ids=str)
+def test_what_has_no_common_text_is_not_covered(dialect, kind) -> None:
+    with pytest.raises(InternalError, match="no canonical text"):
+        dialect.text("x", Column(name="x", type=kind))
+    if dialect.kind != "trino":
+        one = [Column(name="id", type=BIGINT)]
+        assert dialect.fingerprint(("t",), [*one, Column(name="x", type=kind)]) == dialect.fingerprint(("t",), one)
+
+
+@pytest.mark.parametrize("dialect", [Trino(), *ELSEWHERE], ids=lambda dialect: dialect.kind)
+def test_names_and_texts_never_become_syntax(dialect) -> None:
+    hostile = "a\"]'; DROP TABLE t; --"
+    if dialect.kind == "oracle":
+        with pytest.raises(ConfigError, match="double quote"):
+            dialect.quote(hostile)
+        hostile = hostile.replace('"', "")
+    value = dialect.literal(TEXT, hostile)
+    name = dialect.quote(hostile)
+    (statement,) = sqlglot.parse(f"SELECT {name} FROM t WHERE {name} = {value}", read=dialect.sqlglot)
+    assert {found.name for found in statement.find_all(sqlglot.exp.Column)} == {hostile}
+    assert [found.name for found in statement.find_all(sqlglot.exp.Literal, sqlglot.exp.National)] == [hostile]
+
+
+def test_words_that_stand_in_a_name_stay() -> None:
+    name = "coalesce(replace(replace( ) AS hashed"
+    text = [Column(name=name, type=TEXT)]
+    assert Teradata().fingerprint((name,), text).count(f'"{name}"') == 2
+    assert Teradata().fingerprint((name,), text).count("oreplace(") == 2
+    oracle = Oracle().fingerprint((name,), text)
+    assert oracle.count(f'"{name}"') == 2
+    assert oracle.endswith(") hashed")
+    assert " AS hashed" not in oracle.replace(name, "")
+
+
+def test_sums_of_several_parts_need_a_grouping() -> None:
+    with pytest.raises(ConfigError, match="several parts"):
+        Snowflake().fingerprint(("t",), [Column(name="a_bigint", type=BIGINT)], parts=[PARTS[0], PARTS[3]])
+
+
+@pytest.mark.parametrize(("scale", "whole"), [(0, 38), (4, 34), (37, 1), (38, 1)])
+def test_format_of_a_decimal_has_room_for_every_digit(scale: int, whole: int) -> None:
+    digits, _, behind = generated.mask(scale).removeprefix("FM").partition(".")
+    assert (len(digits), len(behind)) == (whole, scale)
+    assert digits.endswith("0")
+    assert not set(behind) - {"0"}
