@@ -95,6 +95,7 @@ class TrinoSession:
 
         Raises:
             EdgeUnknown: else, for Trino tells of no writer but itself.
+            ConfigError: the column has a zone, or nobody says in which one it is written.
         """
         must_be_time(column.name, column.type)
         if clock is Clock.DATABASE:
@@ -104,14 +105,21 @@ class TrinoSession:
                 hint="Load with `strategy: {kind: full}` or `{kind: checksum}`, or set `clock: application` with a "
                 "`safety_lag` longer than the longest write and a `lookback`.",
             )
-        if column.type.kind is not Kind.TIMESTAMPTZ and time_zone is None:
+        if column.type.kind is Kind.TIMESTAMPTZ:
+            raise ConfigError(
+                f"column {column.name!r} has a time zone: Spark knows no such column of Trino's driver, so it "
+                "cannot read by ranges of it",
+                hint=f"Read it without: `source: {{query: \"SELECT *, CAST({column.name} AT TIME ZONE 'UTC' AS "
+                f'timestamp(6)) AS {column.name}_utc FROM …"}}`, with `strategy: {{time_zone: UTC}}`.',
+            )
+        if time_zone is None:
             raise ConfigError(
                 f"column {column.name!r} has no time zone, and Trino does not know the one that it is written in",
                 hint="Set `strategy: {time_zone: UTC}`, or the zone that the writers use.",
             )
         ((now,),) = self.ask(NOW)
         instant = datetime.fromisoformat(now).replace(tzinfo=UTC)
-        return Edge(upto=inclusive(instant - lag, column.type, time_zone or "UTC"))
+        return Edge(upto=inclusive(instant - lag, column.type, time_zone))
 
     def sequence_edge(self, relation: Relation, column: Column, *, since: str | None, wait: timedelta) -> Edge:
         """None.

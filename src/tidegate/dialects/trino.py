@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 MARK = "tidegate: "
 MICROS = 6  # digits of a second that a canonical text has
 PICOS = 12  # digits that Trino has at most
-ARGUMENTS = 100  # Trino's functions take 127 at most
+PIECE = 80  # texts of a concat, which takes 127 at most
 PRECISION = re.compile(r"\((\d+)\)")
 
 
@@ -148,10 +148,14 @@ class Trino:
         return f"CAST({sql} AS varchar)"
 
     def concat(self, texts: Sequence[str]) -> str:
-        """Texts one after the other, however many."""
-        while len(texts) > ARGUMENTS:
-            texts = [self.concat(texts[place : place + ARGUMENTS]) for place in range(0, len(texts), ARGUMENTS)]
-        return f"concat({', '.join(texts)})" if len(texts) > 1 else texts[0]
+        """Texts one after the other, however many.
+
+        Trino makes one method of Java of an expression, which must not grow beyond 64 KB; a lambda is one of its own.
+        """
+        if len(texts) <= PIECE:
+            return f"concat({', '.join(texts)})" if len(texts) > 1 else texts[0]
+        pieces = [self.concat(texts[place : place + PIECE]) for place in range(0, len(texts), PIECE)]
+        return self.concat([f"transform(ARRAY[0], piece -> {piece})[1]" for piece in pieces])
 
     def left(self, sql: str, length: int) -> str:
         """The first characters of a text."""

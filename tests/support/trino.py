@@ -1,0 +1,188 @@
+"""A real Trino server for tests: fetched once, started on first use, ended with the session, alone in its own folder.
+
+Asked for by the tests of Trino as a source, marked `servers`. Must never touch a server that it did not start.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import os
+import re
+import shutil
+import subprocess
+import tarfile
+import tempfile
+import time
+import urllib.request
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+from trino.dbapi import Connection
+
+from support.lake_servers import free_port
+from tidegate.spark import jars
+from tidegate.spark.java import find_java
+
+VERSION = "476"
+NEEDS_JAVA = 24
+PLUGINS = ("iceberg", "memory")
+IVY = f"""<ivy-module version="2.0"><info organisation="tidegate" module="trino"/>
+<configurations><conf name="default"/></configurations><dependencies>
+<dependency org="io.trino" name="trino-server" rev="{VERSION}" transitive="false" conf="default->master">
+  <artifact name="trino-server" type="tar.gz" ext="tar.gz"/></dependency></dependencies></ivy-module>"""
+OPTIONS = (
+    "-Xmx1G",
+    "-XX:+ExitOnOutOfMemoryError",
+    "-Djdk.attach.allowAttachSelf=true",
+    "-Duser.timezone=UTC",
+    "--sun-misc-unsafe-memory-access=allow",
+    "--enable-native-access=ALL-UNNAMED",
+    "--add-modules=jdk.incubator.vector",
+)
+ICEBERG = """connector.name=iceberg
+iceberg.catalog.type=TESTING_FILE_METASTORE
+hive.metastore.catalog.dir=local:///warehouse
+fs.native-local.enabled=true
+local.location={folder}
+"""
+
+
+@dataclass(kw_only=True)
+class TrinoServer:
+    """One server: its folder, its port, and the catalogs `memory` and `iceberg`."""
+
+    folder: Path
+    port: int = field(default_factory=free_port)
+    _names: Iterator[int] = field(default_factory=itertools.count)
+
+    def url(self, catalog: str = "memory", schema: str = "default") -> str:
+        """The URL of a schema, as a project file holds it."""
+        return f"trino://tester@127.0.0.1:{self.port}/{catalog}/{schema}"
+
+    def run(self, *statements: str) -> list[Any]:
+        """Statements of another user; the rows of the last one."""
+        rows: list[Any] = []
+        connection = Connection(host="127.0.0.1", port=self.port, user="writer", catalog="memory", schema="default")
+        with contextlib.closing(connection):
+            for statement in statements:
+                cursor = connection.cursor()
+                cursor.execute(statement)
+                rows = cursor.fetchall()
+                cursor.close()
+        return rows
+
+    def table(self, columns: str, *rows: str) -> str:
+        """A new table in memory with these rows, each the inside of VALUES (…); its name."""
+        name = f"t{next(self._names)}"
+        inserts = [f"INSERT INTO {name} VALUES {', '.join(f'({row})' for row in rows)}"] if rows else []
+        self.run(f"CREATE TABLE {name} ({columns})", *inserts)
+        return name
+
+
+@pytest.fixture(scope="session")
+def trino_server() -> Iterator[TrinoServer]:
+    """The server of the session."""
+    java, home = newest_java(), distribution()
+    folder = Path(tempfile.mkdtemp(prefix="tidegate-trino-"))
+    server = TrinoServer(folder=folder)
+    _configure(folder, server.port, home)
+    here = [f"-Dnode.data-dir={folder / 'data'}", "-Dnode.id=test", "-Dnode.environment=test"]
+    # Nobody else may ask it: it knows no passwords.
+    here += ["-Dnode.bind-ip=127.0.0.1", "-Dnode.internal-address=127.0.0.1"]
+    here += ["-Dconfig=config.properties", "-Dlog.levels-file=log.properties"]
+    command = [str(java), *OPTIONS, *here, "-cp", f"{home}/lib/*", "io.trino.server.TrinoServer"]
+    with (folder / "output").open("w+") as output:
+        process = subprocess.Popen(command, cwd=folder, stdout=output, stderr=output)
+        try:
+            _wait(server.port, process, folder / "output")
+            yield server
+        finally:
+            process.terminate()
+            process.wait(timeout=60)
+    shutil.rmtree(folder)
+
+
+def newest_java() -> Path:
+    """The newest Java of this machine, which has to be one that Trino runs on."""
+    named = [Path(home) / "bin" / "java" for name, home in os.environ.items() if name.startswith("JAVA_HOME")]
+    installed = Path("/usr/lib/jvm").glob("*/bin/java")
+    found = {path.resolve(): _version(path) for path in (*named, *installed) if path.is_file()}
+    newest = max(found, key=lambda path: found[path], default=None)
+    if newest is None or found[newest] < NEEDS_JAVA:
+        pytest.skip(f"Trino {VERSION} needs Java {NEEDS_JAVA} or later below /usr/lib/jvm or named by JAVA_HOME_…")
+    return newest
+
+
+def _version(java: Path) -> int:
+    done = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=60, check=False)
+    found = re.search(r'version "(\d+)', done.stderr)
+    return int(found[1]) if found else 0
+
+
+def distribution() -> Path:
+    """The folder of the server's programs, fetched once: 820 MB, of which half is kept."""
+    folder = jars.cache_folder().parent / "servers" / f"trino-{VERSION}"
+    if folder.is_dir():
+        return folder
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix=".fetch-", dir=folder.parent) as name:
+        temporary = Path(name)
+        (temporary / "ivy.xml").write_text(IVY)
+        command = [str(find_java().path), "-jar", str(jars._ivy()), "-warn", "-cache", str(temporary / "cache")]
+        settings = os.environ.get(jars.SETTINGS)
+        command += ["-settings", settings] if settings else []
+        command += ["-ivy", str(temporary / "ivy.xml"), "-confs", "default", "-types", "tar.gz"]
+        command += ["-retrieve", str(temporary / "[artifact].[ext]")]
+        subprocess.run(command, check=True, timeout=900, capture_output=True)
+        with tarfile.open(temporary / "trino-server.tar.gz") as archive:
+            # All of it: a jar that several plugins share is a link to the first of them.
+            archive.extractall(temporary, filter="data")
+        inside = temporary / f"trino-server-{VERSION}"
+        for plugin in (inside / "plugin").iterdir():
+            if plugin.name not in PLUGINS:
+                shutil.rmtree(plugin)
+        with contextlib.suppress(OSError):  # another process was first
+            inside.replace(folder)
+    return folder
+
+
+def _configure(folder: Path, port: int, home: Path) -> None:
+    for name in ("catalog", "plugin", "warehouse"):
+        (folder / name).mkdir()
+    for plugin in PLUGINS:
+        (folder / "plugin" / plugin).symlink_to(home / "plugin" / plugin)
+    settings = {
+        "coordinator": "true",
+        "node-scheduler.include-coordinator": "true",
+        "http-server.http.port": str(port),
+        "discovery.uri": f"http://127.0.0.1:{port}",
+        "plugin.dir": str(folder / "plugin"),
+        "catalog.config-dir": str(folder / "catalog"),
+    }
+    (folder / "config.properties").write_text("".join(f"{name}={value}\n" for name, value in settings.items()))
+    (folder / "log.properties").write_text("io.trino=WARN\n")
+    (folder / "catalog" / "memory.properties").write_text("connector.name=memory\n")
+    (folder / "catalog" / "iceberg.properties").write_text(ICEBERG.format(folder=folder))
+
+
+def _wait(port: int, process: subprocess.Popen[bytes], output: Path) -> None:
+    """Returns once the server answers queries."""
+    for _ in range(180):
+        if process.poll() is not None:
+            raise RuntimeError(f"Trino ended:\n{output.read_text()[-4000:]}")
+        if _answers(f"http://127.0.0.1:{port}/v1/info"):
+            return
+        time.sleep(0.5)
+    raise RuntimeError(f"Trino does not answer:\n{output.read_text()[-4000:]}")
+
+
+def _answers(url: str) -> bool:
+    try:
+        with urllib.request.urlopen(url, timeout=2) as answer:
+            return b'"starting":false' in answer.read()
+    except OSError:
+        return False
