@@ -35,7 +35,7 @@ IVY = f"""<ivy-module version="2.0"><info organisation="tidegate" module="trino"
 <dependency org="io.trino" name="trino-server" rev="{VERSION}" transitive="false" conf="default->master">
   <artifact name="trino-server" type="tar.gz" ext="tar.gz"/></dependency></dependencies></ivy-module>"""
 OPTIONS = (
-    "-Xmx1G",
+    "-Xmx2G",
     "-XX:+ExitOnOutOfMemoryError",
     "-Djdk.attach.allowAttachSelf=true",
     "-Duser.timezone=UTC",

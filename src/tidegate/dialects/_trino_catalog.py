@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from tidegate.core.schema import Column, Schema
 from tidegate.dialects._dialect import Relation, Row, TableFacts
 from tidegate.dialects._trino_types import column_of
-from tidegate.errors import ColumnMissing, ConfigError, SchemaRefused, SourceError
+from tidegate.errors import ColumnMissing, ConfigError, SchemaRefused, SourceError, SourceUnavailable
 
 if TYPE_CHECKING:
     from tidegate.dialects._trino_session import TrinoSession
@@ -77,7 +77,9 @@ def snapshot(session: TrinoSession, relation: Relation) -> list[Row] | None:
     branches = f"{quote(found[0])}.{quote(f'{found[1]}$refs')}"
     try:
         return session.ask(f"SELECT snapshot_id FROM {branches} WHERE name = '{BRANCH}'")
-    except (ColumnMissing, SourceError, ConfigError):
+    except SourceUnavailable:
+        raise
+    except (ColumnMissing, ConfigError, SourceError):
         return None
 
 

@@ -5,6 +5,7 @@ Called around every statement. Must never pass on the text of an error that coul
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -38,6 +39,7 @@ OF_STATEMENT = frozenset(
     }
 )
 DENIED = "PERMISSION_DENIED"
+LOGIN = re.compile(r"error 40[13]\b")  # as the driver tells of an answer that is none of Trino's
 # Another minute may bring another answer.
 PASSING = frozenset({"EXTERNAL", "INSUFFICIENT_RESOURCES", "INTERNAL_ERROR"})
 
@@ -76,7 +78,7 @@ def translate(name: str, error: exceptions.TrinoQueryError) -> TidegateError:
 def unreachable(name: str, where: str, error: Exception) -> TidegateError:
     """Of a server that gave no answer of Trino's."""
     text = str(error).lower()
-    if "401" in text or "403" in text:
+    if LOGIN.match(text):
         return _login(name, where)
     known = (
         ("certificate", "its certificate is not trusted"),

@@ -525,8 +525,11 @@ def test_errors_name_no_value() -> None:
     assert "SELECT" in translate("tree", denied).hint
     assert isinstance(unreachable("tree", "h:1", HttpError("error 401: b'Unauthorized'")), SourceRefused)
     gone = unreachable("tree", "h:1", TrinoConnectionError("failed to resolve host"))
-    assert isinstance(gone, SourceUnavailable)
     assert gone.retryable
+    # A port is no status.
+    refused = unreachable("tree", "h:40123", TrinoConnectionError("port=40123): connection refused, error 40123"))
+    assert refused.retryable
+    assert "h:40123 cannot be reached: connection refused" in str(refused)
 
 
 def test_type_that_is_known_is_exact() -> None:
