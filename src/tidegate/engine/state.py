@@ -7,23 +7,31 @@ never goes down.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tidegate.core.changes import ChangeSet
+from tidegate.core.grouping import Grouping, Period, Periods, Prefixes, Steps, Whole
 from tidegate.core.ids import new_load_id
+from tidegate.core.ledger import Ledger
 from tidegate.core.plan import LoadPlan, Mode, WriteChoice
 from tidegate.core.position import Position
-from tidegate.core.protocols import TableState
+from tidegate.core.protocols import Probe, TableState
 from tidegate.core.schema import Schema
 from tidegate.core.slices import Meaning
 from tidegate.dialects.spark import Spark
+from tidegate.engine import partitions
 from tidegate.engine.recover import holds_rows
 from tidegate.engine.stream import Stream
 from tidegate.engine.work import Context
-from tidegate.errors import ConfigError, PositionMissing, TidegateError
+from tidegate.errors import ConfigError, InternalError, PositionMissing, TidegateError
+from tidegate.registry.leases import Lease
 from tidegate.spark import sql
+from tidegate.spark.failures import translated
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,18 +71,23 @@ def show(stream: Stream, context: Context) -> StateView:
 
 
 def repair(stream: Stream, context: Context) -> StateView:
-    """The registry takes the table's word, whatever it remembered."""
+    """The registry takes the table's word, whatever it remembered.
+
+    Of a stream that is loaded by partitions it takes what Spark finds in each of them. Where the table's position
+    does not vouch for that, because rows were changed behind it, the position is written anew and does.
+    """
     _register(stream, context)
     table = stream.format.state(stream.target, stream.uid)
     if table.position is None and holds_rows(table):
         raise PositionMissing(f"the table of stream {stream.name!r} has rows but no position to repair from")
-    context.registry.set_position(
-        stream.uid,
-        table.position,
-        snapshot=table.position_snapshot,
-        table_uuid=table.uuid,
-        reason="state repair: the table's word",
-    )
+    if table.position is None or table.position.kind != stream.strategy.kind or "method" not in table.position.state:
+        _take_word(stream, context, table)
+        return show(stream, context)
+    with context.registry.lease(stream.uid) as lease:
+        table = stream.format.state(stream.target, stream.uid)
+        _take_word(stream, context, table)
+        if table.position is not None:
+            _measure(stream, context, table, table.position, lease)
     return show(stream, context)
 
 
@@ -113,13 +126,89 @@ def rewind(stream: Stream, context: Context, to_sequence: int) -> StateView:
             f"the registry knows no load {to_sequence} of stream {stream.name!r}",
             hint=f"`tidegate history {stream.name}` lists the loads.",
         )
-    return _stamp(
-        stream, context, position.state, position.loaded_through, reason=f"state rewind to load {to_sequence}"
-    )
+    # The table does not go back, so it holds other rows than those that an earlier commit vouched for.
+    state = {name: value for name, value in position.state.items() if name not in Ledger().voucher()}
+    return _stamp(stream, context, state, position.loaded_through, reason=f"state rewind to load {to_sequence}")
 
 
 def _register(stream: Stream, context: Context) -> None:
     context.registry.register(uid=stream.uid, name=stream.name, source=stream.source_name, target=str(stream.target))
+
+
+def _take_word(stream: Stream, context: Context, table: TableState) -> None:
+    context.registry.set_position(
+        stream.uid,
+        table.position,
+        snapshot=table.position_snapshot,
+        table_uuid=table.uuid,
+        reason="state repair: the table's word",
+    )
+
+
+def _measure(stream: Stream, context: Context, table: TableState, since: Position, lease: Lease) -> None:
+    """Keeps what each partition of the table holds, once the table's position vouches for it."""
+    method = stream.strategy.resume(None)["method"]
+    grouping = grouping_of(method)
+    session = context.sessions.load_session(small=False)
+    try:
+        with (
+            stream.source.probe() as probe,
+            context.registry.task(stream.uid, "measure_partition", run_id=context.run_id) as payload,
+        ):
+            columns = probe.schema()
+            with translated(f"measuring the partitions of {stream.target}"):
+                found = partitions.measure(session, stream.target, grouping, columns)
+            payload |= {"partitions": len(found.entries), "rows": found.total.rows}
+            if partitions.trusted(found, since, columns) is None or since.state["method"] != method:
+                position = replace(
+                    since,
+                    sequence=max(since.sequence, context.registry.last_sequence(stream.uid)) + 1,
+                    load_id=new_load_id(),
+                    state={"method": method, **found.voucher()},
+                    schema=columns.digest,
+                )
+                # Fenced by the version that was there before anything was measured.
+                _commit(
+                    stream,
+                    context,
+                    table,
+                    position,
+                    lease=lease,
+                    session=session,
+                    reason="state repair: measured by Spark",
+                )
+            context.registry.keep_ledger(stream.uid, method, found, filters=_filters(found, grouping, probe))
+    finally:
+        context.sessions.release(session)
+
+
+def _filters(found: Ledger, grouping: Grouping, probe: Probe) -> dict[str, tuple[str, str]]:
+    """Each partition in the words of source and table, by its label."""
+    columns, spark = probe.schema(), Spark()
+    column = columns.find(grouping.column) if grouping.column else None
+    parts = {label: grouping.part(grouping.bucket(label), column) for label in found.entries}
+    return {label: (probe.condition(part), spark.among([part], columns)) for label, part in parts.items()}
+
+
+def grouping_of(method: Mapping[str, Any]) -> Grouping:
+    """The inverse of `Grouping.to_dict`.
+
+    Example:
+        >>> steps = Steps(column="id", width=10)
+        >>> grouping_of(steps.to_dict()) == steps
+        True
+    """
+    match method:
+        case {"type": "whole_table"}:
+            return Whole()
+        case {"type": "by_integer", "column_name": column, "modulus": width}:
+            return Steps(column=column, width=width)
+        case {"type": "by_date", "column_name": column, "period": period}:
+            return Periods(column=column, period=Period(period))
+        case {"type": "by_substr", "column_name": column, "length": length}:
+            return Prefixes(column=column, length=length)
+        case _:
+            raise InternalError(f"no way to cut a table into partitions: {dict(method)}")
 
 
 def _stamp(
@@ -143,20 +232,35 @@ def _stamp(
                 loaded_through=through,
                 schema=table.schema.digest,
             )
-        plan = _empty_plan(stream, table, table.schema, position, context.now())
         session = context.sessions.load_session(small=True)
-        staging = stream.format.stage(session, stream.target, plan)
         try:
-            staging.append(staging.read().limit(0))
-            lease.check()
-            receipt = staging.publish()
-        except TidegateError:
-            staging.discard()
-            raise
-        context.registry.set_position(
-            stream.uid, position, snapshot=receipt.snapshot, table_uuid=table.uuid, reason=reason
-        )
+            _commit(stream, context, table, position, lease=lease, session=session, reason=reason)
+        finally:
+            context.sessions.release(session)
     return show(stream, context)
+
+
+def _commit(  # noqa: PLR0913 - what a commit is made of
+    stream: Stream,
+    context: Context,
+    table: TableState,
+    position: Position,
+    *,
+    lease: Lease,
+    session: SparkSession,
+    reason: str,
+) -> None:
+    """Of no rows; refused if the table is not at the version that was looked at."""
+    plan = _empty_plan(stream, table, table.schema or Schema(columns=()), position, context.now())
+    staging = stream.format.stage(session, stream.target, plan)
+    try:
+        staging.append(staging.read().limit(0))
+        lease.check()
+        receipt = staging.publish()
+    except TidegateError:
+        staging.discard()
+        raise
+    context.registry.set_position(stream.uid, position, snapshot=receipt.snapshot, table_uuid=table.uuid, reason=reason)
 
 
 def _empty_plan(stream: Stream, table: TableState, schema: Schema, position: Position, now: datetime) -> LoadPlan:

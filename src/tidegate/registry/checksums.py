@@ -18,6 +18,8 @@ from tidegate.errors import RegistryError
 from tidegate.registry import streams
 from tidegate.registry.tables import checksums, object_info
 
+NO_FILTER = (None, None)
+
 
 def ledger(connection: Connection, uid: str) -> Ledger | None:
     """The partitions of the stream as they were loaded; None when none is kept.
@@ -39,8 +41,15 @@ def ledger(connection: Connection, uid: str) -> Ledger | None:
     return Ledger(entries=entries) if entries else None
 
 
-def keep(connection: Connection, uid: str, method: Mapping[str, Any], found: Ledger, now: datetime) -> None:
-    """These partitions and no others; a row that says so already stays as it is."""
+def keep(
+    connection: Connection,
+    uid: str,
+    method: Mapping[str, Any],
+    measured: tuple[Ledger, Mapping[str, tuple[str, str]]],
+    now: datetime,
+) -> None:
+    """These partitions (with their filters by label) and no others; a row that says so already stays as it is."""
+    found, filters = measured
     object_id = streams.lock(connection, uid)
     stored = _stored(connection, object_id)
     _drop(connection, object_id, [label for label in stored if label not in found.entries])
@@ -50,6 +59,8 @@ def keep(connection: Connection, uid: str, method: Mapping[str, Any], found: Led
             "partition_checksum": str(entry.fingerprint),
             "partition_row_count": entry.fingerprint.rows,
             "quick_checksum": entry.quick,
+            "source_filter": filters.get(label, NO_FILTER)[0],
+            "target_filter": filters.get(label, NO_FILTER)[1],
         }
         for label, entry in found.entries.items()
         if stored.get(label) != (str(entry.fingerprint), method)

@@ -161,10 +161,21 @@ class Registry:
         with self._database.read() as connection:
             return checksums.ledger(connection, uid)
 
-    def keep_ledger(self, uid: str, method: Mapping[str, Any], found: Ledger) -> None:
-        """The stream's partitions are these: measured in the table, or proven by its position."""
+    def keep_ledger(
+        self,
+        uid: str,
+        method: Mapping[str, Any],
+        found: Ledger,
+        *,
+        filters: Mapping[str, tuple[str, str]] | None = None,
+    ) -> None:
+        """The stream's partitions are these: measured in the table, or proven by its position.
+
+        Args:
+            filters: each partition, by its label, in the words of source and table.
+        """
         with self._database.write() as connection:
-            checksums.keep(connection, uid, method, found, self._clock())
+            checksums.keep(connection, uid, method, (found, filters or {}), self._clock())
 
     # Plans
 
