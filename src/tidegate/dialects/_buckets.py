@@ -10,6 +10,7 @@ from typing import Protocol
 
 from tidegate.core.grouping import CHARACTERS, Grouping, Periods, Prefixes, Steps
 from tidegate.core.schema import Column, Kind
+from tidegate.errors import PlanError
 
 
 class Expressions(Protocol):
@@ -50,6 +51,7 @@ def bucket(dialect: Expressions, grouping: Grouping, column: Column | None) -> s
     sql = dialect.quote(column.name)
     match grouping:
         case Steps(width=width):
+            _refuse_without_order(dialect, column)
             number = dialect.comparable(sql, column)
             over = dialect.remainder(number, width)
             # Towards zero, which no number is too great for; `Steps.coarse` goes on from there.
@@ -61,6 +63,16 @@ def bucket(dialect: Expressions, grouping: Grouping, column: Column | None) -> s
             return dialect.left(dialect.text(sql, column), length)
         case _:
             return "''"
+
+
+def _refuse_without_order(dialect: Expressions, column: Column) -> None:
+    """Numbers that a database keeps as texts fall into no steps; Spark, which says nothing of it, orders all."""
+    if column.type.kind not in getattr(dialect, "ordered", (column.type.kind,)):
+        raise PlanError(
+            f"{column.name} is {column.native or column.type}, which has no exact order in this database, so it cannot "
+            "be cut into steps",
+            hint="Choose an integer column, or another `method:`.",
+        )
 
 
 def spread(dialect: Expressions, key: Sequence[Column], covered: Sequence[Column], count: int) -> str:
