@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from tidegate.engine.checked import CheckedStream
+    from tidegate.engine.checksum_tasks import ChecksumTasks, Identifiers
     from tidegate.engine.doctor import Finding
     from tidegate.engine.verification import VerificationReport
     from tidegate.registry.values import RunRecord, StreamStatus, TaskRecord
@@ -137,6 +138,29 @@ class Project:
         context = self._context(full_refresh=full_refresh)
         streams = self.streams(*names, select=select, options=options)
         return PlanReport(streams=tuple(preview(stream, context) for stream in streams))
+
+    def checksum_tasks(
+        self, system: str, identifiers: Identifiers | None = None, *, force: bool = False, validate_only: bool = False
+    ) -> ChecksumTasks:
+        """What a run of a connection's checksum streams would do now; starts no Spark, moves nothing.
+
+        A task is a partition that differs. It is *inserted* when a run would do it, nothing standing in its way; no
+        row waits in `tasks` for a run to pick up, since a run asks again and does what it finds then. What was asked
+        is kept as one task `get_checksums` a stream, unless `validate_only` or another task of the stream is open.
+
+        Args:
+            system: the connection's name.
+            identifiers: names of streams, or tables by schema (`{"public": ["sales"]}`).
+            force: without identifiers: every checksum stream of the connection.
+            validate_only: nothing is written, nothing counts as inserted.
+
+        Raises:
+            ConfigError: an unknown name, a stream of another strategy, or no identifiers and no `force`.
+        """
+        from tidegate.engine.checksum_tasks import Scope, checksum_tasks  # noqa: PLC0415 - a run does not need it
+
+        scope = Scope(system=system, identifiers=identifiers, force=force)
+        return checksum_tasks(self.config, self.lakes, self._context(), scope, validate_only=validate_only)
 
     def run(  # noqa: PLR0913 - the options of the command
         self,
