@@ -121,7 +121,7 @@ def sequence_edge(
         prepared = [xid for xid in prepared if xid in set(_prepared(session))]
     if holders or prepared:
         xids = tuple(f"the prepared transaction {xid}" for xid in prepared[:NAMED])
-        return Edge(upto=since, held_by=(*_names(session, holders, "writing since"), *xids))
+        return Edge(upto=since, held_by=(*xids, *_names(session, holders, "writing since")))
     return Edge(upto=since if highest is None else str(highest))
 
 
