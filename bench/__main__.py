@@ -14,20 +14,29 @@ from pathlib import Path
 from bench.rounds import WrongResult, report
 from bench.source import orders
 
-NAMES = ("nochange", "changes", "firstload", "memory")
+BENCHES = {
+    "nochange": "bench.nochange:run",
+    "changes": "bench.changes:run",
+    "firstload": "bench.firstload:run",
+    "lookback": "bench.partitions:lookback",
+    "prefilter": "bench.partitions:prefilter",
+    "tablesize": "bench.tablesize:run",
+    "verify": "bench.verify:run",
+    "memory": "bench.memory:run",
+}
 
 
 def main() -> int:
     """0 when every result is right and every goal is reached."""
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
-    parser.add_argument("names", nargs="*", metavar="NAME", help=f"{', '.join(NAMES)}; all by default")
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"{', '.join(BENCHES)}; all by default")
     parser.add_argument("--rows", type=int, default=5_000_000, help="rows of the table (%(default)s)")
     parser.add_argument("--pairs", type=int, default=3, help="rounds after the warm-up (%(default)s)")
     parser.add_argument("--work", type=Path, help="where tables are written (a temporary folder)")
     options = parser.parse_args()
-    names = options.names or list(NAMES)
-    if unknown := set(names) - set(NAMES):
-        parser.error(f"unknown: {', '.join(sorted(unknown))}; known: {', '.join(NAMES)}")
+    names = options.names or list(BENCHES)
+    if unknown := set(names) - set(BENCHES):
+        parser.error(f"unknown: {', '.join(sorted(unknown))}; known: {', '.join(BENCHES)}")
     print(f"{os.cpu_count()} cores, Python {platform.python_version()}, load {os.getloadavg()[0]:.1f}")
     work = Path(tempfile.mkdtemp(prefix="tidegate-bench-", dir=options.work))
     missed = []
@@ -36,7 +45,8 @@ def main() -> int:
             for name in names:
                 folder = work / name
                 try:
-                    result = importlib.import_module(f"bench.{name}").run(table, folder, options.pairs)
+                    module, _, function = BENCHES[name].partition(":")
+                    result = getattr(importlib.import_module(module), function)(table, folder, options.pairs)
                 except WrongResult as error:
                     print(f"  {name}: WRONG RESULT, no figures: {error}")
                     missed.append(name)
