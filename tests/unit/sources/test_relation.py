@@ -94,8 +94,8 @@ def test_dialect_by_scheme(url: str) -> None:
 
 
 def test_no_dialect() -> None:
-    with pytest.raises(UnknownPlugin, match="oracle"):
-        dialect_of(Connection(name="a", url="oracle://h/d"))
+    with pytest.raises(UnknownPlugin, match="informix"):
+        dialect_of(Connection(name="a", url="informix://h/d"))
     with pytest.raises(ConfigError, match="no database"):
         dialect_of(Connection(name="a", url="spark://h/d"))
 
