@@ -95,7 +95,10 @@ def apply(connection: Connection, object_id: int, plan: Mapping[str, Any], now: 
 def _put(
     connection: Connection, object_id: int, method: Mapping[str, Any], rows: Sequence[dict[str, Any]], now: datetime
 ) -> None:
-    known = _stored(connection, object_id)
+    stored = _stored(connection, object_id)
+    # Partitions of another method overlap with these, and the table is compared by these from now on.
+    _drop(connection, object_id, [label for label, (_, of) in stored.items() if of != method])
+    known = {label for label, (_, of) in stored.items() if of == method}
     facts = {"object_id": object_id, "checksum_method": method, "updated_ts": now}
     new = [{**row, **facts, "created_ts": now} for row in rows if row["extract_group_id"] not in known]
     old = [{**row, **facts, "label": row["extract_group_id"]} for row in rows if row["extract_group_id"] in known]

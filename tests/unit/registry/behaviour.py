@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import time
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -13,10 +14,12 @@ from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 from sqlalchemy import text, update
 
+from tidegate.core.changes import Action, Part
 from tidegate.core.fingerprint import Fingerprint
 from tidegate.core.ledger import Entry, Ledger
 from tidegate.core.outcome import Result
 from tidegate.core.position import Position
+from tidegate.core.slices import Everything
 from tidegate.errors import InternalError, PositionMoved, RegistryError
 from tidegate.registry.owner import myself
 from tidegate.registry.store import Registry
@@ -435,6 +438,17 @@ def test_partitions_that_are_kept_as_they_were_are_not_touched(registry, raw):
     with raw.connect() as connection:
         method = connection.execute(text("SELECT checksum_method FROM object_info")).scalar()
     assert (json.loads(method) if isinstance(method, str) else method) == by_day
+
+
+def test_partitions_of_another_method_do_not_stay(registry, raw):
+    registry.keep_ledger(UID, {"type": "by_date", "column_name": "day", "period": "day"}, ledger(a=1, b=2))
+    registry.keep_ledger(UID, {"type": "whole_table"}, ledger(a=1))
+    assert kept(raw) == [("a", 1, True)]
+    plan = load()
+    part = Part(slice=Everything(), action=Action.LOAD, fingerprint=Fingerprint(rows=3))
+    method = {"type": "by_integer", "column_name": "id", "modulus": 9}
+    publish(registry, replace(plan, changes=replace(plan.changes, parts=(part,), state={"method": method})))
+    assert kept(raw) == [("everything", 3, True)]
 
 
 def test_a_stream_that_is_not_loaded_by_partitions_any_more_has_none(registry):
