@@ -67,7 +67,7 @@ def _detail(dialect: str) -> str:
 
 def _failed_tasks(dialect: str) -> str:
     told = ", ".join(
-        # What a crash left has the error as its whole payload.
+        # Earlier versions kept the error as the whole payload of a task that a crash left.
         f"coalesce({_member(dialect, 't.result_payload', 'error', name)}, "
         f"{_member(dialect, 't.result_payload', name)}) AS error_{name}"
         for name in ("code", "message", "hint")
