@@ -27,12 +27,12 @@ from tidegate.core.schema import (
     decimal,
 )
 from tidegate.dialects._overrides import parse_type
-from tidegate.dialects.mariadb import CHARSET
 from tidegate.errors import SchemaRefused
 
 NOT_NULL, UNSIGNED, ENUM, SET = 1, 32, 256, 2048  # flags of a column in the protocol
 DECIMAL, BIT, BIGINT_CODE, TINY = 246, 16, 8, 1
 BINARY_CHARSET = "binary"
+CHARSET = " charset "
 # By the protocol's number of the type. Source: MariaDB, "Result set packets", field types.
 PLAIN: Mapping[int, tuple[str, Type]] = {
     1: ("tinyint", INT),

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from tidegate.core.ids import Connection
 from tidegate.core.schema import Column, Kind, Type
+from tidegate.dialects._mariadb_types import CHARSET
 from tidegate.dialects._travel import Reading, Travel
 from tidegate.errors import ConfigError, InternalError
 
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
 
 MARK = "tidegate: "
 EPOCH_DAY = 719_528  # 1970-01-01 as TO_DAYS counts
-CHARSET = " charset "
 DATETIME = "%Y-%m-%d %H:%i:%s.%f"
 # Of these every character has its place in Unicode; of others some become a question mark.
 UNICODE = frozenset(

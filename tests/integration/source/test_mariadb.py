@@ -166,7 +166,7 @@ HARD = {
     "bit_one": ("bit(1)", "b'1'", "boolean", "true"),
     "filled": ("int(5) unsigned zerofill", "42", "bigint", "42"),
     "ub": ("bigint unsigned", "18446744073709551615", "decimal(20,0)", "18446744073709551615"),
-    "wide": ("decimal(38,10)", "-0.00000000001", "decimal(38,10)", "0E-10"),
+    "wide": ("decimal(38,10)", "-0.00000000001", "decimal(38,10)", "0.0000000000"),
     "wider": ("decimal(65,2)", "12345678901234567890123456789012345678.12", "string", None),
     "small": ("decimal(5,5)", "-0.00001", "decimal(5,5)", "-0.00001"),
     "day": ("date", "'1582-10-10'", "date", "1582-10-10"),
