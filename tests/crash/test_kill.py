@@ -94,3 +94,18 @@ def test_kill_during_a_first_load(workspace, shop, spark, stream, stage, moment)
     change(shop, "sqlite")
     assert workspace.run(stream, spark=spark).streams[0].outcome is Result.LOADED
     assert actual(workspace, stream) == expected(shop, stream)
+
+
+RELOADS = [(Stage.WRITE, Moment.DONE), (Stage.VERIFY, Moment.DONE), (Stage.ADVANCE, Moment.PUBLISHED)]
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize(("stage", "moment"), RELOADS, ids=str)
+def test_kill_during_a_reload_of_partitions(workspace, shop, spark, stage, moment):
+    strategy = {"kind": "checksum", "method": "by_integer", "column": "id", "modulus": 100}
+    orders = {**STREAMS["orders"], "strategy": strategy, "write": "replace"}
+    workspace.write({"orders": orders}, connections={"shop": {"url": shop.url}})
+    assert workspace.run("orders", spark=spark).streams[0].slices_changed == 6
+    change(shop, "sqlite")
+    kill_at(workspace, "orders", stage, moment)
+    settle(workspace, shop, spark, "orders", landed=stage is Stage.ADVANCE, before=1)
