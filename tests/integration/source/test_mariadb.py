@@ -17,7 +17,7 @@ from integration.source import vectors
 from integration.source.loading import Careful
 from tidegate.core.changes import Edge
 from tidegate.core.fingerprint import Fingerprint
-from tidegate.core.grouping import NULL_LABEL, Grouping, Period, Periods, Prefixes, Steps
+from tidegate.core.grouping import Grouping, Period, Periods, Prefixes, Steps
 from tidegate.core.ids import Connection
 from tidegate.core.protocols import Clock, Latest
 from tidegate.core.slices import Everything, Partition, Range
@@ -237,7 +237,7 @@ def test_hard_values_arrive_unchanged(
             found = tuple(rows.selectExpr(*shown).collect()[0])
     finally:
         spark.conf.set("spark.sql.session.timeZone", zone)
-    assert found == tuple(text or value for _, value, _, text in HARD.values())
+    assert found == tuple(value if text is None else text for _, value, _, text in HARD.values())
 
 
 @pytest.mark.parametrize(("kind", "value", "columns"), BAD)
@@ -355,8 +355,12 @@ def in_model(grouping: Grouping, value: object, kind: str) -> tuple[str | None, 
     return text[: grouping.length], text.replace("~", "~0").replace("|", "~1")
 
 
-def test_a_bucket_holds_no_label_of_null() -> None:
-    assert NULL_LABEL == "~N"
+def test_borders_split_a_range_evenly(shop: Writers) -> None:
+    shop.session()("INSERT INTO orders (name) SELECT seq FROM seq_1_to_90")
+    part = Range(cursor=("id",), after="0", upto="90")
+    with source(shop.url, "orders").probe() as probe:
+        assert probe.session.rows(probe.statements.borders(part, 3)) == [("30",), ("60",), ("90",)]
+        assert probe.session.estimate(probe._relation, probe.condition(part)) > 0
 
 
 @pytest.mark.spark
