@@ -8,6 +8,7 @@ import pytest
 from support.shops import texts
 from support.workspace import SqliteShop, Workspace
 from tidegate.core.outcome import Result
+from tidegate.engine import partitions
 from tidegate.engine.events import Event, Moment, Stage
 from tidegate.errors import ConfigError
 
@@ -266,6 +267,38 @@ def test_a_second_runner_is_held(lake, sales, spark):
 
     assert run(lake, spark, on_event=meanwhile).outcome is Result.LOADED
     assert (other[0].exit_code, other[0].streams[0].outcome) == (5, Result.HELD)
+    assert loaded(lake) == there(sales)
+
+
+# Several commits
+
+
+@pytest.fixture
+def small_groups(monkeypatch) -> None:
+    """A commit holds no more than four rows."""
+    whole = partitions.groups
+    monkeypatch.setattr(partitions, "groups", lambda changes: whole(changes, 4))
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("how", ["replace", "merge"])
+def test_each_group_is_a_commit_of_its_own(lake, sales, spark, small_groups, how):
+    write(lake, sales, write=how)
+    first = run(lake, spark)
+    assert (first.rows_read, first.slices_changed) == (12, 3)
+    assert lake.snapshots("shop.sales") == 1 + 3, "the empty table, then a commit a group"
+    sales.sql("update sales set amount = 0 where id in (1, 5)", "delete from sales where id >= 8")
+    assert run(lake, spark).slices_changed == 3
+    assert loaded(lake) == there(sales)
+    assert run(lake).outcome is Result.UNCHANGED
+
+
+@pytest.mark.spark
+@pytest.mark.xfail(reason="each commit of a full refresh replaces the whole table", strict=True)
+def test_a_full_refresh_in_several_commits_holds_every_row(lake, sales, spark, small_groups):
+    write(lake, sales)
+    run(lake, spark)
+    assert run(lake, spark, full_refresh=True).error is None
     assert loaded(lake) == there(sales)
 
 
