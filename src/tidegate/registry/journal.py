@@ -117,7 +117,7 @@ def close_crashed(connection: Connection, uid: str, keep_run: str | None, stamp:
         stale_runs &= runs.c.run_id != keep_run
         stale_tasks &= tasks.c.run_id.is_distinct_from(keep_run)
     numbers = connection.scalars(select(tasks.c.task_id).where(stale_tasks)).all()
-    finish_tasks(connection, dict.fromkeys(numbers, {"error": CRASHED}), Status.ERROR, stamp)
+    finish_tasks(connection, {number: {"error": CRASHED} for number in numbers}, Status.ERROR, stamp)
     ended = {"outcome": Result.FAILED, "finished_ts": stamp.at, "error": CRASHED}
     closed = connection.execute(update(runs).where(stale_runs).values(ended)).rowcount
     if closed and keep_run is None:

@@ -148,6 +148,7 @@ tasks = Table(
     Column("run_id", String(64)),
     Index("tasks_by_object", "target_object_id", "start_ts"),
     Index("tasks_by_status", "status_cd", "start_ts"),
+    Index("tasks_by_group", "target_object_id", "task_type", "extract_group_id", "task_id"),
 )
 
 status_change_log = Table(

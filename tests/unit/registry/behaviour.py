@@ -10,10 +10,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+from alembic import command
 from alembic.autogenerate import compare_metadata
+from alembic.config import Config
 from alembic.migration import MigrationContext
 from sqlalchemy import text, update
 
+import tidegate.registry.migrations
 from tidegate.core.changes import Action, Part
 from tidegate.core.fingerprint import Fingerprint
 from tidegate.core.ledger import Entry, Ledger
@@ -21,6 +24,7 @@ from tidegate.core.outcome import Result
 from tidegate.core.position import Position
 from tidegate.core.slices import Everything
 from tidegate.errors import InternalError, PositionMoved, RegistryError
+from tidegate.registry.database import Database
 from tidegate.registry.owner import myself
 from tidegate.registry.store import Registry
 from tidegate.registry.tables import METADATA, VERSION_TABLE, positions, tasks
@@ -509,6 +513,27 @@ def test_the_migrations_make_the_tables_that_the_code_names(raw):
     with raw.connect() as connection:
         context = MigrationContext.configure(connection, opts={"version_table": VERSION_TABLE})
         assert compare_metadata(context, METADATA) == []
+
+
+@pytest.mark.parametrize("version", ["0001", "0002"])
+def test_a_registry_of_an_earlier_version_is_upgraded(url, tmp_path, version):
+    (tmp_path / "state").mkdir(exist_ok=True)
+    config = Config()
+    config.set_main_option("script_location", str(Path(tidegate.registry.migrations.__file__).parent))
+    database = Database(url)
+    with database.write() as connection:
+        config.attributes["connection"] = connection
+        command.upgrade(config, version)
+        columns = "uid, object_name, source, target, status_cd, created_ts, updated_ts"
+        connection.execute(
+            text(f"INSERT INTO object_info ({columns}) VALUES ('{UID}', 'orders', 's: a.b', 't', 'OK', :at, :at)"),
+            {"at": datetime.now(UTC).isoformat(timespec="microseconds")},
+        )
+    database.close()
+    with Registry.open(url) as registry:
+        assert [known.stream for known in registry.status()] == ["orders"]
+        assert registry.register(uid=UID, name="orders", source="s: a.b", target="t") == 1
+        publish(registry, load())
 
 
 def test_a_registry_of_a_newer_version_is_left_alone(registry, url, raw):

@@ -18,6 +18,7 @@ def upgrade() -> None:
         op.add_column("object_info", sa.Column(name, sa.Text))
     op.add_column("object_info", sa.Column("checksum_method", sa.JSON()))
     op.create_index("changes_by_group", "status_change_log", ["object_id", "extract_group_id", "change_id"])
+    op.create_index("tasks_by_group", "tasks", ["target_object_id", "task_type", "extract_group_id", "task_id"])
     for name in ("status_results_detail", "status_results_total"):
         op.execute(sa.text(f"DROP VIEW {name}"))
     for name, query in _views(op.get_bind().dialect.name).items():
@@ -66,6 +67,7 @@ def _detail(dialect: str) -> str:
 
 
 def _failed_tasks(dialect: str) -> str:
+    """The slices whose last attempt in a run failed: those of one commit are tried again, each alone."""
     told = ", ".join(
         # Earlier versions kept the error as the whole payload of a task that a crash left.
         f"coalesce({_member(dialect, 't.result_payload', 'error', name)}, "
@@ -82,7 +84,9 @@ def _failed_tasks(dialect: str) -> str:
         f"t.extract_group_id, t.start_ts, t.finish_ts AS failed_ts, {told}, t.run_id, t.task_id, "
         f"coalesce(({later}), ({_good_run('t.target_object_id', 't.start_ts')})) AS resolved_ts "
         "FROM tasks t JOIN object_info o ON o.object_id = t.target_object_id "
-        f"WHERE t.status_cd = 'ERROR' AND t.task_type IN {LOADS}"
+        f"WHERE t.status_cd = 'ERROR' AND t.task_type IN {LOADS} AND NOT EXISTS (SELECT 1 FROM tasks s "
+        "WHERE s.target_object_id = t.target_object_id AND s.task_type = t.task_type "
+        "AND s.extract_group_id = t.extract_group_id AND s.task_id > t.task_id AND s.run_id = t.run_id)"
     )
 
 
