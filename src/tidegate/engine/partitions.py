@@ -57,6 +57,13 @@ def groups(changes: ChangeSet, most: int = GROUP_ROWS) -> Iterator[ChangeSet]:
     yield changes.only(tuple(group))
 
 
+def equal(changes: ChangeSet) -> dict[str, str]:
+    """The quick hash, by label, of each partition that was compared closely and is as it was."""
+    return {
+        part.slice.label: part.quick for part in changes.parts if part.action is Action.SKIP and part.quick is not None
+    }
+
+
 def nothing(grouping: Grouping) -> ChangeSet:
     """A load of no rows, by which the table's position comes to vouch for partitions that were measured."""
     return ChangeSet(

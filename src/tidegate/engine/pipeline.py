@@ -60,7 +60,9 @@ def run(stream: Stream, context: Context, lease: Lease, journal: Journal) -> Out
         with _question(work) as payload:
             changes, ledger = detect(work, measure=_measure)
             payload.update(_answer(changes))
-        if changes is None:
+        if changes is not None and (equal := partitions.equal(changes)):
+            context.registry.keep_quick(stream.uid, equal)
+        if changes is None or (changes.parts and not changes.slices):
             return outcomes.unchanged(work)
         if changes.grouping is None:
             return _load(work, changes, lease)
@@ -157,6 +159,8 @@ def detect(work: Work, *, measure: Measure | None = None) -> tuple[ChangeSet | N
         kept = _kept(work, since)
         changes = stream.strategy.detect(probe, since, kept)
         grouping = changes.grouping if changes else None
+        if grouping is not None and since is not None and since.state.get("method") != grouping.to_dict():
+            kept = None  # of partitions that were cut another way
         if grouping is not None and measure is not None and kept is None and since is not None:
             kept = measure(work, grouping)
             known = replace(since, state={**since.state, "method": grouping.to_dict()})

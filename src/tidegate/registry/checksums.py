@@ -68,6 +68,13 @@ def keep(
     _put(connection, object_id, method, rows, now)
 
 
+def keep_quick(connection: Connection, uid: str, hashes: Mapping[str, str]) -> None:
+    """The quick hash of partitions that are as they were; nothing else of them changes."""
+    object_id = streams.lock(connection, uid)
+    rows = [{"label": label, "quick_checksum": quick} for label, quick in hashes.items()]
+    connection.execute(update(checksums).where(*_at(object_id)), rows)
+
+
 def apply(connection: Connection, object_id: int, plan: Mapping[str, Any], now: datetime) -> None:
     """The partitions that a load's plan names are in the table now as the source held them."""
     changes = plan["changes"]

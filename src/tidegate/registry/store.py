@@ -177,6 +177,11 @@ class Registry:
         with self._database.write() as connection:
             checksums.keep(connection, uid, method, (found, filters or {}), self._clock())
 
+    def keep_quick(self, uid: str, hashes: Mapping[str, str]) -> None:
+        """The quick hash, by label, of partitions whose fingerprint is the one that was loaded."""
+        with self._database.write() as connection:
+            checksums.keep_quick(connection, uid, hashes)
+
     # Plans
 
     def save_plan(self, plan: LoadPlan, run_id: str) -> None:
