@@ -21,6 +21,7 @@ Called by every layer; imports nothing of Tidegate. Must never log, print or car
       WriteError                   the lake refused a write
         CommitConflict *           somebody else committed in between
         CommitUnknown *            the reply to a commit was lost
+        RowsMoved                  rows came out of partitions that the load did not look at
       VerifyFailed                 table and source differ after the write; not published
       RegistryError                the registry of positions and runs
         RegistryUnavailable *      unreachable or unreadable
@@ -207,6 +208,12 @@ class CommitUnknown(WriteError):
     code = "commit_unknown"
     retryable = True
     default_hint = "Run again: the table itself tells whether the load landed."
+
+
+class RowsMoved(WriteError):
+    """A merge took rows out of partitions that it was not compared with; the pipeline loads it without a voucher."""
+
+    code = "rows_moved"
 
 
 class VerifyFailed(TidegateError):

@@ -10,6 +10,8 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 
 WHOLE_LABEL = "everything"
+LAST_POINT = 0x10FFFF
+SURROGATES = range(0xD800, 0xE000)
 
 
 class Meaning(StrEnum):
@@ -115,3 +117,18 @@ def joined(parts: Sequence[Slice]) -> list[Partition]:
             last = by_low[last.high]
         intervals.append(replace(start, high=last.high))
     return [*intervals, *(part for part in found if part.low is None)]
+
+
+def successor(prefix: str) -> str | None:
+    """The least text, by code points, above every text that begins so; None where there is none.
+
+    Example:
+        >>> successor("ab"), successor("a\U0010ffff"), successor("\ud7ff") == "\ue000"
+        ('ac', 'b', True)
+    """
+    for place in range(len(prefix) - 1, -1, -1):
+        point = ord(prefix[place])
+        if point < LAST_POINT:
+            following = point + 1 if point + 1 not in SURROGATES else SURROGATES.stop
+            return prefix[:place] + chr(following)
+    return None

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 from tidegate.core.schema import Column, Kind, Schema, Type
-from tidegate.core.slices import Keys, Partition, Slice, joined
+from tidegate.core.slices import Keys, Partition, Slice, joined, successor
 from tidegate.dialects._buckets import field, row_of
 from tidegate.dialects._travel import Travel
 from tidegate.errors import InternalError
@@ -199,8 +199,11 @@ class Spark:
             return f"{sql} IS NULL"
         if part.prefix is not None:
             # A text that is shorter than the prefixes is a partition of its own.
-            whole = len(part.prefix) < part.length
-            return f"{sql} = {self.string(part.prefix)}" if whole else f"startswith({sql}, {self.string(part.prefix)})"
+            if len(part.prefix) < part.length:
+                return f"{sql} = {self.string(part.prefix)}"
+            # Not startswith: Iceberg asks it of a partition of NULL, too, and fails.
+            low, beyond = f"{sql} >= {self.string(part.prefix)}", successor(part.prefix)
+            return low if beyond is None else f"({low} AND {sql} < {self.string(beyond)})"
         low = f"{sql} >= {self.literal(column.type, part.low or '')}"
         return low if part.high is None else f"({low} AND {sql} < {self.literal(column.type, part.high)})"
 

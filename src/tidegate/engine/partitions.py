@@ -81,6 +81,11 @@ def singly(changes: ChangeSet) -> list[ChangeSet]:
     return [changes.only((part,)) for part in changes.parts] if len(changes.parts) > 1 else []
 
 
+def all_at_once(changes: ChangeSet) -> ChangeSet:
+    """Every partition in one commit: what replaces a table whole cannot be divided."""
+    return changes.only(tuple(part for part in changes.parts if part.action is not Action.SKIP))
+
+
 def vouched(changes: ChangeSet, ledger: Ledger) -> ChangeSet:
     """The changes with the state that the table will have: what the ledger is once they are loaded."""
     return replace(changes, state={**changes.state, **ledger.loaded(changes.parts).voucher()})

@@ -34,6 +34,7 @@ from tidegate.errors import (
     CommitConflict,
     CommitUnknown,
     PositionMoved,
+    RowsMoved,
     SourceUnavailable,
     TidegateError,
     VerifyFailed,
@@ -82,14 +83,25 @@ def _answer(changes: ChangeSet | None) -> dict[str, Any]:
 
 
 def _load_partitions(work: Work, changes: ChangeSet, ledger: Ledger, lease: Lease) -> Outcome:
-    """One commit a group; where a partition of it cannot be loaded, one for each of the others."""
+    """One commit a group; where a partition of it cannot be loaded, one for each of the others.
+
+    A position vouches for partitions only once all of them are as the source holds them: until then a row of a key may
+    have gone from one that is still to be loaded.
+    """
+    if work.context.full_refresh:
+        return _load(work, partitions.vouched(partitions.all_at_once(changes), Ledger()), lease)
     waiting = list(partitions.groups(changes))
     done: list[Outcome] = []
     while waiting:
         group = waiting.pop(0)
+        loaded = ledger.loaded(group.parts)
+        whole = not work.stream.key or not (waiting or any(outcome.error for outcome in done))
         try:
-            done.append(_load(work, partitions.vouched(group, ledger), lease))
-            ledger = ledger.loaded(group.parts)
+            try:
+                done.append(_load(work, partitions.vouched(group, ledger) if whole else group, lease))
+            except RowsMoved:
+                done.append(_load(work, group, lease))
+            ledger = loaded
             work = replace(work, standing=_standing(work.stream))
         except (CheckFailed, VerifyFailed) as error:
             alone = partitions.singly(group)

@@ -32,6 +32,14 @@ PROPERTY = "snapshot-property."
 SESSION_PROPERTY = "spark.sql.iceberg.snapshot-property."
 MERGE_MODES = {Mode.MERGE_ON_READ: "merge-on-read", Mode.COPY_ON_WRITE: "copy-on-write"}
 PUBLISH_TRIES = 5
+# Where literals name every key of a small batch, as few rows of the table meet it: planning the join while it runs, in
+# several stages, and compiling it would cost more than the join.
+FEW_ROWS = 20_000
+FEW = {
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.shuffle.partitions": "1",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,6 +64,9 @@ class IcebergStaging:
         """
         metadata = self._metadata()
         self._need_base(metadata)
+        if self._few():
+            for name, value in FEW.items():
+                self.session.conf.set(name, value)
         with self._translated("opening"):
             if metadata.head(self.plan.branch) is not None:
                 self.discard()
@@ -193,6 +204,11 @@ class IcebergStaging:
             text += f" WHEN MATCHED{f' AND NOT ({equal})' if skip_equal else ''} THEN UPDATE SET {assigned}"
         columns, new = self.plan.columns.names, f" AND NOT s.{sql.quote(gone)}" if gone else ""
         return f"{text} WHEN NOT MATCHED{new} THEN INSERT ({sql.names(columns)}) VALUES ({sql.names(columns, 's')})"
+
+    def _few(self) -> bool:
+        """Whether literals name every key of a batch of few rows."""
+        rows = self.plan.changes.rows
+        return rows is not None and rows <= FEW_ROWS and any(each.names(rows) for each in self.plan.write.prune)
 
     def _metadata(self) -> Metadata:
         metadata = self.load()

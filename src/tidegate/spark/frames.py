@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 GONE = "__tidegate_gone"
 TWICE = "__tidegate_twice"
+NEW = "__tidegate_new"
 _RANK = "__tidegate_rank"
 _HERE, _THERE, _WAS = "__tidegate_here", "__tidegate_there", "__tidegate_was_"
 
@@ -97,9 +98,9 @@ def ties(rows: DataFrame, rule: Latest) -> int:
 def differences(wanted: DataFrame, present: DataFrame, *, key: Sequence[str], others: Sequence[str]) -> DataFrame:
     """What has to happen to `present` for it to become `wanted`, which holds one row a key.
 
-    Rows: one a key that differs, the columns of `wanted`, `GONE` and `TWICE`. GONE is true for a key that `wanted`
-    does not have, whose other columns are then NULL, and TWICE for one that `present` has several times: all of its
-    rows have to go before the one that is wanted can come.
+    Rows: one a key that differs, the columns of `wanted`, `GONE`, `TWICE` and `NEW`. GONE is true for a key that
+    `wanted` does not have, whose other columns are then NULL, TWICE for one that `present` has several times: all of
+    its rows have to go before the one that is wanted can come. NEW is true for one that `present` does not have.
     """
     keys = [quote(name) for name in key]
     mine = wanted.selectExpr(*keys, *(quote(name) for name in others), f"true AS {_HERE}")
@@ -115,7 +116,8 @@ def differences(wanted: DataFrame, present: DataFrame, *, key: Sequence[str], ot
     differs = f"{_HERE} IS NULL OR {_THERE} IS NULL OR {twice} OR NOT ({equal})"
     both = mine.join(theirs, on=list(key), how="full_outer").where(differs)
     columns = [quote(name) for name in wanted.columns]
-    return both.selectExpr(*columns, f"{_HERE} IS NULL OR {twice} AS {GONE}", f"{twice} AS {TWICE}")
+    new = f"{_THERE} IS NULL AS {NEW}"
+    return both.selectExpr(*columns, f"{_HERE} IS NULL OR {twice} AS {GONE}", f"{twice} AS {TWICE}", new)
 
 
 def partitions(rows: DataFrame, *, by: str, steps: Sequence[Sequence[str]]) -> dict[str | None, Fingerprint]:

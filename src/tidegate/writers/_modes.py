@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from tidegate.core.plan import LoadPlan, Mode, WriteChoice, WriteFacts
 from tidegate.core.protocols import Batch, Checked, Latest, Staging
-from tidegate.errors import DuplicateKeys, PlanError
+from tidegate.errors import DuplicateKeys, PlanError, RowsMoved
 from tidegate.spark import frames
 from tidegate.spark.failures import translated
 from tidegate.writers._batch import keyed
@@ -89,16 +89,23 @@ def _merge_partitions(checked: Checked, plan: LoadPlan, staging: Staging) -> Non
 
 
 def _merge_differences(checked: Checked, plan: LoadPlan, staging: Staging) -> bool:
-    """Whether a key was there several times."""
+    """Whether a key was there several times.
+
+    Raises:
+        RowsMoved: rows of other partitions were taken, of which the position says that they are as they were.
+    """
     current = staging.read_partitions(plan.changes.slices)
     others = [name for name in plan.columns.names if name not in plan.key]
     differing = frames.differences(checked.frame, current, key=plan.key, others=others).persist()
     try:
         with translated(f"comparing with {plan.target}"):
             one = keyed(differing, plan, Latest(key=plan.key, order=()), unique=True)
-            twice = not differing.where(frames.TWICE).isEmpty()
+            counted = {name: differing.where(name).count() for name in (frames.TWICE, frames.NEW)}
         # Not bounded by the slices: the row of a key may have to come from another one.
-        staging.merge(differing.drop(frames.TWICE), prune=one.prune, skip_equal=False, gone=frames.GONE)
-        return twice
+        rows = differing.drop(frames.TWICE, frames.NEW)
+        staging.merge(rows, prune=one.prune, skip_equal=False, gone=frames.GONE)
     finally:
         differing.unpersist()
+    if "ledger" in plan.position.state and staging.receipt().rows_inserted < counted[frames.NEW]:
+        raise RowsMoved(f"rows of {plan.target} have moved between partitions")
+    return counted[frames.TWICE] > 0

@@ -106,23 +106,6 @@ def test_every_method_ends_equal(workspace, sales, engine, spark, method, write)
     assert run(workspace, spark).outcome is Result.UNCHANGED
 
 
-@pytest.mark.parametrize("engine", [pytest.param("postgresql", marks=pytest.mark.postgres)], indirect=True)
-def test_a_prefilter_that_comes_later_is_kept_without_a_commit(workspace, sales, engine, spark):
-    connections = {"shop": {"url": sales.url}}
-    workspace.write({"sales": stream()}, connections=connections)
-    run(workspace, spark)
-    snapshots = workspace.snapshots("shop.sales")
-    workspace.write({"sales": stream(prefilter=True)}, connections=connections)
-    assert run(workspace, spark).outcome is Result.UNCHANGED
-    with workspace.project() as project:
-        ledger = project.registry.ledger(project.streams("sales")[0].uid)
-    assert all(entry.quick is not None for entry in ledger.entries.values())
-    assert workspace.snapshots("shop.sales") == snapshots
-    sales.sql("update sales set amount = -1 where id = 150")
-    assert run(workspace, spark).slices_changed == 1
-    assert loaded(workspace) == there(sales)
-
-
 def test_another_method_moves_only_what_differs(workspace, sales, engine, spark):
     connections = {"shop": {"url": sales.url}}
     workspace.write({"sales": stream("by_integer")}, connections=connections)

@@ -183,7 +183,6 @@ def test_a_silent_update_is_found_and_the_rest_is_not_looked_at(lake, shop, spar
 
 
 @pytest.mark.spark
-@pytest.mark.xfail(reason="partitions that were only compared are not kept with their quick hash", strict=True)
 def test_a_prefilter_that_is_switched_on_later_moves_nothing_and_helps_from_the_next_run_on(lake, shop, spark, asked):
     write(lake, shop)
     lake.run("t", spark=spark)

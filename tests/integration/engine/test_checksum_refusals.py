@@ -142,7 +142,6 @@ def test_a_user_s_layout_is_compared_by_key(lake, sales, spark):
 
 
 @pytest.mark.spark
-@pytest.mark.xfail(reason="Iceberg asks a partition of NULL what it starts with", strict=True)
 def test_prefixes_of_a_table_that_is_laid_out_by_the_whole_text(lake, sales, spark):
     layout = {"partition_by": ["shop"]}
     sales.sql("update sales set shop = null where id = 3")
@@ -294,7 +293,6 @@ def test_each_group_is_a_commit_of_its_own(lake, sales, spark, small_groups, how
 
 
 @pytest.mark.spark
-@pytest.mark.xfail(reason="each commit of a full refresh replaces the whole table", strict=True)
 def test_a_full_refresh_in_several_commits_holds_every_row(lake, sales, spark, small_groups):
     write(lake, sales)
     run(lake, spark)
@@ -319,7 +317,6 @@ def test_a_row_that_moves_into_the_lookback_is_there_once(lake, sales, spark, ho
 
 
 @pytest.mark.spark
-@pytest.mark.xfail(reason="the ledger still vouches for the partition that the row was taken from", strict=True)
 def test_a_row_that_moves_into_the_lookback_and_back_is_not_lost(lake, sales, spark):
     write(lake, sales)
     run(lake, spark)
@@ -332,7 +329,6 @@ def test_a_row_that_moves_into_the_lookback_and_back_is_not_lost(lake, sales, sp
 
 
 @pytest.mark.spark
-@pytest.mark.xfail(reason="the ledger still vouches for the partition that failed and that a row left", strict=True)
 def test_a_row_that_comes_back_to_a_partition_that_failed_is_not_lost(lake, sales, spark, monkeypatch):
     write(lake, sales, write="merge")
     run(lake, spark)
@@ -346,7 +342,6 @@ def test_a_row_that_comes_back_to_a_partition_that_failed_is_not_lost(lake, sale
 
 
 @pytest.mark.spark
-@pytest.mark.xfail(reason="partitions of another method stay in the ledger beside the new ones", strict=True)
 def test_another_method_forgets_nothing_that_the_table_holds(lake, sales, spark):
     write(lake, sales, {"method": "by_substr", "column": "shop", "length": 1})
     run(lake, spark)
