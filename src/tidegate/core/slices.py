@@ -63,6 +63,7 @@ class Partition:
         low, high: inclusive and exclusive bound as canonical text; a missing `high` is no bound.
         prefix: the first `length` characters of the column, or the whole of a shorter text.
         length: of the prefix.
+        nulls: also the rows of NULL, beside those of the interval.
     """
 
     column: str
@@ -71,6 +72,7 @@ class Partition:
     high: str | None = None
     prefix: str | None = None
     length: int = 0
+    nulls: bool = False
 
     @property
     def of_null(self) -> bool:

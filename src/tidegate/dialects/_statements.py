@@ -186,7 +186,8 @@ class Statements:
             )
         value = self._value(sql, column)
         below = f" AND {value} < {self._literal(column, part.high)}" if part.high is not None else ""
-        return f"({value} >= {self._literal(column, part.low)}{below})"
+        inside = f"({value} >= {self._literal(column, part.low)}{below})"
+        return f"({inside} OR {sql} IS NULL)" if part.nulls else inside
 
     def _one_of(self, part: Keys) -> str:
         columns = [self.column(name) for name in part.columns]

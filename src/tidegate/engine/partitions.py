@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 GROUP_ROWS = 20_000_000
+VOUCHER = ("total", "ledger")
+BEGIN = "begin"
 
 
 def trusted(ledger: Ledger | None, since: Position | None, columns: Schema) -> Ledger | None:
@@ -64,12 +66,13 @@ def equal(changes: ChangeSet) -> dict[str, str]:
     }
 
 
-def nothing(grouping: Grouping) -> ChangeSet:
+def nothing(grouping: Grouping, since: Position) -> ChangeSet:
     """A load of no rows, by which the table's position comes to vouch for partitions that were measured."""
+    begin = {name: value for name, value in since.state.items() if name == BEGIN}
     return ChangeSet(
         slices=(),
         meaning=Meaning.ALL,
-        state={"method": grouping.to_dict()},
+        state={**begin, "method": grouping.to_dict()},
         rows=0,
         reason="every partition is as the source holds it",
         grouping=grouping,

@@ -177,7 +177,7 @@ def detect(work: Work, *, measure: Measure | None = None) -> tuple[ChangeSet | N
             kept = measure(work, grouping)
             known = replace(since, state={**since.state, "method": grouping.to_dict()})
             # The position is to vouch for what was measured, even where nothing has to move.
-            changes = stream.strategy.detect(probe, known, kept) or partitions.nothing(grouping)
+            changes = stream.strategy.detect(probe, known, kept) or partitions.nothing(grouping, since)
         tell(changes.reason if changes else "nothing changed")
     return changes, kept or Ledger()
 

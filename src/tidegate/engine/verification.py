@@ -14,7 +14,7 @@ from tidegate.core.changes import ChangeSet
 from tidegate.core.outcome import EXIT_ORDER, Problem
 from tidegate.core.plan import Mode, WriteChoice, WriteFacts
 from tidegate.core.position import Position
-from tidegate.core.slices import Everything, Keys, Meaning, Range, Slice
+from tidegate.core.slices import Everything, Keys, Meaning, Partition, Range, Slice
 from tidegate.core.spread import Level
 from tidegate.engine import drilldown, partitions, pipeline
 from tidegate.engine.drilldown import Difference
@@ -181,6 +181,9 @@ def _difference(work: Work, session: SparkSession, level: Level) -> Difference:
 def _loaded(stream: Stream, since: Position | None) -> Slice:
     """The rows that the position says are there; later ones are not missing, they are next."""
     through = since.loaded_through if since else None
+    begin = since.state.get(partitions.BEGIN) if since else None
+    if begin is not None:
+        return Partition(column=begin["column"], label=f"from {begin['value']}", low=begin["value"], nulls=True)
     if not stream.strategy.cursor or through is None:
         return Everything()
     return Range(cursor=stream.strategy.cursor, after=None, upto=through, nulls=True)
@@ -206,7 +209,7 @@ def _repair(work: Work, since: Position, difference: Difference, lease: Lease) -
         for first in range(0, len(texts), KEYS_A_SLICE)
     )
     # What the partitions hold is another thing now: the next load measures them.
-    state = {name: value for name, value in since.state.items() if name not in ("total", "ledger")}
+    state = {name: value for name, value in since.state.items() if name not in partitions.VOUCHER}
     changes = ChangeSet(
         slices=slices,
         meaning=Meaning.ALL,

@@ -187,7 +187,7 @@ class IcebergStaging:
         wanted = rows.select(*(sql.quote(name) for name in self.plan.columns.names))
         return wanted.writeTo(sql.table(self.target, self.plan.branch)).option(option, self.plan.position.to_json())
 
-    def _merge_text(self, view: str, prune: Sequence[Prune], *, skip_equal: bool, gone: str | None) -> str:
+    def _merge_text(self, view: str, prune: Sequence[Prune], *, skip_equal: bool, gone: str | None = None) -> str:
         key = self.plan.key
         if not key:
             raise InternalError("a merge without a key")

@@ -26,6 +26,7 @@ from tidegate.strategies._partition_size import advice, smaller
 
 SLIDING = re.compile(r"LAST_([1-9][0-9]*)_(DAY|WEEK|MONTH)S?")
 FIXED = re.compile(r"[0-9]{8}")
+BEGIN = "begin"
 LARGEST_PARTITION = 100_000_000
 
 
@@ -150,7 +151,7 @@ class Checksum:
         return ChangeSet(
             slices=tuple(part.slice for part in parts if part.action is not Action.SKIP),
             meaning=Meaning.ALL,
-            state={"method": grouping.to_dict()},
+            state={"method": grouping.to_dict(), **_begin(since, fence)},
             rows=sum(part.rows or 0 for part in parts if part.action is not Action.SKIP),
             bytes=None,
             reason=f"partitions whose checksum differs: {told}" if told else "what the table holds is not known",
@@ -267,6 +268,17 @@ def _order(part: Slice) -> tuple[int, int, str]:
         return (1, 0, "")
     low = part.low or ""
     return (0, int(low), "") if low.lstrip("-").isdigit() else (0, 0, low or part.prefix or "")
+
+
+def _begin(since: Position | None, fence: Partition | None) -> dict[str, Any]:
+    """From where on the table holds the source's rows; nothing where it holds all of them."""
+    before = since.state.get(BEGIN) if since else None
+    if fence is None or (since is not None and before is None):
+        return {}
+    now = {"column": fence.column, "value": fence.low}
+    if before is None or (before["column"] == fence.column and now["value"] < before["value"]):
+        return {BEGIN: now}
+    return {BEGIN: before}
 
 
 def _within(part: Slice, fence: Partition) -> bool:

@@ -88,8 +88,15 @@ def test_two_days(workspace, sales, engine, spark):
     assert run(workspace, spark).outcome is Result.UNCHANGED
 
 
-@pytest.mark.parametrize("write", ["replace", "merge"])
-@pytest.mark.parametrize("method", METHODS)
+# Each method by one writer; the other half belongs to the full sample.
+CASES = [
+    pytest.param(method, write, marks=() if (place + number) % 2 else pytest.mark.slow)
+    for place, method in enumerate(METHODS)
+    for number, write in enumerate(("replace", "merge"))
+]
+
+
+@pytest.mark.parametrize(("method", "write"), CASES)
 def test_every_method_ends_equal(workspace, sales, engine, spark, method, write):
     workspace.write({"sales": stream(method, write=write)}, connections={"shop": {"url": sales.url}})
     run(workspace, spark)

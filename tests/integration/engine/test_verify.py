@@ -70,3 +70,23 @@ def test_rows_that_the_next_load_brings_are_no_difference(workspace, shop, engin
     for level in ("rows",):
         found = verify(workspace, spark, level=level).streams[0]
         assert (found.error, found.equal, found.rows_different) == (None, True, 0)
+
+
+def test_a_table_that_was_loaded_from_a_day_on_is_compared_from_there(workspace, shop, engine, spark):
+    strategy = {"kind": "checksum", "method": "by_date", "column": "day", "period": "day", "lookback": "20250103"}
+    days = ", ".join(f"({number}, '2025-01-0{number}')" for number in range(1, 6))
+    shop.sql("create table days (id integer primary key, day date)", f"insert into days values {days}, (9, null)")
+    stream = {
+        "source": {"connection": "shop", "table": "days"},
+        "target": "lake.shop.days",
+        "key": ["id"],
+        "strategy": strategy,
+        "write": "replace",
+    }
+    workspace.write({"days": stream}, connections={"shop": {"url": shop.url}})
+    assert workspace.run("days", spark=spark).streams[0].rows_read == 4
+    found = verify(workspace, spark, "days", level="rows").streams[0]
+    assert (found.error, found.equal, found.source_rows, found.target_rows) == (None, True, 4, 4)
+    shop.sql("update days set id = 50 where id = 5", "insert into days values (0, '2025-01-01')")
+    assert workspace.run("days", spark=spark).streams[0].error is None
+    assert verify(workspace, spark, "days", level="rows").streams[0].equal
