@@ -111,7 +111,8 @@ def joined(parts: Sequence[Slice]) -> list[Partition]:
     """
     found = [part for part in parts if isinstance(part, Partition)]
     by_low = {part.low: part for part in found if part.low is not None}
-    starts = [part for part in by_low.values() if part.low not in {other.high for other in by_low.values()}]
+    ends = {part.high for part in by_low.values()}
+    starts = [part for part in by_low.values() if part.low not in ends]
     intervals = []
     for start in sorted(starts, key=lambda part: part.low or ""):
         last = start

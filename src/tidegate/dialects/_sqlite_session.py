@@ -22,6 +22,7 @@ from tidegate.core.schema import Column, Kind, Schema
 from tidegate.dialects import _sqlite_catalog as catalog
 from tidegate.dialects._bounds import inclusive, must_be_time
 from tidegate.dialects._dialect import Jdbc, Relation, Row, TableFacts
+from tidegate.dialects._ranges import even
 from tidegate.errors import (
     ColumnMissing,
     ConfigError,
@@ -141,12 +142,7 @@ class SqliteSession:
         place = self.dialect.place
         ((low,),) = self.rows(f"SELECT min({place}) FROM {relation.sql}")
         ((high,),) = self.rows(f"SELECT max({place}) FROM {relation.sql}")
-        if low is None or high - low < parts:
-            return ()
-        bounds = [low + (high - low + 1) * part // parts for part in range(1, parts)]
-        starts = ["", *(f"{place} >= {bound}" for bound in bounds)]
-        stops = [*(f"{place} < {bound}" for bound in bounds), ""]
-        return tuple(" AND ".join(filter(None, pair)) for pair in zip(starts, stops, strict=True))
+        return even(place, low, high, parts)
 
     def parallel(self, relation: Relation, statements: Sequence[str]) -> list[Row]:
         """The rows of all the statements, one after the other: its functions are Python's."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
@@ -20,7 +20,7 @@ from tidegate.core.protocols import Clock, Latest
 from tidegate.core.schema import Column, Schema
 from tidegate.core.slices import Everything, Partition, Range, Slice
 from tidegate.core.spread import RowDigest, Spread
-from tidegate.dialects._dialect import Dialect, Relation, Session
+from tidegate.dialects._dialect import Dialect, Relation, Row, Session
 from tidegate.dialects._statements import Statements
 
 # From here on a fingerprint is worth more than one connection.
@@ -112,9 +112,8 @@ class DatabaseProbe:
     def fingerprint(self, part: Slice, *, latest: Latest | None = None) -> Fingerprint:
         """Fingerprint of the slice's rows; of a big one over several connections of one snapshot."""
         statements = self.statements
-        cuts = self._cuts(statements.condition(part)) if latest is None else ()
-        asked = [statements.fingerprint(part, latest, cut) for cut in cuts or (None,)]
-        found = self.session.parallel(self._relation, asked)
+        where = statements.condition(part) if latest is None else None
+        found = self._asked(where, lambda cut: statements.fingerprint(part, latest, cut))
         return sum((Fingerprint.of_sums(row) for row in found), Fingerprint())
 
     def partitions(
@@ -123,22 +122,22 @@ class DatabaseProbe:
         """Fingerprint of every partition that has rows; of a big table over several connections of one snapshot."""
         statements, parts = self.statements, self._scope(since, only)
         by = statements.bucket(grouping)
-        asked = [statements.grouped(by, parts, cut) for cut in self._cuts(statements.among(parts)) or (None,)]
         found: defaultdict[Slice, Fingerprint] = defaultdict(Fingerprint)
-        for bucket, *sums in self.session.parallel(self._relation, asked):
+        for bucket, *sums in self._asked(statements.among(parts), lambda cut: statements.grouped(by, parts, cut)):
             found[self._partition(grouping, bucket)] += Fingerprint.of_sums(sums)
+        # Their rows are counted by that, and need not be again when they are read.
+        self._stats |= {part: SliceStats(rows=one.rows) for part, one in found.items()}
         return found
 
     def quick_hashes(self, grouping: Grouping, *, since: Partition | None = None) -> Mapping[Slice, str] | None:
         """The engine's own hash of every partition, over all columns; None where it has none."""
         statements, parts = self.statements, self._scope(since, ())
         by = statements.bucket(grouping)
-        asked = [statements.quick_hashes(by, parts, cut) for cut in self._cuts(statements.among(parts)) or (None,)]
-        known = [statement for statement in asked if statement is not None]
-        if not known:
+        if statements.quick_hashes(by, parts) is None:
             return None
         found: defaultdict[Slice, tuple[int, int]] = defaultdict(lambda: (0, 0))
-        for bucket, rows, total in self.session.parallel(self._relation, known):
+        hashed = self._asked(statements.among(parts), lambda cut: statements.quick_hashes(by, parts, cut))
+        for bucket, rows, total in hashed:
             part = self._partition(grouping, bucket)
             found[part] = (found[part][0] + rows, found[part][1] + int(total))
         return {
@@ -150,9 +149,8 @@ class DatabaseProbe:
         """Fingerprint of every bucket of the slice that has rows; of a big table over several connections."""
         statements = self.statements
         by, where = statements.spread(key, spread.count), statements.condition(part) + self._within(key, spread)
-        asked = [statements.grouped_where(by, where, cut) for cut in self._cuts(where) or (None,)]
         found: defaultdict[str, Fingerprint] = defaultdict(Fingerprint)
-        for bucket, *sums in self.session.parallel(self._relation, asked):
+        for bucket, *sums in self._asked(where, lambda cut: statements.grouped_where(by, where, cut)):
             found[bucket] += Fingerprint.of_sums(sums)
         return found
 
@@ -208,6 +206,11 @@ class DatabaseProbe:
     def _partition(self, grouping: Grouping, bucket: str | None) -> Slice:
         column = self.statements.column(grouping.column) if grouping.column else None
         return grouping.part(grouping.coarse(bucket), column)
+
+    def _asked(self, where: str | None, statement: Callable[[str | None], str | None]) -> list[Row]:
+        """The rows of a statement, asked place by place where the rows of `where` are worth it; None for never."""
+        cuts = () if where is None else self._cuts(where)
+        return self.session.parallel(self._relation, [sql for cut in cuts or (None,) if (sql := statement(cut))])
 
     def _cuts(self, condition: str) -> Sequence[str]:
         """Places of the table that are asked side by side, where the rows are worth more than one connection."""

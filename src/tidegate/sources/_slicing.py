@@ -12,6 +12,7 @@ from dataclasses import replace
 from tidegate.core.schema import Kind
 from tidegate.core.slices import Range, Slice
 from tidegate.dialects._dialect import Session
+from tidegate.dialects._ranges import even
 from tidegate.dialects._statements import Statements
 
 SMALL_ROWS = 100_000
@@ -72,9 +73,4 @@ def _by_key(session: Session, statements: Statements, inside: str, count: int) -
         return ()
     key = statements.dialect.quote(name)
     ((low, high),) = session.rows(f"SELECT min({key}), max({key}) FROM {statements.relation.sql} WHERE {inside}")
-    if low is None or high - low < count:
-        return ()
-    borders = [low + (high - low + 1) * part // count for part in range(1, count)]
-    starts = ["", *(f"{key} >= {border}" for border in borders)]
-    stops = [*(f"{key} < {border}" for border in borders), ""]
-    return tuple(" AND ".join(filter(None, pair)) for pair in zip(starts, stops, strict=True))
+    return even(key, low, high, count)

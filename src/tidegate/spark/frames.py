@@ -120,6 +120,12 @@ def differences(wanted: DataFrame, present: DataFrame, *, key: Sequence[str], ot
     return both.selectExpr(*columns, f"{_HERE} IS NULL OR {twice} AS {GONE}", f"{twice} AS {TWICE}", new)
 
 
+def count_if(rows: DataFrame, *conditions: str) -> tuple[int, ...]:
+    """For each condition the rows that fulfil it, by one pass."""
+    asked = (f"count_if({condition}) AS n{number}" for number, condition in enumerate(conditions))
+    return tuple(rows.selectExpr(*asked).collect()[0])
+
+
 def partitions(rows: DataFrame, *, by: str, steps: Sequence[Sequence[str]]) -> dict[str | None, Fingerprint]:
     """The fingerprint of each bucket that has rows.
 

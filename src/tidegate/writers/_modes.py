@@ -100,12 +100,12 @@ def _merge_differences(checked: Checked, plan: LoadPlan, staging: Staging) -> bo
     try:
         with translated(f"comparing with {plan.target}"):
             one = keyed(differing, plan, Latest(key=plan.key, order=()), unique=True)
-            counted = {name: differing.where(name).count() for name in (frames.TWICE, frames.NEW)}
+            twice, new = frames.count_if(differing, frames.TWICE, frames.NEW)
         # Not bounded by the slices: the row of a key may have to come from another one.
         rows = differing.drop(frames.TWICE, frames.NEW)
         staging.merge(rows, prune=one.prune, skip_equal=False, gone=frames.GONE)
     finally:
         differing.unpersist()
-    if "ledger" in plan.position.state and staging.receipt().rows_inserted < counted[frames.NEW]:
+    if "ledger" in plan.position.state and staging.receipt().rows_inserted < new:
         raise RowsMoved(f"rows of {plan.target} have moved between partitions")
-    return counted[frames.TWICE] > 0
+    return twice > 0
