@@ -25,8 +25,8 @@ from tidegate.core.schema import Schema
 from tidegate.engine import assemble, pipeline
 from tidegate.engine.assemble import Choice
 from tidegate.engine.events import Journal
+from tidegate.engine.outcomes import failure
 from tidegate.engine.recover import reconcile
-from tidegate.engine.runner import failure
 from tidegate.engine.state import grouping_of
 from tidegate.engine.stream import Stream
 from tidegate.engine.work import Context, Work
@@ -212,7 +212,7 @@ def _asked(stream: Stream, context: Context) -> tuple[tuple[ChecksumTask, ...], 
         return (), ()
     table = stream.format.state(stream.target, stream.uid)
     standing = reconcile(stream.name, table, context.registry.position(stream.uid))
-    with stream.source.probe() as probe:
+    with stream.source.probe(context.sessions) as probe:
         reason = _unprofiled(strategy, probe.schema())
         if reason is not None:
             obstacle = Obstacle.UNPROFILED_COLUMNS

@@ -5,16 +5,20 @@ Called by the pipeline and the runner. Must never show a secret or a value of a 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import logging
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from tidegate.core.changes import ChangeSet
 from tidegate.core.outcome import Outcome, Problem, Result
 from tidegate.core.plan import LoadPlan
 from tidegate.core.protocols import Receipt
+from tidegate.engine.stream import Stream
 from tidegate.engine.verify import Verdict
 from tidegate.engine.work import Work
-from tidegate.errors import TidegateError
+from tidegate.errors import LeaseHeld, TidegateError
+
+log = logging.getLogger("tidegate")
 
 
 def loaded(work: Work, plan: LoadPlan, receipt: Receipt, verdict: Verdict) -> Outcome:
@@ -59,19 +63,26 @@ def unchanged(work: Work) -> Outcome:
     )
 
 
-def refused(work: Work, changes: ChangeSet, error: TidegateError) -> Outcome:
-    """Of a partition that was not loaded while others were."""
-    labels = ", ".join(part.label for part in changes.slices)
+def failure(stream: Stream, error: TidegateError, redact: Callable[[str], str]) -> Outcome:
+    """The outcome of a stream that ended with an error."""
+    log.debug("stream %s failed: %s", stream.name, error.code, exc_info=error)
+    result = Result.STOPPED if error.exit_code == 4 else Result.FAILED
+    if isinstance(error, LeaseHeld):
+        result = Result.HELD
     problem = Problem(
         code=error.code,
-        message=f"partition {labels}: {work.context.redact(error.message)}",
-        hint=work.context.redact(error.hint).replace("STREAM", work.stream.name),
+        message=redact(error.message),
+        hint=redact(error.hint).replace("STREAM", stream.name),
         exit_code=error.exit_code,
     )
-    stopped = Result.STOPPED if error.exit_code == 4 else Result.FAILED
-    return Outcome(
-        stream=work.stream.name, outcome=stopped, strategy=work.stream.strategy.kind, slices_changed=0, error=problem
-    )
+    return Outcome(stream=stream.name, outcome=result, strategy=stream.strategy.kind, error=problem)
+
+
+def refused(work: Work, changes: ChangeSet, error: TidegateError) -> Outcome:
+    """Of a partition that was not loaded while others were."""
+    told = failure(work.stream, error, work.context.redact)
+    labels = ", ".join(part.label for part in changes.slices)
+    return replace(told, error=told.error and replace(told.error, message=f"partition {labels}: {told.error.message}"))
 
 
 def combined(outcomes: Sequence[Outcome], changes: ChangeSet) -> Outcome:

@@ -14,22 +14,23 @@ from tidegate.core.changes import Action, ChangeSet, Part
 from tidegate.core.fingerprint import Fingerprint
 from tidegate.core.grouping import Grouping
 from tidegate.core.ids import Target
-from tidegate.core.ledger import Entry, Ledger
+from tidegate.core.ledger import BEGIN, Entry, Ledger
 from tidegate.core.position import Position
 from tidegate.core.protocols import Probe
 from tidegate.core.schema import Schema
 from tidegate.core.slices import Meaning
 from tidegate.dialects._buckets import bucket
 from tidegate.dialects.spark import Spark
+from tidegate.engine.stream import Stream
+from tidegate.engine.work import Context
 from tidegate.errors import PlanError
 from tidegate.spark import sql
+from tidegate.spark.failures import translated
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 GROUP_ROWS = 20_000_000
-VOUCHER = ("total", "ledger")
-BEGIN = "begin"
 
 
 def trusted(ledger: Ledger | None, since: Position | None, columns: Schema) -> Ledger | None:
@@ -102,6 +103,17 @@ def described(changes: ChangeSet, probe: Probe, columns: Schema) -> ChangeSet:
         for part in changes.parts
     )
     return replace(changes, parts=tuple(parts))
+
+
+def measured(stream: Stream, context: Context, session: SparkSession, *, grouping: Grouping, columns: Schema) -> Ledger:
+    """`measure` of a stream's table, as a task of the registry."""
+    with (
+        context.registry.task(stream.uid, "measure_partition", run_id=context.run_id) as payload,
+        translated(f"measuring the partitions of {stream.target}"),
+    ):
+        found = measure(session, stream.target, grouping, columns)
+        payload |= {"partitions": len(found.entries), "rows": found.total.rows}
+        return found
 
 
 def measure(session: SparkSession, target: Target, grouping: Grouping, columns: Schema) -> Ledger:

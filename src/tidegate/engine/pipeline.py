@@ -56,7 +56,7 @@ def run(stream: Stream, context: Context, lease: Lease, journal: Journal) -> Out
         TidegateError: of the commit at work nothing was published, or (CommitUnknown) the next run finds out.
     """
     standing = recover(stream, context)
-    with stream.source.probe() as probe:
+    with stream.source.probe(context.sessions) as probe:
         work = Work(stream=stream, context=context, journal=journal, probe=probe, standing=standing)
         with _question(work) as payload:
             changes, ledger = detect(work, measure=_measure)
@@ -192,11 +192,10 @@ def _measure(work: Work, grouping: Grouping) -> Ledger:
     """The registry catches up with what the table holds of each partition."""
     session = work.context.sessions.load_session(small=False)
     try:
-        with work.context.registry.task(work.stream.uid, "measure_partition", run_id=work.context.run_id) as payload:
-            found = partitions.measure(session, work.stream.target, grouping, work.probe.schema())
-            payload |= {"partitions": len(found.entries), "rows": found.total.rows}
-            work.context.registry.keep_ledger(work.stream.uid, grouping.to_dict(), found)
-            return found
+        columns = work.probe.schema()
+        found = partitions.measured(work.stream, work.context, session, grouping=grouping, columns=columns)
+        work.context.registry.keep_ledger(work.stream.uid, grouping.to_dict(), found)
+        return found
     finally:
         work.context.sessions.release(session)
 

@@ -14,8 +14,8 @@ from tidegate.core.outcome import Problem
 from tidegate.core.plan import LoadPlan
 from tidegate.engine import partitions, pipeline
 from tidegate.engine.events import Journal
+from tidegate.engine.outcomes import failure
 from tidegate.engine.recover import Standing, reconcile
-from tidegate.engine.runner import failure
 from tidegate.engine.stream import Stream
 from tidegate.engine.work import Context, Work
 from tidegate.errors import TidegateError
@@ -95,7 +95,7 @@ def preview(stream: Stream, context: Context) -> StreamPlan:
     try:
         table = stream.format.state(stream.target, stream.uid)
         standing = reconcile(stream.name, table, context.registry.position(stream.uid))
-        with stream.source.probe() as probe:
+        with stream.source.probe(context.sessions) as probe:
             journal = Journal(stream=stream.name)
             work = Work(stream=stream, context=context, journal=journal, probe=probe, standing=standing)
             changes, ledger = pipeline.detect(work)

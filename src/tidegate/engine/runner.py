@@ -9,19 +9,20 @@ import logging
 import threading
 import time
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import UTC, datetime
 
 import tenacity
 
-from tidegate.core.outcome import Outcome, Problem, Result, RunReport
+from tidegate.core.outcome import Outcome, RunReport
 from tidegate.engine import pipeline
 from tidegate.engine.events import Journal, Listener
+from tidegate.engine.outcomes import failure
 from tidegate.engine.stream import Stream
 from tidegate.engine.work import Context
-from tidegate.errors import InternalError, LeaseHeld, TidegateError
+from tidegate.errors import InternalError, TidegateError
 from tidegate.registry.leases import Lease
 
 ATTEMPTS = 3
@@ -87,21 +88,6 @@ def run_stream(stream: Stream, context: Context, listener: Listener) -> Outcome:
     except TidegateError as error:
         outcome = _timed(failure(stream, error, context.redact), journal, began)
     return outcome
-
-
-def failure(stream: Stream, error: TidegateError, redact: Callable[[str], str]) -> Outcome:
-    """The outcome of a stream that ended with an error."""
-    log.debug("stream %s failed: %s", stream.name, error.code, exc_info=error)
-    result = Result.STOPPED if error.exit_code == 4 else Result.FAILED
-    if isinstance(error, LeaseHeld):
-        result = Result.HELD
-    problem = Problem(
-        code=error.code,
-        message=redact(error.message),
-        hint=redact(error.hint).replace("STREAM", stream.name),
-        exit_code=error.exit_code,
-    )
-    return Outcome(stream=stream.name, outcome=result, strategy=stream.strategy.kind, error=problem)
 
 
 def _attempts(stream: Stream, context: Context, lease: Lease, journal: Journal) -> Outcome:

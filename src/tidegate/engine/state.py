@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from tidegate.core.changes import ChangeSet
 from tidegate.core.grouping import Grouping, Period, Periods, Prefixes, Steps, Whole
 from tidegate.core.ids import new_load_id
-from tidegate.core.ledger import Ledger
+from tidegate.core.ledger import Ledger, unvouched
 from tidegate.core.plan import LoadPlan, Mode, WriteChoice
 from tidegate.core.position import Position
 from tidegate.core.protocols import Probe, TableState
@@ -28,7 +28,6 @@ from tidegate.engine.work import Context
 from tidegate.errors import ConfigError, InternalError, PositionMissing, TidegateError
 from tidegate.registry.leases import Lease
 from tidegate.spark import sql
-from tidegate.spark.failures import translated
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -127,8 +126,8 @@ def rewind(stream: Stream, context: Context, to_sequence: int) -> StateView:
             hint=f"`tidegate history {stream.name}` lists the loads.",
         )
     # The table does not go back, so it holds other rows than those that an earlier commit vouched for.
-    state = {name: value for name, value in position.state.items() if name not in Ledger().voucher()}
-    return _stamp(stream, context, state, position.loaded_through, reason=f"state rewind to load {to_sequence}")
+    reason = f"state rewind to load {to_sequence}"
+    return _stamp(stream, context, unvouched(position.state), position.loaded_through, reason=reason)
 
 
 def _register(stream: Stream, context: Context) -> None:
@@ -151,14 +150,9 @@ def _measure(stream: Stream, context: Context, table: TableState, since: Positio
     grouping = grouping_of(method)
     session = context.sessions.load_session(small=False)
     try:
-        with (
-            stream.source.probe() as probe,
-            context.registry.task(stream.uid, "measure_partition", run_id=context.run_id) as payload,
-        ):
+        with stream.source.probe(context.sessions) as probe:
             columns = probe.schema()
-            with translated(f"measuring the partitions of {stream.target}"):
-                found = partitions.measure(session, stream.target, grouping, columns)
-            payload |= {"partitions": len(found.entries), "rows": found.total.rows}
+            found = partitions.measured(stream, context, session, grouping=grouping, columns=columns)
             if partitions.trusted(found, since, columns) is None or since.state["method"] != method:
                 position = replace(
                     since,
@@ -221,7 +215,7 @@ def _stamp(
         if not table.exists or table.schema is None:
             raise ConfigError(f"the table of stream {stream.name!r} is not there yet", hint="Run the stream first.")
         known = context.registry.last_sequence(stream.uid)
-        with stream.source.probe() as probe:
+        with stream.source.probe(context.sessions) as probe:
             position = Position(
                 sequence=max(table.position.sequence if table.position else 0, known) + 1,
                 load_id=new_load_id(),

@@ -11,6 +11,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from tidegate.core.changes import ChangeSet
+from tidegate.core.ledger import BEGIN, unvouched
 from tidegate.core.outcome import EXIT_ORDER, Problem
 from tidegate.core.plan import Mode, WriteChoice, WriteFacts
 from tidegate.core.position import Position
@@ -19,8 +20,8 @@ from tidegate.core.spread import Level
 from tidegate.engine import drilldown, partitions, pipeline
 from tidegate.engine.drilldown import Difference
 from tidegate.engine.events import Journal
+from tidegate.engine.outcomes import failure
 from tidegate.engine.planner import Found, make_plan
-from tidegate.engine.runner import failure
 from tidegate.engine.sides import SourceSide, TableSide
 from tidegate.engine.stream import Stream, VerifyLevel
 from tidegate.engine.work import Context, Planned, Work
@@ -119,7 +120,7 @@ def _verify(stream: Stream, context: Context, level: Level, lease: Lease | None)
     _must_mirror(stream)
     session = context.sessions.load_session(small=False)
     try:
-        with stream.source.probe() as probe:
+        with stream.source.probe(context.sessions) as probe:
             work = Work(
                 stream=stream, context=context, journal=Journal(stream=stream.name), probe=probe, standing=standing
             )
@@ -181,7 +182,7 @@ def _difference(work: Work, session: SparkSession, level: Level) -> Difference:
 def _loaded(stream: Stream, since: Position | None) -> Slice:
     """The rows that the position says are there; later ones are not missing, they are next."""
     through = since.loaded_through if since else None
-    begin = since.state.get(partitions.BEGIN) if since else None
+    begin = since.state.get(BEGIN) if since else None
     if begin is not None:
         return Partition(column=begin["column"], label=f"from {begin['value']}", low=begin["value"], nulls=True)
     if not stream.strategy.cursor or through is None:
@@ -209,7 +210,7 @@ def _repair(work: Work, since: Position, difference: Difference, lease: Lease) -
         for first in range(0, len(texts), KEYS_A_SLICE)
     )
     # What the partitions hold is another thing now: the next load measures them.
-    state = {name: value for name, value in since.state.items() if name not in partitions.VOUCHER}
+    state = unvouched(since.state)
     changes = ChangeSet(
         slices=slices,
         meaning=Meaning.ALL,

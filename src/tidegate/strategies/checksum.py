@@ -16,7 +16,7 @@ from typing import Any, ClassVar
 from tidegate.core.changes import Action, ChangeSet, Part
 from tidegate.core.fingerprint import Fingerprint
 from tidegate.core.grouping import LARGEST, Grouping, Period, Periods, Prefixes, Steps, Whole
-from tidegate.core.ledger import Entry, Ledger
+from tidegate.core.ledger import BEGIN, Entry, Ledger
 from tidegate.core.position import Position
 from tidegate.core.protocols import Probe
 from tidegate.core.schema import Column, Kind
@@ -26,7 +26,6 @@ from tidegate.strategies._partition_size import advice, smaller
 
 SLIDING = re.compile(r"LAST_([1-9][0-9]*)_(DAY|WEEK|MONTH)S?")
 FIXED = re.compile(r"[0-9]{8}")
-BEGIN = "begin"
 LARGEST_PARTITION = 100_000_000
 
 
