@@ -136,11 +136,29 @@ class Latest:
     order: tuple[str, ...]
 
 
+class Sparks(Protocol):
+    """Gives sessions to whoever has rows for Spark; the first call may start a JVM."""
+
+    def load_session(self, *, small: bool = False) -> SparkSession:
+        """A session of one's own. Raises EnvironmentMissing."""
+
+    def release(self, session: SparkSession) -> None:
+        """Ends a session that `load_session` gave."""
+
+
 class Source(Protocol):
     """Where rows come from."""
 
-    def probe(self) -> AbstractContextManager[Probe]:
-        """Opens the source without Spark; while open, its snapshot is held. Raises SourceUnavailable."""
+    def probe(self, sparks: Sparks | None = None) -> AbstractContextManager[Probe]:
+        """Opens the source without Spark; while open, its snapshot is held.
+
+        Args:
+            sparks: for a source whose rows only Spark can count and compare: what its probe cannot answer from
+                metadata starts one, and only that. A database answers everything itself.
+
+        Raises:
+            SourceUnavailable: it cannot be reached.
+        """
 
     def read(self, session: SparkSession, probe: Probe, parts: Sequence[Slice], schema: Schema) -> DataFrame:
         """The rows of the slices, columns of `schema` in order with its stored types, in the probe's snapshot."""

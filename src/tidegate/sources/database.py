@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from tidegate import plugins
 from tidegate.core.ids import Connection
-from tidegate.core.protocols import Probe
+from tidegate.core.protocols import Probe, Sparks
 from tidegate.core.schema import Schema
 from tidegate.core.slices import Range, Slice
 from tidegate.dialects._dialect import Dialect, Session, TableFacts
@@ -60,7 +60,7 @@ class Database:
                 raise ConfigError(f"{name}: must be at least 1, got {value}")
 
     @contextmanager
-    def probe(self) -> Iterator[Probe]:
+    def probe(self, sparks: Sparks | None = None) -> Iterator[Probe]:  # noqa: ARG002 - databases answer themselves
         """Opens the database without Spark; while open, its snapshot is held."""
         dialect = dialect_of(self.connection)
         relation = of_table(dialect, self.table) if self.table is not None else of_query(dialect, self.query or "")
