@@ -12,6 +12,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
+from tidegate.core.batch import Batch, Checked, Latest
 from tidegate.core.changes import ChangeSet, Edge, SliceStats
 from tidegate.core.fingerprint import Fingerprint
 from tidegate.core.grouping import Grouping
@@ -123,19 +124,6 @@ class Probe(Protocol):
         """What people should know of the answers given so far: who holds the edge, rows held back for later."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Latest:
-    """The rule that keeps one row a key: greatest `order` first, column by column, NULL last.
-
-    Args:
-        key: the key columns.
-        order: cursor columns, then the stated tie rule; ties that remain are an error.
-    """
-
-    key: tuple[str, ...]
-    order: tuple[str, ...]
-
-
 class Sparks(Protocol):
     """Gives sessions to whoever has rows for Spark; the first call may start a JVM."""
 
@@ -224,47 +212,6 @@ class Writer(Protocol):
 
     def write(self, checked: Checked, plan: LoadPlan, staging: Staging) -> None:
         """One commit on the staging that carries the plan's position."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Batch:
-    """What the engine knows of the rows it hands to a writer.
-
-    Args:
-        latest: the rule that keeps one row a key (cursor columns; a writer appends its own tie rule); None without key.
-        keys_unique: the source guarantees one row a key and no NULL in it, so nothing has to be looked for.
-        bounds: of the batch's keys, found in the very snapshot that the rows are read from; empty when not known.
-        skip_equal: rows may have been loaded before; those that are equal in every column are left alone.
-    """
-
-    latest: Latest | None
-    keys_unique: bool
-    skip_equal: bool
-    bounds: tuple[Prune, ...] = ()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Checked:
-    """Rows that may be written, and what verification needs to find them again.
-
-    Args:
-        frame: the rows, one a key where there is a key to look at.
-        rows: how many; None when nobody counted them.
-        keys: their keys, one row each, key columns only, cheap to read again; None where no row has to be found by
-            its key, or `prune` alone names the keys.
-        prune: literal bounds of the rows, derived from the rows themselves.
-        latest: the whole rule by which superseded rows were dropped; None when none could have been.
-        skip_equal: rows that the table holds in every column already are left alone.
-        held: the rows as Spark keeps them; the engine calls its `unpersist()` once nobody reads them again.
-    """
-
-    frame: DataFrame
-    rows: int | None = None
-    keys: DataFrame | None = None
-    prune: tuple[Prune, ...] = ()
-    latest: Latest | None = None
-    skip_equal: bool = False
-    held: DataFrame | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from tidegate.core.batch import Latest
 from tidegate.core.grouping import Grouping
-from tidegate.core.protocols import Latest
 from tidegate.core.schema import Column, Schema
 from tidegate.core.slices import Everything, Keys, Partition, Range, Slice
 from tidegate.dialects._buckets import bucket, field, row_of, spread

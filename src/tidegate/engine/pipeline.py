@@ -13,6 +13,7 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from tidegate.core.batch import Batch, Checked, Latest
 from tidegate.core.changes import ChangeSet
 from tidegate.core.fingerprint import Fingerprint
 from tidegate.core.grouping import Grouping
@@ -20,7 +21,7 @@ from tidegate.core.ledger import Ledger
 from tidegate.core.outcome import Outcome
 from tidegate.core.plan import LoadPlan, WriteFacts
 from tidegate.core.position import Position
-from tidegate.core.protocols import Batch, Checked, Latest, Layout, Receipt, Staging
+from tidegate.core.protocols import Layout, Receipt, Staging
 from tidegate.core.slices import Meaning
 from tidegate.engine import outcomes, partitions, verify
 from tidegate.engine.events import Journal, Moment, Stage

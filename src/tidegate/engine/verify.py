@@ -10,9 +10,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from tidegate.core.batch import Checked, Latest
 from tidegate.core.fingerprint import Fingerprint
 from tidegate.core.plan import LoadPlan, Mode
-from tidegate.core.protocols import Checked, Latest, Probe, Staging
+from tidegate.core.protocols import Probe, Staging
 from tidegate.dialects.spark import Spark
 from tidegate.engine.stream import VerifyLevel
 from tidegate.errors import VerifyFailed

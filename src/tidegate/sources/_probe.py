@@ -12,11 +12,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
+from tidegate.core.batch import Latest
 from tidegate.core.changes import Edge, SliceStats
 from tidegate.core.fingerprint import Fingerprint
 from tidegate.core.grouping import NULL_LABEL, Grouping
 from tidegate.core.plan import Prune
-from tidegate.core.protocols import Clock, Latest
+from tidegate.core.protocols import Clock
 from tidegate.core.schema import Column, Schema
 from tidegate.core.slices import Everything, Partition, Range, Slice
 from tidegate.core.spread import RowDigest, Spread

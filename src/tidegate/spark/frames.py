@@ -10,8 +10,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from tidegate.core.batch import Latest
 from tidegate.core.fingerprint import Fingerprint
-from tidegate.core.protocols import Latest
 from tidegate.spark.sql import names, quote
 
 if TYPE_CHECKING:

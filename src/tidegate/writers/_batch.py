@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from tidegate.core.batch import Latest
 from tidegate.core.plan import LoadPlan, Prune
-from tidegate.core.protocols import Latest
 from tidegate.core.schema import Kind, Type
 from tidegate.dialects.spark import Spark
 from tidegate.errors import CheckFailed, DuplicateKeys

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tidegate.core.batch import Batch, Checked, Latest
 from tidegate.core.plan import LoadPlan, Mode, WriteChoice, WriteFacts
-from tidegate.core.protocols import Batch, Checked, Latest, Staging
+from tidegate.core.protocols import Staging
 from tidegate.errors import DuplicateKeys, PlanError, RowsMoved
 from tidegate.spark import frames
 from tidegate.spark.failures import translated

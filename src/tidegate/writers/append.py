@@ -8,8 +8,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
+from tidegate.core.batch import Batch, Checked
 from tidegate.core.plan import LoadPlan, Mode, WriteChoice, WriteFacts
-from tidegate.core.protocols import Batch, Checked, Staging
+from tidegate.core.protocols import Staging
 from tidegate.core.slices import Meaning
 from tidegate.writers._modes import put
 

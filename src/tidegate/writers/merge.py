@@ -8,8 +8,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
+from tidegate.core.batch import Batch, Checked, Latest
 from tidegate.core.plan import LoadPlan, Mode, Prune, WriteChoice, WriteFacts
-from tidegate.core.protocols import Batch, Checked, Latest, Staging
+from tidegate.core.protocols import Staging
 from tidegate.core.schema import Kind
 from tidegate.core.slices import Meaning
 from tidegate.spark import sql

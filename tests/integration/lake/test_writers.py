@@ -10,8 +10,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from support.lake import Lake
+from tidegate.core.batch import Batch, Checked, Latest
 from tidegate.core.plan import LoadPlan, Mode, WriteFacts
-from tidegate.core.protocols import Batch, Checked, Latest
 from tidegate.errors import CheckFailed, DuplicateKeys, WriteError
 from tidegate.writers.append import Append
 from tidegate.writers.merge import Merge

@@ -13,11 +13,12 @@ import pytest
 
 from integration.source import vectors
 from integration.source.loading import Careful
+from tidegate.core.batch import Latest
 from tidegate.core.changes import Edge
 from tidegate.core.fingerprint import Fingerprint
 from tidegate.core.grouping import Grouping, Period, Periods, Prefixes, Steps
 from tidegate.core.ids import Connection
-from tidegate.core.protocols import Clock, Latest
+from tidegate.core.protocols import Clock
 from tidegate.core.slices import Everything, Range
 from tidegate.dialects.duckdb import Duckdb
 from tidegate.dialects.spark import Spark

@@ -15,11 +15,12 @@ import pytest
 
 from integration.source import vectors
 from integration.source.loading import Careful
+from tidegate.core.batch import Latest
 from tidegate.core.changes import Edge
 from tidegate.core.fingerprint import Fingerprint
 from tidegate.core.grouping import Grouping, Period, Periods, Prefixes, Steps
 from tidegate.core.ids import Connection
-from tidegate.core.protocols import Clock, Latest
+from tidegate.core.protocols import Clock
 from tidegate.core.slices import Everything, Partition, Range
 from tidegate.dialects import _mariadb_edges as edges
 from tidegate.dialects.mariadb import Mariadb

@@ -11,10 +11,11 @@ import pytest
 
 from integration.source import vectors
 from integration.source.test_vectors import in_source, in_spark
+from tidegate.core.batch import Latest
 from tidegate.core.fingerprint import Fingerprint, row_text
 from tidegate.core.grouping import Grouping, Period, Periods, Prefixes, Steps, Whole
 from tidegate.core.ids import Connection
-from tidegate.core.protocols import Clock, Latest
+from tidegate.core.protocols import Clock
 from tidegate.core.slices import Everything, Range
 from tidegate.dialects._trino_address import address_of
 from tidegate.dialects._trino_errors import translate, unreachable

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tidegate.core.protocols import Latest
+from tidegate.core.batch import Latest
 from tidegate.core.schema import (
     BIGINT,
     BINARY,

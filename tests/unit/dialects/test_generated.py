@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 import sqlglot
 
+from tidegate.core.batch import Latest
 from tidegate.core.grouping import Period, Periods, Prefixes, Steps, Whole
 from tidegate.core.ids import Connection
-from tidegate.core.protocols import Latest
 from tidegate.core.schema import (
     BIGINT,
     BINARY,

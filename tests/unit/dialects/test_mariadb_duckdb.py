@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from tidegate.core.batch import Latest
 from tidegate.core.grouping import Period, Periods, Prefixes, Steps
 from tidegate.core.ids import Connection
-from tidegate.core.protocols import Latest
 from tidegate.core.schema import (
     BIGINT,
     BINARY,

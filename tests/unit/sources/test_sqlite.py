@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from tidegate.core.batch import Latest
 from tidegate.core.ids import Connection
-from tidegate.core.protocols import Clock, Latest
+from tidegate.core.protocols import Clock
 from tidegate.core.slices import Everything, Range
 from tidegate.errors import ColumnMissing, ConfigError, EdgeUnknown, SchemaRefused, SourceMoved, SourceUnavailable
 from tidegate.sources.database import Database, list_tables, table_facts

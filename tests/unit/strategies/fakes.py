@@ -8,11 +8,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 
+from tidegate.core.batch import Latest
 from tidegate.core.changes import ChangeSet, Edge, SliceStats
 from tidegate.core.fingerprint import Fingerprint, row_text
 from tidegate.core.plan import Prune
 from tidegate.core.position import Position
-from tidegate.core.protocols import Clock, Latest, Strategy
+from tidegate.core.protocols import Clock, Strategy
 from tidegate.core.schema import TEXT, TIMESTAMPTZ, Column, Schema
 from tidegate.core.slices import Everything, Slice
 

@@ -1,0 +1,68 @@
+"""Decides how a batch of rows is described between reading and writing: its rule, what is known of it, what was found.
+
+Made by the pipeline and by writers, read by probes and by verification. Holds values only; must never count a row.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from tidegate.core.plan import Prune
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Latest:
+    """The rule that keeps one row a key: greatest `order` first, column by column, NULL last.
+
+    Args:
+        key: the key columns.
+        order: cursor columns, then the stated tie rule; ties that remain are an error.
+    """
+
+    key: tuple[str, ...]
+    order: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Batch:
+    """What the engine knows of the rows it hands to a writer.
+
+    Args:
+        latest: the rule that keeps one row a key (cursor columns; a writer appends its own tie rule); None without key.
+        keys_unique: the source guarantees one row a key and no NULL in it, so nothing has to be looked for.
+        bounds: of the batch's keys, found in the very snapshot that the rows are read from; empty when not known.
+        skip_equal: rows may have been loaded before; those that are equal in every column are left alone.
+    """
+
+    latest: Latest | None
+    keys_unique: bool
+    skip_equal: bool
+    bounds: tuple[Prune, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Checked:
+    """Rows that may be written, and what verification needs to find them again.
+
+    Args:
+        frame: the rows, one a key where there is a key to look at.
+        rows: how many; None when nobody counted them.
+        keys: their keys, one row each, key columns only, cheap to read again; None where no row has to be found by
+            its key, or `prune` alone names the keys.
+        prune: literal bounds of the rows, derived from the rows themselves.
+        latest: the whole rule by which superseded rows were dropped; None when none could have been.
+        skip_equal: rows that the table holds in every column already are left alone.
+        held: the rows as Spark keeps them; the engine calls its `unpersist()` once nobody reads them again.
+    """
+
+    frame: DataFrame
+    rows: int | None = None
+    keys: DataFrame | None = None
+    prune: tuple[Prune, ...] = ()
+    latest: Latest | None = None
+    skip_equal: bool = False
+    held: DataFrame | None = None
