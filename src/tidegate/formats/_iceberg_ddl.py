@@ -13,6 +13,7 @@ from tidegate.core.ids import Target
 from tidegate.core.protocols import Layout
 from tidegate.core.schema import ChangeKind, Schema, SchemaChange
 from tidegate.errors import ConfigError, InternalError
+from tidegate.formats._statements import folder, known, pairs, plain
 from tidegate.spark import sql
 
 # Position deletes make small changes cheap; metadata files beyond the last few are of no use to any reader and
@@ -35,7 +36,6 @@ _PLAIN_WORDS = {
     word: plural for plural in ("years", "months", "days", "hours") for word in (plural, plural.removesuffix("s"))
 }
 _NUMBERED_WORDS = frozenset({"bucket", "truncate"})
-_PLAIN_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]*")
 
 
 def create(target: Target, schema: Schema, layout: Layout, location: str | None) -> str:
@@ -53,7 +53,7 @@ def create(target: Target, schema: Schema, layout: Layout, location: str | None)
     properties = {"format-version": str(layout.format_version), **PROPERTIES}
     if not layout.partition_by:
         properties |= UNPARTITIONED
-    parts.append(f"TBLPROPERTIES ({_pairs(properties)})")
+    parts.append(f"TBLPROPERTIES ({pairs(properties)})")
     return " ".join(parts)
 
 
@@ -65,7 +65,7 @@ def order(target: Target, schema: Schema, layout: Layout) -> str:
     Raises:
         ConfigError: a column that there is not.
     """
-    wanted = ", ".join(sql.quote(_known(name, schema, "sort_by")) for name in layout.sort_by)
+    wanted = ", ".join(sql.quote(known(name, schema, "sort_by")) for name in layout.sort_by)
     distributed = "DISTRIBUTED BY PARTITION " if layout.partition_by else ""
     return f"ALTER TABLE {sql.table(target)} WRITE {distributed}LOCALLY ORDERED BY {wanted}"
 
@@ -107,7 +107,7 @@ def evolve(target: Target, changes: Sequence[SchemaChange], schema: Schema) -> I
 
 def set_property(target: Target, name: str, value: str) -> str:
     """The statement that sets one property of the table."""
-    return f"ALTER TABLE {sql.table(target)} SET TBLPROPERTIES ({_pairs({name: value})})"
+    return f"ALTER TABLE {sql.table(target)} SET TBLPROPERTIES ({pairs({name: value})})"
 
 
 def location(target: Target, warehouse: str | None) -> str | None:
@@ -115,15 +115,9 @@ def location(target: Target, warehouse: str | None) -> str | None:
 
     A name with a slash, a dot, a quote or an emoji would else become part of a path.
     """
-    if warehouse is None or all(_PLAIN_NAME.fullmatch(part) for part in target.parts[1:]):
+    if warehouse is None or all(map(plain, target.parts[1:])):
         return None
-    return "/".join([warehouse, *(_folder(part) for part in target.parts[1:])])
-
-
-def _folder(name: str) -> str:
-    if _PLAIN_NAME.fullmatch(name):
-        return name
-    return "~" + "".join(char if char.isascii() and char.isalnum() else f"-{ord(char):x}-" for char in name)
+    return "/".join([warehouse, *(folder(part) for part in target.parts[1:])])
 
 
 def _partition(expression: str, schema: Schema) -> str:
@@ -132,23 +126,13 @@ def _partition(expression: str, schema: Schema) -> str:
         return sql.quote(text)
     found = _TRANSFORM.fullmatch(text)
     if found is None:
-        return sql.quote(_known(text, schema, "partition_by"))
+        return sql.quote(known(text, schema, "partition_by"))
     word, number, column = found["word"], found["number"], found["column"].strip()
     if number and int(number) and word in _NUMBERED_WORDS:
-        return f"{word}({number}, {sql.quote(_known(column, schema, 'partition_by'))})"
+        return f"{word}({number}, {sql.quote(known(column, schema, 'partition_by'))})"
     if not number and word in _PLAIN_WORDS:
-        return f"{_PLAIN_WORDS[word]}({sql.quote(_known(column, schema, 'partition_by'))})"
+        return f"{_PLAIN_WORDS[word]}({sql.quote(known(column, schema, 'partition_by'))})"
     raise ConfigError(
         f"partition_by {expression!r} is not understood",
         hint="Write a column, years(c), months(c), days(c), hours(c), bucket(16, c) or truncate(4, c).",
     )
-
-
-def _known(name: str, schema: Schema, where: str) -> str:
-    if schema.find(name) is None:
-        raise ConfigError(f"layout: {where} names {name!r}, which is not a column of the table", column=name)
-    return name
-
-
-def _pairs(properties: dict[str, str]) -> str:
-    return ", ".join(f"{sql.string(key)} = {sql.string(value)}" for key, value in properties.items())

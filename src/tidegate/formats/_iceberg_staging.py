@@ -20,6 +20,7 @@ from tidegate.dialects.spark import Spark
 from tidegate.errors import CommitConflict, CommitUnknown, InternalError, WriteError
 from tidegate.formats import _iceberg_ddl as ddl
 from tidegate.formats._iceberg_metadata import Metadata, Snapshot
+from tidegate.formats._statements import bound, merge
 from tidegate.spark import sql
 from tidegate.spark.failures import translated
 from tidegate.spark.session import is_connect
@@ -111,7 +112,8 @@ class IcebergStaging:
             rows.createOrReplaceTempView(view)
             self.session.conf.set(name, self.plan.position.to_json())
             try:
-                self.session.sql(self._merge_text(view, prune, skip_equal=skip_equal, gone=gone))
+                into = sql.table(self.target, self.plan.branch)
+                self.session.sql(merge(into, view, self.plan, prune, skip_equal=skip_equal, gone=gone))
             finally:
                 self.session.conf.unset(name)
                 self.session.sql(f"DROP VIEW IF EXISTS {sql.quote(view)}")
@@ -187,24 +189,6 @@ class IcebergStaging:
         wanted = rows.select(*(sql.quote(name) for name in self.plan.columns.names))
         return wanted.writeTo(sql.table(self.target, self.plan.branch)).option(option, self.plan.position.to_json())
 
-    def _merge_text(self, view: str, prune: Sequence[Prune], *, skip_equal: bool, gone: str | None = None) -> str:
-        key = self.plan.key
-        if not key:
-            raise InternalError("a merge without a key")
-        others = [name for name in self.plan.columns.names if name not in key]
-        on = [f"t.{sql.quote(name)} = s.{sql.quote(name)}" for name in key] + [bound(each, "t.") for each in prune]
-        text = (
-            f"MERGE INTO {sql.table(self.target, self.plan.branch)} t USING {sql.quote(view)} s ON {' AND '.join(on)}"
-        )
-        if gone:
-            text += f" WHEN MATCHED AND s.{sql.quote(gone)} THEN DELETE"
-        if others:
-            equal = " AND ".join(f"t.{sql.quote(name)} <=> s.{sql.quote(name)}" for name in others)
-            assigned = ", ".join(f"t.{sql.quote(name)} = s.{sql.quote(name)}" for name in others)
-            text += f" WHEN MATCHED{f' AND NOT ({equal})' if skip_equal else ''} THEN UPDATE SET {assigned}"
-        columns, new = self.plan.columns.names, f" AND NOT s.{sql.quote(gone)}" if gone else ""
-        return f"{text} WHEN NOT MATCHED{new} THEN INSERT ({sql.names(columns)}) VALUES ({sql.names(columns, 's')})"
-
     def _few(self) -> bool:
         """Whether literals name every key of a batch of few rows."""
         rows = self.plan.changes.rows
@@ -258,16 +242,6 @@ class IcebergStaging:
 
     def _translated(self, doing: str) -> contextlib.AbstractContextManager[None]:
         return translated(f"{doing} {self.target}", self.warehouse)
-
-
-def bound(prune: Prune, prefix: str = "") -> str:
-    """The predicate of a bound, in literals that Iceberg prunes files by."""
-    dialect = Spark()
-    column = f"{prefix}{sql.quote(prune.column)}"
-    if prune.values:
-        return f"{column} IN ({', '.join(dialect.literal(prune.type, value) for value in prune.values)})"
-    low, high = dialect.literal(prune.type, prune.low), dialect.literal(prune.type, prune.high)
-    return f"{column} >= {low} AND {column} <= {high}"
 
 
 def drop_branch(session: SparkSession, target: Target, branch: str, warehouse: str | None) -> None:
