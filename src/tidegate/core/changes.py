@@ -12,6 +12,7 @@ from typing import Any
 
 from tidegate.core.fingerprint import Fingerprint
 from tidegate.core.grouping import Grouping
+from tidegate.core.manifest import File
 from tidegate.core.slices import Meaning, Slice
 
 
@@ -62,6 +63,7 @@ class Part:
         fingerprint: of its rows at the source, in the snapshot that is read; None when nobody asked.
         quick: the source engine's own hash of the same rows, comparable only with itself.
         source_filter, target_filter: the slice in the words of either engine, for people.
+        file: as it was listed, where the slice is a file.
     """
 
     slice: Slice
@@ -71,6 +73,7 @@ class Part:
     bytes: int | None = None
     source_filter: str = ""
     target_filter: str = ""
+    file: File | None = None
 
     @property
     def rows(self) -> int | None:
@@ -95,6 +98,7 @@ class ChangeSet:
         skipped: slices that were compared and are equal.
         grouping: how the parts cut the table; the table becomes what the source holds of each.
         fenced: some partitions were not compared, so a row may have moved in from one of them.
+        again: why rows that are read may stand in the table already, a sentence's beginning; empty when none can.
         notes: what people should know, one sentence each.
     """
 
@@ -110,6 +114,7 @@ class ChangeSet:
     skipped: int = 0
     grouping: Grouping | None = None
     fenced: bool = False
+    again: str = ""
     notes: tuple[str, ...] = ()
 
     def only(self, parts: tuple[Part, ...]) -> ChangeSet:

@@ -13,6 +13,7 @@ from typing import Any
 
 from tidegate.core.changes import Part
 from tidegate.core.fingerprint import Fingerprint
+from tidegate.core.manifest import Manifest
 
 VOUCHER = ("total", "ledger")
 """The keys of a position's state that vouch for a ledger."""
@@ -35,9 +36,14 @@ class Entry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ledger:
-    """The partitions of one table by label; a partition that is not there holds no rows."""
+    """The partitions of one table by label; a partition that is not there holds no rows.
+
+    Args:
+        files: of a table that is loaded by files; they have entries of their own.
+    """
 
     entries: Mapping[str, Entry] = field(default_factory=dict)
+    files: Manifest = field(default_factory=Manifest)
 
     @property
     def total(self) -> Fingerprint:

@@ -23,6 +23,7 @@ class Mode(StrEnum):
     OVERWRITE = "overwrite"
     OVERWRITE_PARTITIONS = "overwrite_partitions"
     MERGE_PARTITIONS = "merge_partitions"
+    REPLACE_FILES = "replace_files"
     MERGE_ON_READ = "merge_on_read"
     COPY_ON_WRITE = "copy_on_write"
 
@@ -71,6 +72,8 @@ class WriteFacts:
         aligned: each of them is whole files of the table.
         moved_in: a row of the batch may still stand in a partition that was not compared.
         key: the key columns; empty for none.
+        again: why rows of the batch may stand in the table already, a sentence's beginning; empty when none can.
+        carried: rows carry the name of the file that they came from, in the batch and in the table.
     """
 
     rows: int | None
@@ -83,6 +86,8 @@ class WriteFacts:
     aligned: bool = False
     moved_in: bool = False
     key: tuple[str, ...] = ()
+    again: str = ""
+    carried: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -278,7 +278,8 @@ class Staging(Protocol):
         """The rows become all that the table holds, or all that it holds of these partitions.
 
         Args:
-            parts: of a grouping that the table is aligned with; None means the whole table.
+            parts: of a grouping that the table is aligned with, or files whose names its rows carry; None means the
+                whole table.
         """
 
     def merge(self, rows: DataFrame, *, prune: Sequence[Prune], skip_equal: bool, gone: str | None = None) -> None:

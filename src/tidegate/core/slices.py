@@ -98,7 +98,25 @@ class Keys:
         return f"{len(self.values)} keys"
 
 
-Slice = Everything | Range | Partition | Keys
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Files:
+    """Rows of certain files, as they were listed.
+
+    Args:
+        paths: relative to the source's folder, sorted.
+        carrier: the column that carries a row's path, so that a table's rows of these files can be told; None for none.
+    """
+
+    paths: tuple[str, ...]
+    carrier: str | None = None
+
+    @property
+    def label(self) -> str:
+        """The slice's `extract_group_id`."""
+        return self.paths[0] if len(self.paths) == 1 else f"{len(self.paths)} files"
+
+
+Slice = Everything | Range | Partition | Keys | Files
 
 
 def joined(parts: Sequence[Slice]) -> list[Partition]:

@@ -14,7 +14,7 @@ from tidegate.core.schema import Column, Schema
 from tidegate.core.slices import Everything, Keys, Partition, Range, Slice
 from tidegate.dialects._buckets import bucket, field, row_of, spread
 from tidegate.dialects._dialect import Dialect, Relation
-from tidegate.errors import ColumnMissing, ConfigError
+from tidegate.errors import ColumnMissing, ConfigError, InternalError
 
 RANK = "tidegate rank"
 DIGEST = "tidegate digest"
@@ -59,6 +59,8 @@ class Statements:
             return self._inside(part)
         if isinstance(part, Keys):
             return self._one_of(part)
+        if not isinstance(part, Range):
+            raise InternalError(f"a database has no {part.label}")
         cursor, column = self.cursor(part.cursor)
         found = self._between(cursor, column, part.after, part.upto)
         if not part.nulls:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 from tidegate.core.schema import Column, Kind, Schema, Type
-from tidegate.core.slices import Keys, Partition, Slice, joined, successor
+from tidegate.core.slices import Files, Keys, Partition, Slice, joined, successor
 from tidegate.dialects._buckets import field, row_of
 from tidegate.dialects._travel import Travel
 from tidegate.errors import InternalError
@@ -140,10 +140,11 @@ class Spark:
 
     def among(self, parts: Sequence[Slice], schema: Schema) -> str:
         """What a stored row of any of the partitions or keys fulfils, in literals that files are pruned by."""
-        if any(not isinstance(part, (Partition, Keys)) for part in parts):
+        if any(not isinstance(part, (Partition, Keys)) and not _carried(part) for part in parts):
             return "true"
         found = [self._inside(part, schema) for part in joined(parts)]
         found += [self._one_of(part, schema) for part in parts if isinstance(part, Keys)]
+        found += [self._of_files(part) for part in parts if isinstance(part, Files)]
         return f"({' OR '.join(found)})" if found else "false"
 
     def fingerprint(self, relation: str, columns: Sequence[Column]) -> str:
@@ -217,6 +218,10 @@ class Spark:
         listed = ", ".join(f"({key})" if len(columns) > 1 else key for key in keys)
         return f"({names}) IN ({listed})" if listed else "false"
 
+    def _of_files(self, part: Files) -> str:
+        listed = ", ".join(self.string(path) for path in part.paths)
+        return f"{self.quote(part.carrier or '')} IN ({listed})" if listed else "false"
+
     def _from_text(self, sql: str, column: Column) -> str:
         stored = column.type.stored
         match stored.kind:
@@ -240,3 +245,8 @@ class Spark:
         Not date_format: it takes a timestamp with a zone, and a local time that the session's zone skips moves.
         """
         return f"rpad(concat({text}, CASE length({text}) WHEN 19 THEN '.' ELSE '' END), 26, '0')"
+
+
+def _carried(part: Slice) -> bool:
+    """Whether the table's rows of these files can be told."""
+    return isinstance(part, Files) and part.carrier is not None

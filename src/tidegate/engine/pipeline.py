@@ -18,11 +18,12 @@ from tidegate.core.changes import ChangeSet
 from tidegate.core.fingerprint import Fingerprint
 from tidegate.core.grouping import Grouping
 from tidegate.core.ledger import Ledger
+from tidegate.core.manifest import MANIFEST, Manifest
 from tidegate.core.outcome import Outcome
 from tidegate.core.plan import LoadPlan, WriteFacts
 from tidegate.core.position import Position
 from tidegate.core.protocols import Layout, Receipt, Staging
-from tidegate.core.slices import Meaning
+from tidegate.core.slices import Files, Meaning
 from tidegate.engine import outcomes, partitions, verify
 from tidegate.engine.events import Journal, Moment, Stage
 from tidegate.engine.planner import Found, make_plan
@@ -64,6 +65,8 @@ def run(stream: Stream, context: Context, lease: Lease, journal: Journal) -> Out
             payload.update(_answer(changes))
         if changes is not None and (equal := partitions.equal(changes)):
             context.registry.keep_quick(stream.uid, equal)
+        if changes is not None and not changes.slices:
+            _remember_files(work, changes)
         if changes is None or (changes.parts and not changes.slices):
             return outcomes.unchanged(work)
         if changes.grouping is None:
@@ -184,9 +187,23 @@ def detect(work: Work, *, measure: Measure | None = None) -> tuple[ChangeSet | N
 
 
 def _kept(work: Work, since: Position | None) -> Ledger | None:
+    if since is not None and MANIFEST in since.state:
+        files = work.context.registry.manifest(work.stream.uid)
+        return Ledger(files=files) if files.vouched(since.state) else None
     if since is None or "ledger" not in since.state:
         return None
     return partitions.trusted(work.context.registry.ledger(work.stream.uid), since, work.probe.schema())
+
+
+def _remember_files(work: Work, changes: ChangeSet) -> None:
+    """What hashing told of files that are as they were; all of them where the registry had forgotten them."""
+    seen = [part.file for part in changes.parts if part.file is not None]
+    since, registry, uid = work.standing.since, work.context.registry, work.stream.uid
+    if seen and since is not None:
+        if (found := Manifest.of(seen)).vouched(since.state):
+            registry.keep_manifest(uid, found)
+        else:
+            registry.stamp_files(uid, seen)
 
 
 def _measure(work: Work, grouping: Grouping) -> Ledger:
@@ -242,6 +259,8 @@ def _facts(work: Work, changes: ChangeSet, *, unique: bool) -> WriteFacts:
         aligned=filled and changes.grouping is not None and stream.format.aligned(stream.target, changes.grouping),
         moved_in=changes.fenced,
         key=stream.key,
+        again=changes.again,
+        carried=any(isinstance(part, Files) and part.carrier for part in changes.slices),
     )
 
 
@@ -261,7 +280,7 @@ def move(work: Work, planned: Planned, lease: Lease) -> Outcome:
         held.enter_context(_discarded_on_error(staging))
         with journal.stage(Stage.WRITE) as tell:
             stream.writer.write(checked, plan, staging)
-            if plan.changes.meaning is Meaning.ALL:
+            if plan.changes.meaning is Meaning.ALL or any(isinstance(part, Files) for part in plan.changes.slices):
                 work.probe.still()  # what moves out of a window is read by the next load; what moves in a whole is torn
             tell(plan.write.mode)
         with journal.stage(Stage.VERIFY):
@@ -304,7 +323,8 @@ def _batch(work: Work, planned: Planned) -> Batch:
     stream = work.stream
     latest = Latest(key=stream.key, order=stream.strategy.cursor) if stream.key else None
     bounds = planned.plan.write.prune if work.probe.steady() and planned.unique else ()
-    return Batch(latest=latest, keys_unique=planned.unique, skip_equal=stream.strategy.rereads, bounds=bounds)
+    skip_equal = stream.strategy.rereads or bool(planned.plan.changes.again)
+    return Batch(latest=latest, keys_unique=planned.unique, skip_equal=skip_equal, bounds=bounds)
 
 
 @contextmanager

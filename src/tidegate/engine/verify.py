@@ -65,7 +65,7 @@ def table_side(plan: LoadPlan, staging: Staging, checked: Checked, level: Verify
 
 
 def _moved(plan: LoadPlan, staging: Staging, checked: Checked) -> DataFrame:
-    if plan.write.mode in (Mode.OVERWRITE_PARTITIONS, Mode.MERGE_PARTITIONS):
+    if plan.write.mode in (Mode.OVERWRITE_PARTITIONS, Mode.MERGE_PARTITIONS, Mode.REPLACE_FILES):
         return staging.read_partitions(plan.changes.slices)
     if plan.write.mode is Mode.APPEND:
         return staging.read_added()

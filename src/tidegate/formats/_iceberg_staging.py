@@ -7,6 +7,7 @@ that does not carry the load's own mark.
 from __future__ import annotations
 
 import contextlib
+import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -98,7 +99,12 @@ class IcebergStaging:
             from pyspark.sql.functions import expr  # noqa: PLC0415 - as above
         where = "true" if parts is None else Spark().among(parts, self.plan.columns)
         with self._translated("writing to"):
-            self._writer(rows).overwrite(expr(where))
+            if self.plan.write.mode is Mode.REPLACE_FILES:
+                # Not aligned with files of the table, so in two steps; the branch shows both or none.
+                self.session.sql(f"DELETE FROM {sql.table(self.target, self.plan.branch)} WHERE {where}")
+                self._writer(rows).append()
+            else:
+                self._writer(rows).overwrite(expr(where))
         self._need_mark()
 
     def merge(self, rows: DataFrame, *, prune: Sequence[Prune], skip_equal: bool, gone: str | None = None) -> None:
@@ -146,8 +152,16 @@ class IcebergStaging:
             return reader.option("end-snapshot-id", str(self._head().id)).table(self._table)
 
     def receipt(self) -> Receipt:
-        """What the commit did, in its own words."""
-        return self._head().receipt()
+        """What the load's commits did, in their own words."""
+        head = self._head()
+        if self.plan.write.mode is not Mode.REPLACE_FILES:
+            return head.receipt()
+        steps = [each.receipt() for each in self._steps(head)]
+        return Receipt(
+            snapshot=str(head.id),
+            rows_inserted=steps[0].rows_inserted,
+            rows_deleted=sum(each.rows_deleted - each.rows_inserted for each in steps[1:]),
+        )
 
     def publish(self) -> Receipt:
         """Moves main to the branch if main still stands at the base, then drops the branch.
@@ -156,8 +170,7 @@ class IcebergStaging:
             CommitConflict: main has moved; the table stays as somebody else left it.
             CommitUnknown: nobody knows whether main moved; the next run looks.
         """
-        head = self._head()
-        receipt = head.receipt()
+        head, receipt = self._head(), self.receipt()
         for attempt in range(1, PUBLISH_TRIES + 1):
             try:
                 with self._translated("publishing to"):
@@ -213,6 +226,11 @@ class IcebergStaging:
         if head is None:
             raise CommitConflict(f"the load's version of table {self.target} is not there any more")
         return head
+
+    def _steps(self, head: Snapshot) -> list[Snapshot]:
+        """The load's own commits, the last one first."""
+        after = itertools.takewhile(lambda each: str(each.id) != self.plan.base, self._metadata().ancestors(head.id))
+        return list(after)
 
     def _marked(self, snapshot: Snapshot) -> bool:
         return snapshot.summary.get(property_name(self.plan.uid)) == self.plan.position.to_json()

@@ -15,7 +15,7 @@ from sqlalchemy import Connection, Row, insert, select, update
 from tidegate.core.plan import LoadPlan
 from tidegate.core.position import Position
 from tidegate.errors import InternalError, PositionMoved, RegistryError
-from tidegate.registry import checksums, streams
+from tidegate.registry import checksums, files, streams
 from tidegate.registry.streams import Stamp
 from tidegate.registry.tables import object_info, plans, positions
 from tidegate.registry.values import PlanStatus, RegisteredPosition, SavedPlan
@@ -108,6 +108,7 @@ def advance(connection: Connection, load: LoadPlan | SavedPlan, evidence: Eviden
         _publish(connection, load.load_id, stamp.at)
         _append(connection, object_id, load.position, evidence, stamp.at)
         checksums.apply(connection, object_id, _document(load), stamp.at)
+        files.apply(connection, object_id, _document(load), stamp.at)
         _log(connection, object_id, (stands, _identity(load.position)), stamp, f"load {load.load_id} published")
     elif not _is_published(connection, load.load_id):  # else it landed before, and others after it
         raise PositionMoved(

@@ -5,18 +5,19 @@ Opened by api, called by the engine. Must never be taken for the truth: that is 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from types import TracebackType
 from typing import Any, Self
 
 from tidegate.core.ledger import Ledger
+from tidegate.core.manifest import File, Manifest
 from tidegate.core.outcome import Outcome
 from tidegate.core.plan import LoadPlan
 from tidegate.core.position import Position
 from tidegate.errors import RegistryError
-from tidegate.registry import checksums, journal, positions, streams, views
+from tidegate.registry import checksums, files, journal, positions, streams, views
 from tidegate.registry.database import Database
 from tidegate.registry.leases import TTL, Lease
 from tidegate.registry.migrate import ensure_schema
@@ -181,6 +182,23 @@ class Registry:
         """The quick hash, by label, of partitions whose fingerprint is the one that was loaded."""
         with self._database.write() as connection:
             checksums.keep_quick(connection, uid, hashes)
+
+    # Files
+
+    def manifest(self, uid: str) -> Manifest:
+        """The stream's files as they were loaded."""
+        with self._database.read() as connection:
+            return files.manifest(connection, uid)
+
+    def keep_manifest(self, uid: str, found: Manifest) -> None:
+        """The stream's files are these: the table's position vouches for them."""
+        with self._database.write() as connection:
+            files.keep(connection, uid, found, self._clock())
+
+    def stamp_files(self, uid: str, found: Iterable[File]) -> None:
+        """Until when the hash of these files, which are as they were, holds without reading them."""
+        with self._database.write() as connection:
+            files.stamp(connection, uid, found)
 
     # Plans
 

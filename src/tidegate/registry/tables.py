@@ -27,7 +27,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.types import TypeDecorator, TypeEngine
 
-HEAD = "0003"
+HEAD = "0004"
 """The newest migration of this version."""
 
 VERSION_TABLE = "tidegate_version"
@@ -196,4 +196,18 @@ checksums = Table(
     Column("created_ts", UtcTime, nullable=False),
     Column("updated_ts", UtcTime, nullable=False),
     UniqueConstraint("object_id", "extract_group_id", name="checksums_by_object"),
+)
+
+files = Table(
+    "files",
+    METADATA,
+    Column("file_id", SERIAL, primary_key=True),
+    _stream(),
+    Column("path", Text, nullable=False),
+    Column("size", BigInteger, nullable=False),
+    Column("tag", Text, nullable=False),
+    Column("stamp", Text),
+    Column("created_ts", UtcTime, nullable=False),
+    Column("updated_ts", UtcTime, nullable=False),
+    UniqueConstraint("object_id", "path", name="files_by_object"),
 )

@@ -26,7 +26,7 @@ def put(checked: Checked, plan: LoadPlan, staging: Staging) -> None:
             staging.append(checked.frame)
         case Mode.OVERWRITE:
             staging.overwrite(checked.frame)
-        case Mode.OVERWRITE_PARTITIONS:
+        case Mode.OVERWRITE_PARTITIONS | Mode.REPLACE_FILES:
             staging.overwrite(checked.frame, plan.changes.slices)
         case Mode.MERGE_PARTITIONS:
             _merge_partitions(checked, plan, staging)

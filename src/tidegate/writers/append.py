@@ -12,6 +12,7 @@ from tidegate.core.batch import Batch, Checked
 from tidegate.core.plan import LoadPlan, Mode, WriteChoice, WriteFacts
 from tidegate.core.protocols import Staging
 from tidegate.core.slices import Meaning
+from tidegate.errors import PlanError
 from tidegate.writers._modes import put
 
 if TYPE_CHECKING:
@@ -28,10 +29,23 @@ class Append:
     idempotent: ClassVar[bool] = False
 
     def choose(self, facts: WriteFacts) -> WriteChoice:
-        """Append, or overwrite when the table is loaded anew."""
+        """Append, or overwrite when the table is loaded anew or holds files that changed.
+
+        Raises:
+            PlanError: rows may stand in the table already and nothing tells which ones.
+        """
         if facts.replace:
             return WriteChoice(mode=Mode.OVERWRITE, reason="a full refresh replaces every row")
-        return WriteChoice(mode=Mode.APPEND, reason="write: append adds every row")
+        if not facts.again or facts.table_rows == 0:
+            return WriteChoice(mode=Mode.APPEND, reason="write: append adds every row")
+        if facts.carried:
+            reason = f"{facts.again}, so the table's rows of these files are replaced"
+            return WriteChoice(mode=Mode.REPLACE_FILES, reason=reason)
+        raise PlanError(
+            f"{facts.again}, and write: append would keep their rows twice",
+            hint="Replace the table with `tidegate run STREAM --full-refresh --yes`; rows that carry their file's name "
+            "from the first load on (`source: {file_name: _file}`) are exchanged instead.",
+        )
 
     def check(self, rows: DataFrame, plan: LoadPlan, batch: Batch) -> Checked:  # noqa: ARG002 - no key, nothing to look for
         """Every row as it is."""

@@ -50,6 +50,9 @@ class Merge:
             return WriteChoice(mode=Mode.APPEND, reason="the table is empty, so no key can be there")
         if facts.partitions:
             return choose_for_partitions(facts, rewrite=False)
+        if facts.again and facts.carried:
+            reason = f"{facts.again}, so the table's rows of these files are compared by key"
+            return WriteChoice(mode=Mode.MERGE_PARTITIONS, reason=reason)
         return self._by_share(facts)
 
     def _by_share(self, facts: WriteFacts) -> WriteChoice:
@@ -79,7 +82,7 @@ class Merge:
         """
         if batch.keys_unique and plan.write.mode in WHOLE:
             return Checked(frame=rows)
-        if plan.write.mode is Mode.MERGE_PARTITIONS:
+        if plan.write.mode is Mode.MERGE_PARTITIONS and plan.changes.meaning is Meaning.ALL:
             return one_a_key(rows, plan, batch)
         if batch.keys_unique and len(plan.key) == 1 and any(bound.names(plan.changes.rows) for bound in batch.bounds):
             return Checked(frame=rows, rows=plan.changes.rows, prune=batch.bounds, skip_equal=batch.skip_equal)

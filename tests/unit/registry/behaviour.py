@@ -17,12 +17,13 @@ from alembic.migration import MigrationContext
 from sqlalchemy import text, update
 
 import tidegate.registry.migrations
-from tidegate.core.changes import Action, Part
+from tidegate.core.changes import Action, ChangeSet, Part
 from tidegate.core.fingerprint import Fingerprint
 from tidegate.core.ledger import Entry, Ledger
+from tidegate.core.manifest import File, Manifest
 from tidegate.core.outcome import Result
 from tidegate.core.position import Position
-from tidegate.core.slices import Everything
+from tidegate.core.slices import Everything, Files, Meaning
 from tidegate.errors import InternalError, PositionMoved, RegistryError
 from tidegate.registry.database import Database
 from tidegate.registry.owner import myself
@@ -556,3 +557,52 @@ def test_a_table_of_somebody_else_is_left_alone(url, raw, tmp_path):
     assert "of its own" in caught.value.hint
     with raw.begin() as connection:
         connection.execute(text("INSERT INTO plans VALUES (1)"))
+
+
+# Files
+
+
+def listed(**contents):
+    return Manifest.of(File(path=path, size=len(tag), tag=tag, stamp="1:2") for path, tag in contents.items())
+
+
+def of_files(manifest, *, since=None, read=(), gone=()):
+    """A load after which the position vouches for a manifest."""
+    parts = [(Action.LOAD, manifest.files[path]) for path in read]
+    parts += [(Action.DELETE, File(path=path, size=1, tag="x")) for path in gone]
+    changes = ChangeSet(
+        slices=(Files(paths=tuple(file.path for _, file in parts)),),
+        meaning=Meaning.NEW,
+        state=manifest.voucher(),
+        parts=tuple(Part(slice=Files(paths=(file.path,)), action=action, file=file) for action, file in parts),
+    )
+    plan = load(since)
+    return replace(plan, changes=changes, position=replace(plan.position, kind="files", state=changes.state))
+
+
+def test_a_load_of_files_leaves_what_its_position_vouches_for(registry):
+    first, second = listed(a="1", b="2"), listed(b="2", c="3")
+    position = publish(registry, of_files(first, read="ab"))
+    assert registry.manifest(UID) == first
+    position = publish(registry, of_files(second, since=position, read="c", gone="a"))
+    assert registry.manifest(UID) == second
+    # Loaded anew: what was there before counts no more.
+    position = publish(registry, of_files(listed(b="2"), since=position, read="b"))
+    assert registry.manifest(UID) == listed(b="2")
+    publish(registry, load(position))
+    assert registry.manifest(UID) == Manifest()
+
+
+def test_files_that_no_way_vouches_for_are_not_kept(registry):
+    position = publish(registry, of_files(listed(a="1"), read="a"))
+    publish(registry, replace(of_files(listed(a="1", b="2", z="9"), since=position, read="b")))
+    assert registry.manifest(UID) == Manifest()
+
+
+def test_the_stamp_of_a_file_is_remembered_alone(registry):
+    registry.keep_manifest(UID, listed(a="1", b="2"))
+    touched = replace(listed(a="1").files["a"], stamp="9:9")
+    registry.stamp_files(UID, [touched, replace(touched, path="unknown")])
+    assert registry.manifest(UID).files == {**listed(a="1", b="2").files, "a": touched}
+    registry.keep_manifest(UID, listed(b="3"))
+    assert registry.manifest(UID) == listed(b="3")

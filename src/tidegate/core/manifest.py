@@ -1,0 +1,117 @@
+"""Decides what is kept of every file that a table holds, and how a commit vouches for it.
+
+Listed by probes of files, compared by the files strategy, kept by the registry. A file is known by its content,
+never by its modification time alone.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol, runtime_checkable
+
+MANIFEST = "manifest"
+"""The key of a position's state that vouches for a manifest."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class File:
+    """One file as it was listed.
+
+    Args:
+        path: relative to the folder that was listed, `/` between its parts.
+        size: bytes.
+        tag: of the content: the store's own (`etag:…`), else a hash (`blake2b:…`); another text, another content.
+        stamp: time of modification and inode for which a hash holds without reading the file again; empty for never.
+    """
+
+    path: str
+    size: int
+    tag: str
+    stamp: str = ""
+
+    def same(self, other: File | None) -> bool:
+        """Whether path and content are the same; a stamp says nothing about either."""
+        return other is not None and (self.path, self.size, self.tag) == (other.path, other.size, other.tag)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Manifest:
+    """Files by path."""
+
+    files: Mapping[str, File] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, files: Iterable[File]) -> Manifest:
+        """Of files, in the order of their paths."""
+        return cls(files={file.path: file for file in sorted(files, key=lambda file: file.path)})
+
+    @property
+    def digest(self) -> str:
+        """Changes when a path or a content does.
+
+        Example:
+            >>> one = Manifest.of([File(path="a.csv", size=3, tag="blake2b:1", stamp="7:1")])
+            >>> one.digest == Manifest.of([File(path="a.csv", size=3, tag="blake2b:1")]).digest != Manifest().digest
+            True
+        """
+        lines = (f"{path}\0{self.files[path].size}\0{self.files[path].tag}" for path in sorted(self.files))
+        return hashlib.sha256("\n".join(lines).encode("utf-8", "surrogateescape")).hexdigest()[:16]
+
+    @property
+    def bytes(self) -> int:
+        """Of all files together."""
+        return sum(file.size for file in self.files.values())
+
+    def loaded(self, files: Iterable[File], gone: Iterable[str] = ()) -> Manifest:
+        """The manifest once these files are in the table, and the rows of those that are `gone` are not."""
+        without = {path: file for path, file in self.files.items() if path not in set(gone)}
+        return Manifest.of({**without, **{file.path: file for file in files}}.values())
+
+    def voucher(self) -> dict[str, Any]:
+        """What the commit's position says of the manifest."""
+        return {"files": len(self.files), MANIFEST: self.digest}
+
+    def vouched(self, state: Mapping[str, Any]) -> bool:
+        """Whether the position of a commit speaks of this manifest."""
+        return state.get(MANIFEST) == self.digest
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Listing:
+    """What a folder holds.
+
+    Args:
+        ready: the files that can be read.
+        waiting: the paths of those that somebody may still be writing.
+    """
+
+    ready: Manifest
+    waiting: tuple[str, ...] = ()
+
+
+@runtime_checkable
+class Lister(Protocol):
+    """What a probe of files answers beside the questions of every probe."""
+
+    @property
+    def carrier(self) -> str | None:
+        """The column that carries the path of each row's file; None where rows do not carry it."""
+
+    def listing(self, known: Manifest | None) -> Listing:
+        """Every file there is, asked once, without Spark.
+
+        Args:
+            known: contents that need not be hashed again where a file's stamp is the one that is known.
+
+        Raises:
+            SourceRefused: there is no such folder or file.
+        """
+
+    def choose(self, paths: Sequence[str], columns: Mapping[str, str]) -> None:
+        """The files that are read and tell the columns from here on.
+
+        Args:
+            columns: types by name, of loads before this one; they hold also where these files say less.
+        """

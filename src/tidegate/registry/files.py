@@ -1,0 +1,82 @@
+"""Decides how the files of a stream are kept: one row each, as they were loaded.
+
+Called by store inside its transactions. Must never be taken for the truth: the table's position vouches for it or not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import Connection, bindparam, delete, insert, select, update
+
+from tidegate.core.changes import Action
+from tidegate.core.manifest import MANIFEST, File, Manifest
+from tidegate.registry import streams
+from tidegate.registry.tables import files
+
+
+def manifest(connection: Connection, uid: str) -> Manifest:
+    """The files of the stream as they were loaded."""
+    return _stored(connection, streams.find(connection, uid))
+
+
+def keep(connection: Connection, uid: str, found: Manifest, now: datetime) -> None:
+    """These files and no others; a row that says so already stays as it is."""
+    object_id = streams.lock(connection, uid)
+    _exchange(connection, object_id, _stored(connection, object_id), found, now)
+
+
+def stamp(connection: Connection, uid: str, found: Iterable[File]) -> None:
+    """Until when the hash of these files, which are as they were, holds without reading them."""
+    object_id = streams.lock(connection, uid)
+    rows = [{"at": file.path, "stamp": file.stamp} for file in found]
+    here = (files.c.object_id == object_id) & (files.c.path == bindparam("at"))
+    connection.execute(update(files).where(here), rows)
+
+
+def apply(connection: Connection, object_id: int, plan: Mapping[str, Any], now: datetime) -> None:
+    """The files that a load's plan names are in the table now; of two ways to take that, the position decides."""
+    changes = plan["changes"]
+    stored = _stored(connection, object_id)
+    if MANIFEST not in changes["state"]:
+        if stored.files:
+            connection.execute(delete(files).where(files.c.object_id == object_id))
+        return
+    parts = [part for part in changes.get("parts") or () if part.get("file")]
+    read = [File(**part["file"]) for part in parts if part["action"] != Action.DELETE]
+    gone = [part["file"]["path"] for part in parts if part["action"] == Action.DELETE]
+    # What was kept before counts only if the load went on from it.
+    ways = (stored.loaded(read, gone), Manifest.of(read))
+    _exchange(
+        connection, object_id, stored, next((way for way in ways if way.vouched(changes["state"])), Manifest()), now
+    )
+
+
+def _exchange(connection: Connection, object_id: int, stored: Manifest, wanted: Manifest, now: datetime) -> None:
+    gone = [{"at": path} for path in stored.files if path not in wanted.files]
+    changed = [file for path, file in wanted.files.items() if path in stored.files and stored.files[path] != file]
+    new = [file for path, file in wanted.files.items() if path not in stored.files]
+    here = (files.c.object_id == object_id) & (files.c.path == bindparam("at"))
+    if gone:
+        connection.execute(delete(files).where(here), gone)
+    if changed:
+        rows = [
+            {"at": file.path, "size": file.size, "tag": file.tag, "stamp": file.stamp, "updated_ts": now}
+            for file in changed
+        ]
+        connection.execute(update(files).where(here), rows)
+    if new:
+        times = {"object_id": object_id, "created_ts": now, "updated_ts": now}
+        connection.execute(
+            insert(files),
+            [{"path": file.path, "size": file.size, "tag": file.tag, "stamp": file.stamp, **times} for file in new],
+        )
+
+
+def _stored(connection: Connection, object_id: int | None) -> Manifest:
+    rows = connection.execute(
+        select(files.c.path, files.c.size, files.c.tag, files.c.stamp).where(files.c.object_id == object_id)
+    )
+    return Manifest.of(File(path=path, size=size, tag=tag, stamp=stamp or "") for path, size, tag, stamp in rows)

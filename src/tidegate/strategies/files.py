@@ -1,0 +1,207 @@
+"""Decides what changed in a folder by comparing the files that are there with those that were loaded.
+
+Chosen by `strategy: files`; asks the probe for a listing, without Spark. Must never take a file for unchanged by its
+time of modification, nor read a file twice into a table that would keep both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, ClassVar
+
+from tidegate.core.changes import Action, ChangeSet, Part
+from tidegate.core.ledger import Ledger
+from tidegate.core.manifest import File, Lister, Listing, Manifest
+from tidegate.core.position import Position
+from tidegate.core.protocols import Probe
+from tidegate.core.slices import Files as Chosen
+from tidegate.core.slices import Meaning
+from tidegate.errors import ConfigError, HistoryGone, Misfit, PlanError
+
+COLUMNS = "columns"
+CARRIER = "carrier"
+REBUILT = "rebuilt"
+"""Keys of a position's state: the types of the columns so far; the column that carries each row's file since the first
+load; whether files may be in the table that the manifest does not know of."""
+NAMED = 5
+
+
+class OnChange(StrEnum):
+    """What is done when a file that was loaded has another content."""
+
+    RELOAD = "reload"
+    STOP = "stop"
+
+
+class OnDelete(StrEnum):
+    """What is done when a file that was loaded is gone."""
+
+    KEEP = "keep"
+    REMOVE = "remove"
+    STOP = "stop"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Files:
+    """Reads the files that are new or have another content.
+
+    Args:
+        on_change: `reload` a file that has another content, or `stop`.
+        on_delete: `keep` the rows of a file that is gone, `remove` them, or `stop`.
+    """
+
+    kind: ClassVar[str] = "files"
+    emits: ClassVar[frozenset[Meaning]] = frozenset({Meaning.NEW, Meaning.UPSERTS})
+
+    on_change: OnChange = OnChange.RELOAD
+    on_delete: OnDelete = OnDelete.KEEP
+
+    @property
+    def rereads(self) -> bool:
+        """A file is read once; one that changed is told by `ChangeSet.again`, and the writer refuses it or not."""
+        return False
+
+    @property
+    def cursor(self) -> tuple[str, ...]:
+        """None: two rows of one key cannot be told apart."""
+        return ()
+
+    def problems(self) -> tuple[str, ...]:
+        """None: the options fit together."""
+        return ()
+
+    def resume(self, value: str | None) -> Mapping[str, Any]:
+        """Nothing is known of the files in the table."""
+        if value is not None:
+            raise ConfigError(
+                f"strategy files has no cursor, so it cannot go on from {value!r}",
+                hint="Give no value: `tidegate state adopt STREAM` takes the files that are there for loaded.",
+            )
+        return {REBUILT: True}
+
+    def detect(self, probe: Probe, since: Position | None, kept: Ledger | None = None) -> ChangeSet | None:
+        """The files that are new, changed or gone; None when there are none.
+
+        Without `kept` for a table that was loaded every file counts as changed, unless the listing is still the one
+        that the position vouches for.
+
+        Raises:
+            HistoryGone, PlanError: a file changed or is gone, and the options say stop.
+        """
+        if not isinstance(probe, Lister):
+            raise Misfit("strategy files needs a source of files: `source: {path: …}`")
+        known = Manifest() if since is None else kept.files if kept else None
+        listed = probe.listing(known)
+        parts = list(self._compared(listed, known, since))
+        gone = [] if known is None else self._gone(listed, known)
+        parts += [Part(slice=Chosen(paths=(file.path,)), action=Action.DELETE, file=file) for file in gone]
+        moved = [part for part in parts if part.action is not Action.SKIP]
+        if not moved:
+            # What was hashed again is remembered.
+            return ChangeSet(slices=(), meaning=Meaning.NEW, parts=tuple(parts)) if parts else None
+        return self._changes(probe, since, parts, moved, known)
+
+    def _changes(
+        self, probe: Probe, since: Position | None, parts: list[Part], moved: list[Part], known: Manifest | None
+    ) -> ChangeSet:
+        if not isinstance(probe, Lister):  # seen by `detect`
+            raise Misfit("strategy files needs a source of files: `source: {path: …}`")
+        state = since.state if since else {}
+        read = [part.file for part in moved if part.file and part.action is not Action.DELETE]
+        gone = [part.file.path for part in moved if part.file and part.action is Action.DELETE]
+        carrier = probe.carrier if since is None or state.get(CARRIER) == probe.carrier else None
+        if gone and carrier is None:
+            raise PlanError(
+                f"{_files(gone)} gone, and on_delete: remove cannot tell which rows they brought",
+                hint="Let rows carry their file's name from the first load on (`source: {file_name: _file}`), or "
+                "choose on_delete: keep.",
+            )
+        probe.choose([file.path for file in read], state.get(COLUMNS, {}))
+        manifest = (known or Manifest()).loaded(read, gone)
+        rebuilt = {REBUILT: True} if since and (known is None or state.get(REBUILT)) else {}
+        again = _again(moved, forgotten=known is None, rebuilt=bool(rebuilt))
+        columns = {column.name: column.type.spark for column in probe.schema()}
+        paths = tuple(sorted(part.file.path for part in moved if part.file))
+        return ChangeSet(
+            slices=(Chosen(paths=paths, carrier=carrier),),
+            meaning=Meaning.UPSERTS if again else Meaning.NEW,
+            state={
+                **manifest.voucher(),
+                COLUMNS: columns,
+                **({CARRIER: carrier} if carrier else {}),
+                **rebuilt,
+            },
+            bytes=sum(file.size for file in read),
+            reason=_told(moved),
+            parts=tuple(parts),
+            skipped=len(manifest.files) - len(read),
+            again=again,
+            notes=_notes(moved, carrier),
+        )
+
+    def _compared(self, listed: Listing, known: Manifest | None, since: Position | None) -> Iterator[Part]:
+        """Every file that is to be read, and of the others those whose stamp is new."""
+        as_vouched = known is None and since is not None and listed.ready.vouched(since.state)
+        for path, file in listed.ready.files.items():
+            before = known.files.get(path) if known is not None else None
+            if as_vouched or file.same(before):
+                action = Action.SKIP
+            elif known is None:
+                action = Action.RELOAD
+            elif before is None:
+                action = Action.LOAD
+            else:
+                action = self._changed(path)
+            if action is not Action.SKIP or file != before:
+                yield Part(slice=Chosen(paths=(path,)), action=action, quick=file.tag, bytes=file.size, file=file)
+
+    def _changed(self, path: str) -> Action:
+        if self.on_change == OnChange.STOP:
+            raise HistoryGone(
+                f"{path} was loaded and has another content now, and on_change says stop",
+                hint="Put the file back, or load it with `tidegate run STREAM --set on_change=reload`.",
+            )
+        return Action.RELOAD
+
+    def _gone(self, listed: Listing, known: Manifest) -> list[File]:
+        there = {*listed.ready.files, *listed.waiting}
+        gone = [file for path, file in known.files.items() if path not in there]
+        if gone and self.on_delete == OnDelete.STOP:
+            raise HistoryGone(
+                f"{_files([file.path for file in gone])} gone, and on_delete says stop",
+                hint="Put them back, or go on with `tidegate run STREAM --set on_delete=keep`.",
+            )
+        return gone if self.on_delete == OnDelete.REMOVE else []
+
+
+def _again(moved: list[Part], *, forgotten: bool, rebuilt: bool) -> str:
+    """Why rows that are read may stand in the table already; empty when none can."""
+    if forgotten:
+        return "nobody remembers which of the files are in the table"
+    if changed := [part.file.path for part in moved if part.file and part.action is not Action.LOAD]:
+        return f"{_files(changed)} other than loaded"
+    return "files that came back may be in the table, for the registry was lost once" if rebuilt else ""
+
+
+def _told(moved: list[Part]) -> str:
+    counts = {action: sum(part.action is action for part in moved) for action in Action}
+    words = {Action.LOAD: "new", Action.RELOAD: "to be read again", Action.DELETE: "gone"}
+    return "files: " + ", ".join(f"{count} {words[action]}" for action, count in counts.items() if count)
+
+
+def _notes(moved: list[Part], carrier: str | None) -> tuple[str, ...]:
+    changed = [part.file.path for part in moved if part.file and part.action is Action.RELOAD]
+    if not changed or carrier:
+        return ()
+    return (f"rows that have left {_names(changed)} stay in the table, for no row carries its file's name",)
+
+
+def _files(paths: list[str]) -> str:
+    return f"{_names(paths)} {'is' if len(paths) == 1 else 'are'}"
+
+
+def _names(paths: list[str]) -> str:
+    rest = len(paths) - NAMED
+    return ", ".join(paths[:NAMED]) + (f" and {rest} more" if rest > 0 else "")
