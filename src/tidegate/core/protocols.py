@@ -51,6 +51,9 @@ class Probe(Protocol):
     def clock(self) -> int | None:
         """A number that only grows while the history goes on; None where there is none."""
 
+    def version(self) -> str | None:
+        """A text that no other rows of this source have; None where only the rows themselves can tell."""
+
     def unique(self, key: Sequence[str]) -> bool:
         """Whether the source guarantees one row for each value of `key` and no NULL in it."""
 

@@ -20,6 +20,7 @@ class Meaning(StrEnum):
     ALL = "all"
     NEW = "new"
     UPSERTS = "upserts"
+    CHANGELOG = "changelog"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,7 +117,27 @@ class Files:
         return self.paths[0] if len(self.paths) == 1 else f"{len(self.paths)} files"
 
 
-Slice = Everything | Range | Partition | Keys | Files
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SnapshotPair:
+    """What happened to a versioned table after one version, up to another.
+
+    Args:
+        after: exclusive; None for the time before the first version.
+        upto: inclusive.
+        appends: rows came and none changed or went, so the rows that came are all there is to read.
+    """
+
+    after: str | None
+    upto: str
+    appends: bool = False
+
+    @property
+    def label(self) -> str:
+        """The slice's `extract_group_id`."""
+        return f"versions ({self.after or 'none'}, {self.upto}]"
+
+
+Slice = Everything | Range | Partition | Keys | Files | SnapshotPair
 
 
 def joined(parts: Sequence[Slice]) -> list[Partition]:

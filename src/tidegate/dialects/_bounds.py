@@ -5,7 +5,7 @@ Called by the edges of the databases; pure. Must never read a clock.
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 
 from tidegate.core.schema import Kind, Type
 from tidegate.dialects._zones import earliest_local, zone
@@ -40,6 +40,24 @@ def inclusive(instant: datetime, kind: Type, time_zone: str) -> str:
         # The day of the bound is not over.
         return (local.date() - timedelta(days=1)).isoformat()
     return canonical(local - TICK)
+
+
+def lowered(text: str, by: timedelta, kind: Type) -> str | None:
+    """The value that lies this much below another, both canonical texts; None when there is no such time.
+
+    Example:
+        >>> from tidegate.core.schema import DATE, TIMESTAMP
+        >>> lowered("2025-01-02", timedelta(hours=1), DATE)
+        '2025-01-01'
+        >>> lowered("2025-01-02 00:00:00.000000", timedelta(hours=1), TIMESTAMP)
+        '2025-01-01 23:00:00.000000'
+    """
+    try:
+        if kind.kind is Kind.DATE:
+            return (date.fromisoformat(text) - timedelta(days=-(-by // timedelta(days=1)))).isoformat()
+        return canonical(datetime.fromisoformat(text) - by)
+    except OverflowError:
+        return None
 
 
 def canonical(moment: datetime) -> str:

@@ -123,8 +123,6 @@ class Dialect(Protocol):
     """The SQL of one database: text only."""
 
     kind: ClassVar[str]
-    jars: ClassVar[tuple[str, ...]]
-    sqlglot: ClassVar[str]
     fence: ClassVar[str]
     place: ClassVar[str]
     ordered: ClassVar[frozenset[Kind]]
@@ -170,6 +168,13 @@ class Dialect(Protocol):
 
     def quarter(self, digest: str, index: int) -> str:
         """One of the four 32-bit quarters of a digest as a number."""
+
+
+class Connectable(Dialect, Protocol):
+    """The dialect of a database that can be connected to."""
+
+    jars: ClassVar[tuple[str, ...]]
+    sqlglot: ClassVar[str]
 
     def open(self, connection: Connection) -> Session:
         """Connects. Raises SourceUnavailable, ConfigError."""

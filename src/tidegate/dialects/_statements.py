@@ -9,9 +9,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tidegate.core.batch import Latest
-from tidegate.core.grouping import Grouping
+from tidegate.core.grouping import NULL_LABEL, Grouping
 from tidegate.core.schema import Column, Schema
 from tidegate.core.slices import Everything, Keys, Partition, Range, Slice
+from tidegate.core.spread import Spread
 from tidegate.dialects._buckets import bucket, field, row_of, spread
 from tidegate.dialects._dialect import Dialect, Relation
 from tidegate.errors import ColumnMissing, ConfigError, InternalError
@@ -87,11 +88,23 @@ class Statements:
 
     def count(self, part: Slice, latest: Latest | None) -> str:
         """One number: the slice's rows, or its distinct keys."""
-        return f"SELECT count(*) FROM {self._rows(part, latest)}"
+        return f"SELECT count(*) FROM {self.rows(part, latest)}"
+
+    def rows(self, part: Slice, latest: Latest | None, cut: str | None = None) -> str:
+        """What stands behind FROM for the rows of a slice; without superseded rows if `latest` is given."""
+        where = f"{self.condition(part)} AND {cut}" if cut else self.condition(part)
+        if latest is None:
+            return f"{self.relation.sql} WHERE {where}"
+        quote = self.dialect.quote
+        keys = [self._value(quote(name), self.column(name)) for name in latest.key]
+        order = [f"{self._value(quote(name), self.column(name))} DESC NULLS LAST" for name in latest.order]
+        rank = f"row_number() OVER (PARTITION BY {', '.join(keys)} ORDER BY {', '.join(order or keys)})"
+        ranked = f"SELECT *, {rank} AS {quote(RANK)} FROM {self.relation.sql} WHERE {where}"
+        return f"({ranked}) AS ranked WHERE {quote(RANK)} = 1"
 
     def fingerprint(self, part: Slice, latest: Latest | None, cut: str | None = None) -> str:
         """One row, `Fingerprint.of_sums`; of the rows at one place if `cut` is given."""
-        source = self._rows(part, latest, cut)
+        source = self.rows(part, latest, cut)
         inner = f"SELECT {self._digest()} AS {self.dialect.quote(DIGEST)} FROM {source} {self.dialect.fence}"
         return f"SELECT count(*), {self._sums()} FROM ({inner}) AS hashed"
 
@@ -128,6 +141,18 @@ class Statements:
     def spread(self, key: Sequence[str], count: int) -> str:
         """The bucket, as text, of a row among `count`, see `_buckets.spread`."""
         return spread(self.dialect, [self.column(name) for name in key], self.schema.covered, count)
+
+    def within(self, key: Sequence[str], spread: Spread) -> str:
+        """What a row of the named buckets of a smaller spread fulfils; every row where none are named."""
+        if spread.within is None:
+            return "1 = 1"
+        names = ", ".join(self.dialect.string(name) for name in spread.within) or "NULL"
+        return f"{self.spread(key, spread.among)} IN ({names})"
+
+    def partition(self, grouping: Grouping, bucket: str | None) -> Slice:
+        """The partition that a bucket of `bucket(grouping)` lies in."""
+        column = self.column(grouping.column) if grouping.column else None
+        return grouping.part(grouping.coarse(bucket), column)
 
     def digests(self, key: Sequence[str], part: Slice, where: str) -> str:
         """One row a row: its key as canonical texts, its md5, and 1 if it lies in the slice."""
@@ -230,17 +255,14 @@ class Statements:
     def _literal(self, column: Column, text: str | None) -> str:
         return self.dialect.literal(column.type, text or "")
 
-    def _rows(self, part: Slice, latest: Latest | None, cut: str | None = None) -> str:
-        """What stands behind FROM for the rows of a slice; without superseded rows if `latest` is given."""
-        where = f"{self.condition(part)} AND {cut}" if cut else self.condition(part)
-        if latest is None:
-            return f"{self.relation.sql} WHERE {where}"
-        quote = self.dialect.quote
-        keys = [self._value(quote(name), self.column(name)) for name in latest.key]
-        order = [f"{self._value(quote(name), self.column(name))} DESC NULLS LAST" for name in latest.order]
-        rank = f"row_number() OVER (PARTITION BY {', '.join(keys)} ORDER BY {', '.join(order or keys)})"
-        ranked = f"SELECT *, {rank} AS {quote(RANK)} FROM {self.relation.sql} WHERE {where}"
-        return f"({ranked}) AS ranked WHERE {quote(RANK)} = 1"
+
+def scope(since: Partition | None, only: Sequence[Slice]) -> tuple[Slice, ...]:
+    """The slices that a question about partitions is about; rows of NULL are in every period of time."""
+    if only:
+        return tuple(only)
+    if since is None:
+        return (Everything(),)
+    return (since, Partition(column=since.column, label=NULL_LABEL))
 
 
 def _count_if(condition: str) -> str:

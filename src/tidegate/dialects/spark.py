@@ -12,7 +12,7 @@ from typing import ClassVar
 from tidegate.core.schema import Column, Kind, Schema, Type
 from tidegate.core.slices import Files, Keys, Partition, Slice, joined, successor
 from tidegate.dialects._buckets import field, row_of
-from tidegate.dialects._travel import Travel
+from tidegate.dialects._travel import Reading, Travel
 from tidegate.errors import InternalError
 
 EPOCH = "TIMESTAMP_NTZ '1970-01-01 00:00:00'"
@@ -25,6 +25,11 @@ class Spark:
     """Spark SQL 4.1: the target side of every comparison."""
 
     kind: ClassVar[str] = "spark"
+    fence: ClassVar[str] = ""
+    place: ClassVar[str] = "\0"  # no pseudo-column places rows here: a character that stands in no condition
+    ordered: ClassVar[frozenset[Kind]] = frozenset(
+        {Kind.INTEGER, Kind.DECIMAL, Kind.DATE, Kind.TIMESTAMP, Kind.TIMESTAMPTZ, Kind.TEXT, Kind.UUID}
+    )
 
     def quote(self, name: str) -> str:
         """One identifier, whatever it holds.
@@ -121,6 +126,30 @@ class Spark:
     def comparable(self, sql: str, column: Column) -> str:  # noqa: ARG002 - nothing compares otherwise here
         """The expression itself."""
         return sql
+
+    def likely_above(self, sql: str, column: Column, text: str) -> str:  # noqa: ARG002 - whatever is compared
+        """Nothing: files are pruned by the comparison itself."""
+        return "1 = 1"
+
+    def read(self, column: Column) -> Reading:
+        """The column itself: rows are Spark's already."""
+        return Reading(sql=self.quote(column.name), travel=Travel.NATIVE)
+
+    def row_hash(self, columns: Sequence[Column]) -> str:
+        """A 64-bit number of a row over all the columns, equal for rows that are equal.
+
+        Spark's hash passes over NULL, so that each column also says whether it is one.
+        """
+        names = [self.quote(column.name) for column in columns]
+        values = [
+            f"to_json({name})" if column.type.kind is Kind.ARRAY else name
+            for name, column in zip(names, columns, strict=True)
+        ]
+        return f"xxhash64({', '.join([*values, *(f'{name} IS NULL' for name in names)])})"
+
+    def quick(self, columns: Sequence[Column]) -> str:
+        """The row's hash, as a number whose sum over any table fits."""
+        return f"CAST({self.row_hash(columns)} AS decimal(20,0))"
 
     def as_text(self, sql: str) -> str:
         """A number as text."""

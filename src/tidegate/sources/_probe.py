@@ -15,14 +15,14 @@ from datetime import UTC, datetime, timedelta
 from tidegate.core.batch import Latest
 from tidegate.core.changes import Edge, SliceStats
 from tidegate.core.fingerprint import Fingerprint
-from tidegate.core.grouping import NULL_LABEL, Grouping
+from tidegate.core.grouping import Grouping
 from tidegate.core.plan import Prune
 from tidegate.core.protocols import Clock
 from tidegate.core.schema import Column, Schema
-from tidegate.core.slices import Everything, Partition, Range, Slice
+from tidegate.core.slices import Partition, Range, Slice
 from tidegate.core.spread import RowDigest, Spread
 from tidegate.dialects._dialect import Dialect, Relation, Row, Session
-from tidegate.dialects._statements import Statements
+from tidegate.dialects._statements import Statements, scope
 
 # From here on a fingerprint is worth more than one connection.
 SPLIT_ROWS = 250_000
@@ -64,6 +64,9 @@ class DatabaseProbe:
     def clock(self) -> int | None:
         """A number that only grows while the history goes on."""
         return self.session.clock()
+
+    def version(self) -> None:
+        """None: a database has no name for what it holds."""
 
     def unique(self, key: Sequence[str]) -> bool:
         """Whether a unique index lies within the key, and none of its columns may be NULL."""
@@ -121,25 +124,25 @@ class DatabaseProbe:
         self, grouping: Grouping, *, since: Partition | None = None, only: Sequence[Slice] = ()
     ) -> Mapping[Slice, Fingerprint]:
         """Fingerprint of every partition that has rows; of a big table over several connections of one snapshot."""
-        statements, parts = self.statements, self._scope(since, only)
+        statements, parts = self.statements, scope(since, only)
         by = statements.bucket(grouping)
         found: defaultdict[Slice, Fingerprint] = defaultdict(Fingerprint)
         for bucket, *sums in self._asked(statements.among(parts), lambda cut: statements.grouped(by, parts, cut)):
-            found[self._partition(grouping, bucket)] += Fingerprint.of_sums(sums)
+            found[statements.partition(grouping, bucket)] += Fingerprint.of_sums(sums)
         # Their rows are counted by that, and need not be again when they are read.
         self._stats |= {part: SliceStats(rows=one.rows) for part, one in found.items()}
         return found
 
     def quick_hashes(self, grouping: Grouping, *, since: Partition | None = None) -> Mapping[Slice, str] | None:
         """The engine's own hash of every partition, over all columns; None where it has none."""
-        statements, parts = self.statements, self._scope(since, ())
+        statements, parts = self.statements, scope(since, ())
         by = statements.bucket(grouping)
         if statements.quick_hashes(by, parts) is None:
             return None
         found: defaultdict[Slice, tuple[int, int]] = defaultdict(lambda: (0, 0))
         hashed = self._asked(statements.among(parts), lambda cut: statements.quick_hashes(by, parts, cut))
         for bucket, rows, total in hashed:
-            part = self._partition(grouping, bucket)
+            part = statements.partition(grouping, bucket)
             found[part] = (found[part][0] + rows, found[part][1] + int(total))
         return {
             part: f"{self._dialect.kind}:{rows}:{total}:{statements.schema.digest}"
@@ -149,7 +152,8 @@ class DatabaseProbe:
     def spread(self, part: Slice, key: Sequence[str], spread: Spread) -> Mapping[str, Fingerprint]:
         """Fingerprint of every bucket of the slice that has rows; of a big table over several connections."""
         statements = self.statements
-        by, where = statements.spread(key, spread.count), statements.condition(part) + self._within(key, spread)
+        by = statements.spread(key, spread.count)
+        where = f"{statements.condition(part)} AND {statements.within(key, spread)}"
         found: defaultdict[str, Fingerprint] = defaultdict(Fingerprint)
         for bucket, *sums in self._asked(where, lambda cut: statements.grouped_where(by, where, cut)):
             found[bucket] += Fingerprint.of_sums(sums)
@@ -157,7 +161,7 @@ class DatabaseProbe:
 
     def digests(self, part: Slice, key: Sequence[str], spread: Spread) -> Sequence[RowDigest]:
         """The rows of the named buckets by key and md5, also those beyond the slice."""
-        asked = self.statements.digests(key, part, "1 = 1" + self._within(key, spread))
+        asked = self.statements.digests(key, part, self.statements.within(key, spread))
         return [
             RowDigest(key=tuple(values), digest=digest, inside=bool(inside))
             for *values, digest, inside in self.session.parallel(self._relation, [asked])
@@ -190,23 +194,6 @@ class DatabaseProbe:
         later = max((stats.later for stats in at_edge), default=0)
         held = (f"{later} rows lie beyond the safe bound {self._edge} and wait for a later load",) if later else ()
         return (*self._notes, *held)
-
-    def _scope(self, since: Partition | None, only: Sequence[Slice]) -> tuple[Slice, ...]:
-        if only:
-            return tuple(only)
-        if since is None:
-            return (Everything(),)
-        return (since, Partition(column=since.column, label=NULL_LABEL))
-
-    def _within(self, key: Sequence[str], spread: Spread) -> str:
-        if spread.within is None:
-            return ""
-        names = ", ".join(self._dialect.string(name) for name in spread.within) or "NULL"
-        return f" AND {self.statements.spread(key, spread.among)} IN ({names})"
-
-    def _partition(self, grouping: Grouping, bucket: str | None) -> Slice:
-        column = self.statements.column(grouping.column) if grouping.column else None
-        return grouping.part(grouping.coarse(bucket), column)
 
     def _asked(self, where: str | None, statement: Callable[[str | None], str | None]) -> list[Row]:
         """The rows of a statement, asked place by place where the rows of `where` are worth it; None for never."""

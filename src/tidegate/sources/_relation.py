@@ -5,7 +5,7 @@ Called by the database source. Must never let a query be more than one SELECT.
 
 from __future__ import annotations
 
-from tidegate.dialects._dialect import Dialect, Relation
+from tidegate.dialects._dialect import Connectable, Dialect, Relation
 from tidegate.errors import ConfigError
 
 QUOTES = frozenset('"`')
@@ -64,7 +64,7 @@ def of_table(dialect: Dialect, name: str) -> Relation:
     return Relation(sql=".".join(dialect.quote(part) for part in parts), label=".".join(parts), parts=parts)
 
 
-def of_query(dialect: Dialect, text: str) -> Relation:
+def of_query(dialect: Connectable, text: str) -> Relation:
     """A query, as the user wrote it.
 
     Raises:

@@ -17,7 +17,7 @@ from tidegate.core.ids import Connection
 from tidegate.core.protocols import Probe, Sparks
 from tidegate.core.schema import Schema
 from tidegate.core.slices import Range, Slice
-from tidegate.dialects._dialect import Dialect, Session, TableFacts
+from tidegate.dialects._dialect import Connectable, Session, TableFacts
 from tidegate.dialects.spark import Spark
 from tidegate.errors import ConfigError, InternalError
 from tidegate.sources._probe import DatabaseProbe
@@ -120,7 +120,7 @@ class Database:
         return dialect_of(self.connection).jars
 
 
-def dialect_of(connection: Connection) -> Dialect:
+def dialect_of(connection: Connection) -> Connectable:
     """The dialect that a connection's URL names.
 
     Raises:
@@ -130,7 +130,7 @@ def dialect_of(connection: Connection) -> Dialect:
     dialect = plugins.load("dialects", SHORT.get(scheme, scheme))()
     if not hasattr(dialect, "open"):
         raise ConfigError(f"connection {connection.name!r}: {scheme} is no database")
-    found: Dialect = dialect
+    found: Connectable = dialect
     return found
 
 

@@ -1,0 +1,185 @@
+"""Rows that only Spark can look at answer every question as SQLite answers it for the same rows."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from tidegate.core.batch import Latest
+from tidegate.core.grouping import Period, Periods, Prefixes, Steps, Whole
+from tidegate.core.ids import Connection
+from tidegate.core.protocols import Clock, Probe
+from tidegate.core.slices import Everything, Keys, Partition, Range, SnapshotPair
+from tidegate.core.spread import Spread
+from tidegate.errors import ColumnMissing, ConfigError, InternalError, SourceError
+from tidegate.sources._frame import Frame, FrameProbe, LazySpark
+from tidegate.sources.database import Database
+from tidegate.spark.session import Sessions
+
+pytestmark = pytest.mark.spark
+
+ROWS = [
+    (1, 7, "ab|c", "1.50", "2025-01-01 10:00:00.000001", 1),
+    (2, 7, "~N", None, "2025-01-01 23:59:59.999999", 0),
+    (3, None, None, "-2.25", "2025-02-01 00:00:00.000000", None),
+    (-4, 105, "abd", "0.00", None, 1),
+    (5, 7, "ü🐘", "12345.67", "2025-02-03 00:00:00.000000", 0),
+    (5, 7, "ü🐘", "12345.67", "2025-02-03 00:00:00.000000", 0),
+    (6, 200, "", "3.00", "2025-02-03 00:00:00.000000", 1),
+]
+NAMES = ("id", "shop", "name", "amount", "changed_at", "paid")
+AFTER = "2025-01-01 10:00:00.000001"
+WINDOW = Range(cursor=("changed_at",), after=AFTER, upto="2025-02-02 00:00:00.000000")
+SLICES = [
+    Everything(),
+    WINDOW,
+    replace(WINDOW, nulls=True),
+    Range(cursor=("changed_at", "changed_at"), after=None, upto=AFTER),
+    Partition(column="shop", label="0", low="0", high="100"),
+    Partition(column="shop", label="~N"),
+    Partition(column="name", label="ab", prefix="ab", length=2),
+    Keys(columns=("id", "shop"), values=(("5", "7"), ("6", "200"))),
+    Keys(columns=("id",), values=()),
+]
+
+
+@pytest.fixture(scope="module")
+def database(tmp_path_factory) -> Database:
+    path = tmp_path_factory.mktemp("frame") / "rows.db"
+    with sqlite3.connect(path) as connection:
+        kinds = ("bigint", "int", "text", "text", "timestamp", "boolean")
+        connection.execute(f"CREATE TABLE t ({', '.join(map(' '.join, zip(NAMES, kinds, strict=True)))})")
+        connection.executemany("INSERT INTO t VALUES (?, ?, ?, ?, ?, ?)", ROWS)
+    connection.close()
+    there = Connection(name="file", url=f"sqlite:///{path}")
+    return Database(connection=there, table="t", columns={"amount": "decimal(12,2)"})
+
+
+@pytest.fixture(scope="module")
+def oracle(database: Database) -> Iterator[Probe]:
+    with database.probe() as probe:
+        yield probe
+
+
+@pytest.fixture(scope="module")
+def probe(database: Database, oracle: Probe, spark, tmp_path_factory) -> Iterator[FrameProbe]:
+    folder = str(tmp_path_factory.mktemp("frame") / "rows")
+    database.read(spark, oracle, [Everything()], oracle.schema()).write.parquet(folder)
+    lazy = LazySpark(Sessions(borrowed=spark))
+    frame = Frame(label="rows", identity="r", schema=oracle.schema, rows=lambda session: session.read.parquet(folder))
+    yield FrameProbe(frame, lazy)
+    lazy.close()
+
+
+@pytest.mark.parametrize("part", SLICES, ids=lambda part: part.label)
+def test_a_slice_is_the_same_rows(probe, oracle, part):
+    assert probe.fingerprint(part) == oracle.fingerprint(part)
+    assert probe.count(part) == oracle.count(part)
+    mine, theirs = probe.stats(part), oracle.stats(part)
+    assert (mine.rows, mine.last, mine.later) == (theirs.rows, theirs.last, theirs.later)
+
+
+def test_the_latest_of_each_key(probe, oracle):
+    rule = Latest(key=("shop",), order=("changed_at", "id"))
+    assert probe.fingerprint(Everything(), latest=rule) == oracle.fingerprint(Everything(), latest=rule)
+    assert probe.count(WINDOW, latest=rule) == oracle.count(WINDOW, latest=rule)
+
+
+@pytest.mark.parametrize(
+    "grouping",
+    [
+        Whole(),
+        Steps(column="id", width=3),
+        Periods(column="changed_at", period=Period.MONTH),
+        Prefixes(column="name", length=2),
+    ],
+    ids=lambda grouping: type(grouping).__name__,
+)
+def test_partitions_are_the_same(probe, oracle, grouping):
+    found = probe.partitions(grouping)
+    assert found == oracle.partitions(grouping)
+    some = sorted(found, key=lambda part: part.label)[:1]
+    assert probe.partitions(grouping, only=some) == oracle.partitions(grouping, only=some)
+    assert set(probe.quick_hashes(grouping)) == set(found)
+
+
+def test_partitions_from_a_day_on(probe, oracle):
+    fence = Partition(column="changed_at", label="from", low="2025-02-01 00:00:00.000000")
+    grouping = Periods(column="changed_at", period=Period.DAY)
+    assert probe.partitions(grouping, since=fence) == oracle.partitions(grouping, since=fence)
+
+
+@pytest.mark.parametrize("key", [("id",), ("id", "shop"), ()], ids=len)
+def test_buckets_and_their_rows_are_the_same(probe, oracle, key):
+    found = probe.spread(Everything(), key, Spread(count=4))
+    assert found == oracle.spread(Everything(), key, Spread(count=4))
+    within = Spread(count=8, within=tuple(found)[:2], among=4)
+    assert probe.spread(WINDOW, key, within) == oracle.spread(WINDOW, key, within)
+
+    def rows(side):
+        return sorted(map(repr, side.digests(WINDOW, key, within)))
+
+    assert rows(probe) == rows(oracle)
+
+
+def test_bounds_of_a_column(probe, oracle):
+    for column in ("id", "changed_at", "name"):
+        assert probe.key_bounds(Everything(), column) == oracle.key_bounds(Everything(), column)
+    assert probe.key_bounds(Everything(), "paid") is None
+    assert probe.key_bounds(Keys(columns=("id",), values=(("99",),)), "id") is None
+
+
+def test_the_edge_is_the_greatest_value(probe):
+    lag = timedelta(0)
+    assert probe.time_edge("changed_at", clock=Clock.DATABASE, lag=lag).upto == "2025-02-03 00:00:00.000000"
+    lag = timedelta(microseconds=1)
+    assert probe.time_edge("changed_at", clock=Clock.DATABASE, lag=lag).upto == "2025-02-02 23:59:59.999999"
+    assert probe.sequence_edge("id", since="2").upto == "6"
+    with pytest.raises(ConfigError, match="needs an integer"):
+        probe.sequence_edge("name", since=None)
+    with pytest.raises(ConfigError, match="needs a date or a timestamp"):
+        probe.time_edge("id", clock=Clock.DATABASE, lag=lag)
+    with pytest.raises(ColumnMissing, match="rows has no column 'nowhere'"):
+        probe.time_edge("nowhere", clock=Clock.DATABASE, lag=lag)
+
+
+def test_what_is_known_starts_nothing(oracle):
+    def refuse(_):
+        raise AssertionError("Spark was asked")
+
+    frame = Frame(
+        label="rows", identity="r", schema=oracle.schema, rows=refuse, version="3", clock=9, count=7, still=lambda: None
+    )
+    probe = FrameProbe(frame, LazySpark(None))
+    assert (probe.identity(), probe.version(), probe.clock(), probe.unique(("id",))) == ("r", "3", 9, False)
+    assert probe.stats(Everything()).rows == 7
+    assert "`shop` >= CAST('0' AS bigint)" in probe.condition(SLICES[4])
+    assert probe.steady()
+    with pytest.raises(InternalError, match="without Spark"):
+        probe.count(Everything())
+    with pytest.raises(InternalError, match="has no versions"):
+        probe.condition(SnapshotPair(after="1", upto="2"))
+
+
+def test_rows_that_cannot_be_read_are_an_error_of_the_source(oracle, spark, tmp_path: Path):
+    lazy = LazySpark(Sessions(borrowed=spark))
+    gone = str(tmp_path / "gone")
+    frame = Frame(label="rows", identity="r", schema=oracle.schema, rows=lambda session: session.read.parquet(gone))
+    with pytest.raises(SourceError, match="while reading rows"):
+        FrameProbe(frame, lazy).count(Everything())
+    lazy.close()
+
+
+def test_a_value_that_moves_to_its_neighbour_is_another_hash(spark):
+    from tidegate.core.schema import INT, TEXT, Column, array
+    from tidegate.dialects.spark import Spark
+
+    columns = [Column(name="a", type=TEXT), Column(name="b", type=TEXT), Column(name="c", type=array(INT))]
+    rows = [("x", None, [1]), (None, "x", [1]), ("x", None, [1, None]), ("x", None, [None, 1]), ("x", None, None)]
+    frame = spark.createDataFrame(rows, "a string, b string, c array<int>")
+    assert frame.selectExpr(Spark().row_hash(columns)).distinct().count() == len(rows)
