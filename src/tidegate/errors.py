@@ -11,6 +11,7 @@ Called by every layer; imports nothing of Tidegate. Must never log, print or car
         SourceUnavailable *        unreachable or cut
           SourceRefused            a login that is wrong, a database that is not there
         SourceMoved *              changed while it was being read
+        FileUnreadable             a file that is cut short, damaged or not what it is read as
         ColumnMissing              a named column or table is not there
         HistoryGone                the source no longer continues what was loaded
         EdgeUnknown                nobody can tell which rows are still being written
@@ -131,6 +132,13 @@ class SourceMoved(SourceError):
     code = "source_moved"
     retryable = True
     default_hint = "Run again while fewer writes happen, or read with one slice (`source: {slices: 1}`)."
+
+
+class FileUnreadable(SourceError):
+    """A file is cut short, damaged, not of its format, or holds a row that does not fit. Nothing was committed."""
+
+    code = "file_unreadable"
+    default_hint = "Put the whole file back or move it away, then run again."
 
 
 class ColumnMissing(SourceError):

@@ -20,7 +20,7 @@ REQUIRED = {
     "strategy": "{kind: watermark, column: updated_at}",
     "write": "merge",
 }
-INFERRED_KINDS = {"table": "database", "query": "database"}
+INFERRED_KINDS = {"table": "database", "query": "database", "path": "files"}
 
 
 def complete(stream: Node, defaults: Node) -> Node:
@@ -62,7 +62,7 @@ def _with_source_kind(node: Node) -> Node:
     for key, kind in INFERRED_KINDS.items():
         if key in node.items:
             return node.updated({KIND: Node(value=kind, mark=node.mark)})
-    raise node.mark.error("needs `table:` or `query:`, or the `kind:` of another source")
+    raise node.mark.error("needs `table:`, `query:` or `path:`, or the `kind:` of another source")
 
 
 def _with_options(strategy: Node, options: dict[str, Node]) -> Node:

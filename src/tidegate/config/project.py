@@ -269,6 +269,7 @@ class _Project:
             mark = node.at(["target"]).mark
             raise mark.error(f"names the lake {target[0]!r}, which is not under `lakes:`; {suggest(target[0], lakes)}")
         self.refuse_stranger(node.items["source"])
+        node = node.updated({"source": _absolute(node.items["source"], self.folder)})
         for group, key in (("sources", "source"), ("strategies", "strategy"), ("writers", "write")):
             part = node.items[key]
             check(plugin_of(group, part), without(part, KIND))
@@ -293,6 +294,14 @@ class _Project:
         known = self.section("connections").items
         if node is not None and node.text() not in known:
             raise node.mark.error(f"{node.text()!r} is not under `connections:`; {suggest(node.text(), known)}")
+
+
+def _absolute(source: Node, folder: Path) -> Node:
+    """A source whose files are named from the project's folder on."""
+    path = source.get("path")
+    if path is None or not isinstance(path.value, str):
+        return source
+    return source.updated({"path": dataclasses.replace(path, value=absolute_path(path.value, folder))})
 
 
 def _target(node: Node) -> tuple[str, ...]:

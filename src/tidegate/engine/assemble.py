@@ -130,8 +130,8 @@ def _target(entry: StreamConfig) -> Target:
 
 def source_name(entry: StreamConfig) -> str:
     """`connection: relation`, for people."""
-    table = entry.source.get("table")
-    relation = table.text() if table else "a query"
+    named = entry.source.get("table") or entry.source.get("path")
+    relation = named.text() if named else "a query"
     return f"{entry.connection}: {relation}" if entry.connection else relation
 
 

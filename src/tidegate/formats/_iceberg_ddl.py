@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from tidegate.core.ids import Target
 from tidegate.core.protocols import Layout
 from tidegate.core.schema import ChangeKind, Schema, SchemaChange
-from tidegate.errors import ConfigError, InternalError
+from tidegate.errors import ConfigError, InternalError, SchemaRefused
 from tidegate.formats._statements import folder, known, pairs, plain
 from tidegate.spark import sql
 
@@ -36,6 +36,26 @@ _PLAIN_WORDS = {
     word: plural for plural in ("years", "months", "days", "hours") for word in (plural, plural.removesuffix("s"))
 }
 _NUMBERED_WORDS = frozenset({"bucket", "truncate"})
+
+# Source: Iceberg, MetadataColumns.
+RESERVED = frozenset(
+    {"_file", "_pos", "_deleted", "_spec_id", "_partition", "_row_id", "_last_updated_sequence_number"}
+)
+
+
+def refuse_reserved(schema: Schema) -> None:
+    """Refuses columns that no reader of the table could name.
+
+    Raises:
+        SchemaRefused: a name that Iceberg has for what it knows of a row.
+    """
+    taken = [name for name in schema.names if name in RESERVED]
+    if taken:
+        raise SchemaRefused(
+            f"Iceberg keeps the name {taken[0]!r} for itself, so no column can have it",
+            hint="Give the column another name at the source or under `source:`.",
+            column=taken[0],
+        )
 
 
 def create(target: Target, schema: Schema, layout: Layout, location: str | None) -> str:

@@ -156,12 +156,12 @@ class IcebergStaging:
         head = self._head()
         if self.plan.write.mode is not Mode.REPLACE_FILES:
             return head.receipt()
-        steps = [each.receipt() for each in self._steps(head)]
-        return Receipt(
-            snapshot=str(head.id),
-            rows_inserted=steps[0].rows_inserted,
-            rows_deleted=sum(each.rows_deleted - each.rows_inserted for each in steps[1:]),
+        # Added last, deleted before, by whole files or by position; files written anew for a part hold no new row.
+        deleted = sum(
+            step.number("deleted-records") + step.number("added-position-deletes") - step.number("added-records")
+            for step in self._steps(head)[1:]
         )
+        return Receipt(snapshot=str(head.id), rows_inserted=head.number("added-records"), rows_deleted=deleted)
 
     def publish(self) -> Receipt:
         """Moves main to the branch if main still stands at the base, then drops the branch.

@@ -124,8 +124,10 @@ class Iceberg:
 
         Raises:
             ConfigError: the layout does not fit the columns.
+            SchemaRefused: a name that Iceberg has for itself.
             WriteError: catalog or warehouse refused it.
         """
+        ddl.refuse_reserved(schema)
         location = ddl.location(target, self._where.warehouse) if self._where.in_tables else None
         statements = [ddl.create(target, schema, layout, location)]
         order = ddl.order(target, schema, layout) if layout.sort_by else None
@@ -144,8 +146,10 @@ class Iceberg:
         """Adds and widens columns; rows that are there read NULL in the new ones.
 
         Raises:
+            SchemaRefused: a name that Iceberg has for itself.
             WriteError: the catalog refused it.
         """
+        ddl.refuse_reserved(schema)
         with translated(f"changing the columns of {target}", self._where.warehouse):
             for statement in ddl.evolve(target, changes, schema):
                 session.sql(statement)

@@ -9,12 +9,15 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from urllib.parse import unquote
 
 from tidegate.errors import (
     CommitConflict,
     CommitUnknown,
+    FileUnreadable,
     SchemaRefused,
     SourceError,
+    SourceMoved,
     SourceUnavailable,
     TidegateError,
     WriteError,
@@ -36,6 +39,10 @@ _GONE = re.compile(r"TABLE_OR_VIEW_NOT_FOUND|NoSuchTable|Cannot find snapshot|Re
 # The server's own words for a statement that it will refuse again; what ends a session or a snapshot is none.
 _REFUSED = re.compile(r"PSQLException: ERROR: (?![^\n]*snapshot|canceling|terminating)")
 _DRIVER = re.compile(r"java\.sql\.|PSQLException|SQLITE_|SQLiteException|SQLException")
+# What Spark says of a file that it was given to read; its words about a row hold the row's values.
+_FILE = re.compile(r"Encountered error while reading file (?P<uri>\S+?)\.?(?:\s|$)")
+_ROW = re.compile(r"MALFORMED_RECORD_IN_PARSING|BadRecordException|Malformed (?:record|line)")
+_FILE_GONE = re.compile(r"FAILED_READ_FILE\.FILE_NOT_EXIST|FAILED_READ_FILE\.PATH_NOT_FOUND")
 _PROBLEMS = (
     (
         re.compile(r"^(?:Py4JError|Py4JNetworkError|ConnectionRefusedError|ConnectionResetError)\b", re.MULTILINE),
@@ -89,6 +96,9 @@ def translate(error: BaseException, doing: str, warehouse: str | None = None) ->
             poison[1].replace("''", "'").strip(),
             hint="Correct the value at the source, or leave it out with a `query:`.",
         )
+    file = _FILE.search(text)
+    if file or _ROW.search(text):
+        return _unreadable(unquote(file["uri"]).rpartition("/")[2] if file else "a file", text)
     job = _FAILED_JOB.search(text)
     if _UNKNOWN.search(text):
         return CommitUnknown(f"the reply to a commit was lost while {doing}")
@@ -107,6 +117,19 @@ def translate(error: BaseException, doing: str, warehouse: str | None = None) ->
     if _GONE.search(text):
         return CommitConflict(f"the table or a version of it is not there any more while {doing}")
     return WriteError(f"Spark failed ({_name(error, text)}) while {doing}")
+
+
+def _unreadable(name: str, text: str) -> TidegateError:
+    if _FILE_GONE.search(text):
+        return SourceMoved(f"{name} was listed and is gone", hint="Run again.")
+    if _ROW.search(text):
+        return FileUnreadable(
+            f"a row of {name} does not fit its columns: too few or too many values, one that is not of its type, or an "
+            "end in the middle",
+            hint="Correct or complete the file, or state the types under `source: {columns: …}`, then run again.",
+            file=name,
+        )
+    return FileUnreadable(f"{name} is cut short, damaged or not of its format", file=name)
 
 
 def everything(error: BaseException) -> str:

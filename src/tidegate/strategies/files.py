@@ -115,7 +115,7 @@ class Files:
         if gone and carrier is None:
             raise PlanError(
                 f"{_files(gone)} gone, and on_delete: remove cannot tell which rows they brought",
-                hint="Let rows carry their file's name from the first load on (`source: {file_name: _file}`), or "
+                hint="Let rows carry their file's name from the first load on (`source: {file_name: source_file}`), or "
                 "choose on_delete: keep.",
             )
         probe.choose([file.path for file in read], state.get(COLUMNS, {}))

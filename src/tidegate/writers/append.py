@@ -44,7 +44,7 @@ class Append:
         raise PlanError(
             f"{facts.again}, and write: append would keep their rows twice",
             hint="Replace the table with `tidegate run STREAM --full-refresh --yes`; rows that carry their file's name "
-            "from the first load on (`source: {file_name: _file}`) are exchanged instead.",
+            "from the first load on (`source: {file_name: source_file}`) are exchanged instead.",
         )
 
     def check(self, rows: DataFrame, plan: LoadPlan, batch: Batch) -> Checked:  # noqa: ARG002 - no key, nothing to look for
