@@ -20,7 +20,13 @@ REQUIRED = {
     "strategy": "{kind: watermark, column: updated_at}",
     "write": "merge",
 }
-INFERRED_KINDS = {"table": "database", "query": "database", "path": "files"}
+INFERRED_KINDS = {
+    "table": "database",
+    "query": "database",
+    "path": "files",
+    "iceberg": "lake_table",
+    "delta": "lake_table",
+}
 
 
 def complete(stream: Node, defaults: Node) -> Node:
@@ -62,7 +68,8 @@ def _with_source_kind(node: Node) -> Node:
     for key, kind in INFERRED_KINDS.items():
         if key in node.items:
             return node.updated({KIND: Node(value=kind, mark=node.mark)})
-    raise node.mark.error("needs `table:`, `query:` or `path:`, or the `kind:` of another source")
+    known = ", ".join(f"`{key}:`" for key in INFERRED_KINDS)
+    raise node.mark.error(f"needs one of {known}, or the `kind:` of another source")
 
 
 def _with_options(strategy: Node, options: dict[str, Node]) -> Node:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tidegate.core.plan import Prune
+from tidegate.core.slices import Slice
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -34,6 +35,7 @@ class Batch:
     Args:
         latest: the rule that keeps one row a key (cursor columns; a writer appends its own tie rule); None without key.
         keys_unique: the source guarantees one row a key and no NULL in it, so nothing has to be looked for.
+        cheap: the rows can be read again at the cost of a scan, and are then the same.
         bounds: of the batch's keys, found in the very snapshot that the rows are read from; empty when not known.
         skip_equal: rows may have been loaded before; those that are equal in every column are left alone.
     """
@@ -41,6 +43,7 @@ class Batch:
     latest: Latest | None
     keys_unique: bool
     skip_equal: bool
+    cheap: bool = False
     bounds: tuple[Prune, ...] = ()
 
 
@@ -56,6 +59,8 @@ class Checked:
         prune: literal bounds of the rows, derived from the rows themselves.
         latest: the whole rule by which superseded rows were dropped; None when none could have been.
         skip_equal: rows that the table holds in every column already are left alone.
+        moved: the slices that verification asks the source for, where these are not the plan's.
+        skipped: why nothing was written, where what differs is not worth a load.
         held: the rows as Spark keeps them; the engine calls its `unpersist()` once nobody reads them again.
     """
 
@@ -65,4 +70,6 @@ class Checked:
     prune: tuple[Prune, ...] = ()
     latest: Latest | None = None
     skip_equal: bool = False
+    moved: tuple[Slice, ...] | None = None
+    skipped: str | None = None
     held: DataFrame | None = None

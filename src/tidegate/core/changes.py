@@ -13,6 +13,7 @@ from typing import Any
 from tidegate.core.fingerprint import Fingerprint
 from tidegate.core.grouping import Grouping
 from tidegate.core.manifest import File
+from tidegate.core.significance import Significance
 from tidegate.core.slices import Meaning, Slice
 
 
@@ -99,6 +100,8 @@ class ChangeSet:
         grouping: how the parts cut the table; the table becomes what the source holds of each.
         fenced: some partitions were not compared, so a row may have moved in from one of them.
         again: why rows that are read may stand in the table already, a sentence's beginning; empty when none can.
+        mirror: the table becomes what the slices hold: a row of it that they do not have goes.
+        significant: which differences are worth a load of a mirror; None for all.
         notes: what people should know, one sentence each.
     """
 
@@ -115,6 +118,8 @@ class ChangeSet:
     grouping: Grouping | None = None
     fenced: bool = False
     again: str = ""
+    mirror: bool = False
+    significant: Significance | None = None
     notes: tuple[str, ...] = ()
 
     def only(self, parts: tuple[Part, ...]) -> ChangeSet:

@@ -5,11 +5,16 @@ Called by assemble before anything runs; pure. Must never be repeated in a plugi
 
 from __future__ import annotations
 
-from tidegate.core.protocols import Strategy, Writer
+from tidegate.core.protocols import Source, Strategy, Writer
 
 
-def misfits(*, strategy: Strategy, writer: Writer, key: tuple[str, ...]) -> tuple[str, ...]:
+def misfits(
+    *, strategy: Strategy, writer: Writer, key: tuple[str, ...], source: type[Source] | None = None
+) -> tuple[str, ...]:
     """Every reason why the parts cannot work together, one sentence each; empty when they can.
+
+    Args:
+        source: its class says which slices it reads beside those that every source reads.
 
     Example:
         >>> from tidegate.strategies.full import Full
@@ -21,6 +26,10 @@ def misfits(*, strategy: Strategy, writer: Writer, key: tuple[str, ...]) -> tupl
     if not strategy.emits & writer.accepts:
         emits, accepts = (", ".join(sorted(values)) for values in (strategy.emits, writer.accepts))
         found.append(f"strategy {strategy.kind} emits {emits}; write: {writer.kind} accepts {accepts}")
+    special: frozenset[type] = getattr(strategy, "reads", frozenset())
+    if source is not None and not special <= getattr(source, "reads", frozenset()):
+        needed = ", ".join(sorted(slice_kind.__name__ for slice_kind in special))
+        found.append(f"strategy {strategy.kind} reads slices that this source does not have ({needed})")
     if writer.needs_key and not key:
         found.append(f"write: {writer.kind} needs `key:`, the columns that identify a row")
     if strategy.rereads and not writer.idempotent:

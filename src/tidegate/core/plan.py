@@ -23,6 +23,7 @@ class Mode(StrEnum):
     OVERWRITE = "overwrite"
     OVERWRITE_PARTITIONS = "overwrite_partitions"
     MERGE_PARTITIONS = "merge_partitions"
+    MERGE_DIFFERENCES = "merge_differences"
     REPLACE_FILES = "replace_files"
     MERGE_ON_READ = "merge_on_read"
     COPY_ON_WRITE = "copy_on_write"
@@ -72,6 +73,7 @@ class WriteFacts:
         aligned: each of them is whole files of the table.
         moved_in: a row of the batch may still stand in a partition that was not compared.
         key: the key columns; empty for none.
+        mirror: the table becomes what the batch holds; see `ChangeSet`.
         again: why rows of the batch may stand in the table already, a sentence's beginning; empty when none can.
         carried: rows carry the name of the file that they came from, in the batch and in the table.
     """
@@ -86,6 +88,7 @@ class WriteFacts:
     aligned: bool = False
     moved_in: bool = False
     key: tuple[str, ...] = ()
+    mirror: bool = False
     again: str = ""
     carried: bool = False
 

@@ -213,8 +213,12 @@ class Writer(Protocol):
             CheckFailed: a NULL in a key column.
         """
 
-    def write(self, checked: Checked, plan: LoadPlan, staging: Staging) -> None:
-        """One commit on the staging that carries the plan's position."""
+    def write(self, checked: Checked, plan: LoadPlan, staging: Staging) -> Checked:
+        """One commit on the staging that carries the plan's position.
+
+        Returns:
+            What was written, for verification to find it again; or `skipped`, and there is no commit.
+        """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

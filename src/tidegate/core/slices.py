@@ -122,7 +122,7 @@ class SnapshotPair:
     """What happened to a versioned table after one version, up to another.
 
     Args:
-        after: exclusive; None for the time before the first version.
+        after: exclusive; None for the time before the first version, so that every row of `upto` is meant.
         upto: inclusive.
         appends: rows came and none changed or went, so the rows that came are all there is to read.
     """

@@ -13,6 +13,7 @@ from typing import Any
 
 from tidegate import plugins
 from tidegate.config import Config, Node, StreamConfig, build
+from tidegate.config.defaults import INFERRED_KINDS
 from tidegate.config.nodes import from_values
 from tidegate.config.options import fields, plugin_of
 from tidegate.core.fit import misfits
@@ -95,15 +96,18 @@ def join(config: Config, lakes: dict[str, Format], entry: StreamConfig) -> Strea
     """One stream of its parts. Raises Misfit and ConfigError."""
     strategy = build("strategies", entry.strategy)
     writer = build("writers", entry.write)
-    reasons = misfits(strategy=strategy, writer=writer, key=entry.key)
+    reasons = misfits(strategy=strategy, writer=writer, key=entry.key, source=plugin_of("sources", entry.source))
     if reasons:
         raise Misfit(f"{entry.mark}: " + "; ".join(reasons), file=entry.mark.file, line=entry.mark.line)
     target = _target(entry)
-    given = {"connection": config.connections[entry.connection]} if entry.connection else {}
+    plugin = plugin_of("sources", entry.source)
+    given: dict[str, Any] = {"connection": config.connections[entry.connection]} if entry.connection else {}
+    given |= _wanted(plugin, lakes=lakes, folder=config.folder)
+    source = build("sources", entry.source, **given)
     return Stream(
         name=entry.name,
         uid=entry.uid or stream_uid(entry.name, target),
-        source=build("sources", entry.source, **given),
+        source=source,
         source_name=source_name(entry),
         target=target,
         format=lakes[target.lake],
@@ -114,6 +118,12 @@ def join(config: Config, lakes: dict[str, Format], entry: StreamConfig) -> Strea
         contract=entry.contract,
         layout=entry.layout,
     )
+
+
+def _wanted(plugin: type[Any], **values: Any) -> dict[str, Any]:
+    """Those of the program's values that a plugin has a field for."""
+    own = {field.name for field in dataclasses.fields(plugin) if field.metadata.get("given")}
+    return {name: value for name, value in values.items() if name in own}
 
 
 def _target(entry: StreamConfig) -> Target:
@@ -130,8 +140,8 @@ def _target(entry: StreamConfig) -> Target:
 
 def source_name(entry: StreamConfig) -> str:
     """`connection: relation`, for people."""
-    named = entry.source.get("table") or entry.source.get("path")
-    relation = named.text() if named else "a query"
+    named = (entry.source.get(key) for key in INFERRED_KINDS if key != "query")
+    relation = next((node.text() for node in named if node is not None), "a query")
     return f"{entry.connection}: {relation}" if entry.connection else relation
 
 

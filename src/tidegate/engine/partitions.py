@@ -145,15 +145,8 @@ def fingerprints(rows: DataFrame, grouping: Grouping, columns: Schema) -> dict[s
     column = columns.find(grouping.column) if grouping.column else None
     found: defaultdict[str | None, Fingerprint] = defaultdict(Fingerprint)
     fine = frames.partitions(
-        completed(rows, columns), by=bucket(spark, grouping, column), steps=spark.steps(columns.columns)
+        frames.completed(rows, columns), by=bucket(spark, grouping, column), steps=spark.steps(columns.columns)
     )
     for value, one in fine.items():
         found[grouping.coarse(value)] += one
     return found
-
-
-def completed(rows: DataFrame, columns: Schema) -> DataFrame:
-    """The rows with these columns; one that they lack is NULL."""
-    spark, known = Spark(), set(rows.columns)
-    missing = {each.name: f"CAST(NULL AS {each.type.stored.spark}) AS " for each in columns if each.name not in known}
-    return rows.selectExpr(*(missing.get(each.name, "") + spark.quote(each.name) for each in columns))

@@ -13,21 +13,21 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from tidegate.core.batch import Batch, Checked, Latest
+from tidegate.core.batch import Checked
 from tidegate.core.changes import ChangeSet
 from tidegate.core.fingerprint import Fingerprint
 from tidegate.core.grouping import Grouping
 from tidegate.core.ledger import Ledger
 from tidegate.core.manifest import MANIFEST, Manifest
 from tidegate.core.outcome import Outcome
-from tidegate.core.plan import LoadPlan, WriteFacts
+from tidegate.core.plan import LoadPlan, Mode
 from tidegate.core.position import Position
 from tidegate.core.protocols import Layout, Receipt, Staging
 from tidegate.core.slices import Files, Meaning
-from tidegate.engine import outcomes, partitions, verify
+from tidegate.engine import briefing, outcomes, partitions, verify
 from tidegate.engine.events import Journal, Moment, Stage
 from tidegate.engine.planner import Found, make_plan
-from tidegate.engine.recover import Heal, Standing, holds_rows, reconcile
+from tidegate.engine.recover import Heal, Standing, reconcile
 from tidegate.engine.stream import Stream, VerifyLevel
 from tidegate.engine.verify import Verdict
 from tidegate.engine.work import Context, Planned, Work
@@ -230,38 +230,13 @@ def plan(work: Work, changes: ChangeSet, *, save: Callable[[LoadPlan], None]) ->
             columns=probe.schema(),
             identity=probe.identity(),
             clock=probe.clock(),
-            facts=_facts(work, changes, unique=unique),
+            facts=briefing.write_facts(work, changes, unique=unique),
             last_sequence=work.context.registry.last_sequence(stream.uid),
         )
         made = make_plan(stream, found, now=work.context.now())
         save(made)
         tell(made.write.reason)
     return Planned(plan=made, unique=unique)
-
-
-def _facts(work: Work, changes: ChangeSet, *, unique: bool) -> WriteFacts:
-    stream, table = work.stream, work.standing.table
-    filled = holds_rows(table)
-    anew = work.context.full_refresh and filled
-    batch_keys = file_keys = None
-    cursors = changes.grouping is None and len(changes.slices) == 1
-    if stream.writer.needs_key and filled and not anew and cursors:
-        batch_keys = work.probe.key_bounds(changes.slices[0], stream.key[0])
-        file_keys = stream.format.key_bounds(stream.target, stream.key[0]) if batch_keys else None
-    return WriteFacts(
-        rows=changes.rows,
-        table_rows=table.rows if filled else 0,
-        replace=anew,
-        batch_keys=batch_keys,
-        file_keys=file_keys,
-        keys_unique=unique,
-        partitions=changes.grouping is not None,
-        aligned=filled and changes.grouping is not None and stream.format.aligned(stream.target, changes.grouping),
-        moved_in=changes.fenced,
-        key=stream.key,
-        again=changes.again,
-        carried=any(isinstance(part, Files) and part.carrier for part in changes.slices),
-    )
 
 
 def move(work: Work, planned: Planned, lease: Lease) -> Outcome:
@@ -274,12 +249,14 @@ def move(work: Work, planned: Planned, lease: Lease) -> Outcome:
             held.callback(work.context.sessions.release, session)
             rows = stream.source.read(session, work.probe, plan.changes.slices, plan.columns)
         with journal.stage(Stage.CHECK):
-            checked = stream.writer.check(rows, plan, _batch(work, planned))
+            checked = stream.writer.check(rows, plan, briefing.batch(work, planned))
             held.callback(_release, checked)
         staging = stream.format.stage(session, stream.target, plan)
         held.enter_context(_discarded_on_error(staging))
         with journal.stage(Stage.WRITE) as tell:
-            stream.writer.write(checked, plan, staging)
+            checked = stream.writer.write(checked, plan, staging)
+            if checked.skipped is not None:
+                return _dropped(work, plan, staging, checked.skipped)
             if plan.changes.meaning is Meaning.ALL or any(isinstance(part, Files) for part in plan.changes.slices):
                 work.probe.still()  # what moves out of a window is read by the next load; what moves in a whole is torn
             tell(plan.write.mode)
@@ -295,6 +272,14 @@ def move(work: Work, planned: Planned, lease: Lease) -> Outcome:
     told = outcomes.loaded(work, plan, receipt, verdict)
     rows_read = next(n for n in (checked.rows, verdict.rows, plan.changes.rows, 0) if n is not None)
     return replace(told, rows_read=rows_read, spark_started=not started_before and work.context.sessions.started)
+
+
+def _dropped(work: Work, plan: LoadPlan, staging: Staging, reason: str) -> Outcome:
+    """Of a load that was not worth a commit: the table and its position stay as they are."""
+    staging.discard()
+    work.context.registry.finish_plan(plan.load_id, PlanStatus.DROPPED)
+    told = outcomes.unchanged(work)
+    return replace(told, notes=(*told.notes, reason))
 
 
 def _ready_session(work: Work, plan: LoadPlan) -> SparkSession:
@@ -319,19 +304,12 @@ def _layout(stream: Stream, plan: LoadPlan) -> Layout:
     return replace(stream.layout, partition_by=stream.format.partition_by(grouping))
 
 
-def _batch(work: Work, planned: Planned) -> Batch:
-    stream = work.stream
-    latest = Latest(key=stream.key, order=stream.strategy.cursor) if stream.key else None
-    bounds = planned.plan.write.prune if work.probe.steady() and planned.unique else ()
-    skip_equal = stream.strategy.rereads or bool(planned.plan.changes.again)
-    return Batch(latest=latest, keys_unique=planned.unique, skip_equal=skip_equal, bounds=bounds)
-
-
 @contextmanager
 def _asked_meanwhile(work: Work, planned: Planned) -> Iterator[Future[Fingerprint] | None]:
     """Asks the source while Spark reads, when the answer does not depend on what the check finds."""
     level = work.stream.verify
-    if level is VerifyLevel.NONE or not (planned.unique or not work.stream.key):
+    found_by_check = work.stream.key and not planned.unique
+    if level is VerifyLevel.NONE or found_by_check or planned.plan.write.mode is Mode.MERGE_DIFFERENCES:
         yield None
         return
     with ThreadPoolExecutor(max_workers=1, thread_name_prefix="verify") as pool:
@@ -354,7 +332,7 @@ def _verify(
         return Verdict(equal=None)
 
     def ask() -> Fingerprint:
-        return verify.source_side(work.probe, plan, level, checked.latest)
+        return verify.source_side(work.probe, plan, level, checked.latest, moved=checked.moved)
 
     table = verify.table_side(plan, staging, checked, level)
     source = expected.result() if expected is not None else ask()

@@ -17,7 +17,7 @@ from tidegate.core.position import Position
 from tidegate.core.protocols import TableState
 from tidegate.core.schema import ChangeKind, Schema, SchemaChange, compare
 from tidegate.engine.stream import Stream
-from tidegate.errors import ColumnMissing, SchemaRefused
+from tidegate.errors import ColumnMissing, PlanError, SchemaRefused
 
 EVOLVE = frozenset({ChangeKind.ADD_COLUMN, ChangeKind.WIDEN})
 DEFAULT_CONTRACT: Mapping[ChangeKind, str] = {
@@ -58,6 +58,7 @@ def make_plan(stream: Stream, found: Found, *, now: datetime) -> LoadPlan:
         SchemaRefused: the contract forbids a change, or a name cannot be kept; nothing was touched.
     """
     refuse_columns(stream, found.columns)
+    refuse_meaning(stream, found.changes)
     columns, changes, evolve = fit_columns(stream, found.table, found.columns)
     load_id = new_load_id()
     return LoadPlan(
@@ -86,6 +87,19 @@ def make_plan(stream: Stream, found: Found, *, now: datetime) -> LoadPlan:
         write=stream.writer.choose(found.facts),
         create=not found.table.exists,
     )
+
+
+def refuse_meaning(stream: Stream, changes: ChangeSet) -> None:
+    """Refuses rows that the writer cannot take.
+
+    Raises:
+        PlanError: such as changes for a table that only ever grows.
+    """
+    if changes.meaning not in stream.writer.accepts:
+        raise PlanError(
+            f"stream {stream.name!r}: {changes.reason}, and write: {stream.writer.kind} cannot apply that",
+            hint="Use `write: merge` with a `key:`, or load it anew: `tidegate run STREAM --full-refresh --yes`.",
+        )
 
 
 def refuse_columns(stream: Stream, columns: Schema) -> None:

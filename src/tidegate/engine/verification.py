@@ -15,9 +15,9 @@ from tidegate.core.ledger import BEGIN, unvouched
 from tidegate.core.outcome import EXIT_ORDER, Problem
 from tidegate.core.plan import Mode, WriteChoice, WriteFacts
 from tidegate.core.position import Position
-from tidegate.core.slices import Everything, Keys, Meaning, Partition, Range, Slice
+from tidegate.core.slices import Everything, Keys, Meaning, Partition, Range, Slice, SnapshotPair
 from tidegate.core.spread import Level
-from tidegate.engine import drilldown, partitions, pipeline
+from tidegate.engine import drilldown, pipeline
 from tidegate.engine.drilldown import Difference
 from tidegate.engine.events import Journal
 from tidegate.engine.outcomes import failure
@@ -162,6 +162,8 @@ def _must_mirror(stream: Stream) -> None:
 
 def _difference(work: Work, session: SparkSession, level: Level) -> Difference:
     """Each side as of one moment: the probe's snapshot, and the table's version whose position was read."""
+    from tidegate.spark import frames  # noqa: PLC0415 - rows are looked at, Spark is running
+
     stream, table = work.stream, work.standing.table
     part = _loaded(stream, work.standing.since)
     rows = stream.format.read(session, stream.target, table.snapshot)
@@ -170,7 +172,7 @@ def _difference(work: Work, session: SparkSession, level: Level) -> Difference:
         if level is Level.COUNTS:
             counted = (work.probe.count(part), rows.count())
             return Difference(source_rows=counted[0], target_rows=counted[1], buckets=int(counted[0] != counted[1]))
-        full = partitions.completed(rows, columns)
+        full = frames.completed(rows, columns)
         return drilldown.compare(
             SourceSide(probe=work.probe, part=part, key=stream.key),
             TableSide(rows=full, columns=columns, key=stream.key),
@@ -182,6 +184,9 @@ def _difference(work: Work, session: SparkSession, level: Level) -> Difference:
 def _loaded(stream: Stream, since: Position | None) -> Slice:
     """The rows that the position says are there; later ones are not missing, they are next."""
     through = since.loaded_through if since else None
+    version = since.state.get("version") if since else None
+    if version is not None:
+        return SnapshotPair(after=None, upto=version)
     begin = since.state.get(BEGIN) if since else None
     if begin is not None:
         return Partition(column=begin["column"], label=f"from {begin['value']}", low=begin["value"], nulls=True)

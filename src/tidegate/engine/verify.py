@@ -14,6 +14,7 @@ from tidegate.core.batch import Checked, Latest
 from tidegate.core.fingerprint import Fingerprint
 from tidegate.core.plan import LoadPlan, Mode
 from tidegate.core.protocols import Probe, Staging
+from tidegate.core.slices import Slice
 from tidegate.dialects.spark import Spark
 from tidegate.engine.stream import VerifyLevel
 from tidegate.errors import VerifyFailed
@@ -39,14 +40,25 @@ class Sides:
     table: Fingerprint
 
 
-def source_side(probe: Probe, plan: LoadPlan, level: VerifyLevel, latest: Latest | None) -> Fingerprint:
-    """What the source holds of the plan's slices: rows alone at level counts, all five numbers at level moved."""
+def source_side(
+    probe: Probe,
+    plan: LoadPlan,
+    level: VerifyLevel,
+    latest: Latest | None,
+    *,
+    moved: tuple[Slice, ...] | None = None,
+) -> Fingerprint:
+    """What the source holds of the plan's slices: rows alone at level counts, all five numbers at level moved.
+
+    Args:
+        moved: slices that the write found to have moved, in place of the plan's.
+    """
     measured = [part.fingerprint for part in plan.changes.parts if part.fingerprint is not None]
-    if len(measured) == len(plan.changes.slices):
+    if moved is None and len(measured) == len(plan.changes.slices):
         total = sum(measured, Fingerprint())
         return total if level is VerifyLevel.MOVED else Fingerprint(rows=total.rows)
     total = Fingerprint()
-    for part in plan.changes.slices:
+    for part in plan.changes.slices if moved is None else moved:
         if level is VerifyLevel.COUNTS:
             total += Fingerprint(rows=probe.count(part, latest=latest))
         else:
@@ -69,7 +81,9 @@ def _moved(plan: LoadPlan, staging: Staging, checked: Checked) -> DataFrame:
         return staging.read_partitions(plan.changes.slices)
     if plan.write.mode is Mode.APPEND:
         return staging.read_added()
-    if plan.write.mode is Mode.OVERWRITE:
+    if checked.moved is not None:
+        return staging.read_partitions(checked.moved)
+    if plan.write.mode in (Mode.OVERWRITE, Mode.MERGE_DIFFERENCES):
         return staging.read()
     return staging.read_keys(checked.keys, prune=checked.prune)
 

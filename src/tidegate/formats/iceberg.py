@@ -13,12 +13,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from tidegate.core.grouping import Grouping
+from tidegate.core.history import Span
 from tidegate.core.ids import Target
 from tidegate.core.plan import LoadPlan, Prune, branch_prefix
 from tidegate.core.protocols import Layout, TableState
 from tidegate.core.schema import Schema, SchemaChange
 from tidegate.errors import WriteError
 from tidegate.formats import _iceberg_ddl as ddl
+from tidegate.formats import _iceberg_history as history
 from tidegate.formats._iceberg_catalog import Catalog
 from tidegate.formats._iceberg_metadata import Metadata
 from tidegate.formats._iceberg_partitions import aligned, partition_by
@@ -169,6 +171,21 @@ class Iceberg:
         )
         staging.open()
         return staging
+
+    def between(self, target: Target, after: str, upto: str) -> Span:
+        """What happened to the table after one snapshot up to another, from its metadata."""
+        metadata = self._where.load(target)
+        if metadata is None:
+            raise WriteError(f"table {target} is not there any more", hint="Run again.")
+        return history.between(metadata, after, upto)
+
+    def appended(self, session: SparkSession, target: Target, after: str, upto: str) -> DataFrame:
+        """The rows that came between two snapshots between which nothing else happened."""
+        return history.appended(session, target, after, upto)
+
+    def changes(self, session: SparkSession, target: Target, after: str, upto: str) -> DataFrame:
+        """Every row that came or went between two snapshots, see `core.history.Feed`."""
+        return history.changes(session, target, after, upto)
 
     def drop_branches(self, session: SparkSession, target: Target, branches: Sequence[str]) -> None:
         """Drops what a crash left behind; main stays as it is."""

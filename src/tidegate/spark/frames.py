@@ -12,15 +12,19 @@ from typing import TYPE_CHECKING
 
 from tidegate.core.batch import Latest
 from tidegate.core.fingerprint import Fingerprint
+from tidegate.core.schema import Schema
 from tidegate.spark.sql import names, quote
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 GONE = "__tidegate_gone"
+ORDER = "__tidegate_order"
+HASH = "__tidegate_hash"
 TWICE = "__tidegate_twice"
 NEW = "__tidegate_new"
 _RANK = "__tidegate_rank"
+HERE, THERE = "__tidegate_of_source", "__tidegate_of_table"
 _HERE, _THERE, _WAS = "__tidegate_here", "__tidegate_there", "__tidegate_was_"
 
 
@@ -76,6 +80,18 @@ def values(rows: DataFrame, text: str, limit: int) -> tuple[str, ...]:
     return tuple(sorted(row[0] for row in found)) if len(found) <= limit else ()
 
 
+def completed(rows: DataFrame, columns: Schema, *more: str) -> DataFrame:
+    """The rows with these columns in order, then those of `more`; a column that they lack is NULL."""
+    known = set(rows.columns)
+    missing = {each.name: f"CAST(NULL AS {each.type.stored.spark}) AS " for each in columns if each.name not in known}
+    return rows.selectExpr(*(missing.get(each.name, "") + quote(each.name) for each in columns), *more)
+
+
+def of_keys(rows: DataFrame, keys: DataFrame, key: Sequence[str]) -> DataFrame:
+    """The rows whose key is among `keys`, which holds key columns alone."""
+    return rows.join(keys, on=list(key), how="left_semi")
+
+
 def latest(rows: DataFrame, rule: Latest) -> DataFrame:
     """One row of each key: the one with the greatest `order`, NULL last.
 
@@ -93,6 +109,16 @@ def ties(rows: DataFrame, rule: Latest) -> int:
     grouped = first.selectExpr(*key, f"{whole} AS whole").distinct()
     keys = [f"k{index}" for index in range(len(rule.key))]
     return grouped.groupBy(*keys).count().where("count > 1").count()
+
+
+def came_twice(rows: DataFrame, rule: Latest) -> int:
+    """Keys of which the last commit that touched them brought several rows.
+
+    Args:
+        rule: its order is `ORDER`.
+    """
+    last = rows.selectExpr("*", f"rank() OVER ({_window(rule)}) AS {_RANK}").where(f"{_RANK} = 1 AND NOT {GONE}")
+    return last.groupBy(*(quote(name) for name in rule.key)).count().where("count > 1").count()
 
 
 def differences(wanted: DataFrame, present: DataFrame, *, key: Sequence[str], others: Sequence[str]) -> DataFrame:
@@ -118,6 +144,46 @@ def differences(wanted: DataFrame, present: DataFrame, *, key: Sequence[str], ot
     columns = [quote(name) for name in wanted.columns]
     new = f"{_THERE} IS NULL AS {NEW}"
     return both.selectExpr(*columns, f"{_HERE} IS NULL OR {twice} AS {GONE}", f"{twice} AS {TWICE}", new)
+
+
+def differing(wanted: DataFrame, present: DataFrame, *, by: Sequence[str]) -> DataFrame:
+    """The keys whose rows differ, found by the rows' hashes alone, so that only keys and hashes are brought together.
+
+    Args:
+        wanted, present: the columns of `by` and `HASH`.
+        by: the key; `HASH` alone where there is none, so that rows are compared as multisets.
+
+    Rows: one a key that differs: the columns of `by`, `HERE` and `THERE`, how often either side has it.
+    """
+    keys = [quote(name) for name in by]
+    none = "CAST(NULL AS bigint)"
+    mine = wanted.selectExpr(*keys, "1L AS n_here", "0L AS n_there", f"{HASH} AS h_here", f"{none} AS h_there")
+    theirs = present.selectExpr(*keys, "0L AS n_here", "1L AS n_there", f"{none} AS h_here", f"{HASH} AS h_there")
+    sums = {"n_here": "sum", "n_there": "sum", "h_here": "max", "h_there": "max"}
+    both = mine.unionAll(theirs).groupBy(*keys).agg(sums)
+    equal = "`sum(n_here)` = `sum(n_there)`"
+    if HASH not in by:
+        equal += " AND `sum(n_here)` = 1 AND `max(h_here)` = `max(h_there)`"
+    return both.where(f"NOT ({equal})").selectExpr(*keys, f"`sum(n_here)` AS {HERE}", f"`sum(n_there)` AS {THERE}")
+
+
+def mending(wanted: DataFrame, keys: DataFrame, *, key: Sequence[str], columns: Schema) -> DataFrame:
+    """The rows by which a merge makes the differing keys what `wanted` has of them.
+
+    Args:
+        keys: of `differing`.
+
+    Rows: one a key, the columns, then `GONE`: true for a key that `wanted` does not have, whose other columns are NULL,
+    and for one that is present several times: all of its rows have to go before the one that is wanted can come.
+    """
+    names_of = [quote(name) for name in columns.names]
+    came = wanted.selectExpr(*names_of).join(keys.where(f"{HERE} > 0"), on=list(key), how="inner")
+    came = came.selectExpr(*names_of, f"{THERE} > 1 AS {GONE}")
+    empty = [
+        quote(each.name) if each.name in key else f"CAST(NULL AS {each.type.stored.spark}) AS {quote(each.name)}"
+        for each in columns
+    ]
+    return came.unionAll(keys.where(f"{HERE} = 0").selectExpr(*empty, f"true AS {GONE}"))
 
 
 def count_if(rows: DataFrame, *conditions: str) -> tuple[int, ...]:

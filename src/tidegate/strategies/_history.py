@@ -27,11 +27,17 @@ def check_owner(since: Position, kind: str, cursor: Sequence[str]) -> None:
 
 def check_continues(since: Position, probe: Probe) -> None:
     """Raises HistoryGone when the source is another one, or an older state of the same."""
-    identity, clock = probe.identity(), probe.clock()
+    check_same_source(since, probe)
+    clock = probe.clock()
+    if since.clock is not None and clock is not None and clock < since.clock:
+        raise HistoryGone(f"the source went back in time: its clock was {since.clock} and is {clock} (restored)")
+
+
+def check_same_source(since: Position, probe: Probe) -> None:
+    """Raises HistoryGone when the source is another one than was loaded."""
+    identity = probe.identity()
     if since.source and identity != since.source:
         raise HistoryGone(
             f"the source is not the one that was loaded: it was {since.source} and is {identity} (restored, failed "
             "over, or recreated)"
         )
-    if since.clock is not None and clock is not None and clock < since.clock:
-        raise HistoryGone(f"the source went back in time: its clock was {since.clock} and is {clock} (restored)")

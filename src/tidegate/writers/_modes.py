@@ -10,28 +10,44 @@ from typing import TYPE_CHECKING
 from tidegate.core.batch import Batch, Checked, Latest
 from tidegate.core.plan import LoadPlan, Mode, WriteChoice, WriteFacts
 from tidegate.core.protocols import Staging
+from tidegate.core.slices import Meaning
 from tidegate.errors import DuplicateKeys, PlanError, RowsMoved
 from tidegate.spark import frames
 from tidegate.spark.failures import translated
+from tidegate.spark.sql import quote
+from tidegate.writers import _differences as differences
 from tidegate.writers._batch import keyed
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 
-def put(checked: Checked, plan: LoadPlan, staging: Staging) -> None:
-    """One commit in the plan's mode."""
+def put(checked: Checked, plan: LoadPlan, staging: Staging) -> Checked:
+    """One commit in the plan's mode, and what verification needs to find it again."""
+    changelog = plan.changes.meaning is Meaning.CHANGELOG
     match plan.write.mode:
         case Mode.APPEND:
-            staging.append(checked.frame)
+            staging.append(checked.frame.where(f"NOT {frames.GONE}") if changelog else checked.frame)
+        case Mode.OVERWRITE if plan.changes.mirror and plan.base is not None and not plan.key:
+            return differences.replace_if_different(checked, plan, staging)
         case Mode.OVERWRITE:
             staging.overwrite(checked.frame)
+        case Mode.MERGE_DIFFERENCES:
+            return differences.merge(checked, plan, staging)
         case Mode.OVERWRITE_PARTITIONS | Mode.REPLACE_FILES:
             staging.overwrite(checked.frame, plan.changes.slices)
         case Mode.MERGE_PARTITIONS:
             _merge_partitions(checked, plan, staging)
         case _:
-            staging.merge(checked.frame, prune=checked.prune, skip_equal=checked.skip_equal)
+            gone = frames.GONE if changelog else None
+            staging.merge(checked.frame, prune=checked.prune, skip_equal=checked.skip_equal, gone=gone)
+    return checked
+
+
+MIRROR = WriteChoice(
+    mode=Mode.MERGE_DIFFERENCES,
+    reason="every row is compared by key and hash with the table's, and only those that differ are written",
+)
 
 
 def choose_for_partitions(facts: WriteFacts, *, rewrite: bool) -> WriteChoice:
@@ -77,6 +93,49 @@ def one_a_key(rows: DataFrame, plan: LoadPlan, batch: Batch) -> Checked:
         held.unpersist()
         raise DuplicateKeys(f"rows of one key ({', '.join(plan.key)}) are there several times, equal in every column")
     return Checked(frame=held, rows=one.rows, held=held)
+
+
+def as_it_is(rows: DataFrame, batch: Batch) -> Checked:
+    """Every row, kept by Spark where reading it again would ask the source again."""
+    if batch.cheap:
+        return Checked(frame=rows)
+    held = rows.persist()
+    return Checked(frame=held, held=held)
+
+
+def kept(rows: DataFrame, batch: Batch) -> DataFrame:
+    """The rows, kept by Spark so that they are not read again for each look at them.
+
+    Rows of a version are cut off from the table that they come from: Spark 4.1 cannot merge from a view over a range of
+    an Iceberg table's snapshots (SPARK-57539).
+    """
+    return rows.localCheckpoint() if batch.cheap else rows.persist()
+
+
+def last_of_each_key(rows: DataFrame, plan: LoadPlan, batch: Batch) -> Checked:
+    """The rows of a changelog made one a key: what its last commit left of it.
+
+    Raises:
+        CheckFailed: a NULL in a key column.
+        DuplicateKeys: one commit brought several rows of one key.
+    """
+    held, rule = kept(rows, batch), Latest(key=plan.key, order=(frames.ORDER,))
+    try:
+        with translated(f"reading the rows for {plan.target}"):
+            one = keyed(held, plan, rule, unique=False)
+            twice = frames.came_twice(held, rule) if one.dropped else 0
+    except BaseException:
+        held.unpersist()
+        raise
+    if twice:
+        held.unpersist()
+        raise DuplicateKeys(
+            f"the source has several rows of one key ({', '.join(plan.key)}), {twice} keys in all",
+            hint="Name the columns that identify a row of the source as `key:`.",
+        )
+    keys = held.selectExpr(*(quote(name) for name in plan.key)).distinct()
+    frame = one.frame.drop(frames.ORDER)
+    return Checked(frame=frame, rows=one.rows, keys=keys, prune=one.prune, latest=rule, held=held)
 
 
 def _merge_partitions(checked: Checked, plan: LoadPlan, staging: Staging) -> None:

@@ -51,6 +51,6 @@ class Append:
         """Every row as it is."""
         return Checked(frame=rows)
 
-    def write(self, checked: Checked, plan: LoadPlan, staging: Staging) -> None:
+    def write(self, checked: Checked, plan: LoadPlan, staging: Staging) -> Checked:
         """One pass over the rows, without a shuffle of ours and without keeping them."""
-        put(checked, plan, staging)
+        return put(checked, plan, staging)

@@ -16,7 +16,7 @@ from tidegate.core.slices import Meaning
 from tidegate.spark import sql
 from tidegate.spark.failures import translated
 from tidegate.writers._batch import keyed
-from tidegate.writers._modes import choose_for_partitions, one_a_key, put
+from tidegate.writers._modes import MIRROR, as_it_is, choose_for_partitions, kept, last_of_each_key, one_a_key, put
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -36,7 +36,7 @@ class Merge:
     """
 
     kind: ClassVar[str] = "merge"
-    accepts: ClassVar[frozenset[Meaning]] = frozenset({Meaning.ALL, Meaning.NEW, Meaning.UPSERTS})
+    accepts: ClassVar[frozenset[Meaning]] = frozenset(Meaning)
     needs_key: ClassVar[bool] = True
     idempotent: ClassVar[bool] = True
 
@@ -50,6 +50,8 @@ class Merge:
             return WriteChoice(mode=Mode.APPEND, reason="the table is empty, so no key can be there")
         if facts.partitions:
             return choose_for_partitions(facts, rewrite=False)
+        if facts.mirror:
+            return MIRROR
         if facts.again and facts.carried:
             reason = f"{facts.again}, so the table's rows of these files are compared by key"
             return WriteChoice(mode=Mode.MERGE_PARTITIONS, reason=reason)
@@ -80,13 +82,24 @@ class Merge:
             CheckFailed: a key column holds a NULL.
             DuplicateKeys: rows of one key differ and nothing says which one is later.
         """
-        if batch.keys_unique and plan.write.mode in WHOLE:
-            return Checked(frame=rows)
+        if plan.changes.meaning is Meaning.CHANGELOG:
+            return last_of_each_key(rows, plan, batch)
+        if plan.write.mode is Mode.MERGE_DIFFERENCES:
+            return as_it_is(rows, batch)
         if plan.write.mode is Mode.MERGE_PARTITIONS and plan.changes.meaning is Meaning.ALL:
             return one_a_key(rows, plan, batch)
+        if batch.keys_unique and plan.write.mode in WHOLE:
+            return Checked(frame=rows)
+        return self._one_row_a_key(rows, plan, batch)
+
+    def write(self, checked: Checked, plan: LoadPlan, staging: Staging) -> Checked:
+        """One commit: a merge, or what the plan found to be cheaper and as right."""
+        return put(checked, plan, staging)
+
+    def _one_row_a_key(self, rows: DataFrame, plan: LoadPlan, batch: Batch) -> Checked:
         if batch.keys_unique and len(plan.key) == 1 and any(bound.names(plan.changes.rows) for bound in batch.bounds):
             return Checked(frame=rows, rows=plan.changes.rows, prune=batch.bounds, skip_equal=batch.skip_equal)
-        held = rows.persist()
+        held = kept(rows, batch)
         if batch.keys_unique and batch.bounds:
             keys = held.selectExpr(*map(sql.quote, plan.key))
             return Checked(frame=held, keys=keys, prune=batch.bounds, skip_equal=batch.skip_equal, held=held)
@@ -107,10 +120,6 @@ class Merge:
             skip_equal=batch.skip_equal,
             held=held,
         )
-
-    def write(self, checked: Checked, plan: LoadPlan, staging: Staging) -> None:
-        """One commit: a merge, or what the plan found to be cheaper and as right."""
-        put(checked, plan, staging)
 
     def _order(self, batch: Batch) -> tuple[str, ...]:
         cursor = batch.latest.order if batch.latest else ()

@@ -12,7 +12,7 @@ from tidegate.core.batch import Batch, Checked
 from tidegate.core.plan import LoadPlan, Mode, WriteChoice, WriteFacts
 from tidegate.core.protocols import Staging
 from tidegate.core.slices import Meaning
-from tidegate.writers._modes import choose_for_partitions, one_a_key, put
+from tidegate.writers._modes import MIRROR, as_it_is, choose_for_partitions, one_a_key, put
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -33,6 +33,8 @@ class Replace:
             return WriteChoice(mode=Mode.APPEND, reason="the table is empty, so there is nothing to replace")
         if facts.partitions and not facts.replace:
             return choose_for_partitions(facts, rewrite=True)
+        if facts.mirror and facts.key and not facts.replace:
+            return MIRROR
         return WriteChoice(mode=Mode.OVERWRITE, reason="write: replace replaces every row")
 
     def check(self, rows: DataFrame, plan: LoadPlan, batch: Batch) -> Checked:
@@ -44,8 +46,10 @@ class Replace:
         """
         if plan.write.mode is Mode.MERGE_PARTITIONS:
             return one_a_key(rows, plan, batch)
+        if plan.write.mode is Mode.MERGE_DIFFERENCES:
+            return as_it_is(rows, batch)
         return Checked(frame=rows)
 
-    def write(self, checked: Checked, plan: LoadPlan, staging: Staging) -> None:
+    def write(self, checked: Checked, plan: LoadPlan, staging: Staging) -> Checked:
         """One commit; a pass over the rows without keeping them, unless partitions have to be compared by key."""
-        put(checked, plan, staging)
+        return put(checked, plan, staging)

@@ -1,0 +1,53 @@
+"""Decides which differences between a source and its table are worth a load.
+
+Stated as `significant_change:` of a strategy, carried by the plan, asked by writers once the differences are known.
+Holds values only; must never make a load move less than all that differs.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Significance:
+    """A load is worth it when enough rows differ by enough; it then moves every row that differs.
+
+    A row that came or went always counts.
+
+    Args:
+        columns: a changed row counts when one of these changed; any column unless given.
+        absolute, relative: a number counts as changed when it differs by more than the greater one of `absolute` and
+            `relative` times its old value; values of other types when they differ at all.
+        min_rows: so many rows must count.
+        min_fraction: and this share of the table's rows, 0 to 1.
+    """
+
+    __pydantic_config__: ClassVar[dict[str, Any]] = {"extra": "forbid"}
+
+    columns: tuple[str, ...] = ()
+    absolute: float = 0.0
+    relative: float = 0.0
+    min_rows: int = 1
+    min_fraction: float = 0.0
+
+    def problems(self) -> tuple[str, ...]:
+        """What is wrong with the options, one sentence each."""
+        found = [
+            f"significant_change: {name} cannot be negative, got {value}"
+            for name, value in (("absolute", self.absolute), ("relative", self.relative), ("min_rows", self.min_rows))
+            if value < 0
+        ]
+        if not 0 <= self.min_fraction <= 1:
+            found.append(f"significant_change: min_fraction is a share from 0 to 1, got {self.min_fraction}")
+        return tuple(found)
+
+    def enough(self, rows: int, of: int) -> bool:
+        """Whether so many rows that count are worth a load of a table of `of` rows.
+
+        Example:
+            >>> Significance(min_rows=2, min_fraction=0.5).enough(2, 4), Significance(min_rows=3).enough(2, 4)
+            (True, False)
+        """
+        return rows >= max(self.min_rows, 1) and rows >= self.min_fraction * of

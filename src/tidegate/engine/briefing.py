@@ -1,0 +1,56 @@
+"""Decides what a writer is told of a load: before its rows are read, and together with them.
+
+Called by the pipeline. Must never read a row.
+"""
+
+from __future__ import annotations
+
+from tidegate.core.batch import Batch, Latest
+from tidegate.core.changes import ChangeSet
+from tidegate.core.plan import WriteFacts
+from tidegate.core.slices import Files, SnapshotPair
+from tidegate.engine.recover import holds_rows
+from tidegate.engine.work import Planned, Work
+
+
+def write_facts(work: Work, changes: ChangeSet, *, unique: bool) -> WriteFacts:
+    """What the writer chooses its mode by."""
+    stream, table = work.stream, work.standing.table
+    filled = holds_rows(table)
+    anew = work.context.full_refresh and filled
+    batch_keys = file_keys = None
+    if stream.writer.needs_key and filled and not anew and _bounded(changes):
+        batch_keys = work.probe.key_bounds(changes.slices[0], stream.key[0])
+        file_keys = stream.format.key_bounds(stream.target, stream.key[0]) if batch_keys else None
+    return WriteFacts(
+        rows=changes.rows,
+        table_rows=table.rows if filled else 0,
+        replace=anew,
+        batch_keys=batch_keys,
+        file_keys=file_keys,
+        keys_unique=unique,
+        partitions=changes.grouping is not None,
+        aligned=filled and changes.grouping is not None and stream.format.aligned(stream.target, changes.grouping),
+        moved_in=changes.fenced,
+        key=stream.key,
+        mirror=changes.mirror,
+        again=changes.again,
+        carried=any(isinstance(part, Files) and part.carrier for part in changes.slices),
+    )
+
+
+def _bounded(changes: ChangeSet) -> bool:
+    """Whether the keys of what is read lie within bounds that the source can tell and that are worth the question."""
+    if changes.grouping is not None or changes.mirror or len(changes.slices) != 1:
+        return False
+    return not isinstance(changes.slices[0], SnapshotPair)
+
+
+def batch(work: Work, planned: Planned) -> Batch:
+    """What is known of the rows that the writer is handed."""
+    stream = work.stream
+    latest = Latest(key=stream.key, order=stream.strategy.cursor) if stream.key else None
+    bounds = planned.plan.write.prune if work.probe.steady() and planned.unique else ()
+    skip_equal = stream.strategy.rereads or bool(planned.plan.changes.again)
+    cheap = work.probe.version() is not None
+    return Batch(latest=latest, keys_unique=planned.unique, skip_equal=skip_equal, bounds=bounds, cheap=cheap)

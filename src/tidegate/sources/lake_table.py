@@ -1,0 +1,230 @@
+"""Decides how a table of a lake is read as a source: one version of it, or what happened between two.
+
+Chosen by `source: {iceberg: …}` or `{delta: …}`; how versions are told and read is the format's. Must never read a
+version that the probe did not name when it was opened.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, cast
+
+from tidegate import plugins
+from tidegate.core.batch import Latest
+from tidegate.core.fingerprint import Fingerprint
+from tidegate.core.history import EMPTY, Feed, Span
+from tidegate.core.ids import Target, split_name
+from tidegate.core.protocols import Format, Probe, Sparks
+from tidegate.core.schema import Schema
+from tidegate.core.slices import Everything, Slice, SnapshotPair
+from tidegate.core.spread import RowDigest, Spread
+from tidegate.errors import ColumnMissing, ConfigError, InternalError
+from tidegate.sources._frame import Frame, FrameProbe, LazySpark, reading
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+NOBODY = "source"
+"""No stream has this uid: what a table says of the loads into it is nothing to who reads it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LakeTable:
+    """A table of a lake.
+
+    Args:
+        iceberg: `lake.schema.table` in one of `lakes:`.
+        delta: the same, or the path of a table.
+        lakes: those of the project.
+        folder: the project's folder, which relative paths start from.
+    """
+
+    kind: ClassVar[str] = "lake_table"
+    reads: ClassVar[frozenset[type]] = frozenset({SnapshotPair})
+
+    iceberg: str | None = None
+    delta: str | None = None
+    lakes: Mapping[str, Format] = field(default_factory=dict, metadata={"given": True}, repr=False)
+    folder: Path = field(default_factory=Path.cwd, metadata={"given": True}, repr=False)
+    _format: Any = field(init=False, repr=False, compare=False)
+    _target: Target = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        if (self.iceberg is None) == (self.delta is None):
+            raise ConfigError("a lake table is named either by `iceberg:` or by `delta:`")
+        kind, name = ("iceberg", self.iceberg) if self.iceberg is not None else ("delta", self.delta)
+        found, target = self._of_lake(kind, name or "") or self._of_path(kind, name or "")
+        object.__setattr__(self, "_format", found)
+        object.__setattr__(self, "_target", target)
+
+    @contextmanager
+    def probe(self, sparks: Sparks | None = None) -> Iterator[Probe]:
+        """Opens the table at its newest version, without Spark.
+
+        Raises:
+            ColumnMissing: there is no such table.
+            WriteError: its metadata cannot be read.
+        """
+        table = self._format.state(self._target, NOBODY)
+        if not table.exists or table.schema is None:
+            raise ColumnMissing(
+                f"there is no table {self._label}",
+                hint="Correct the `source:` in tidegate.yaml, then run `tidegate check`.",
+            )
+        frame = Frame(
+            label=self._label,
+            identity=f"{self._format.kind}:{table.uuid}",
+            schema=lambda: table.schema,
+            rows=lambda session: _shaped(self._format.read(session, self._target, table.snapshot), table.schema),
+            version=table.snapshot or EMPTY,
+            count=table.rows,
+        )
+        spark = LazySpark(sparks)
+        try:
+            yield LakeProbe(frame, spark, self._format, self._target)
+        finally:
+            spark.close()
+
+    def read(self, session: SparkSession, probe: Probe, parts: Sequence[Slice], schema: Schema) -> DataFrame:
+        """The rows of the slices: of the probe's version, or what happened up to it.
+
+        Rows: the columns of `schema`; of a pair of versions that has more than appends, two more, see `Feed.changes`.
+        """
+        if not isinstance(probe, LakeProbe):
+            raise InternalError("a lake table is read through its own probe")
+        with reading(self._label):
+            if len(parts) == 1 and isinstance(parts[0], SnapshotPair):
+                return probe.happened(session, parts[0], schema)
+            return _shaped(probe.frame.rows(session), schema).where(probe.statements.among(parts))
+
+    def jars(self) -> tuple[str, ...]:
+        """What the format needs."""
+        found: tuple[str, ...] = self._format.jars()
+        return found
+
+    def spark_conf(self) -> Mapping[str, str]:
+        """What the format needs."""
+        found: Mapping[str, str] = self._format.spark_conf()
+        return found
+
+    @property
+    def _label(self) -> str:
+        return self.iceberg or self.delta or ""
+
+    def _of_lake(self, kind: str, name: str) -> tuple[Format, Target] | None:
+        """The lake and the table that a name stands for; None for a path."""
+        try:
+            lake, *namespace, table = split_name(name)
+        except ValueError:
+            lake, namespace, table = name, [], ""
+        if lake not in self.lakes or not namespace:
+            if kind == "delta":
+                return None
+            raise ConfigError(
+                f"{name!r} is no table of a lake: write lake.schema.table; lakes: {', '.join(self.lakes) or 'none'}"
+            )
+        found = self.lakes[lake]
+        if getattr(found, "kind", None) != kind:
+            raise ConfigError(f"{kind}: {name} is in a lake of format {getattr(found, 'kind', '?')}")
+        return found, Target(lake=lake, namespace=tuple(namespace), table=table)
+
+    def _of_path(self, kind: str, path: str) -> tuple[Format, Target]:
+        found = plugins.load("formats", kind)(name=NOBODY, warehouse=path, folder=self.folder)
+        return found, Target(lake=NOBODY, namespace=(), table="")
+
+
+class LakeProbe(FrameProbe):
+    """Questions to one version of a lake table, and to what happened before it."""
+
+    def __init__(self, frame: Frame, spark: LazySpark, table: Format, target: Target) -> None:
+        super().__init__(frame, spark)
+        self._spark_of_all = spark
+        self._table = table
+        self._feed = cast("Feed", table)
+        self._target = target
+
+    def between(self, after: str) -> Span:
+        """What happened after that version up to the one that is read."""
+        return self._feed.between(self._target, after, self.frame.version or EMPTY)
+
+    def happened(self, session: SparkSession, pair: SnapshotPair, schema: Schema) -> DataFrame:
+        """The rows that came, or every row that came or went, in the session given."""
+        from tidegate.spark.frames import GONE, ORDER  # noqa: PLC0415 - rows are looked at, Spark is running
+
+        after = pair.after or EMPTY
+        if pair.appends:
+            return _shaped(self._feed.appended(session, self._target, after, pair.upto), schema)
+        return _shaped(self._feed.changes(session, self._target, after, pair.upto), schema, GONE, ORDER)
+
+    def rows(self, part: Slice, latest: Latest | None = None) -> DataFrame:
+        """The rows of a slice; of a pair of versions those that came, or the present rows of every key touched."""
+        if not isinstance(part, SnapshotPair):
+            return super().rows(part, latest)
+        if part.after is None:
+            return self._at(part.upto).rows(Everything(), latest)
+        happened = self.happened(self.session(), part, self.schema())
+        if not part.appends:
+            if latest is None:
+                raise InternalError("what the changes of a table left is known by key only")
+            return self._touched(happened, latest.key)
+        if latest is None:
+            return happened
+        from tidegate.spark import frames  # noqa: PLC0415 - as above
+
+        return frames.latest(happened, latest)
+
+    def spread(self, part: Slice, key: Sequence[str], spread: Spread) -> Mapping[str, Fingerprint]:
+        """Fingerprint of every bucket of the slice that has rows; also of another version."""
+        if isinstance(part, SnapshotPair) and part.after is None:
+            return self._at(part.upto).spread(Everything(), key, spread)
+        return super().spread(part, key, spread)
+
+    def digests(self, part: Slice, key: Sequence[str], spread: Spread) -> Sequence[RowDigest]:
+        """The rows of the named buckets by key and md5; also of another version."""
+        if isinstance(part, SnapshotPair) and part.after is None:
+            return self._at(part.upto).digests(Everything(), key, spread)
+        return super().digests(part, key, spread)
+
+    def _at(self, version: str) -> FrameProbe:
+        """The same questions to another version."""
+        if version == self.frame.version:
+            return FrameProbe(self.frame, self._spark_of_all)
+        schema = self.schema()
+
+        def rows(session: SparkSession) -> DataFrame:
+            return _shaped(self._table.read(session, self._target, None if version == EMPTY else version), schema)
+
+        return FrameProbe(replace(self.frame, rows=rows, version=version, count=None), self._spark_of_all)
+
+    def _touched(self, happened: DataFrame, key: Sequence[str]) -> DataFrame:
+        """The rows, as they are in the probe's version, of every key that something happened to."""
+        from tidegate.dialects.spark import Spark  # noqa: PLC0415 - as above
+        from tidegate.spark import frames  # noqa: PLC0415 - as above
+
+        spark, schema = Spark(), self.schema()
+        rows = self.frame.rows(self.session())
+        keys = happened.selectExpr(*(spark.quote(name) for name in key)).distinct()
+        ordered = [column for name in key if (column := schema.find(name)) and column.type.stored.kind in spark.ordered]
+        ends = [
+            f"{spark.text(f'{end}({spark.quote(column.name)})', column)} AS {end}{number}"
+            for number, column in enumerate(ordered)
+            for end in ("min", "max")
+        ]
+        found = keys.selectExpr(*ends).collect()[0] if ends else ()
+        for number, column in enumerate(ordered):
+            low, high = found[2 * number], found[2 * number + 1]
+            if low is not None:  # literals, by which the format prunes files
+                name = spark.quote(column.name)
+                low, high = (spark.literal(column.type, text) for text in (low, high))
+                rows = rows.where(f"{name} >= {low} AND {name} <= {high}")
+        return frames.of_keys(rows, keys, key)
+
+
+def _shaped(rows: DataFrame, schema: Schema | None, *more: str) -> DataFrame:
+    """The columns of the schema in order, with its stored types; a column that a version did not have yet is NULL."""
+    from tidegate.spark import frames  # noqa: PLC0415 - as above
+
+    return frames.completed(rows, schema or Schema(columns=()), *more)

@@ -1,0 +1,106 @@
+"""Decides that every row is compared with the table, unless the cheapest honest question says that nothing changed.
+
+Chosen by `strategy: snapshot_diff`, for sources without timestamps and without a log. Must never call a source
+unchanged by an answer that does not cover all of its columns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from tidegate.core.changes import Action, ChangeSet, Part
+from tidegate.core.fingerprint import Fingerprint
+from tidegate.core.ledger import Ledger
+from tidegate.core.position import Position
+from tidegate.core.protocols import Probe
+from tidegate.core.significance import Significance
+from tidegate.core.slices import Everything, Meaning
+from tidegate.errors import ColumnMissing, ConfigError
+from tidegate.strategies._history import check_owner, check_same_source
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SnapshotDiff:
+    """Compares every row with the table and moves those that came, changed or went.
+
+    Args:
+        significant_change: which differences are worth a load; any unless given.
+    """
+
+    kind: ClassVar[str] = "snapshot_diff"
+    emits: ClassVar[frozenset[Meaning]] = frozenset({Meaning.ALL})
+
+    significant_change: Significance | None = None
+
+    @property
+    def rereads(self) -> bool:
+        """Every row that is compared."""
+        return True
+
+    @property
+    def cursor(self) -> tuple[str, ...]:
+        """None: two rows of one key cannot be told apart."""
+        return ()
+
+    def problems(self) -> tuple[str, ...]:
+        """What is wrong with the options on their own."""
+        return self.significant_change.problems() if self.significant_change else ()
+
+    def resume(self, value: str | None) -> Mapping[str, Any]:
+        """Nothing is known of the rows: the next run compares them."""
+        if value is not None:
+            raise ConfigError(
+                f"strategy snapshot_diff has no cursor, so it cannot go on from {value!r}",
+                hint="Give no value: the next run compares every row and loads what differs.",
+            )
+        return {}
+
+    def detect(
+        self,
+        probe: Probe,
+        since: Position | None,
+        kept: Ledger | None = None,  # noqa: ARG002 - the table itself is what is compared with
+    ) -> ChangeSet | None:
+        """Everything, to be compared; None where version or fingerprint is the one that was loaded."""
+        if since is not None:
+            check_owner(since, self.kind, ())
+            check_same_source(since, probe)
+        self._check_columns(probe)
+        version = probe.version()
+        loaded: Mapping[str, Any] = since.state if since else {}
+        if version is not None:
+            if loaded.get("version") == version:
+                return None
+            stats = probe.stats(Everything())
+            return self._everything({"version": version}, f"the source is at version {version}", rows=stats.rows)
+        found = probe.fingerprint(Everything())
+        # What the fingerprint does not cover may have changed all the same.
+        if not probe.schema().not_covered and since is not None and self._same(since, probe, found):
+            return None
+        parts = (Part(slice=Everything(), action=Action.RELOAD if since else Action.LOAD, fingerprint=found),)
+        reason = "the fingerprint of the source's rows is not the one that was loaded"
+        return self._everything({"fingerprint": str(found)}, reason, rows=found.rows, parts=parts)
+
+    def _same(self, since: Position, probe: Probe, found: Fingerprint) -> bool:
+        return since.schema == probe.schema().digest and since.state.get("fingerprint") == str(found)
+
+    def _everything(
+        self, state: Mapping[str, Any], reason: str, *, rows: int, parts: tuple[Part, ...] = ()
+    ) -> ChangeSet:
+        return ChangeSet(
+            slices=(Everything(),),
+            meaning=Meaning.ALL,
+            mirror=True,
+            significant=self.significant_change,
+            state=state,
+            rows=rows,
+            reason=f"every row is compared: {reason}",
+            parts=parts,
+        )
+
+    def _check_columns(self, probe: Probe) -> None:
+        for name in self.significant_change.columns if self.significant_change else ():
+            if probe.schema().find(name) is None:
+                raise ColumnMissing(f"significant_change names {name!r}, which the source does not have", column=name)

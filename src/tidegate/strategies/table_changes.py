@@ -1,0 +1,104 @@
+"""Decides what changed in a lake table by what its versions tell: appended rows, a feed of changes, else a comparison.
+
+Chosen by `strategy: table_changes`; asks the table's metadata alone. Must never take a range for empty because nobody
+can tell what was in it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from tidegate.core.changes import ChangeSet
+from tidegate.core.history import EMPTY, Span, Told, Versioned
+from tidegate.core.ledger import Ledger
+from tidegate.core.position import Position
+from tidegate.core.protocols import Probe
+from tidegate.core.slices import Everything, Meaning, SnapshotPair
+from tidegate.errors import ConfigError, Misfit
+from tidegate.strategies._history import check_continues, check_owner
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableChanges:
+    """Reads what happened to a lake table after the version that was loaded; inserts, updates and deletes."""
+
+    kind: ClassVar[str] = "table_changes"
+    emits: ClassVar[frozenset[Meaning]] = frozenset({Meaning.NEW, Meaning.CHANGELOG})
+    reads: ClassVar[frozenset[type]] = frozenset({SnapshotPair})
+
+    @property
+    def rereads(self) -> bool:
+        """Never: where only a comparison finds what changed, `append` is refused."""
+        return False
+
+    @property
+    def cursor(self) -> tuple[str, ...]:
+        """None: versions order the changes of a key."""
+        return ()
+
+    def problems(self) -> tuple[str, ...]:
+        """None: there are no options."""
+        return ()
+
+    def resume(self, value: str | None) -> Mapping[str, Any]:
+        """The state of a table that holds a version of its source.
+
+        Raises:
+            ConfigError: not the number of a version or a snapshot.
+        """
+        if value is None or not value.isdigit():
+            raise ConfigError(
+                f"strategy table_changes goes on from a version, not from {value!r}",
+                hint="Give the version (Delta) or the snapshot (Iceberg) of the source that the table holds.",
+            )
+        return {"version": value}
+
+    def detect(
+        self,
+        probe: Probe,
+        since: Position | None,
+        kept: Ledger | None = None,  # noqa: ARG002 - the version is all there is to compare
+    ) -> ChangeSet | None:
+        """What happened after the version that was loaded; None when it is still the newest."""
+        now = probe.version()
+        if not isinstance(probe, Versioned) or now is None:
+            raise Misfit("strategy table_changes needs a source with versions: `source: {iceberg: …}` or `{delta: …}`")
+        after = None
+        if since is not None:
+            check_owner(since, self.kind, ())
+            check_continues(since, probe)
+            after = since.state["version"]
+        if after == now:
+            return None
+        if after in (None, EMPTY):
+            rows = probe.stats(Everything()).rows
+            reason = f"every row of version {now}"
+            return self._told(now, Everything(), Meaning.NEW, rows=rows, reason=reason)
+        return self._since(after, now, probe.between(after))
+
+    def _since(self, after: str, now: str, span: Span) -> ChangeSet:
+        between = f"between versions {after} and {now}"
+        pair = SnapshotPair(after=after, upto=now, appends=span.told is Told.APPENDS)
+        match span.told:
+            case Told.NOTHING:
+                reason = f"no row changed {between}"
+                return ChangeSet(slices=(), meaning=Meaning.NEW, state={"version": now}, rows=0, reason=reason)
+            case Told.APPENDS:
+                return self._told(now, pair, Meaning.NEW, rows=span.rows, reason=f"rows were only added {between}")
+            case Told.CHANGES:
+                return self._told(now, pair, Meaning.CHANGELOG, rows=span.rows, reason=f"rows changed {between}")
+            case Told.UNTOLD:
+                return ChangeSet(
+                    slices=(Everything(),),
+                    meaning=Meaning.ALL,
+                    mirror=True,
+                    state={"version": now},
+                    reason=f"compared as a whole, because {span.reason}",
+                )
+
+    def _told(
+        self, now: str, part: Everything | SnapshotPair, meaning: Meaning, *, rows: int | None, reason: str
+    ) -> ChangeSet:
+        return ChangeSet(slices=(part,), meaning=meaning, state={"version": now}, rows=rows, reason=reason)

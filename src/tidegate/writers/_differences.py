@@ -1,0 +1,200 @@
+"""Decides how a table becomes what its source holds when nothing tells what changed: by comparing every row.
+
+Called by the writers' modes. Must never commit for differences that the stream calls insignificant, nor leave out a
+row that differs once it commits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from tidegate.core.batch import Checked, Latest
+from tidegate.core.plan import LoadPlan
+from tidegate.core.protocols import Staging
+from tidegate.core.schema import Kind, Type
+from tidegate.core.significance import Significance
+from tidegate.core.slices import Keys
+from tidegate.dialects.spark import Spark
+from tidegate.errors import CheckFailed, DuplicateKeys
+from tidegate.spark import frames
+from tidegate.spark.failures import translated
+from tidegate.spark.frames import GONE, HASH, HERE, THERE
+from tidegate.spark.sql import quote
+from tidegate.writers._batch import keyed
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+# Up to here verification names the keys that moved; beyond, it compares the whole table.
+MOST_KEYS = 20_000
+NUMBERS = frozenset({Kind.INTEGER, Kind.DECIMAL, Kind.FLOAT})
+AGAIN = f"{HERE} > 0 AND {THERE} > 1"
+_WAS = "__tidegate_was_"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Counts:
+    """What differs: keys in all, with a NULL, several times in the source, to be taken away before they come again."""
+
+    keys: int
+    nulls: int
+    several: int
+    again: int
+
+
+def merge(checked: Checked, plan: LoadPlan, staging: Staging) -> Checked:
+    """What differs from the table is merged: rows that came, changed or went.
+
+    Raises:
+        CheckFailed: a key column of the source holds a NULL.
+        DuplicateKeys: the source has several rows of one key.
+    """
+    keys = _differing(checked.frame, staging.read(), plan, plan.key).persist()
+    try:
+        with translated(f"comparing with {plan.target}"):
+            counts = _counted(keys, plan)
+            if (skipped := _insignificant(checked.frame, keys, plan, staging)) is not None:
+                return replace(checked, skipped=skipped)
+            moved = _texts(keys, plan) if counts.keys <= MOST_KEYS else None
+        _merge(checked.frame, keys, plan, staging, counts)
+    finally:
+        keys.unpersist()
+    slices = None if moved is None else (Keys(columns=plan.key, values=moved),)
+    return replace(checked, rows=counts.keys, moved=slices)
+
+
+def replace_if_different(checked: Checked, plan: LoadPlan, staging: Staging) -> Checked:
+    """Every row is replaced, unless the table holds the same rows as often as the source."""
+    keys = _differing(checked.frame, staging.read(), plan, ()).persist()
+    try:
+        with translated(f"comparing with {plan.target}"):
+            if (skipped := _insignificant(checked.frame, keys, plan, staging)) is not None:
+                return replace(checked, skipped=skipped)
+            equal = keys.isEmpty()
+    finally:
+        keys.unpersist()
+    if equal:
+        staging.append(checked.frame.where("false"))
+    else:
+        staging.overwrite(checked.frame)
+    return checked
+
+
+def _differing(wanted: DataFrame, present: DataFrame, plan: LoadPlan, key: Sequence[str]) -> DataFrame:
+    spark, columns = Spark(), plan.columns
+    mine, theirs = frames.completed(wanted, columns), frames.completed(present, columns)
+    # A table keeps a wider type than its source's; hashes are equal for values of one type only.
+    kept = dict(theirs.dtypes)
+    mine = mine.selectExpr(*(f"CAST({quote(name)} AS {kept[name]}) AS {quote(name)}" for name in columns.names))
+    asked = [*(quote(name) for name in key), f"{spark.row_hash(columns.columns)} AS {HASH}"]
+    return frames.differing(mine.selectExpr(*asked), theirs.selectExpr(*asked), by=key or (HASH,))
+
+
+def _counted(keys: DataFrame, plan: LoadPlan) -> Counts:
+    missing = " OR ".join(f"{quote(name)} IS NULL" for name in plan.key)
+    asked = ("true", f"{HERE} > 0 AND ({missing})", f"{HERE} > 1", AGAIN)
+    total, nulls, several, again = frames.count_if(keys, *asked)
+    listed = ", ".join(plan.key)
+    if nulls:
+        raise CheckFailed(
+            f"rows of the source have no value in a column of the key ({listed})",
+            hint="Name a key that is never NULL, or filter these rows.",
+        )
+    if several:
+        raise DuplicateKeys(
+            f"the source has several rows of one key ({listed}), {several} keys in all",
+            hint="Name the columns that identify a row as `key:`, or compare without one: `write: replace`.",
+        )
+    return Counts(keys=total, nulls=nulls, several=several, again=again)
+
+
+def _merge(wanted: DataFrame, keys: DataFrame, plan: LoadPlan, staging: Staging, counts: Counts) -> None:
+    if not counts.keys:
+        staging.append(wanted.where("false"))  # the position moves all the same
+        return
+    with translated(f"comparing with {plan.target}"):
+        prune = keyed(keys, plan, Latest(key=plan.key, order=()), unique=True).prune
+    moving = frames.mending(wanted, keys, key=plan.key, columns=plan.columns).persist()
+    try:
+        staging.merge(moving, prune=prune, skip_equal=False, gone=GONE)
+        if counts.again:
+            # All rows of such a key went; the one that is wanted comes by a second merge of the same load.
+            come = frames.of_keys(moving, keys.where(AGAIN).select(*map(quote, plan.key)), plan.key)
+            come = come.selectExpr(*map(quote, plan.columns.names), f"false AS {GONE}")
+            staging.merge(come, prune=prune, skip_equal=False, gone=GONE)
+    finally:
+        moving.unpersist()
+
+
+def _texts(keys: DataFrame, plan: LoadPlan) -> tuple[tuple[str, ...], ...] | None:
+    """The keys as canonical texts; None where a column has none."""
+    columns = [column for name in plan.key if (column := plan.columns.find(name)) is not None]
+    if not all(column.type.covered for column in columns):
+        return None
+    spark = Spark()
+    asked = (f"{spark.text(quote(column.name), column)} AS k{number}" for number, column in enumerate(columns))
+    return tuple(tuple(row) for row in keys.selectExpr(*asked).collect())
+
+
+def _insignificant(wanted: DataFrame, keys: DataFrame, plan: LoadPlan, staging: Staging) -> str | None:
+    """Why the differences are not worth a load; None when they are, or when there is none.
+
+    New columns are worth one: the table has them already.
+    """
+    rule = plan.changes.significant
+    if rule is None or plan.evolve:
+        return None
+    different = _rows(keys, plan)
+    if not different:
+        return None
+    counting = _significant(wanted, keys, plan, staging, rule) if plan.key else different
+    table_rows = staging.read().count() if rule.min_fraction else 0
+    if rule.enough(counting, table_rows):
+        return None
+    return f"{different} rows differ, {counting} of them by enough to count: too few for a load (significant_change)"
+
+
+def _rows(keys: DataFrame, plan: LoadPlan) -> int:
+    """Rows that differ; of keys one each, of rows without a key as many as either side has more."""
+    if plan.key:
+        return keys.count()
+    found = keys.selectExpr(f"CAST(coalesce(sum(abs({HERE} - {THERE})), 0) AS bigint) AS n").collect()
+    return int(found[0][0])
+
+
+def _significant(wanted: DataFrame, keys: DataFrame, plan: LoadPlan, staging: Staging, rule: Significance) -> int:
+    """Keys that came or went, and those whose values changed by enough."""
+    ((came_or_went,),) = [frames.count_if(keys, f"{HERE} = 0 OR {THERE} = 0")]
+    both = keys.where(f"{HERE} > 0 AND {THERE} > 0").select(*map(quote, plan.key))
+    looked_at = [
+        column
+        for column in plan.columns
+        if column.name not in plan.key and (not rule.columns or column.name in rule.columns)
+    ]
+    if not looked_at:
+        return came_or_went
+    new = frames.of_keys(wanted, both, plan.key).select(
+        *map(quote, plan.key), *(quote(column.name) for column in looked_at)
+    )
+    old = frames.of_keys(staging.read(), both, plan.key).selectExpr(
+        *map(quote, plan.key), *(f"{quote(column.name)} AS {quote(_WAS + column.name)}" for column in looked_at)
+    )
+    changed = " OR ".join(_differs(quote(c.name), quote(_WAS + c.name), c.type, rule) for c in looked_at)
+    by_enough = new.join(old, on=list(plan.key)).where(changed).select(*map(quote, plan.key)).distinct()
+    return came_or_went + by_enough.count()
+
+
+def _differs(new: str, old: str, kind: Type, rule: Significance) -> str:
+    """Whether a value changed by enough."""
+    if kind.kind not in NUMBERS or not (rule.absolute or rule.relative):
+        return f"NOT ({new} <=> {old})"
+    # Of a difference that is too great for the type nobody doubts that it counts.
+    apart = f"coalesce(abs(try_subtract({new}, {old})), CAST('Infinity' AS double))"
+    least = f"greatest({_number(rule.absolute)}, {_number(rule.relative)} * abs(CAST({old} AS double)))"
+    return f"CASE WHEN {new} IS NULL OR {old} IS NULL THEN NOT ({new} <=> {old}) ELSE {apart} > {least} END"
+
+
+def _number(value: float) -> str:
+    return f"CAST('{value!r}' AS double)"

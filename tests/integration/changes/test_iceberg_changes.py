@@ -1,0 +1,159 @@
+"""An Iceberg table as a source: what its snapshots tell is loaded, and what they do not tell is compared."""
+
+from __future__ import annotations
+
+import pytest
+
+from tidegate.errors import InternalError
+from tidegate.spark.session import Sessions
+
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
+
+STREAMS = {
+    "orders": {
+        "source": {"iceberg": "lake.src.orders"},
+        "target": "lake.out.orders",
+        "key": ["id"],
+        "strategy": "table_changes",
+        "write": "merge",
+    },
+    "log": {
+        "source": {"iceberg": "lake.src.orders"},
+        "target": "lake.out.log",
+        "strategy": "table_changes",
+        "write": "append",
+    },
+}
+CTAS = "CREATE TABLE lake.src.orders USING iceberg AS SELECT id, concat('n', id) AS name, 1.5D AS x FROM range(5)"
+
+
+@pytest.fixture
+def lake(lake_of):
+    lake = lake_of(STREAMS)
+    lake.sql(CTAS)
+    return lake
+
+
+def same(lake, target: str = "out.orders") -> bool:
+    return lake.rows(target) == lake.rows("src.orders")
+
+
+@pytest.fixture
+def no_spark(monkeypatch):
+    """Nothing may ask for a session."""
+
+    def refuse(*_, **__):
+        raise InternalError("Spark was asked for")
+
+    def forbid():
+        monkeypatch.setattr(Sessions, "load_session", refuse)
+
+    yield forbid
+    monkeypatch.undo()
+
+
+def test_what_happened_is_loaded(lake, no_spark, monkeypatch):
+    first = lake.loaded("orders")
+    assert (first.rows_inserted, first.meaning, first.verified) == (5, "new", True)
+    assert same(lake), "the rows of the CREATE itself, too"
+    no_spark()
+    assert lake.run("orders").outcome == "unchanged"
+    monkeypatch.undo()
+
+    lake.sql("INSERT INTO lake.src.orders VALUES (5, 'n5', NULL), (6, NULL, 2.0)")
+    appended = lake.loaded("orders")
+    assert (appended.meaning, appended.rows_read, appended.rows_inserted) == ("new", 2, 2)
+    assert same(lake)
+
+    lake.sql(
+        "UPDATE lake.src.orders SET name = 'first' WHERE id = 1",
+        "UPDATE lake.src.orders SET name = 'second' WHERE id = 1",
+        "UPDATE lake.src.orders SET id = 70 WHERE id = 2",
+        "DELETE FROM lake.src.orders WHERE id = 3",
+        "DELETE FROM lake.src.orders WHERE id = 4",
+        "INSERT INTO lake.src.orders VALUES (4, 'again', 4.0), (8, 'gone', 8.0)",
+        "DELETE FROM lake.src.orders WHERE id = 8",
+    )
+    changed = lake.loaded("orders")
+    assert (changed.meaning, changed.verified) == ("changelog", True)
+    assert (changed.rows_updated, changed.rows_inserted, changed.rows_deleted) == (2, 1, 2)
+    assert same(lake)
+
+    lake.sql("CALL lake.system.rewrite_data_files(table => 'src.orders', options => map('rewrite-all', 'true'))")
+    compacted = lake.loaded("orders")
+    assert (compacted.rows_read, compacted.rows_inserted + compacted.rows_updated + compacted.rows_deleted) == (0, 0)
+    no_spark()
+    assert lake.run("orders").outcome == "unchanged", "the position moved beyond the compaction"
+
+
+def test_what_snapshots_do_not_tell_is_compared(lake):
+    lake.loaded("orders")
+    lake.sql(
+        "ALTER TABLE lake.src.orders SET TBLPROPERTIES ('write.delete.mode' = 'merge-on-read')",
+        "DELETE FROM lake.src.orders WHERE id = 1",
+        "INSERT INTO lake.src.orders VALUES (9, 'n9', 9.0)",
+    )
+    (part,) = lake.plan("orders").slices
+    assert "rows were deleted beside their files" in part.reason
+    beside = lake.loaded("orders")
+    assert (beside.write, beside.rows_inserted, beside.rows_deleted, beside.rows_updated) == (
+        "merge_differences",
+        1,
+        1,
+        0,
+    )
+    assert same(lake)
+
+    lake.sql(
+        "UPDATE lake.src.orders SET name = 'late' WHERE id = 2",
+        "CALL lake.system.expire_snapshots(table => 'src.orders', older_than => TIMESTAMP '2100-01-01 00:00:00', "
+        "retain_last => 1)",
+    )
+    (part,) = lake.plan("orders").slices
+    assert "is not among those the table keeps" in part.reason
+    expired = lake.loaded("orders")
+    assert (expired.rows_updated, expired.rows_inserted, expired.rows_deleted) == (1, 0, 0)
+    assert same(lake)
+    with lake.workspace.project(lake.spark) as project:
+        (found,) = project.verify("orders").streams
+    assert (found.equal, found.source_rows) == (True, 5)
+
+
+def test_a_log_takes_what_came_and_stops_for_what_changed(lake):
+    lake.loaded("log")
+    lake.sql("INSERT INTO lake.src.orders VALUES (1, 'n1', 1.5)")
+    lake.loaded("log")
+    assert same(lake, "out.log"), "twice the same row is two rows"
+    lake.sql("DELETE FROM lake.src.orders WHERE id = 1")
+    before = lake.workspace.snapshots("out.log")
+    stopped = lake.run("log")
+    assert (stopped.outcome, stopped.error.code) == ("stopped", "plan")
+    assert "write: append cannot apply that" in stopped.error.message
+    assert lake.workspace.snapshots("out.log") == before
+
+
+def test_another_table_of_the_same_name_stops(lake):
+    lake.loaded("orders")
+    before = lake.rows("out.orders")
+    lake.sql("DROP TABLE lake.src.orders", CTAS)
+    stopped = lake.run("orders")
+    assert (stopped.outcome, stopped.error.code, stopped.error.exit_code) == ("stopped", "history_gone", 4)
+    assert "--full-refresh" in stopped.error.hint
+    lake.sql("DROP TABLE lake.src.orders")
+    missing = lake.run("orders")
+    assert (missing.error.code, missing.error.exit_code) == ("column_missing", 2)
+    assert lake.rows("out.orders") == before
+
+
+def test_several_rows_of_one_key_and_a_key_of_null_are_refused(lake):
+    lake.loaded("orders")
+    before = lake.rows("out.orders")
+    lake.sql(
+        "DELETE FROM lake.src.orders WHERE id = 0", "INSERT INTO lake.src.orders VALUES (9, 'a', 1.0), (9, 'a', 1.0)"
+    )
+    twice = lake.run("orders")
+    assert twice.error.code == "duplicate_keys", twice.error
+    lake.sql("DELETE FROM lake.src.orders WHERE id = 9", "INSERT INTO lake.src.orders VALUES (NULL, 'a', 1.0)")
+    null = lake.run("orders")
+    assert null.error.code == "check_failed", null.error
+    assert lake.rows("out.orders") == before

@@ -1,0 +1,135 @@
+"""Sources without timestamps and logs: every row is compared, and just what differs is written."""
+
+from __future__ import annotations
+
+import pytest
+
+from support.workspace import SqliteShop
+
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
+
+COLUMNS = "id integer, name text, price decimal(10,2), weight real"
+
+
+def streams(source, **stream):
+    return {"diff": {"source": source, "target": "lake.out.diff", "strategy": "snapshot_diff", **stream}}
+
+
+@pytest.fixture
+def shop(tmp_path):
+    shop = SqliteShop(path=tmp_path / "shop.db")
+    shop.sql(f"create table t ({COLUMNS})", "insert into t values (1, 'a', '1.00', 1.5), (2, 'b', '2.00', null)")
+    return shop
+
+
+def of_shop(lake_of, shop, columns=None, **stream):
+    table = {"query": f"select {columns} from t"} if columns else {"table": "t"}
+    return lake_of(
+        streams({"connection": "shop", **table}, **{"key": ["id"], "write": "merge", **stream}),
+        connections={"shop": {"url": shop.url}},
+    )
+
+
+def of_lake(lake_of, *rows, **stream):
+    lake = lake_of(streams({"iceberg": "lake.src.t"}, **{"key": ["id"], "write": "merge", **stream}))
+    lake.sql("CREATE TABLE lake.src.t (id bigint, name string, price decimal(10,2), weight double) USING iceberg")
+    if rows:
+        lake.sql(f"INSERT INTO lake.src.t VALUES {', '.join(rows)}")
+    return lake
+
+
+def test_a_database_without_timestamps(lake_of, shop, monkeypatch):
+    from tidegate.spark.session import Sessions
+
+    lake = of_shop(lake_of, shop, columns="id, name, price")
+    assert lake.loaded("diff").rows_inserted == 2
+    with monkeypatch.context() as patch:
+        patch.setattr(Sessions, "load_session", None)
+        assert lake.run("diff").outcome == "unchanged"
+    shop.sql(
+        "update t set name = 'B' where id = 2", "delete from t where id = 1", "insert into t values (3, 'c', '3', 1)"
+    )
+    found = lake.loaded("diff")
+    assert (found.write, found.verified) == ("merge_differences", True)
+    assert (found.rows_inserted, found.rows_updated, found.rows_deleted) == (1, 1, 1)
+    assert [row[:2] for row in lake.rows("out.diff")] == [(2, "B"), (3, "c")]
+
+
+def test_a_column_without_exact_text_is_compared_all_the_same(lake_of, shop):
+    lake = of_shop(lake_of, shop)
+    lake.loaded("diff")
+    shop.sql("update t set weight = 2.5 where id = 1")
+    found = lake.loaded("diff")
+    assert (found.rows_updated, found.rows_inserted) == (1, 0)
+    assert [row[3] for row in lake.rows("out.diff")] == [2.5, None]
+
+
+def test_only_what_differs_is_written(lake_of):
+    lake = of_lake(lake_of, *(f"({n}, 'n', {n}, {n})" for n in range(50)))
+    lake.loaded("diff")
+    lake.sql("UPDATE lake.src.t SET weight = NULL WHERE id = 7", "DELETE FROM lake.src.t WHERE id IN (8, 9)")
+    found = lake.loaded("diff")
+    assert (found.rows_inserted, found.rows_updated, found.rows_deleted) == (0, 1, 2)
+    summary = lake.workspace.table("out.diff").current_snapshot().summary
+    assert (summary["added-records"], summary.get("added-position-deletes")) == ("1", "3")
+    assert lake.rows("out.diff") == lake.rows("src.t")
+    lake.sql("CALL lake.system.rewrite_data_files(table => 'src.t', options => map('rewrite-all', 'true'))")
+    assert lake.loaded("diff").rows_inserted == 0
+    assert lake.run("diff").outcome == "unchanged"
+
+
+def test_rows_of_the_table_that_nobody_wrote_are_mended(lake_of):
+    lake = of_lake(lake_of, "(1, 'a', 1, 1)", "(2, 'b', 2, 2)")
+    lake.loaded("diff")
+    lake.sql(
+        "INSERT INTO lake.out.diff VALUES (1, 'x', 9, 9), (5, 'strange', 5, 5)",
+        "UPDATE lake.src.t SET name = 'B' WHERE id = 2",
+    )
+    lake.loaded("diff")
+    assert lake.rows("out.diff") == lake.rows("src.t")
+
+
+def test_without_a_key_rows_are_counted(lake_of):
+    lake = of_lake(lake_of, "(1, 'a', 1, 1)", "(1, 'a', 1, 1)", "(NULL, NULL, NULL, NULL)", key=[], write="replace")
+    lake.loaded("diff")
+    snapshots = lake.workspace.snapshots("out.diff")
+    lake.sql("CALL lake.system.rewrite_data_files(table => 'src.t', options => map('rewrite-all', 'true'))")
+    equal = lake.loaded("diff")
+    assert (equal.rows_inserted, equal.rows_deleted, lake.workspace.snapshots("out.diff")) == (0, 0, snapshots + 1)
+    lake.sql("INSERT INTO lake.src.t VALUES (1, 'a', 1, 1)")
+    lake.loaded("diff")
+    assert len(lake.rows("out.diff")) == 4
+    assert lake.rows("out.diff") == lake.rows("src.t")
+
+
+def test_bad_keys_are_refused(lake_of):
+    lake = of_lake(lake_of, "(1, 'a', 1, 1)")
+    lake.loaded("diff")
+    before = lake.rows("out.diff")
+    lake.sql("INSERT INTO lake.src.t VALUES (2, 'a', 1, 1), (2, 'a', 1, 1)")
+    assert lake.run("diff").error.code == "duplicate_keys"
+    lake.sql("DELETE FROM lake.src.t WHERE id = 2", "INSERT INTO lake.src.t VALUES (NULL, 'a', 1, 1)")
+    assert lake.run("diff").error.code == "check_failed"
+    assert lake.rows("out.diff") == before
+
+
+def test_what_is_not_significant_waits(lake_of):
+    rule = {"columns": ["price", "weight"], "absolute": 0.5, "relative": 0.1, "min_rows": 2, "min_fraction": 0.3}
+    strategy = {"kind": "snapshot_diff", "significant_change": rule}
+    lake = of_lake(lake_of, *(f"({n}, 'n', 1, 100)" for n in range(5)), strategy=strategy)
+    position = lake.loaded("diff").position
+
+    def skipped(*statements):
+        lake.sql(*statements)
+        found = lake.run("diff")
+        assert (found.outcome, found.position) == ("unchanged", position), found
+        return found.notes[-1]
+
+    assert "1 rows differ, 0 of them by enough" in skipped("UPDATE lake.src.t SET name = 'N' WHERE id = 0")
+    assert "2 rows differ, 0" in skipped("UPDATE lake.src.t SET price = 1.5 WHERE id IN (0, 1)"), "0.5 is not more"
+    assert "2 rows differ, 0" in skipped("UPDATE lake.src.t SET weight = 110 WHERE id IN (0, 1)"), "10 is not more"
+    assert "2 rows differ, 1" in skipped("UPDATE lake.src.t SET weight = NULL WHERE id = 0")
+    lake.sql("UPDATE lake.src.t SET price = 1.51 WHERE id = 1")
+    found = lake.loaded("diff")
+    assert found.rows_updated == 2
+    assert lake.rows("out.diff") == lake.rows("src.t"), "also the name, which alone was no reason"

@@ -1,0 +1,175 @@
+"""Strategies of sources with versions: what each of them asks, and when nothing is loaded."""
+
+# ruff: noqa: ARG002 - it answers like a probe and needs not everything that a probe is told
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import pytest
+
+from tidegate.config.nodes import from_values
+from tidegate.config.options import read
+from tidegate.core.changes import SliceStats
+from tidegate.core.fingerprint import Fingerprint
+from tidegate.core.fit import misfits
+from tidegate.core.history import EMPTY, Span, Told
+from tidegate.core.position import Position
+from tidegate.core.schema import DOUBLE, TEXT, Column, Schema
+from tidegate.core.significance import Significance
+from tidegate.core.slices import Everything, Meaning, SnapshotPair
+from tidegate.errors import ColumnMissing, ConfigError, HistoryGone, Misfit
+from tidegate.sources.database import Database
+from tidegate.sources.lake_table import LakeTable
+from tidegate.strategies.snapshot_diff import SnapshotDiff
+from tidegate.strategies.table_changes import TableChanges
+from tidegate.writers.append import Append
+from tidegate.writers.merge import Merge
+from tidegate.writers.replace import Replace
+
+
+@dataclass(kw_only=True)
+class Plain:
+    """A source that has a version or none, and nothing else."""
+
+    now: str | None = "7"
+    source: str = "iceberg:a"
+    found: Fingerprint = field(default_factory=lambda: Fingerprint(rows=3))
+    columns: tuple[Column, ...] = (Column(name="id", type=TEXT),)
+
+    def version(self):
+        return self.now
+
+    def identity(self):
+        return self.source
+
+    def clock(self):
+        return None
+
+    def schema(self):
+        return Schema(columns=self.columns)
+
+    def stats(self, part):
+        return SliceStats(rows=3)
+
+    def fingerprint(self, part, *, latest=None):
+        return self.found
+
+
+@dataclass(kw_only=True)
+class Versions(Plain):
+    """A table with versions."""
+
+    span: Span = field(default_factory=lambda: Span(told=Told.CHANGES))
+    asked: list[str] = field(default_factory=list)
+
+    def between(self, after):
+        self.asked.append(after)
+        return self.span
+
+
+def at(changes, strategy, probe) -> Position:
+    return Position(
+        sequence=1,
+        load_id="a",
+        kind=strategy.kind,
+        source=probe.identity(),
+        state=changes.state,
+        schema=probe.schema().digest,
+    )
+
+
+def test_the_first_load_is_everything_at_the_version():
+    probe = Versions()
+    changes = TableChanges().detect(probe, None)
+    assert (changes.slices, changes.meaning, changes.rows) == ((Everything(),), Meaning.NEW, 3)
+    assert changes.state == {"version": "7"}
+    assert TableChanges().detect(probe, at(changes, TableChanges(), probe)) is None
+    assert probe.asked == []
+
+
+@pytest.mark.parametrize(
+    ("told", "slices", "meaning", "mirror"),
+    [
+        (Told.NOTHING, (), Meaning.NEW, False),
+        (Told.APPENDS, (SnapshotPair(after="7", upto="9", appends=True),), Meaning.NEW, False),
+        (Told.CHANGES, (SnapshotPair(after="7", upto="9"),), Meaning.CHANGELOG, False),
+        (Told.UNTOLD, (Everything(),), Meaning.ALL, True),
+    ],
+)
+def test_what_is_read_is_what_can_be_told(told, slices, meaning, mirror):
+    since = at(TableChanges().detect(Versions(), None), TableChanges(), Versions())
+    probe = Versions(now="9", span=Span(told=told, reason="of a test"))
+    changes = TableChanges().detect(probe, since)
+    assert (changes.slices, changes.meaning, changes.mirror) == (slices, meaning, mirror)
+    assert changes.state == {"version": "9"}
+    assert probe.asked == ["7"]
+
+
+def test_a_table_that_was_empty_is_read_as_a_whole():
+    since = at(TableChanges().detect(Versions(now=EMPTY), None), TableChanges(), Versions())
+    changes = TableChanges().detect(Versions(now="9"), since)
+    assert (changes.slices, changes.meaning) == ((Everything(),), Meaning.NEW)
+
+
+@pytest.mark.parametrize("strategy", [TableChanges(), SnapshotDiff()])
+def test_another_source_or_another_strategy_stops(strategy):
+    since = at(strategy.detect(Versions(), None), strategy, Versions())
+    with pytest.raises(HistoryGone, match="it was iceberg:a and is iceberg:b"):
+        strategy.detect(Versions(now="8", source="iceberg:b"), since)
+    other = Position(sequence=1, load_id="a", kind="full", source="iceberg:a")
+    with pytest.raises(ConfigError, match="loaded by strategy full"):
+        strategy.detect(Versions(), other)
+
+
+def test_a_source_without_versions_is_a_misfit():
+    with pytest.raises(Misfit, match="needs a source with versions"):
+        TableChanges().detect(Plain(), None)
+    about = {"strategy": TableChanges(), "writer": Merge(), "key": ("id",)}
+    assert misfits(**about, source=LakeTable) == ()
+    assert "does not have (SnapshotPair)" in misfits(**about, source=Database)[0]
+    replaced = misfits(strategy=TableChanges(), writer=Replace(), key=(), source=LakeTable)
+    assert "emits changelog, new; write: replace accepts all" in replaced[0]
+    assert misfits(strategy=TableChanges(), writer=Append(), key=(), source=LakeTable) == ()
+
+
+def test_going_on_by_hand():
+    assert TableChanges().resume("12") == {"version": "12"}
+    for value in (None, "yesterday", "-1"):
+        with pytest.raises(ConfigError, match="goes on from a version"):
+            TableChanges().resume(value)
+    assert SnapshotDiff().resume(None) == {}
+    with pytest.raises(ConfigError, match="has no cursor"):
+        SnapshotDiff().resume("12")
+
+
+def test_an_equal_version_is_unchanged_whatever_else():
+    since = at(SnapshotDiff().detect(Plain(), None), SnapshotDiff(), Plain())
+    assert SnapshotDiff().detect(Plain(found=Fingerprint(rows=4)), since) is None
+    changes = SnapshotDiff().detect(Plain(now="8"), since)
+    assert (changes.slices, changes.mirror, changes.parts) == ((Everything(),), True, ())
+
+
+def test_an_equal_fingerprint_is_unchanged_only_if_it_covers_every_column():
+    plain = Plain(now=None)
+    since = at(SnapshotDiff().detect(plain, None), SnapshotDiff(), plain)
+    assert SnapshotDiff().detect(plain, since) is None
+    changes = SnapshotDiff().detect(Plain(now=None, found=Fingerprint(rows=4)), since)
+    assert changes.parts[0].fingerprint == Fingerprint(rows=4)
+    floats = Plain(now=None, columns=(Column(name="x", type=DOUBLE),))
+    since = at(SnapshotDiff().detect(floats, None), SnapshotDiff(), floats)
+    assert SnapshotDiff().detect(floats, since) is not None
+    renamed = Plain(now=None, columns=(Column(name="other", type=TEXT),))
+    assert SnapshotDiff().detect(renamed, since) is not None
+
+
+def test_options_of_significance():
+    node = from_values({"significant_change": {"columns": ["price"], "relative": 0.1, "min_rows": 3}})
+    made = read(SnapshotDiff, node)
+    assert made.significant_change == Significance(columns=("price",), relative=0.1, min_rows=3)
+    with pytest.raises(ColumnMissing, match="names 'price'"):
+        made.detect(Plain(), None)
+    with pytest.raises(ConfigError):
+        read(SnapshotDiff, from_values({"significant_change": {"mini_rows": 3}}))
+    wrong = SnapshotDiff(significant_change=Significance(absolute=-1, min_fraction=30))
+    assert len(wrong.problems()) == 2
