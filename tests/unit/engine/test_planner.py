@@ -27,6 +27,8 @@ WINDOW = Range(cursor=("at",), after="1", upto="2")
 class Always:
     """A writer that chooses what it was made with."""
 
+    accepts = frozenset(Meaning)
+
     kind: ClassVar[str] = "always"
     mode: Mode = Mode.MERGE_ON_READ
 
