@@ -22,6 +22,7 @@ from tidegate.core.protocols import Layout
 from tidegate.core.schema import BIGINT, TEXT, TIMESTAMP, Column, Schema
 from tidegate.core.slices import Everything, Meaning
 from tidegate.formats.iceberg import Iceberg
+from tidegate.sources.files import AVRO
 from tidegate.spark import jars, sql
 from tidegate.spark.session import Sessions
 
@@ -144,7 +145,7 @@ def spark() -> Iterator[SparkSession]:
         master="local[2]",
         conf={"spark.driver.memory": "2g", "spark.sql.shuffle.partitions": "2", "spark.ui.enabled": "false"},
         lakes=[EXTENSIONS],
-        jars=[jars.ICEBERG, jars.SQLITE, jars.POSTGRESQL],
+        jars=[jars.ICEBERG, jars.SQLITE, jars.POSTGRESQL, AVRO],
     ) as sessions:
         sessions.load_session()
         assert sessions._built is not None

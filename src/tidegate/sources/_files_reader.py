@@ -43,7 +43,10 @@ OWN = frozenset(name.lower() for name in STRICT) | {
     "columnnameofcorruptrecord",
 }
 """Options of Spark's readers that this file decides."""
-DEFAULTS: Mapping[FileFormat, Mapping[str, str]] = {FileFormat.CSV: {"header": "true", "multiLine": "true"}}
+DEFAULTS: Mapping[FileFormat, Mapping[str, str]] = {
+    # With no text for NULL, a value that is empty in quotes is an empty text, and one without them is NULL.
+    FileFormat.CSV: {"header": "true", "multiLine": "true", "nullValue": "\0"}
+}
 NOTHING = "__HIVE_DEFAULT_PARTITION__"
 
 

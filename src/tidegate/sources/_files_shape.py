@@ -72,10 +72,10 @@ def format_of(path: str) -> FileFormat | None:
     """The format that a path's suffix stands for, before `.gz` and `.bz2`; None for an unknown one.
 
     Example:
-        >>> format_of("a/b.csv.gz"), format_of("notes.txt")
-        (<FileFormat.CSV: 'csv'>, None)
+        >>> format_of("a/b.csv.gz"), format_of("a/*.csv*"), format_of("notes.txt")
+        (<FileFormat.CSV: 'csv'>, <FileFormat.CSV: 'csv'>, None)
     """
-    name = path.lower()
+    name = path.lower().rstrip("*").rstrip(".")
     for packed in PACKED:
         name = name.removesuffix(packed)
     dot = name.rfind(".")
@@ -139,7 +139,7 @@ def _parquet(content: IO[bytes]) -> dict[str, Type | str]:
             continue  # no value in it, so it tells nothing
         # Spark's own writer: a moment, which Arrow shows without its zone.
         old = leaf is not None and leaf.physical_type == "INT96"
-        found[column.name] = TIMESTAMPTZ if old else of_arrow(column.type) or str(column.type)
+        found[column.name] = TIMESTAMPTZ if old else _known(column.type)
     return found
 
 
@@ -148,11 +148,15 @@ def _orc(content: IO[bytes]) -> dict[str, Type | str]:
     from pyarrow import types as is_  # noqa: PLC0415 - as above
 
     schema = orc.ORCFile(content).schema
-    # Whatever its zone, Spark reads ORC's timestamp as a moment.
+    # Spark reads ORC's timestamp as a moment, and the one that says so ("with local time zone") not at all.
     return {
-        each.name: TIMESTAMPTZ if is_.is_timestamp(each.type) else of_arrow(each.type) or str(each.type)
+        each.name: TIMESTAMPTZ if is_.is_timestamp(each.type) and not each.type.tz else _known(each.type)
         for each in schema
     }
+
+
+def _known(kind: Any) -> Type | str:
+    return of_arrow(kind) or str(kind)
 
 
 def _avro(content: IO[bytes]) -> dict[str, Type | str]:

@@ -30,6 +30,7 @@ SHA256 = {
     POSTGRESQL: "2a32a9dcbc42d67a50ad3a0de5efd102c8d2be46720045f2cbd6689f160ab7c7",
     SQLITE: "a3f53a2aa15ae9425a9e793bbe9c8e5288febeb4b65ef5c1a4e80d4c2045cf08",
     "io.trino:trino-jdbc:476": "a3736d21609a5a317d2ce88b3835e312e9b6f41393c1d4b09f2ad6e7aeb3bb90",
+    "org.apache.spark:spark-avro_2.13:4.1.1": "6a19d90bc3b6e88d8db0fa36a19273aa10fea2dbd7a62bb60e4cedd73051b32d",
     "org.duckdb:duckdb_jdbc:2.0.0.0": "5170daa90a43296705127ef3c80834ba1cd275ec9d765a9f7eee346ab0087186",
     "org.mariadb.jdbc:mariadb-java-client:3.5.6": "a129703efd7b0f334564d46753de999f09b3a361489a2eb647e6020390981cc9",
 }

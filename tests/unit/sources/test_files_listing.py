@@ -1,0 +1,202 @@
+"""Which files are seen, which are ready, and by what their content is known: on a real folder, without Spark."""
+
+from __future__ import annotations
+
+import os
+import time
+from datetime import timedelta
+from pathlib import Path
+
+import fsspec
+import pytest
+
+from tidegate.errors import SourceError, SourceMoved, SourceRefused
+from tidegate.sources import _files_listing
+from tidegate.sources._files_listing import listed, still
+from tidegate.sources._files_place import Place, place
+
+NOW = timedelta(0)
+LONG_AGO = time.time() - 3600
+
+
+@pytest.fixture(autouse=True)
+def at_once(monkeypatch):
+    monkeypatch.setattr(_files_listing, "LOOK_AGAIN", 0.0)
+
+
+def put(path: Path, text: str = "x", *, aged: bool = True) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, encoding="utf-8")
+    if aged:
+        os.utime(path, (LONG_AGO, LONG_AGO))
+    return path
+
+
+def seen(folder: Path, path: str = "**/*.csv") -> list[str]:
+    return list(listed(place(f"{folder}/{path}"), NOW, None).ready.files)
+
+
+def later() -> float:
+    """The clock of a run a minute from now, when no stamp is fresh any more."""
+    return time.time() + 60
+
+
+def hashes(where: Place, known=None, monkeypatch=None):
+    """A listing and how often a content was hashed for it."""
+    counted = []
+    opened = type(where.store).open
+    monkeypatch.setattr(type(where.store), "open", lambda self, path: counted.append(path) or opened(self, path))
+    found = listed(where, NOW, known, now=later)
+    monkeypatch.undo()
+    return found.ready, counted
+
+
+def test_patterns_and_folders(tmp_path):
+    for name in ("a.csv", "b.txt", "x/c.csv", "x/y/d.csv", "x/y=1/e.csv", "[odd].csv"):
+        put(tmp_path / name)
+    assert seen(tmp_path, "*.csv") == ["[odd].csv", "a.csv"]
+    assert seen(tmp_path, "**/*.csv") == ["[odd].csv", "a.csv", "x/c.csv", "x/y/d.csv", "x/y=1/e.csv"]
+    assert seen(tmp_path, "x/*/?.csv") == ["y/d.csv", "y=1/e.csv"]
+    assert seen(tmp_path, "x") == ["c.csv", "y/d.csv", "y=1/e.csv"]
+    assert seen(tmp_path, "x/c.csv") == ["c.csv"]
+    assert seen(tmp_path, "nothing*.csv") == []
+
+
+def test_what_writers_hide_is_not_seen(tmp_path):
+    for name in ("_SUCCESS", ".a.csv.crc", "_temporary/0/b.csv", ".hidden/c.csv", "_year=2025/d.csv", "e_f.csv"):
+        put(tmp_path / name)
+    assert seen(tmp_path, "") == ["_year=2025/d.csv", "e_f.csv"]
+
+
+def test_links_are_followed_once(tmp_path):
+    put(tmp_path / "real" / "a.csv")
+    (tmp_path / "real" / "loop").symlink_to(tmp_path / "real")
+    (tmp_path / "linked").symlink_to(tmp_path / "real")
+    assert seen(tmp_path) == ["linked/a.csv", "real/a.csv"]
+
+
+def test_what_is_not_there_is_an_error_and_an_empty_folder_is_not(tmp_path):
+    for path in ("gone/*.csv", "gone.csv", "gone"):
+        with pytest.raises(SourceRefused, match="no file or folder"):
+            seen(tmp_path, path)
+    assert seen(tmp_path) == []
+
+
+def test_a_name_that_is_no_text_is_refused(tmp_path):
+    with open(os.fsencode(tmp_path) + b"/\xff.csv", "w"):  # noqa: PTH123 - a name that no Path can hold
+        pass
+    with pytest.raises(SourceError, match="UTF-8"):
+        seen(tmp_path)
+
+
+def test_unfinished_and_young_files_wait(tmp_path):
+    put(tmp_path / "a.csv")
+    put(tmp_path / "b.csv.part")
+    put(tmp_path / "notes.txt.part")
+    put(tmp_path / "c.csv", aged=False)
+    where = place(f"{tmp_path}/*.csv")
+    assert listed(where, NOW, None).waiting == ("b.csv.part",)
+    # Whatever time of modification a file was given, it came into the folder just now.
+    found = listed(where, timedelta(minutes=5), None)
+    assert (list(found.ready.files), found.waiting) == ([], ("a.csv", "b.csv.part", "c.csv"))
+    assert list(listed(where, timedelta(seconds=30), None, now=later).ready.files) == ["a.csv", "c.csv"]
+
+
+def test_a_file_that_grows_while_it_is_looked_at_waits(tmp_path, monkeypatch):
+    put(tmp_path / "still.csv")
+    growing = put(tmp_path / "growing.csv", aged=False)
+    where = place(f"{tmp_path}/*.csv")
+    opened = type(where.store).open
+
+    def meanwhile(self, path):
+        if path == growing.name:
+            growing.write_text("xx")
+        return opened(self, path)
+
+    monkeypatch.setattr(type(where.store), "open", meanwhile)
+    assert listed(where, NOW, None).waiting == ("growing.csv",)
+
+
+def test_a_file_that_grows_between_two_looks_waits(tmp_path, monkeypatch):
+    growing = put(tmp_path / "growing.csv", aged=False)
+    monkeypatch.setattr(_files_listing.time, "sleep", lambda _seconds: growing.write_text("xx"))
+    assert listed(place(f"{tmp_path}/*.csv"), NOW, None).waiting == ("growing.csv",)
+
+
+def test_a_content_is_hashed_once_and_again_when_it_may_have_changed(tmp_path, monkeypatch):
+    file = put(tmp_path / "a.csv", "one")
+    where = place(f"{tmp_path}/*.csv")
+    first, counted = hashes(where, None, monkeypatch)
+    assert counted == ["a.csv"]
+    second, counted = hashes(where, first, monkeypatch)
+    assert (second, counted) == (first, [])
+    os.utime(file)  # another time, the same content
+    third, counted = hashes(where, second, monkeypatch)
+    assert counted == ["a.csv"]
+    assert third.digest == second.digest
+    assert third != second
+
+
+def test_another_content_of_the_same_size_and_time_is_seen(tmp_path, monkeypatch):
+    file = put(tmp_path / "a.csv", "one")
+    where = place(f"{tmp_path}/*.csv")
+    known, _ = hashes(where, None, monkeypatch)
+    put(file, "two")  # sets the time of modification back, too
+    found, counted = hashes(where, known, monkeypatch)
+    assert counted == ["a.csv"]
+    assert found.digest != known.digest
+
+
+def test_a_stamp_within_the_clocks_step_vouches_for_nothing(tmp_path):
+    put(tmp_path / "a.csv", aged=False)
+    where = place(f"{tmp_path}/*.csv")
+    assert listed(where, NOW, None).ready.files["a.csv"].stamp == ""
+    assert listed(where, NOW, None, now=later).ready.files["a.csv"].stamp
+
+
+@pytest.mark.parametrize("what", ["grown", "exchanged", "gone"])
+def test_files_that_move_under_the_reader_are_told(tmp_path, what):
+    file = put(tmp_path / "a.csv", "one")
+    where = place(f"{tmp_path}/*.csv")
+    files = listed(where, NOW, None).ready.files.values()
+    still(where, files)
+    if what == "gone":
+        file.unlink()
+    else:
+        put(file, "one more" if what == "grown" else "two")
+    with pytest.raises(SourceMoved, match=r"a\.csv"):
+        still(where, files)
+
+
+def test_a_store_without_etags_is_hashed_and_one_with_them_is_not(monkeypatch):
+    memory = fsspec.filesystem("memory")
+    memory.pipe("/bucket/in/a.csv", b"one")
+    memory.pipe("/bucket/in/deep/b.csv", b"two")
+    where = place("memory://bucket/in/**/*.csv")
+    found, counted = hashes(where, None, monkeypatch)
+    assert sorted(counted) == list(found.files) == ["a.csv", "deep/b.csv"]
+    assert {file.stamp for file in found.files.values()} == {""}
+    assert list(listed(place("memory://bucket/in/*.csv"), NOW, None).ready.files) == ["a.csv"]
+    info = type(memory).info
+    monkeypatch.setattr(type(memory), "info", lambda self, path, **more: {**info(self, path, **more), "ETag": '"7f-2"'})
+    find = type(memory).find
+    monkeypatch.setattr(
+        type(memory),
+        "find",
+        lambda self, path, **more: {
+            name: {**about, "ETag": '"7f-2"'} for name, about in find(self, path, **more).items()
+        },
+    )
+    tagged = listed(where, NOW, None).ready
+    assert tagged.files["a.csv"].tag == "etag:7f-2"
+    still(where, tagged.files.values())
+    monkeypatch.undo()
+    memory.rm("/bucket", recursive=True)
+
+
+def test_spark_is_told_where_files_are():
+    assert place("/data/*.csv").store.uri("a b.csv") == "file:///data/a b.csv"
+    memory = place("memory://bucket/in/*.csv").store
+    assert memory.uri("a.csv").startswith("memory://")
+    with pytest.raises(SourceRefused, match="nothing at memory"):
+        listed(place("memory://nowhere/*.csv"), NOW, None)
