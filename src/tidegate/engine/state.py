@@ -19,15 +19,17 @@ from tidegate.core.plan import LoadPlan, Mode, WriteChoice
 from tidegate.core.position import Position
 from tidegate.core.protocols import Probe, TableState
 from tidegate.core.schema import Schema
-from tidegate.core.slices import Meaning
+from tidegate.core.slices import Everything, Meaning, Range, Slice
 from tidegate.dialects.spark import Spark
 from tidegate.engine import partitions
 from tidegate.engine.recover import holds_rows
 from tidegate.engine.stream import Stream
 from tidegate.engine.work import Context
-from tidegate.errors import ConfigError, InternalError, PositionMissing, TidegateError
+from tidegate.errors import CommitConflict, ConfigError, InternalError, PositionMissing, TidegateError, VerifyFailed
 from tidegate.registry.leases import Lease
 from tidegate.spark import sql
+from tidegate.spark.failures import translated
+from tidegate.strategies.files import Files
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -98,10 +100,13 @@ def set_value(stream: Stream, context: Context, value: str | None, *, reason: st
 def adopt(stream: Stream, context: Context, value: str | None = None) -> StateView:
     """Takes over a table that somebody else filled.
 
-    The position becomes `value`, else the greatest cursor that the table holds.
+    The position becomes `value`, else the greatest cursor that the table holds; of a stream that is loaded by files,
+    the files that are there now. Where the table is meant to hold what the source holds up to there, that is proven
+    first. A strategy that compares (checksum, full, snapshot_diff) proves it by its first load.
 
     Raises:
         ConfigError: there is nothing to adopt, or a position is there already.
+        VerifyFailed: the table holds other rows than the source; nothing was changed.
     """
     table = stream.format.state(stream.target, stream.uid)
     if table.position is not None:
@@ -113,7 +118,43 @@ def adopt(stream: Stream, context: Context, value: str | None = None) -> StateVi
         raise ConfigError(f"the table of stream {stream.name!r} is empty: there is nothing to adopt", hint="Run it.")
     if value is None and stream.strategy.cursor:
         value = _greatest_cursor(stream, context, table)
-    return _stamp(stream, context, stream.strategy.resume(value), value, reason="state adopt")
+    reason = "state adopt"
+    with stream.source.probe(context.sessions) as probe:
+        if isinstance(stream.strategy, Files):
+            state, listed = stream.strategy.adopted(probe)
+            _prove(stream, context, table, probe, Everything())
+            _stamp(stream, context, state, None, reason=reason, proven=table)
+            context.registry.keep_manifest(stream.uid, listed)
+            return show(stream, context)
+        if stream.strategy.cursor and (stream.writer.idempotent or stream.strategy.emits == {Meaning.NEW}):
+            part = Range(cursor=stream.strategy.cursor, after=None, upto=value, nulls=True)
+            _prove(stream, context, table, probe, part)
+    return _stamp(stream, context, stream.strategy.resume(value), value, reason=reason, proven=table)
+
+
+def _prove(stream: Stream, context: Context, table: TableState, probe: Probe, part: Slice) -> None:
+    """Compares what the table holds with what the source holds of the slice, by count and fingerprint."""
+    from tidegate.spark import frames  # noqa: PLC0415 - rows are looked at, Spark is running
+
+    session = context.sessions.load_session(small=False)
+    try:
+        columns = probe.schema()
+        with translated(f"reading {stream.target}"):
+            rows = frames.completed(stream.format.read(session, stream.target, table.snapshot), columns)
+            theirs = frames.fingerprint(rows, Spark().steps(columns.columns))
+        mine = probe.fingerprint(part)
+        probe.still()
+    finally:
+        context.sessions.release(session)
+    if mine != theirs:
+        cursor = bool(stream.strategy.cursor)
+        unseen = f", or take it as it is with `tidegate state set {stream.name} VALUE`" if cursor else ""
+        what = "rows" if mine.rows != theirs.rows else "values"
+        raise VerifyFailed(
+            f"the table of stream {stream.name!r} is not what its source holds: other {what}, {mine.rows} rows at the "
+            f"source and {theirs.rows} in {stream.target}; nothing was adopted",
+            hint=f"Load it anew with `tidegate run {stream.name} --full-refresh --yes`{unseen}.",
+        )
 
 
 def rewind(stream: Stream, context: Context, to_sequence: int) -> StateView:
@@ -205,15 +246,27 @@ def grouping_of(method: Mapping[str, Any]) -> Grouping:
             raise InternalError(f"no way to cut a table into partitions: {dict(method)}")
 
 
-def _stamp(
-    stream: Stream, context: Context, state: Mapping[str, Any], through: str | None, *, reason: str
+def _stamp(  # noqa: PLR0913 - what a position is made of
+    stream: Stream,
+    context: Context,
+    state: Mapping[str, Any],
+    through: str | None,
+    *,
+    reason: str,
+    proven: TableState | None = None,
 ) -> StateView:
-    """One commit without rows that carries the position, fenced like a load."""
+    """One commit without rows that carries the position, fenced like a load.
+
+    Args:
+        proven: the table as it was compared with its source; another version of it gets no position.
+    """
     _register(stream, context)
     with context.registry.lease(stream.uid) as lease:
         table = stream.format.state(stream.target, stream.uid)
         if not table.exists or table.schema is None:
             raise ConfigError(f"the table of stream {stream.name!r} is not there yet", hint="Run the stream first.")
+        if proven is not None and proven.snapshot != table.snapshot:
+            raise CommitConflict(f"the table of stream {stream.name!r} was written to while it was looked at")
         known = context.registry.last_sequence(stream.uid)
         with stream.source.probe(context.sessions) as probe:
             position = Position(

@@ -12,9 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 from tidegate.core.changes import ChangeSet
 from tidegate.core.ledger import BEGIN, unvouched
+from tidegate.core.manifest import MANIFEST, Lister
 from tidegate.core.outcome import EXIT_ORDER, Problem
 from tidegate.core.plan import Mode, WriteChoice, WriteFacts
 from tidegate.core.position import Position
+from tidegate.core.protocols import Probe
 from tidegate.core.slices import Everything, Keys, Meaning, Partition, Range, Slice, SnapshotPair
 from tidegate.core.spread import Level
 from tidegate.engine import drilldown, pipeline
@@ -124,6 +126,7 @@ def _verify(stream: Stream, context: Context, level: Level, lease: Lease | None)
             work = Work(
                 stream=stream, context=context, journal=Journal(stream=stream.name), probe=probe, standing=standing
             )
+            choose_loaded(stream, context, probe, since)
             columns = probe.schema()
             with context.registry.task(stream.uid, "measure_partition", run_id=context.run_id) as payload:
                 difference = _difference(work, session, level)
@@ -148,6 +151,28 @@ def _verify(stream: Stream, context: Context, level: Level, lease: Lease | None)
             )
     finally:
         context.sessions.release(session)
+
+
+def choose_loaded(stream: Stream, context: Context, probe: Probe, since: Position) -> None:
+    """Of a source of files: those that the position says are in the table; others are not missing, they are next.
+
+    Raises:
+        PlanError: a file is gone whose rows the table keeps, or nobody remembers which files were loaded.
+    """
+    if not isinstance(probe, Lister) or MANIFEST not in since.state:
+        return
+    manifest = context.registry.manifest(stream.uid)
+    there = probe.listing(manifest).ready
+    if not manifest.vouched(since.state):
+        manifest = there
+    gone = [path for path in manifest.files if path not in there.files]
+    if gone or not manifest.vouched(since.state):
+        what = f"{gone[0]} and its like are gone" if gone else "nobody remembers which files were loaded"
+        raise PlanError(
+            f"the table of stream {stream.name!r} cannot be compared with its files: {what}",
+            hint=f"Put them back, or run `tidegate run {stream.name}`.",
+        )
+    probe.choose(list(manifest.files), since.state.get("columns", {}))
 
 
 def _must_mirror(stream: Stream) -> None:

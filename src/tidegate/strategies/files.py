@@ -81,6 +81,15 @@ class Files:
             )
         return {REBUILT: True}
 
+    def adopted(self, probe: Probe) -> tuple[Mapping[str, Any], Manifest]:
+        """The state of a table that holds every file that is there now, and what to remember of them."""
+        listed = _lister(probe).listing(None).ready
+        _lister(probe).choose(list(listed.files), {})
+        carrier = _lister(probe).carrier
+        columns = {column.name: column.type.spark for column in probe.schema()}
+        state = {**listed.voucher(), COLUMNS: columns, **({CARRIER: carrier} if carrier else {})}
+        return state, listed
+
     def detect(self, probe: Probe, since: Position | None, kept: Ledger | None = None) -> ChangeSet | None:
         """The files that are new, changed or gone; None when there are none.
 
@@ -90,10 +99,8 @@ class Files:
         Raises:
             HistoryGone, PlanError: a file changed or is gone, and the options say stop.
         """
-        if not isinstance(probe, Lister):
-            raise Misfit("strategy files needs a source of files: `source: {path: …}`")
         known = Manifest() if since is None else kept.files if kept else None
-        listed = probe.listing(known)
+        listed = _lister(probe).listing(known)
         parts = list(self._compared(listed, known, since))
         gone = [] if known is None else self._gone(listed, known)
         parts += [Part(slice=Chosen(paths=(file.path,)), action=Action.DELETE, file=file) for file in gone]
@@ -106,19 +113,18 @@ class Files:
     def _changes(
         self, probe: Probe, since: Position | None, parts: list[Part], moved: list[Part], known: Manifest | None
     ) -> ChangeSet:
-        if not isinstance(probe, Lister):  # seen by `detect`
-            raise Misfit("strategy files needs a source of files: `source: {path: …}`")
+        lister = _lister(probe)
         state = since.state if since else {}
         read = [part.file for part in moved if part.file and part.action is not Action.DELETE]
         gone = [part.file.path for part in moved if part.file and part.action is Action.DELETE]
-        carrier = probe.carrier if since is None or state.get(CARRIER) == probe.carrier else None
+        carrier = lister.carrier if since is None or state.get(CARRIER) == lister.carrier else None
         if gone and carrier is None:
             raise PlanError(
                 f"{_files(gone)} gone, and on_delete: remove cannot tell which rows they brought",
                 hint="Let rows carry their file's name from the first load on (`source: {file_name: source_file}`), or "
                 "choose on_delete: keep.",
             )
-        probe.choose([file.path for file in read], state.get(COLUMNS, {}))
+        lister.choose([file.path for file in read], state.get(COLUMNS, {}))
         manifest = (known or Manifest()).loaded(read, gone)
         rebuilt = {REBUILT: True} if since and (known is None or state.get(REBUILT)) else {}
         again = _again(moved, forgotten=known is None, rebuilt=bool(rebuilt))
@@ -174,6 +180,12 @@ class Files:
                 hint="Put them back, or go on with `tidegate run STREAM --set on_delete=keep`.",
             )
         return gone if self.on_delete == OnDelete.REMOVE else []
+
+
+def _lister(probe: Probe) -> Lister:
+    if not isinstance(probe, Lister):
+        raise Misfit("strategy files needs a source of files: `source: {path: …}`")
+    return probe
 
 
 def _again(moved: list[Part], *, forgotten: bool, rebuilt: bool) -> str:
