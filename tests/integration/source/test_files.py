@@ -409,6 +409,7 @@ def test_files_that_became_a_table_are_adopted_once_they_are_proven(workspace, t
         rows = pa.table({"id": pa.array([number], pa.int64()), "v": [f"v{number}"]})
         parquet.write_table(rows, folder / f"{number}.parquet")
     workspace.write({"t": stream("history", source={"format": "parquet"})}, connections={})
+    (tmp_path / ".tidegate").mkdir()
     with workspace.project(spark) as project:
         lake = project.sessions.load_session()
         lake.sql("CREATE NAMESPACE lake.s")
