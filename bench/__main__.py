@@ -21,6 +21,8 @@ BENCHES = {
     "lookback": "bench.partitions:lookback",
     "prefilter": "bench.partitions:prefilter",
     "tablesize": "bench.tablesize:run",
+    "feeds": "bench.feeds:run",
+    "snapshotdiff": "bench.snapshotdiff:run",
     "verify": "bench.verify:run",
     "memory": "bench.memory:run",
 }

@@ -99,14 +99,16 @@ class Project:
     def sessions(self) -> Sessions:
         """Spark, not started before rows have to move."""
         options = self.config.spark
-        sources = (plugin for stream in self.streams() for plugin in stream.source.jars())
-        jars = [*sources, *(jar for lake in self.lakes.values() for jar in lake.jars())]
+        sources = [stream.source for stream in self.streams()]
+        confs = [found for source in sources if (found := source.spark_conf())]
+        jars = [*(jar for source in sources for jar in source.jars())]
+        jars += (jar for lake in self.lakes.values() for jar in lake.jars())
         return Sessions(
             master=options.master or "local[*]",
             remote=options.remote,
             borrowed=self._spark,
             conf={key: str(value) for key, value in options.conf.items()},
-            lakes=[lake.spark_conf() for lake in self.lakes.values()],
+            lakes=[*confs, *(lake.spark_conf() for lake in self.lakes.values())],
             jars=list(dict.fromkeys(jars)),
         )
 

@@ -157,6 +157,9 @@ class Source(Protocol):
     def jars(self) -> tuple[str, ...]:
         """Maven coordinates that Spark needs to read it."""
 
+    def spark_conf(self) -> Mapping[str, str]:
+        """Settings that a session needs to read it."""
+
 
 class Strategy(Protocol):
     """Decides what changed; moves no rows.

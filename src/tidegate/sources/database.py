@@ -119,6 +119,10 @@ class Database:
         """The database's JDBC driver."""
         return dialect_of(self.connection).jars
 
+    def spark_conf(self) -> Mapping[str, str]:
+        """None."""
+        return {}
+
 
 def dialect_of(connection: Connection) -> Connectable:
     """The dialect that a connection's URL names.

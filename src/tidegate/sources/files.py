@@ -98,6 +98,10 @@ class Files:
         """Spark's reader of Avro, which it does not come with."""
         return (AVRO,) if self.form is FileFormat.AVRO else ()
 
+    def spark_conf(self) -> Mapping[str, str]:
+        """None."""
+        return {}
+
     def _options(self) -> dict[str, str]:
         """As Spark takes them: texts, and the words of booleans in small letters."""
         texts = {name: str(value) for name, value in self.options.items()}

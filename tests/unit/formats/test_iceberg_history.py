@@ -1,0 +1,63 @@
+"""What an Iceberg table's snapshots tell of a range, from metadata written by hand."""
+
+from __future__ import annotations
+
+import pytest
+
+from tidegate.core.history import Span, Told
+from tidegate.formats._iceberg_history import between
+from tidegate.formats._iceberg_metadata import Metadata
+
+APPEND = {"operation": "append", "added-records": "3", "total-records": "9"}
+NOTHING = {"operation": "append", "total-records": "9"}
+REPLACE = {"operation": "replace", "added-records": "9", "deleted-records": "9", "total-records": "9"}
+OVERWRITE = {"operation": "overwrite", "added-records": "2", "deleted-records": "3", "total-records": "8"}
+BESIDE = {"operation": "overwrite", "added-delete-files": "1", "total-delete-files": "1", "total-records": "9"}
+STILL_BESIDE = {**OVERWRITE, "total-delete-files": "1"}
+DELETE = {"operation": "delete", "deleted-records": "4", "total-records": "5"}
+UNCOUNTED = {"operation": "overwrite"}
+
+
+def history(*summaries: dict, first: dict = APPEND) -> Metadata:
+    """Snapshots 1, 2 … in a line."""
+    snapshots = [
+        {"snapshot-id": number, "parent-snapshot-id": number - 1 or None, "summary": summary}
+        for number, summary in enumerate([first, *summaries], 1)
+    ]
+    return Metadata({"current-snapshot-id": len(snapshots), "snapshots": snapshots})
+
+
+@pytest.mark.parametrize(
+    ("passed", "told"),
+    [
+        ([REPLACE], Told.NOTHING),
+        ([NOTHING, REPLACE], Told.NOTHING),
+        ([APPEND], Told.APPENDS),
+        ([APPEND, REPLACE, APPEND], Told.APPENDS),
+        ([APPEND, OVERWRITE], Told.CHANGES),
+        ([DELETE], Told.CHANGES),
+        ([UNCOUNTED], Told.CHANGES),
+        ([BESIDE], Told.UNTOLD),
+        ([APPEND, BESIDE, APPEND], Told.UNTOLD),
+        ([STILL_BESIDE], Told.UNTOLD),
+    ],
+)
+def test_what_a_range_tells(passed, told):
+    assert between(history(*passed), "1", str(len(passed) + 1)).told is told
+
+
+def test_appended_rows_are_counted():
+    assert between(history(APPEND, REPLACE, APPEND), "1", "4") == Span(told=Told.APPENDS, rows=6)
+
+
+def test_rows_deleted_beside_files_before_the_range_count_too():
+    before = {**BESIDE, "total-delete-files": "2"}
+    assert between(history(DELETE, first=before), "1", "2").told is Told.UNTOLD
+    assert between(history(APPEND, first=before), "1", "2").told is Told.APPENDS, "nothing was taken away"
+
+
+def test_a_snapshot_that_is_not_an_ancestor_tells_nothing():
+    metadata = history(APPEND, APPEND)
+    assert "snapshot 77 is not among those" in between(metadata, "77", "3").reason
+    undone = Metadata({**metadata.raw, "current-snapshot-id": 2})
+    assert between(undone, "3", "2").told is Told.UNTOLD
