@@ -23,7 +23,7 @@ Called by every layer; imports nothing of Tidegate. Must never log, print or car
         CommitConflict *           somebody else committed in between
         CommitUnknown *            the reply to a commit was lost
         RowsMoved                  rows came out of partitions that the load did not look at
-      VerifyFailed                 table and source differ after the write; not published
+      VerifyFailed                 table and source differ after the write; not published, but seen on Delta
       RegistryError                the registry of positions and runs
         RegistryUnavailable *      unreachable or unreadable
         PositionMoved              the table's position is not the one expected
@@ -225,7 +225,7 @@ class RowsMoved(WriteError):
 
 
 class VerifyFailed(TidegateError):
-    """Table and source differ after the write. Exit code 3; on Iceberg nothing was published."""
+    """Table and source differ after the write. Exit code 3; nothing was published, but on Delta it is seen."""
 
     code = "verify_failed"
     stage = "verify"

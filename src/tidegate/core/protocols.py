@@ -250,6 +250,8 @@ class TableState:
         rows: rows of the visible snapshot; None when its summary does not say.
         position: of the stream asked for, from the ancestors of the visible snapshot.
         position_snapshot: the snapshot that carries it.
+        number: of the load that the table stands at, where the table keeps that and not its position any more.
+        last_sequence: the greatest number that the table has ever taken of this stream; it takes none below it.
         branches: this stream's branches that a crash left behind.
         schema: the columns, with stored types.
         properties: the table's properties.
@@ -262,6 +264,8 @@ class TableState:
     rows: int | None = None
     position: Position | None = None
     position_snapshot: str | None = None
+    number: int | None = None
+    last_sequence: int = 0
     branches: tuple[str, ...] = ()
     schema: Schema | None = None
     properties: Mapping[str, str] = field(default_factory=dict)
@@ -279,7 +283,12 @@ class Receipt:
 
 
 class Staging(Protocol):
-    """An invisible version of a table, opened at the plan's base; one write, then publish or discard."""
+    """A load of a table, opened at the plan's base; one write, then publish or discard.
+
+    `invisible` says that nobody sees the write before it is published; else it is seen at once, fenced by itself.
+    """
+
+    invisible: ClassVar[bool]
 
     def append(self, rows: DataFrame) -> None:
         """Adds the rows."""
@@ -327,7 +336,9 @@ class Staging(Protocol):
 
 
 class Format(Protocol):
-    """A table format in one lake."""
+    """A table format in one lake; `invisible` is that of its stagings."""
+
+    invisible: ClassVar[bool]
 
     def state(self, target: Target, uid: str) -> TableState:
         """Without Spark. Raises WriteError when catalog or metadata cannot be read."""

@@ -24,7 +24,6 @@ from tidegate.dialects.spark import Spark
 from tidegate.engine.stream import Stream
 from tidegate.engine.work import Context
 from tidegate.errors import PlanError
-from tidegate.spark import sql
 from tidegate.spark.failures import translated
 
 if TYPE_CHECKING:
@@ -111,18 +110,17 @@ def measured(stream: Stream, context: Context, session: SparkSession, *, groupin
         context.registry.task(stream.uid, "measure_partition", run_id=context.run_id) as payload,
         translated(f"measuring the partitions of {stream.target}"),
     ):
-        found = measure(session, stream.target, grouping, columns)
+        found = measure(stream.format.read(session, stream.target, None), stream.target, grouping, columns)
         payload |= {"partitions": len(found.entries), "rows": found.total.rows}
         return found
 
 
-def measure(session: SparkSession, target: Target, grouping: Grouping, columns: Schema) -> Ledger:
+def measure(rows: DataFrame, target: Target, grouping: Grouping, columns: Schema) -> Ledger:
     """The ledger of what the table holds now; a column that it does not have yet counts as NULL.
 
     Raises:
         PlanError: the column that says in which partition a row lies is not in the table.
     """
-    rows = session.table(sql.table(target))
     column = columns.find(grouping.column) if grouping.column else None
     if column is not None and column.name not in rows.columns:
         raise PlanError(

@@ -24,10 +24,10 @@ from tidegate.core.plan import LoadPlan, Mode
 from tidegate.core.position import Position
 from tidegate.core.protocols import Layout, Receipt, Staging
 from tidegate.core.slices import Files, Meaning
-from tidegate.engine import briefing, outcomes, partitions, verify
+from tidegate.engine import briefing, outcomes, partitions, standing, verify
 from tidegate.engine.events import Journal, Moment, Stage
 from tidegate.engine.planner import Found, make_plan
-from tidegate.engine.recover import Heal, Standing, reconcile
+from tidegate.engine.recover import Heal, Standing
 from tidegate.engine.stream import Stream, VerifyLevel
 from tidegate.engine.verify import Verdict
 from tidegate.engine.work import Context, Planned, Work
@@ -57,9 +57,10 @@ def run(stream: Stream, context: Context, lease: Lease, journal: Journal) -> Out
     Raises:
         TidegateError: of the commit at work nothing was published, or (CommitUnknown) the next run finds out.
     """
-    standing = recover(stream, context)
+    stands = standing.recover(stream, context)
     with stream.source.probe(context.sessions) as probe:
-        work = Work(stream=stream, context=context, journal=journal, probe=probe, standing=standing)
+        work = Work(stream=stream, context=context, journal=journal, probe=probe, standing=stands)
+        work = standing.prove(work)
         with _question(work) as payload:
             changes, ledger = detect(work, measure=_measure)
             payload.update(_answer(changes))
@@ -108,6 +109,8 @@ def _load_partitions(work: Work, changes: ChangeSet, ledger: Ledger, lease: Leas
             ledger = loaded
             work = replace(work, standing=_standing(work.stream))
         except (CheckFailed, VerifyFailed) as error:
+            if isinstance(error, VerifyFailed) and not work.stream.format.invisible:
+                raise  # its rows are seen: the next run compares the whole table
             alone = partitions.singly(group)
             if not alone and len(changes.slices) == 1:
                 raise
@@ -135,31 +138,6 @@ def _load(work: Work, changes: ChangeSet, lease: Lease) -> Outcome:
         return outcome
 
 
-def recover(stream: Stream, context: Context) -> Standing:
-    """The table's own position; the registry catches up with a load that landed before a crash."""
-    registry = context.registry
-    remembered = registry.position(stream.uid)
-    table = stream.format.state(stream.target, stream.uid)
-    standing = reconcile(stream.name, table, remembered)
-    since = standing.since
-    for saved in registry.open_plans(stream.uid):
-        landed = since is not None and since.load_id == saved.load_id
-        if landed and saved.since == (remembered.position if remembered else None):
-            verified = True if stream.verify is not VerifyLevel.NONE else None  # nothing unverified is ever published
-            registry.advance(saved, snapshot=table.position_snapshot, table_uuid=table.uuid, verified=verified)
-            return standing
-        registry.finish_plan(saved.load_id, PlanStatus.PUBLISHED if landed else PlanStatus.DROPPED)
-    if standing.heal is Heal.CATCH_UP:
-        registry.set_position(
-            stream.uid,
-            since,
-            snapshot=table.position_snapshot,
-            table_uuid=table.uuid,
-            reason="recovered from the table",
-        )
-    return standing
-
-
 def detect(work: Work, *, measure: Measure | None = None) -> tuple[ChangeSet | None, Ledger]:
     """What changed, None for nothing, and the partitions that the table holds.
 
@@ -170,7 +148,7 @@ def detect(work: Work, *, measure: Measure | None = None) -> tuple[ChangeSet | N
             position vouches for can tell; without it they count as changed.
     """
     stream, probe = work.stream, work.probe
-    since = None if work.context.full_refresh else work.standing.since
+    since = None if work.context.full_refresh else work.standing.vouched
     with work.journal.stage(Stage.DETECT) as tell:
         kept = _kept(work, since)
         changes = stream.strategy.detect(probe, since, kept)
@@ -254,13 +232,14 @@ def move(work: Work, planned: Planned, lease: Lease) -> Outcome:
         staging = stream.format.stage(session, stream.target, plan)
         held.enter_context(_discarded_on_error(staging))
         with journal.stage(Stage.WRITE) as tell:
+            lease.check()
             checked = stream.writer.write(checked, plan, staging)
             if checked.skipped is not None:
                 return _dropped(work, plan, staging, checked.skipped)
             if plan.changes.meaning is Meaning.ALL or any(isinstance(part, Files) for part in plan.changes.slices):
                 work.probe.still()  # what moves out of a window is read by the next load; what moves in a whole is torn
             tell(plan.write.mode)
-        with journal.stage(Stage.VERIFY):
+        with journal.stage(Stage.VERIFY), standing.seen_unverified(work, plan, staging):
             verdict = _verify(work, plan, staging, checked, expected)
         journal.tell(Stage.ADVANCE, Moment.START)
         lease.check()
@@ -336,7 +315,8 @@ def _verify(
 
     table = verify.table_side(plan, staging, checked, level)
     source = expected.result() if expected is not None else ask()
-    return verify.judge(plan, level, verify.Sides(source=source, table=table), again=ask, still=work.probe.still)
+    sides, seen = verify.Sides(source=source, table=table), not staging.invisible
+    return verify.judge(plan, level, sides, again=ask, still=work.probe.still, seen=seen)
 
 
 def _release(checked: Checked) -> None:

@@ -70,7 +70,7 @@ def make_plan(stream: Stream, found: Found, *, now: datetime) -> LoadPlan:
         base=found.table.snapshot,
         since=found.since,
         position=Position(
-            sequence=max(found.since.sequence if found.since else 0, found.last_sequence) + 1,
+            sequence=_last_sequence(found) + 1,
             load_id=load_id,
             kind=stream.strategy.kind,
             source=found.identity,
@@ -100,6 +100,11 @@ def refuse_meaning(stream: Stream, changes: ChangeSet) -> None:
             f"stream {stream.name!r}: {changes.reason}, and write: {stream.writer.kind} cannot apply that",
             hint="Use `write: merge` with a `key:`, or load it anew: `tidegate run STREAM --full-refresh --yes`.",
         )
+
+
+def _last_sequence(found: Found) -> int:
+    """The greatest number of a load that table or registry know of: neither takes one below it."""
+    return max(found.since.sequence if found.since else 0, found.last_sequence, found.table.last_sequence)
 
 
 def refuse_columns(stream: Stream, columns: Schema) -> None:

@@ -5,13 +5,17 @@ Called first in every run; pure but for `heal`, which lets the registry catch up
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Protocol
 
+from tidegate.core.ledger import VOUCHER
 from tidegate.core.position import Position
 from tidegate.core.protocols import TableState
 from tidegate.errors import PositionMissing, PositionMoved
+
+CLAIMS = (*VOUCHER, "version", "fingerprint")
+"""The keys of a position's state by which a strategy knows, without a look, that the table is as the source."""
 
 
 class Remembered(Protocol):
@@ -35,11 +39,24 @@ class Heal(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Standing:
-    """Where a stream stands before a run: `since` is None only for a table that holds nothing of anybody."""
+    """Where a stream stands before a run.
+
+    Args:
+        since: None only for a table that holds nothing of anybody.
+        proven: no load is seen that still has to be verified.
+    """
 
     table: TableState
     since: Position | None
     heal: Heal
+    proven: bool = True
+
+    @property
+    def vouched(self) -> Position | None:
+        """`since`; of a load that was never verified it claims nothing of the table's rows."""
+        if self.proven or self.since is None:
+            return self.since
+        return replace(self.since, state={name: v for name, v in self.since.state.items() if name not in CLAIMS})
 
 
 def reconcile(name: str, table: TableState, remembered: Remembered | None) -> Standing:
@@ -49,6 +66,8 @@ def reconcile(name: str, table: TableState, remembered: Remembered | None) -> St
         PositionMissing: the table has rows and no position of this stream.
         PositionMoved: the registry knows more than the table does, or another history of it.
     """
+    if table.position is None and remembered is not None and _by_number(table, remembered):
+        return Standing(table=table, since=remembered.position, heal=Heal.NOTHING)
     if table.position is None:
         _refuse_missing(name, table, remembered)
         return Standing(table=table, since=None, heal=Heal.NOTHING)
@@ -74,6 +93,11 @@ def reconcile(name: str, table: TableState, remembered: Remembered | None) -> St
 def holds_rows(table: TableState) -> bool:
     """Whether the table shows rows; an unknown number counts as rows."""
     return table.snapshot is not None and table.rows != 0
+
+
+def _by_number(table: TableState, remembered: Remembered) -> bool:
+    """Whether the table has forgotten the position but not the load's number, by which the registry knows it."""
+    return remembered.position.sequence == table.number and remembered.table_uuid in (None, table.uuid)
 
 
 def _refuse_missing(name: str, table: TableState, remembered: Remembered | None) -> None:

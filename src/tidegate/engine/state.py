@@ -23,6 +23,7 @@ from tidegate.core.slices import Everything, Meaning, Range, Slice
 from tidegate.dialects.spark import Spark
 from tidegate.engine import partitions
 from tidegate.engine.recover import holds_rows
+from tidegate.engine.standing import unproven
 from tidegate.engine.stream import Stream
 from tidegate.engine.work import Context
 from tidegate.errors import CommitConflict, ConfigError, InternalError, PositionMissing, TidegateError, VerifyFailed
@@ -182,6 +183,7 @@ def _take_word(stream: Stream, context: Context, table: TableState) -> None:
         snapshot=table.position_snapshot,
         table_uuid=table.uuid,
         reason="state repair: the table's word",
+        verified=unproven(stream),
     )
 
 
@@ -197,7 +199,7 @@ def _measure(stream: Stream, context: Context, table: TableState, since: Positio
             if partitions.trusted(found, since, columns) is None or since.state["method"] != method:
                 position = replace(
                     since,
-                    sequence=max(since.sequence, context.registry.last_sequence(stream.uid)) + 1,
+                    sequence=max(since.sequence, table.last_sequence, context.registry.last_sequence(stream.uid)) + 1,
                     load_id=new_load_id(),
                     state={"method": method, **found.voucher()},
                     schema=columns.digest,
@@ -270,7 +272,7 @@ def _stamp(  # noqa: PLR0913 - what a position is made of
         known = context.registry.last_sequence(stream.uid)
         with stream.source.probe(context.sessions) as probe:
             position = Position(
-                sequence=max(table.position.sequence if table.position else 0, known) + 1,
+                sequence=max(table.position.sequence if table.position else 0, table.last_sequence, known) + 1,
                 load_id=new_load_id(),
                 kind=stream.strategy.kind,
                 source=probe.identity(),
@@ -336,7 +338,7 @@ def _greatest_cursor(stream: Stream, context: Context, table: TableState) -> str
             f"the table of stream {stream.name!r} has no column {stream.strategy.cursor[0]!r} to adopt a position from",
             hint=f"Name it: `tidegate state adopt {stream.name} --at VALUE`.",
         )
-    rows = context.sessions.load_session(small=True).table(sql.table(stream.target))
+    rows = stream.format.read(context.sessions.load_session(small=True), stream.target, table.snapshot)
     greatest = Spark().text_of(f"max({sql.quote(column.name)})", column.type)
     value: str | None = rows.selectExpr(f"{greatest} AS greatest").collect()[0][0]
     return value

@@ -8,31 +8,24 @@ from __future__ import annotations
 
 import time
 from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tidegate.core.changes import ChangeSet
-from tidegate.core.ledger import BEGIN, unvouched
-from tidegate.core.manifest import MANIFEST, Lister
+from tidegate.core.ledger import unvouched
 from tidegate.core.outcome import EXIT_ORDER, Problem
 from tidegate.core.plan import Mode, WriteChoice, WriteFacts
 from tidegate.core.position import Position
-from tidegate.core.protocols import Probe
-from tidegate.core.slices import Everything, Keys, Meaning, Partition, Range, Slice, SnapshotPair
+from tidegate.core.slices import Keys, Meaning
 from tidegate.core.spread import Level
-from tidegate.engine import drilldown, pipeline
+from tidegate.engine import comparison, pipeline, standing
 from tidegate.engine.drilldown import Difference
 from tidegate.engine.events import Journal
 from tidegate.engine.outcomes import failure
 from tidegate.engine.planner import Found, make_plan
-from tidegate.engine.sides import SourceSide, TableSide
 from tidegate.engine.stream import Stream, VerifyLevel
 from tidegate.engine.work import Context, Planned, Work
 from tidegate.errors import PlanError, PositionMissing, TidegateError
 from tidegate.registry.leases import Lease
-from tidegate.spark.failures import translated
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 KEYS_A_SLICE = 500
 MOST_KEYS = 200_000
@@ -113,23 +106,28 @@ def verify_stream(stream: Stream, context: Context, level: Level, *, repair: boo
 
 
 def _verify(stream: Stream, context: Context, level: Level, lease: Lease | None) -> Verification:
-    standing = pipeline.recover(stream, context)
-    since = standing.since
+    stands = standing.recover(stream, context)
+    since = stands.since
     if since is None:
         raise PositionMissing(
             f"the table of stream {stream.name!r} has not been loaded yet", hint=f"Run `tidegate run {stream.name}`."
         )
-    _must_mirror(stream)
+    if not comparison.mirrors(stream):
+        raise PlanError(
+            f"stream {stream.name!r} keeps every version of a row that it reads (write: {stream.writer.kind}), so its "
+            "table is no copy that could equal the source",
+            hint="Only tables written by merge or replace, or appended by strategy sequence, can be verified.",
+        )
     session = context.sessions.load_session(small=False)
     try:
         with stream.source.probe(context.sessions) as probe:
             work = Work(
-                stream=stream, context=context, journal=Journal(stream=stream.name), probe=probe, standing=standing
+                stream=stream, context=context, journal=Journal(stream=stream.name), probe=probe, standing=stands
             )
-            choose_loaded(stream, context, probe, since)
+            comparison.choose_loaded(stream, context, probe, since)
             columns = probe.schema()
             with context.registry.task(stream.uid, "measure_partition", run_id=context.run_id) as payload:
-                difference = _difference(work, session, level)
+                difference = comparison.difference(work, session, level)
                 probe.still()
                 payload |= {"source_rows": difference.source_rows, "target_rows": difference.target_rows}
             repaired = 0
@@ -151,73 +149,6 @@ def _verify(stream: Stream, context: Context, level: Level, lease: Lease | None)
             )
     finally:
         context.sessions.release(session)
-
-
-def choose_loaded(stream: Stream, context: Context, probe: Probe, since: Position) -> None:
-    """Of a source of files: those that the position says are in the table; others are not missing, they are next.
-
-    Raises:
-        PlanError: a file is gone whose rows the table keeps, or nobody remembers which files were loaded.
-    """
-    if not isinstance(probe, Lister) or MANIFEST not in since.state:
-        return
-    manifest = context.registry.manifest(stream.uid)
-    there = probe.listing(manifest).ready
-    if not manifest.vouched(since.state):
-        manifest = there
-    gone = [path for path in manifest.files if path not in there.files]
-    if gone or not manifest.vouched(since.state):
-        what = f"{gone[0]} and its like are gone" if gone else "nobody remembers which files were loaded"
-        raise PlanError(
-            f"the table of stream {stream.name!r} cannot be compared with its files: {what}",
-            hint=f"Put them back, or run `tidegate run {stream.name}`.",
-        )
-    probe.choose(list(manifest.files), since.state.get("columns", {}))
-
-
-def _must_mirror(stream: Stream) -> None:
-    """Raises PlanError for a table that is not meant to hold what the source holds."""
-    if stream.strategy.emits == {Meaning.UPSERTS} and not stream.writer.idempotent:
-        raise PlanError(
-            f"stream {stream.name!r} keeps every version of a row that it reads (write: {stream.writer.kind}), so its "
-            "table is no copy that could equal the source",
-            hint="Only tables written by merge or replace, or appended by strategy sequence, can be verified.",
-        )
-
-
-def _difference(work: Work, session: SparkSession, level: Level) -> Difference:
-    """Each side as of one moment: the probe's snapshot, and the table's version whose position was read."""
-    from tidegate.spark import frames  # noqa: PLC0415 - rows are looked at, Spark is running
-
-    stream, table = work.stream, work.standing.table
-    part = _loaded(stream, work.standing.since)
-    rows = stream.format.read(session, stream.target, table.snapshot)
-    columns = work.probe.schema()
-    with translated(f"reading {stream.target}"):
-        if level is Level.COUNTS:
-            counted = (work.probe.count(part), rows.count())
-            return Difference(source_rows=counted[0], target_rows=counted[1], buckets=int(counted[0] != counted[1]))
-        full = frames.completed(rows, columns)
-        return drilldown.compare(
-            SourceSide(probe=work.probe, part=part, key=stream.key),
-            TableSide(rows=full, columns=columns, key=stream.key),
-            rows=table.rows or 0,
-            to_rows=level is Level.ROWS,
-        )
-
-
-def _loaded(stream: Stream, since: Position | None) -> Slice:
-    """The rows that the position says are there; later ones are not missing, they are next."""
-    through = since.loaded_through if since else None
-    version = since.state.get("version") if since else None
-    if version is not None:
-        return SnapshotPair(after=None, upto=version)
-    begin = since.state.get(BEGIN) if since else None
-    if begin is not None:
-        return Partition(column=begin["column"], label=f"from {begin['value']}", low=begin["value"], nulls=True)
-    if not stream.strategy.cursor or through is None:
-        return Everything()
-    return Range(cursor=stream.strategy.cursor, after=None, upto=through, nulls=True)
 
 
 def _repair(work: Work, since: Position, difference: Difference, lease: Lease) -> int:

@@ -23,6 +23,9 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 
+MEND = "Mend the table with `tidegate verify STREAM --repair`; until then no run goes on from it."
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
     """The result of a verification that did not fail: None when none was asked for."""
@@ -88,14 +91,21 @@ def _moved(plan: LoadPlan, staging: Staging, checked: Checked) -> DataFrame:
     return staging.read_keys(checked.keys, prune=checked.prune)
 
 
-def judge(
-    plan: LoadPlan, level: VerifyLevel, sides: Sides, *, again: Callable[[], Fingerprint], still: Callable[[], None]
+def judge(  # noqa: PLR0913 - both sides, and the ways to ask again
+    plan: LoadPlan,
+    level: VerifyLevel,
+    sides: Sides,
+    *,
+    again: Callable[[], Fingerprint],
+    still: Callable[[], None],
+    seen: bool = False,
 ) -> Verdict:
     """Equal, or an error; a source that changed in between is told apart from a table that is wrong.
 
     Args:
         again: asks the source once more; called only when the sides differ.
         still: raises SourceMoved when the source has changed since it was opened and no snapshot held it.
+        seen: the rows are visible already, because the format has no place to hide them.
 
     Raises:
         SourceMoved: the source has changed in between.
@@ -107,7 +117,8 @@ def judge(
         what = "rows" if source.rows != table.rows else "fingerprints"
         raise VerifyFailed(
             f"stream {plan.stream!r}: {what} differ after the write: {source.rows} rows at the source, "
-            f"{table.rows} in {plan.target}; nothing was published",
+            f"{table.rows} in {plan.target}; " + ("the rows are visible" if seen else "nothing was published"),
+            hint=MEND if seen else None,
             load_id=plan.load_id,
         )
     not_covered = plan.columns.not_covered if level is VerifyLevel.MOVED else ()

@@ -10,7 +10,7 @@ import contextlib
 import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from tidegate.core.ids import Target
 from tidegate.core.plan import LoadPlan, Mode, Prune
@@ -51,6 +51,8 @@ class IcebergStaging:
     Args:
         load: the table's metadata as of now, read without Spark.
     """
+
+    invisible: ClassVar[bool] = True
 
     session: SparkSession
     target: Target

@@ -46,6 +46,7 @@ class Iceberg:
     """
 
     kind: ClassVar[str] = "iceberg"
+    invisible: ClassVar[bool] = True
 
     name: str
     warehouse: str | None = None

@@ -139,16 +139,17 @@ class Registry:
         reason: str,
         expected_sequence: int | None = None,
         changed_by: str | None = None,
+        verified: bool | None = None,
     ) -> None:
         """The position becomes this one, None for none, and `status_change_log` keeps the reason.
 
         `sequence` in the registry never goes down by it. `expected_sequence` is the one of the present position,
-        0 for none, None for whichever it is.
+        0 for none, None for whichever it is. `verified` is kept as it was where the position is the same.
 
         Raises:
             PositionMoved: the stream stands elsewhere than expected; nothing changed.
         """
-        evidence = Evidence(snapshot=snapshot, table_uuid=table_uuid)
+        evidence = Evidence(snapshot=snapshot, table_uuid=table_uuid, verified=verified)
         stamp = self._stamp(changed_by)
         with self._database.write() as connection:
             positions.set_position(

@@ -161,11 +161,17 @@ def _merge_differences(checked: Checked, plan: LoadPlan, staging: Staging) -> bo
         with translated(f"comparing with {plan.target}"):
             one = keyed(differing, plan, Latest(key=plan.key, order=()), unique=True)
             twice, new = frames.count_if(differing, frames.TWICE, frames.NEW)
+        vouched = "ledger" in plan.position.state
+        if vouched and new and not staging.invisible:
+            # What is seen at once must be known before: whether a row that is new here stands elsewhere in the table.
+            keys = differing.where(frames.NEW).selectExpr(*map(quote, plan.key))
+            if not staging.read_keys(keys, prune=one.prune).isEmpty():
+                raise RowsMoved(f"rows of {plan.target} have moved between partitions")
         # Not bounded by the slices: the row of a key may have to come from another one.
         rows = differing.drop(frames.TWICE, frames.NEW)
         staging.merge(rows, prune=one.prune, skip_equal=False, gone=frames.GONE)
     finally:
         differing.unpersist()
-    if "ledger" in plan.position.state and staging.receipt().rows_inserted < new:
+    if vouched and staging.receipt().rows_inserted < new:
         raise RowsMoved(f"rows of {plan.target} have moved between partitions")
     return twice > 0

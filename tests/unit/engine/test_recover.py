@@ -81,3 +81,25 @@ def test_registry_ahead_or_beside_the_table_stops(remembered):
 def test_a_table_made_again_is_not_the_one_that_was_loaded():
     with pytest.raises(PositionMoved, match="dropped and made again"):
         reconcile("s", table(position(3), uuid="t2"), Remembered(position(3)))
+
+
+def test_a_position_that_the_table_forgot_is_known_by_its_number():
+    forgot = TableState(exists=True, uuid="t1", snapshot="7", rows=1, number=3, last_sequence=3)
+    assert reconcile("s", forgot, Remembered(position(3))).since == position(3)
+
+
+@pytest.mark.parametrize(
+    ("number", "remembered"),
+    [
+        (3, None),
+        (3, Remembered(position(4))),
+        (3, Remembered(position(2))),
+        (None, Remembered(position(3))),
+        (3, Remembered(position(3), table_uuid="t2")),
+    ],
+)
+def test_a_number_that_nobody_knows_a_position_of_stops(number, remembered):
+    forgot = TableState(exists=True, uuid="t1", snapshot="7", rows=1, number=number, last_sequence=3)
+    with pytest.raises(PositionMissing) as caught:
+        reconcile("s", forgot, remembered)
+    assert "tidegate state adopt s" in caught.value.hint

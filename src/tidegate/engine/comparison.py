@@ -1,0 +1,111 @@
+"""Decides what of a table is compared with what of its source when both are looked at as a whole.
+
+Called by verification, and before a run builds on a load that was never verified. Must never call a row wrong that the
+next load is about to bring.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tidegate.core.ledger import BEGIN
+from tidegate.core.manifest import MANIFEST, Lister
+from tidegate.core.position import Position
+from tidegate.core.protocols import Probe
+from tidegate.core.slices import Everything, Meaning, Partition, Range, Slice, SnapshotPair
+from tidegate.core.spread import Level
+from tidegate.dialects.spark import Spark
+from tidegate.engine import drilldown
+from tidegate.engine.drilldown import Difference
+from tidegate.engine.sides import SourceSide, TableSide
+from tidegate.engine.stream import Stream
+from tidegate.engine.work import Context, Work
+from tidegate.errors import PlanError
+from tidegate.spark.failures import translated
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+def mirrors(stream: Stream) -> bool:
+    """Whether the table is meant to hold just what the source holds."""
+    return stream.writer.idempotent or stream.strategy.emits != {Meaning.UPSERTS}
+
+
+def difference(work: Work, session: SparkSession, level: Level) -> Difference:
+    """Each side as of one moment: the probe's snapshot, and the table's version whose position was read."""
+    from tidegate.spark import frames  # noqa: PLC0415 - rows are looked at, Spark is running
+
+    stream, table = work.stream, work.standing.table
+    part = loaded(stream, work.standing.since)
+    rows = stream.format.read(session, stream.target, table.snapshot)
+    columns = work.probe.schema()
+    with translated(f"reading {stream.target}"):
+        if level is Level.COUNTS:
+            counted = (work.probe.count(part), rows.count())
+            return Difference(source_rows=counted[0], target_rows=counted[1], buckets=int(counted[0] != counted[1]))
+        full = frames.completed(rows, columns)
+        return drilldown.compare(
+            SourceSide(probe=work.probe, part=part, key=stream.key),
+            TableSide(rows=full, columns=columns, key=stream.key),
+            rows=table.rows or 0,
+            to_rows=level is Level.ROWS,
+        )
+
+
+def window(work: Work, session: SparkSession, part: Range) -> Difference:
+    """The rows of one window, which is all that can be compared of a table that keeps every version of a row."""
+    from tidegate.spark import frames  # noqa: PLC0415 - rows are looked at, Spark is running
+
+    stream, columns, spark = work.stream, work.probe.schema(), Spark()
+    column = columns.find(part.cursor[0])
+    if column is None:
+        return Difference(source_rows=0, target_rows=0, buckets=1)
+    cursor = f"coalesce({', '.join(map(spark.quote, part.cursor))})"
+    ends = [f"{cursor} {sign} {spark.literal(column.type, end)}" for sign, end in _ends(part)]
+    where = f"({' AND '.join(ends) or 'true'})" + (f" OR {cursor} IS NULL" if part.nulls else "")
+    rows = stream.format.read(session, stream.target, work.standing.table.snapshot)
+    with translated(f"reading {stream.target}"):
+        theirs = frames.fingerprint(frames.completed(rows, columns).where(where), spark.steps(columns.columns))
+    mine = work.probe.fingerprint(part)
+    return Difference(source_rows=mine.rows, target_rows=theirs.rows, buckets=int(mine != theirs))
+
+
+def choose_loaded(stream: Stream, context: Context, probe: Probe, since: Position) -> None:
+    """Of a source of files: those that the position says are in the table; others are not missing, they are next.
+
+    Raises:
+        PlanError: a file is gone whose rows the table keeps, or nobody remembers which files were loaded.
+    """
+    if not isinstance(probe, Lister) or MANIFEST not in since.state:
+        return
+    manifest = context.registry.manifest(stream.uid)
+    there = probe.listing(manifest).ready
+    if not manifest.vouched(since.state):
+        manifest = there
+    gone = [path for path in manifest.files if path not in there.files]
+    if gone or not manifest.vouched(since.state):
+        what = f"{gone[0]} and its like are gone" if gone else "nobody remembers which files were loaded"
+        raise PlanError(
+            f"the table of stream {stream.name!r} cannot be compared with its files: {what}",
+            hint=f"Put them back, or run `tidegate run {stream.name}`.",
+        )
+    probe.choose(list(manifest.files), since.state.get("columns", {}))
+
+
+def loaded(stream: Stream, since: Position | None) -> Slice:
+    """The rows that the position says are there; later ones are not missing, they are next."""
+    through = since.loaded_through if since else None
+    version = since.state.get("version") if since else None
+    if version is not None:
+        return SnapshotPair(after=None, upto=version)
+    begin = since.state.get(BEGIN) if since else None
+    if begin is not None:
+        return Partition(column=begin["column"], label=f"from {begin['value']}", low=begin["value"], nulls=True)
+    if not stream.strategy.cursor or through is None:
+        return Everything()
+    return Range(cursor=stream.strategy.cursor, after=None, upto=through, nulls=True)
+
+
+def _ends(part: Range) -> list[tuple[str, str]]:
+    return [(sign, end) for sign, end in ((">", part.after), ("<=", part.upto)) if end is not None]

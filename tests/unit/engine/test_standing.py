@@ -1,0 +1,101 @@
+"""What a run may build on, where loads are seen before they are proven."""
+
+from dataclasses import dataclass, field
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from tidegate.core.position import Position
+from tidegate.core.protocols import TableState
+from tidegate.engine import standing
+from tidegate.engine.stream import VerifyLevel
+from tidegate.registry.values import PlanStatus
+
+LOADED = Position(sequence=2, load_id="two", kind="watermark", state={"total": "x", "ledger": "y", "method": {}})
+
+
+@dataclass
+class Remembered:
+    position: Position
+    verified: bool | None = None
+    table_uuid: str | None = "t1"
+
+
+@dataclass
+class Registry:
+    """The calls that recovery makes, kept in order."""
+
+    known: Remembered | None
+    plans: list[Any] = field(default_factory=list)
+    told: list[Any] = field(default_factory=list)
+
+    def position(self, _):
+        return self.known
+
+    def open_plans(self, _):
+        return self.plans
+
+    def advance(self, saved, *, verified, **_):
+        self.told.append(("advance", verified))
+        self.known = Remembered(saved.position, verified)
+
+    def set_position(self, _, position, *, verified, **_more):
+        self.told.append(("set", verified))
+        self.known = Remembered(position, verified)
+
+    def finish_plan(self, load_id, status):
+        self.told.append((load_id, status))
+
+
+def stream(*, invisible: bool, verify=VerifyLevel.MOVED):
+    table = TableState(exists=True, uuid="t1", snapshot="7", rows=1, position=LOADED, position_snapshot="7")
+    found = SimpleNamespace(state=lambda *_: table, invisible=invisible)
+    return SimpleNamespace(name="s", uid="u", target=None, format=found, verify=verify)
+
+
+FIRST = Position(sequence=1, load_id="one", kind="watermark")
+PLAN = SimpleNamespace(load_id="two", since=FIRST, position=LOADED)
+
+
+@pytest.mark.parametrize(
+    ("invisible", "verify", "noted", "proven"),
+    [
+        (True, VerifyLevel.MOVED, True, True),
+        (False, VerifyLevel.MOVED, False, False),
+        (True, VerifyLevel.NONE, None, True),
+        (False, VerifyLevel.NONE, None, True),
+    ],
+)
+def test_a_load_that_landed_before_a_crash_is_verified_only_where_nothing_else_is_ever_seen(
+    invisible, verify, noted, proven
+):
+    registry = Registry(Remembered(FIRST, verified=True), [PLAN])
+    found = standing.recover(stream(invisible=invisible, verify=verify), SimpleNamespace(registry=registry))
+    assert registry.told == [("advance", noted)]
+    assert (found.proven, found.since) == (proven, LOADED)
+
+
+@pytest.mark.parametrize(("invisible", "noted", "proven"), [(True, None, True), (False, False, False)])
+def test_what_a_lost_registry_takes_from_the_table_has_to_be_proven_where_it_may_not_be(invisible, noted, proven):
+    registry = Registry(None)
+    found = standing.recover(stream(invisible=invisible), SimpleNamespace(registry=registry))
+    assert registry.told == [("set", noted)]
+    assert found.proven is proven
+
+
+@pytest.mark.parametrize(("verified", "proven"), [(True, True), (None, True), (False, False)])
+def test_only_a_load_that_failed_to_verify_or_never_came_to_it_is_unproven(verified, proven):
+    registry = Registry(Remembered(LOADED, verified))
+    found = standing.recover(stream(invisible=False), SimpleNamespace(registry=registry))
+    assert (found.proven, registry.told) == (proven, [])
+    vouches = found.vouched.state
+    assert ("ledger" in vouches) is proven, "an unproven load vouches for no partition"
+    assert found.since == LOADED
+
+
+def test_a_plan_that_never_landed_is_dropped():
+    lost = SimpleNamespace(load_id="three", since=LOADED, position=None)
+    registry = Registry(Remembered(LOADED, verified=True), [lost])
+    standing.recover(stream(invisible=False), SimpleNamespace(registry=registry))
+    assert registry.told == [("three", PlanStatus.DROPPED)]
