@@ -1,4 +1,4 @@
-"""A Spark session and lakes for tests, and PyIceberg as the independent reader.
+"""A Spark session and lakes for tests, and PyIceberg and delta-rs as the independent readers.
 
 Asked for by every test marked `spark`. Must never leave a JVM behind, nor share a table between two tests.
 """
@@ -21,6 +21,8 @@ from tidegate.core.position import Position
 from tidegate.core.protocols import Layout
 from tidegate.core.schema import BIGINT, TEXT, TIMESTAMP, Column, Schema
 from tidegate.core.slices import Everything, Meaning
+from tidegate.formats._delta_ddl import by_path
+from tidegate.formats.delta import Delta
 from tidegate.formats.iceberg import Iceberg
 from tidegate.sources.files import AVRO
 from tidegate.spark import jars, sql
@@ -29,7 +31,18 @@ from tidegate.spark.session import Sessions
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-EXTENSIONS = {"spark.sql.extensions": "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions"}
+EXTENSIONS = {
+    "spark.sql.extensions": "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions"
+    ",io.delta.sql.DeltaSparkSessionExtension"
+}
+JARS = [jars.ICEBERG, jars.SQLITE, jars.POSTGRESQL, jars.DELTA, jars.DELTA_STORAGE]
+# Loads of a few rows each: what Spark plans and compiles for more would take most of the time.
+QUICK = {
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.shuffle.partitions": "1",
+    "spark.databricks.delta.snapshotPartitions": "1",
+}
 UID = "0123456789abcdef"
 ROWS = Schema(
     columns=(
@@ -44,7 +57,7 @@ ROWS = Schema(
 class Lake:
     """A lake of one test: its format, a session as loads get it, and tables made in it."""
 
-    format: Iceberg
+    format: Iceberg | Delta
     session: SparkSession
     folder: Path
     namespace: tuple[str, ...] = ("shop",)
@@ -104,15 +117,32 @@ class Lake:
         return plan
 
     def oracle(self, target: Target) -> list[dict[str, Any]]:
-        """The visible rows, sorted, as PyIceberg reads them."""
-        table = self.format._where.table(target)
-        assert table is not None
-        rows = table.scan().to_arrow().to_pylist()
+        """The visible rows, sorted, as PyIceberg or delta-rs reads them."""
+        if isinstance(self.format, Delta):
+            rows = delta_rows(self.format._location(target))
+        else:
+            table = self.format._where.table(target)
+            assert table is not None
+            rows = table.scan().to_arrow().to_pylist()
         return sorted(rows, key=lambda row: [(value is None, str(value)) for value in row.values()])
 
     def ids(self, target: Target) -> list[int]:
-        """The visible ids, with multiplicity, as PyIceberg reads them."""
+        """The visible ids, with multiplicity, as PyIceberg or delta-rs reads them."""
         return sorted(row["id"] for row in self.oracle(target))
+
+    def sql_name(self, target: Target) -> str:
+        """The table in a statement of somebody else."""
+        return by_path(self.format._location(target)) if isinstance(self.format, Delta) else sql.table(target)
+
+
+def delta_rows(location: str) -> list[dict[str, Any]]:
+    """What delta-rs reads of a table, deletion vectors applied."""
+    import pyarrow as pa
+    from deltalake import DeltaTable, QueryBuilder
+
+    found = QueryBuilder().register("t", DeltaTable(location)).execute("SELECT * FROM t").read_all()
+    rows: list[dict[str, Any]] = pa.table(found).to_pylist()
+    return rows
 
 
 def put(staging: Any, rows: DataFrame, mode: Mode) -> None:
@@ -138,14 +168,23 @@ def make_lake(
     return Lake(format=lake, session=session_of(lake), folder=folder)
 
 
+def make_delta_lake(folder: Path, session_of: Callable[[Delta], SparkSession], **options: Any) -> Lake:
+    """Delta tables in a folder of their own."""
+    lake = Delta(name="lake", folder=folder, **options)
+    session = session_of(lake)
+    for name, value in QUICK.items():
+        session.conf.set(name, value)
+    return Lake(format=lake, session=session, folder=folder)
+
+
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
-    """A classic session, as a caller might bring it: two cores, 2 GB, Iceberg's extensions, no lake."""
+    """A classic session, as a caller might bring it: two cores, 2 GB, the formats' extensions, no lake."""
     with Sessions(
         master="local[2]",
         conf={"spark.driver.memory": "2g", "spark.sql.shuffle.partitions": "2", "spark.ui.enabled": "false"},
         lakes=[EXTENSIONS],
-        jars=[jars.ICEBERG, jars.SQLITE, jars.POSTGRESQL, AVRO],
+        jars=[*JARS, AVRO],
     ) as sessions:
         sessions.load_session()
         assert sessions._built is not None

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from support.lake import EXTENSIONS, Lake, make_lake
+from support.lake import EXTENSIONS, JARS, Lake, make_delta_lake, make_lake
 from tidegate.spark import jars
 from tidegate.spark.java import find_java
 from tidegate.spark.session import Sessions
@@ -26,6 +26,7 @@ from tidegate.spark.session import Sessions
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from tidegate.formats.delta import Delta
     from tidegate.formats.iceberg import Iceberg
 
 NAMES = itertools.count()
@@ -55,7 +56,7 @@ def connect_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     folder = tmp_path_factory.mktemp("connect")
     home = jars._ivy().parent.parent
     port = free_port()
-    path = os.pathsep.join(map(str, jars.resolve([jars.ICEBERG, jars.SQLITE])))
+    path = os.pathsep.join(map(str, jars.resolve(JARS)))
     settings = {
         "spark.driver.extraClassPath": path,
         "spark.driver.memory": "1g",
@@ -91,6 +92,26 @@ def rest_catalog(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     java = [str(find_java().path), "-Xmx256m", "-cp", f"{libraries}/*", "org.apache.iceberg.rest.RESTCatalogServer"]
     with running(java, folder, settings, port):
         yield f"http://127.0.0.1:{port}"
+
+
+@pytest.fixture
+def connect_delta_lake(connect_server: str, tmp_path: Path) -> Iterator[Lake]:
+    """Delta tables behind a Spark Connect session that the caller built."""
+    from pyspark.sql.connect.session import SparkSession as Remote
+
+    remote = Remote.builder.remote(connect_server).create()
+    opened: list[Sessions] = []
+
+    def session_of(lake: Delta) -> SparkSession:
+        opened.append(Sessions(borrowed=remote, lakes=[lake.spark_conf()]))
+        return opened[-1].load_session()
+
+    try:
+        yield make_delta_lake(tmp_path, session_of)
+    finally:
+        for sessions in opened:
+            sessions.stop()
+        remote.stop()
 
 
 @pytest.fixture

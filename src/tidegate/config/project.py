@@ -31,7 +31,7 @@ SECTIONS = ("registry", "lakes", "spark", "connections", "defaults", "streams")
 REGISTRY = "sqlite:///.tidegate/registry.db"
 WAREHOUSE = "./warehouse"
 DEFAULTS = "defaults"
-LOCAL_CATALOGS = ("sqlite", "postgresql")  # for the others a warehouse is optional, and may be a name
+LOCAL_CATALOGS = ("sqlite", "postgresql", "spark")  # for the others a warehouse is optional, and may be a name
 LAKES: Mapping[str, Any] = {"lake": {}}
 
 Verify = Literal["none", "counts", "moved"]

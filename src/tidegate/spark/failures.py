@@ -1,4 +1,4 @@
-"""Decides what a failure of Spark or Iceberg means to a load.
+"""Decides what a failure of Spark or a table format means to a load.
 
 Called by formats and writers around whatever makes Spark work. Must never repeat Spark's own text in a message: it
 may hold values of rows, and the cause carries it.
@@ -34,6 +34,8 @@ _UNKNOWN = re.compile(r"CommitStateUnknown")
 _CONFLICT = re.compile(
     r"is not an ancestor of|CommitFailedException|ValidationException|Cannot commit"
     r"|metadata refresh is required|Found conflicting files|Missing required files"
+    r"|DELTA_CONCURRENT_|Concurrent(?:Append|DeleteRead|DeleteDelete|Transaction|Write)Exception"
+    r"|DELTA_METADATA_CHANGED|DELTA_PROTOCOL_CHANGED|MetadataChangedException|ProtocolChangedException"
 )
 _GONE = re.compile(r"TABLE_OR_VIEW_NOT_FOUND|NoSuchTable|Cannot find snapshot|Ref does not exist|Branch does not exist")
 # The server's own words for a statement that it will refuse again; what ends a session or a snapshot is none.

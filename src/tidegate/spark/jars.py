@@ -22,10 +22,14 @@ from tidegate.spark.java import find_java
 
 ICEBERG = "org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.12.0"
 ICEBERG_AWS = "org.apache.iceberg:iceberg-aws-bundle:1.12.0"
+DELTA = "io.delta:delta-spark_4.1_2.13:4.4.0"
+DELTA_STORAGE = "io.delta:delta-storage:4.4.0"
 POSTGRESQL = "org.postgresql:postgresql:42.7.8"
 SQLITE = "org.xerial:sqlite-jdbc:3.50.3.0"
 
 SHA256 = {
+    DELTA: "75a9400986853c061f5109f012547de2545a5759e5e752e5ef633dabe16a4f10",
+    DELTA_STORAGE: "c46735481fa8e326b0957be02b4420cbcab4b325bb08009b7f2045a95133f1cc",
     ICEBERG: "3123c3798af642dd537230923548e013ef41cc28b6626e5225808cf5670a0f82",
     POSTGRESQL: "2a32a9dcbc42d67a50ad3a0de5efd102c8d2be46720045f2cbd6689f160ab7c7",
     SQLITE: "a3f53a2aa15ae9425a9e793bbe9c8e5288febeb4b65ef5c1a4e80d4c2045cf08",
@@ -161,8 +165,8 @@ def _ivy() -> Path:
 
 
 def main() -> None:
-    """Fetches what the embedded defaults need, for `make setup`."""
-    for path in resolve((ICEBERG, SQLITE, POSTGRESQL)):
+    """Fetches what the formats and the embedded defaults need, for `make setup`."""
+    for path in resolve((ICEBERG, DELTA, DELTA_STORAGE, SQLITE, POSTGRESQL)):
         sys.stdout.write(f"{path}\n")
     for leftover in cache_folder().glob(".fetch-*"):
         shutil.rmtree(leftover, ignore_errors=True)

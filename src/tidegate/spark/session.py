@@ -109,7 +109,7 @@ class Sessions:
                 the call that starts it.
 
         Raises:
-            EnvironmentMissing: Java, a jar or Iceberg's extensions are missing, or Spark does not start.
+            EnvironmentMissing: Java, a jar or a format's extensions are missing, or Spark does not start.
             ConfigError: a setting that this Spark refuses.
         """
         with self._lock:
@@ -210,8 +210,8 @@ class Sessions:
         for extension in self._extensions():
             if extension not in loaded:
                 raise EnvironmentMissing(
-                    "the Spark session was started without Iceberg's SQL extensions",
-                    hint=f"Start it with `{EXTENSIONS}={extension}`.",
+                    "the Spark session was started without the SQL extensions that a lake needs",
+                    hint=f"Start it with `{EXTENSIONS}={','.join(self._extensions())}`.",
                 )
 
 

@@ -304,3 +304,10 @@ def test_a_plugin_that_refuses_its_options_says_where(tmp_path):
     found = load(changed("table: public.orders", "table: a, query: b"), tmp_path)
     with pytest.raises(ConfigError, match=r"tidegate\.yaml:5: streams\.orders\.source: a database source needs either"):
         config.build("sources", found.streams[0].source, connection=found.connections["shop"])
+
+
+@pytest.mark.parametrize("more", ["", ", catalog: {type: spark}", ", warehouse: ./warehouse"])
+def test_a_delta_lake_lies_in_the_projects_folder_with_or_without_a_catalog(tmp_path, more):
+    found = load(BASE + f"lakes: {{lake: {{format: delta{more}}}}}\n", tmp_path)
+    lake = config.build("formats", found.lakes["lake"], name="lake", folder=tmp_path)
+    assert (lake.kind, lake.warehouse) == ("delta", f"file://{(tmp_path / 'warehouse').resolve()}")

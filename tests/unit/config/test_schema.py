@@ -30,6 +30,9 @@ def test_defaults_know_the_options_of_strategies():
 
 
 def test_what_the_program_gives_is_no_key():
-    (lake,) = config.json_schema()["properties"]["lakes"]["additionalProperties"]["anyOf"]
-    assert not {"name", "folder"} & set(lake["properties"])
-    assert lake["properties"]["format"] == {"const": "iceberg"}
+    lakes = config.json_schema()["properties"]["lakes"]["additionalProperties"]["anyOf"]
+    assert not [lake for lake in lakes if {"name", "folder"} & set(lake["properties"])]
+    assert {lake["properties"]["format"]["const"] for lake in lakes} == {"iceberg", "delta"}
+    assert [lake.get("required", []) for lake in lakes if lake["properties"]["format"]["const"] == "delta"] == [
+        ["format"]
+    ]

@@ -94,7 +94,7 @@ def test_commands_to_a_jvm_are_not_logged() -> None:
 
 
 def test_a_session_without_the_extensions_is_refused() -> None:
-    with pytest.raises(EnvironmentMissing, match="without Iceberg's SQL extensions") as error:
+    with pytest.raises(EnvironmentMissing, match="without the SQL extensions that a lake needs") as error:
         Sessions(borrowed=Session(), lakes=[LAKE]).load_session()
     assert "spark.sql.extensions=iceberg.Ext" in error.value.hint
 

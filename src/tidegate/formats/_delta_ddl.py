@@ -1,0 +1,116 @@
+"""Decides the statements that make and change a Delta table.
+
+Called by the Delta format; gives SQL text only. Must never write a name that is not quoted, nor raise what a reader
+has to understand before a table needs it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+
+from tidegate.core.ids import Target
+from tidegate.core.protocols import Layout
+from tidegate.core.schema import ChangeKind, Column, Kind, Schema, SchemaChange
+from tidegate.errors import ConfigError, InternalError
+from tidegate.formats._statements import folder, known, pairs
+from tidegate.spark import sql
+
+MAPPING = "delta.columnMapping.mode"
+WIDENING = "delta.enableTypeWidening"
+LOCAL_TIMES = "delta.feature.timestampNtz"
+# Deletion vectors make small changes cheap; two writers never both win.
+PROPERTIES = {
+    "delta.enableDeletionVectors": "true",
+    "delta.isolationLevel": "Serializable",
+}
+# What no column of a Parquet file may be called: such names are kept in the log alone.
+_UNUSUAL = re.compile(r"[ ,;{}()\n\t=]")
+
+
+def location(target: Target, warehouse: str) -> str:
+    """Where the table lies: a folder for each part of its name, none of which becomes a path."""
+    return "/".join([warehouse, *map(folder, target.parts[1:])])
+
+
+def by_path(location: str) -> str:
+    """The table in a statement."""
+    return f"delta.{sql.quote(location)}"
+
+
+def create(location: str, schema: Schema, layout: Layout) -> str:
+    """The statement that makes an empty table, every column nullable.
+
+    Raises:
+        ConfigError: the layout asks for what Delta does not have, or names a column that there is not.
+    """
+    if layout.sort_by:
+        raise ConfigError("layout: sort_by is not there on Delta", hint="Leave it out; OPTIMIZE … ZORDER BY sorts.")
+    columns = ", ".join(f"{sql.quote(column.name)} {column.type.spark}" for column in schema)
+    parts = [f"CREATE TABLE IF NOT EXISTS {by_path(location)} ({columns}) USING delta"]
+    if layout.partition_by:
+        parts.append(f"PARTITIONED BY ({', '.join(_partition(each, schema) for each in layout.partition_by)})")
+    properties = dict(PROPERTIES)
+    if any(map(unusual, schema.names)):
+        properties[MAPPING] = "name"
+    parts.append(f"TBLPROPERTIES ({pairs(properties)})")
+    return " ".join(parts)
+
+
+def register(target: Target, location: str) -> tuple[str, ...]:
+    """The statements by which Spark's own catalog knows the table; its columns are those of the log."""
+    names = [sql.quote(part) for part in ("spark_catalog", *target.parts[1:])]
+    return (
+        f"CREATE SCHEMA IF NOT EXISTS {'.'.join(names[:-1])}",
+        f"CREATE TABLE IF NOT EXISTS {'.'.join(names)} USING delta LOCATION {sql.string(location)}",
+    )
+
+
+def evolve(
+    location: str, changes: Sequence[SchemaChange], schema: Schema, properties: Mapping[str, str]
+) -> Iterator[str]:
+    """The statements that add columns, all in one, and widen others.
+
+    Args:
+        properties: of the table, as it is.
+
+    Raises:
+        InternalError: a change that is neither.
+    """
+    table = by_path(location)
+    added: list[Column] = []
+    widened: list[Column] = []
+    for change in changes:
+        column = schema.find(change.column)
+        if column is None or change.kind not in (ChangeKind.ADD_COLUMN, ChangeKind.WIDEN):
+            raise InternalError(f"a change {change.kind} of column {change.column!r} cannot be applied to a table")
+        (added if change.kind is ChangeKind.ADD_COLUMN else widened).append(column)
+    wanted: dict[str, str] = {}
+    if any(unusual(column.name) for column in added) and properties.get(MAPPING, "none") == "none":
+        wanted[MAPPING] = "name"
+    if any(column.type.stored.kind is Kind.TIMESTAMP for column in added):
+        wanted[LOCAL_TIMES] = "supported"
+    if widened:
+        wanted[WIDENING] = "true"
+    if wanted:
+        yield f"ALTER TABLE {table} SET TBLPROPERTIES ({pairs(wanted)})"
+    if added:
+        columns = ", ".join(f"{sql.quote(column.name)} {column.type.spark}" for column in added)
+        yield f"ALTER TABLE {table} ADD COLUMNS ({columns})"
+    for column in widened:
+        yield f"ALTER TABLE {table} ALTER COLUMN {sql.quote(column.name)} TYPE {column.type.spark}"
+
+
+def unusual(name: str) -> bool:
+    """Whether a column of that name needs a name of its own within the files."""
+    return _UNUSUAL.search(name) is not None
+
+
+def _partition(expression: str, schema: Schema) -> str:
+    name = expression.strip()
+    if schema.find(name) is None and "(" in name:
+        raise ConfigError(
+            f"layout: partition_by {expression!r} is a transform, which Delta does not have",
+            hint="Name a column; a `query:` can give one that is computed from another.",
+        )
+    return sql.quote(known(name, schema, "partition_by"))
