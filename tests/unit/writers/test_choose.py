@@ -9,6 +9,7 @@ import pytest
 from tidegate.core.fit import misfits
 from tidegate.core.plan import Mode, Prune, WriteFacts
 from tidegate.core.schema import BIGINT, DATE, TEXT, TIMESTAMP, Type
+from tidegate.errors import PlanError
 from tidegate.strategies.full import Full
 from tidegate.writers.append import Append
 from tidegate.writers.merge import Merge, apart
@@ -88,3 +89,27 @@ def test_what_fits() -> None:
     assert misfits(strategy=Full(), writer=Replace(), key=()) == ()
     assert misfits(strategy=Full(), writer=Merge(), key=("id",)) == ()
     assert len(misfits(strategy=Full(), writer=Append(), key=())) == 2
+
+
+AGAIN = {"again": "a.csv is other than loaded"}
+
+
+@pytest.mark.parametrize(
+    ("writer", "given", "mode"),
+    [
+        (Append(), {}, Mode.APPEND),
+        (Append(), {**AGAIN, "carried": True}, Mode.REPLACE_FILES),
+        (Append(), {**AGAIN, "table_rows": 0}, Mode.APPEND),
+        (Append(), {**AGAIN, "replace": True}, Mode.OVERWRITE),
+        (Merge(), {**AGAIN, "carried": True}, Mode.MERGE_PARTITIONS),
+        (Merge(), AGAIN, Mode.MERGE_ON_READ),
+    ],
+)
+def test_files_that_are_read_again_are_exchanged_or_merged(writer, given, mode):
+    assert writer.choose(facts(**given)).mode is mode
+
+
+def test_append_refuses_rows_that_may_be_there():
+    with pytest.raises(PlanError, match=r"a\.csv is other than loaded.*twice") as caught:
+        Append().choose(facts(**AGAIN))
+    assert "--full-refresh" in caught.value.hint
