@@ -114,7 +114,7 @@ def test_a_file_that_grows_while_it_is_looked_at_waits(tmp_path, monkeypatch):
         return opened(self, path)
 
     monkeypatch.setattr(type(where.store), "open", meanwhile)
-    assert listed(where, NOW, None).waiting == ("growing.csv",)
+    assert listed(where, NOW, None, now=later).waiting == ("growing.csv",)  # too old to be looked at twice
 
 
 def test_a_file_that_grows_between_two_looks_waits(tmp_path, monkeypatch):
