@@ -30,7 +30,7 @@ _UNUSUAL = re.compile(r"[ ,;{}()\n\t=]")
 
 def location(target: Target, warehouse: str) -> str:
     """Where the table lies: a folder for each part of its name, none of which becomes a path."""
-    return "/".join([warehouse, *map(folder, target.parts[1:])])
+    return "/".join([warehouse, *map(folder, filter(None, target.parts[1:]))])
 
 
 def by_path(location: str) -> str:

@@ -12,12 +12,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
 from tidegate.core.grouping import Grouping
+from tidegate.core.history import Span
 from tidegate.core.ids import Target
 from tidegate.core.plan import LoadPlan, Prune
 from tidegate.core.protocols import Layout, TableState
 from tidegate.core.schema import Schema, SchemaChange
-from tidegate.errors import ConfigError
+from tidegate.errors import ConfigError, WriteError
 from tidegate.formats import _delta_ddl as ddl
+from tidegate.formats import _delta_history as history
 from tidegate.formats import _delta_table as table
 from tidegate.formats._delta_log import Log
 from tidegate.formats._delta_staging import DeltaStaging, read
@@ -154,6 +156,18 @@ class Delta:
             self._register(session, target)
         return staging
 
+    def between(self, target: Target, after: str, upto: str) -> Span:
+        """What happened to the table above one version up to another, from its log."""
+        return history.between(self._need_log(target), after, upto)
+
+    def appended(self, session: SparkSession, target: Target, after: str, upto: str) -> DataFrame:
+        """The rows that came in versions in which nothing else happened."""
+        return self.changes(session, target, after, upto)
+
+    def changes(self, session: SparkSession, target: Target, after: str, upto: str) -> DataFrame:
+        """Every row that came or went, see `core.history.Feed`."""
+        return history.feed(session, self._need_log(target), self._location(target), after, upto)
+
     def drop_branches(self, session: SparkSession, target: Target, branches: Sequence[str]) -> None:
         """Nothing: Delta has no branches."""
 
@@ -162,6 +176,12 @@ class Delta:
 
     def _log(self, target: Target) -> Log | None:
         return Log.open(store_of(self._location(target)))
+
+    def _need_log(self, target: Target) -> Log:
+        log = self._log(target)
+        if log is None:
+            raise WriteError(f"table {target} is not there any more", hint="Run again.")
+        return log
 
     def _register(self, session: SparkSession, target: Target) -> None:
         if len(target.namespace) != 1:

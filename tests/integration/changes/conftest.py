@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from support.lake import QUICK
 from support.workspace import Workspace
 from tidegate.core.outcome import Outcome
 from tidegate.spark.session import Sessions
@@ -52,11 +53,13 @@ class Lake:
 def lake_of(spark: SparkSession, tmp_path: Path) -> Callable[..., Lake]:
     def make(streams: dict[str, Any], **rest: Any) -> Lake:
         workspace = Workspace(folder=tmp_path)
-        workspace.write(streams, connections=rest.pop("connections", {}), **rest)
+        workspace.write(streams, connections=rest.pop("connections", {}), spark={"conf": QUICK}, **rest)
         with workspace.project(spark) as project:
             lakes = [lake.spark_conf() for lake in project.lakes.values()]
         (tmp_path / ".tidegate").mkdir(exist_ok=True)
         session = Sessions(borrowed=spark, lakes=lakes).load_session()
+        for name, value in QUICK.items():
+            session.conf.set(name, value)
         session.sql("CREATE NAMESPACE IF NOT EXISTS lake.src")
         return Lake(workspace=workspace, spark=spark, session=session)
 

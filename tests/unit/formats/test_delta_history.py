@@ -1,0 +1,110 @@
+"""What a Delta table's log tells of a range, from commits written by hand."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tidegate.core.history import Span, Told
+from tidegate.errors import HistoryGone
+from tidegate.formats._delta_history import between
+from tidegate.formats._delta_log import Log
+from tidegate.formats._delta_store import LocalStore
+
+PROTOCOL = {"protocol": {"minReaderVersion": 1, "minWriterVersion": 4}}
+
+
+def table(fed: bool = True, **columns: str) -> dict:
+    fields = [{"name": name, "type": kind, "nullable": True} for name, kind in (columns or {"id": "long"}).items()]
+    configuration = {"delta.enableChangeDataFeed": "true"} if fed else {}
+    return {"metaData": {"id": "a", "schemaString": json.dumps({"fields": fields}), "configuration": configuration}}
+
+
+def add(name: str, rows: int = 2, *, moves: bool = True) -> dict:
+    return {
+        "add": {"path": name, "partitionValues": {}, "dataChange": moves, "stats": json.dumps({"numRecords": rows})}
+    }
+
+
+def remove(name: str, *, moves: bool = True) -> dict:
+    return {"remove": {"path": name, "dataChange": moves}}
+
+
+def cdc(name: str) -> dict:
+    return {"cdc": {"path": name}}
+
+
+class Folder:
+    """A table of commits and empty files."""
+
+    def __init__(self, root: Path, *commits: list[dict]) -> None:
+        self.root = root
+        (root / "_delta_log").mkdir()
+        for version, actions in enumerate(commits):
+            lines = "\n".join(json.dumps(action) for action in actions)
+            (root / "_delta_log" / f"{version:020}.json").write_text(lines)
+            for action in actions:
+                for kind in ("add", "cdc"):
+                    if kind in action:
+                        path = root / action[kind]["path"]
+                        path.parent.mkdir(exist_ok=True)
+                        path.touch()
+
+    def told(self, after: int, upto: int) -> Span:
+        log = Log.open(LocalStore(self.root))
+        assert log is not None
+        return between(log, str(after), str(upto))
+
+
+@pytest.mark.parametrize(
+    ("passed", "told"),
+    [
+        ([[add("b"), add("c", 3)]], Span(told=Told.APPENDS, rows=5)),
+        ([[remove("a", moves=False), add("b", moves=False)]], Span(told=Told.NOTHING)),
+        ([[remove("a"), add("b"), cdc("_change_data/c")]], Span(told=Told.CHANGES)),
+        ([[add("b")], [remove("a")]], Span(told=Told.CHANGES)),
+        ([[add("b"), cdc("_change_data/c")]], Span(told=Told.CHANGES)),
+    ],
+)
+def test_what_a_range_tells(tmp_path, passed, told):
+    folder = Folder(tmp_path, [PROTOCOL, table(), add("a")], *passed)
+    assert folder.told(0, len(passed)) == told
+
+
+def test_the_feed_has_to_be_there_for_every_version_that_moved_rows(tmp_path):
+    unfed = table(fed=False)
+    folder = Folder(tmp_path, [PROTOCOL, unfed, add("a")], [add("b")], [table()], [add("c")], [unfed], [add("d")])
+    assert "not enabled for version 1" in folder.told(0, 3).reason
+    assert folder.told(1, 3).told is Told.APPENDS
+    assert "not enabled for version 5" in folder.told(1, 5).reason
+
+
+def test_columns_may_come_but_not_go(tmp_path):
+    old, new = table(id="long", name="string"), table(id="long", name="string", more="long")
+    folder = Folder(tmp_path, [PROTOCOL, old, add("a")], [add("b")], [new], [add("c")], [table(id="string")])
+    assert folder.told(0, 3).told is Told.APPENDS
+    assert folder.told(0, 4).told is Told.UNTOLD
+
+
+def test_what_is_gone_stops(tmp_path):
+    folder = Folder(
+        tmp_path,
+        [PROTOCOL, table(), add("a b")],
+        [remove("a%20b"), add("c")],
+        [remove("c"), add("p=1/d"), cdc("_change_data/e")],
+    )
+    assert folder.told(0, 2).told is Told.CHANGES
+    (tmp_path / "c").unlink()
+    with pytest.raises(HistoryGone, match=r"version 1 .* \(VACUUM\)"):
+        folder.told(0, 2)
+    assert folder.told(1, 2).told is Told.CHANGES, "the feed's own file tells what went"
+    (tmp_path / "_change_data" / "e").unlink()
+    with pytest.raises(HistoryGone, match="version 2"):
+        folder.told(1, 2)
+    (tmp_path / "_delta_log" / f"{1:020}.json").unlink()
+    with pytest.raises(HistoryGone, match=r"version 1 .* not in its log"):
+        folder.told(0, 2)
+    with pytest.raises(HistoryGone, match="went back in time"):
+        folder.told(2, 1)
