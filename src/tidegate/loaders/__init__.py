@@ -1,0 +1,18 @@
+"""Loader classes that need nothing but a Spark session."""
+
+from tidegate.loaders.cdc import CDCLoader
+from tidegate.loaders.cursors import SequenceBasedLoader, TimestampBasedLoader
+from tidegate.loaders.delta_tables import DeltaCDFLoader, DeltaTimestampLoader
+from tidegate.loaders.differences import DeltaDiffLoader
+from tidegate.loaders.incremental import IncrementalLoader, LoadResult
+
+__all__ = [
+    "CDCLoader",
+    "DeltaCDFLoader",
+    "DeltaDiffLoader",
+    "DeltaTimestampLoader",
+    "IncrementalLoader",
+    "LoadResult",
+    "SequenceBasedLoader",
+    "TimestampBasedLoader",
+]

@@ -1,0 +1,128 @@
+"""Decides which rows of a batch have to happen to a target: one row a key, none that it holds already.
+
+Called by the loaders. Asks by expressions and joins that every kind of session takes; must never count on the order
+in which rows come.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from tidegate.core.batch import Latest
+from tidegate.errors import CheckFailed, ColumnMissing, DuplicateKeys
+from tidegate.spark import frames
+from tidegate.spark.sql import quote
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+GONE = frames.GONE
+_WAS = "__tidegate_was"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Batch:
+    """What a load does to its target.
+
+    Args:
+        rows: the target's columns; with `GONE` as well where there is a key.
+        key: rows are merged by it; appended when empty.
+        watermark: how far the target is loaded once they are in it, as canonical text.
+        gaps: numbers between the last watermark and this one that no row has; None when nobody counted.
+        state: what the position keeps beside the watermark.
+    """
+
+    rows: DataFrame
+    watermark: str | None
+    key: tuple[str, ...] = ()
+    gaps: int | None = None
+    state: Mapping[str, Any] = field(default_factory=dict)
+
+
+def key_of(primary_key: str | Sequence[str] | None) -> tuple[str, ...]:
+    """The key's columns, given as one name or several."""
+    return (primary_key,) if isinstance(primary_key, str) else tuple(primary_key or ())
+
+
+def need_columns(rows: DataFrame, wanted: Sequence[str]) -> None:
+    """Raises ColumnMissing for the first column that is not there."""
+    for name in wanted:
+        if name not in rows.columns:
+            raise ColumnMissing(
+                f"column {name!r} is not among {', '.join(rows.columns)}",
+                hint="Correct the name that the loader is given.",
+                column=name,
+            )
+
+
+def need_keys(rows: DataFrame, key: Sequence[str]) -> None:
+    """Raises CheckFailed when a row has a NULL in its key."""
+    (bad,) = frames.count_if(rows, " OR ".join(f"{quote(name)} IS NULL" for name in key))
+    if bad:
+        raise CheckFailed(
+            f"{bad} rows have a NULL in their key ({', '.join(key)}); nothing was loaded",
+            hint="Correct them at the source, or name another `primary_key=`.",
+        )
+
+
+def one_a_key(rows: DataFrame, rule: Latest) -> DataFrame:
+    """The latest row of each key. Raises CheckFailed (a NULL in a key) and DuplicateKeys (nothing says which)."""
+    need_keys(rows, rule.key)
+    if tied := frames.ties(rows, rule):
+        by = f"the same {', '.join(rule.order)}" if rule.order else "several rows"
+        raise DuplicateKeys(
+            f"{tied} keys ({', '.join(rule.key)}) have {by} and other values; nothing was loaded",
+            hint="Correct them at the source, or name a `primary_key=` that is unique.",
+        )
+    return frames.latest(rows, rule)
+
+
+def not_outdated(rows: DataFrame, known: DataFrame, key: Sequence[str], order: str, *, equal: bool) -> DataFrame:
+    """The rows that are newer than what is known of their key, one row a key.
+
+    Args:
+        known: the key columns and `order`.
+        equal: a row as new as what is known is outdated, too.
+    """
+    was = known.selectExpr(*(quote(name) for name in key), f"{quote(order)} AS {_WAS}")
+    was = was.groupBy(*(quote(name) for name in key)).agg({_WAS: "max"}).withColumnRenamed(f"max({_WAS})", _WAS)
+    joined = rows.join(was, on=list(key), how="left")
+    kept = joined.where(f"{_WAS} IS NULL OR {quote(order)} {'>' if equal else '>='} {_WAS}")
+    return kept.select(*(quote(name) for name in rows.columns))
+
+
+def changed(rows: DataFrame, present: DataFrame, key: Sequence[str]) -> DataFrame:
+    """The rows that the target does not hold as they are, and `GONE`, which is false for all.
+
+    Raises:
+        DuplicateKeys: the target holds several rows of one of the keys.
+    """
+    others = [name for name in rows.columns if name not in key]
+    mine = rows.select(*(quote(name) for name in key))
+    found = frames.differences(
+        rows, aligned(present, rows).join(mine, on=list(key), how="left_semi"), key=key, others=others
+    )
+    (twice,) = frames.count_if(found, frames.TWICE)
+    if twice:
+        raise DuplicateKeys(
+            f"the target holds several rows of {twice} keys ({', '.join(key)})",
+            hint="Load into an empty target, or give the key that it was loaded with.",
+        )
+    return found.drop(frames.TWICE, frames.NEW)
+
+
+def marked(rows: DataFrame, condition: str = "false") -> DataFrame:
+    """The rows and `GONE`."""
+    return rows.selectExpr("*", f"{condition} AS {GONE}")
+
+
+def aligned(present: DataFrame, rows: DataFrame) -> DataFrame:
+    """The columns of `rows` of what is present, NULL for those it does not have."""
+    return present.selectExpr(
+        *(
+            quote(name) if name in present.columns else f"CAST(NULL AS {kind}) AS {quote(name)}"
+            for name, kind in ((column.name, column.dataType.simpleString()) for column in rows.schema.fields)
+        )
+    )

@@ -1,0 +1,139 @@
+"""Decides what a cursor column may be, and which values of it a load looks at again.
+
+Called by the loaders that keep a watermark. Gives SQL text and canonical texts only; must never depend on the
+session's time zone, and never cut a fraction of a second.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from datetime import date, datetime, timedelta
+from decimal import Decimal
+
+from tidegate.core import schema as types
+from tidegate.core.schema import Kind, Type
+from tidegate.dialects.spark import Spark
+from tidegate.errors import ColumnMissing, ConfigError
+
+TIMES = frozenset({Kind.DATE, Kind.TIMESTAMP, Kind.TIMESTAMPTZ, Kind.TEXT})
+NUMBERS = frozenset({Kind.INTEGER, Kind.DECIMAL})
+_SIMPLE = {
+    "date": types.DATE,
+    "timestamp": types.TIMESTAMPTZ,
+    "timestamp_ntz": types.TIMESTAMP,
+    "string": types.TEXT,
+    "tinyint": types.INT,
+    "smallint": types.INT,
+    "int": types.INT,
+    "bigint": types.BIGINT,
+}
+_DECIMAL = re.compile(r"decimal\((\d+),0\)")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cursor:
+    """A column whose values grow, so that they tell which rows are new.
+
+    Args:
+        column: its name.
+        type: a date, a timestamp with or without zone, a text that sorts as its times do, or a whole number.
+    """
+
+    column: str
+    type: Type
+
+    @classmethod
+    def of(cls, column: str, fields: dict[str, str], kinds: frozenset[Kind]) -> Cursor:
+        """The cursor of that name among a DataFrame's columns.
+
+        Args:
+            fields: names to Spark's own names of their types.
+            kinds: the families that the loader orders by.
+
+        Raises:
+            ColumnMissing: there is no such column.
+            ConfigError: its type has no order that a watermark can keep.
+        """
+        if column not in fields:
+            raise ColumnMissing(
+                f"column {column!r} is not in the source, which has {', '.join(fields)}",
+                hint="Correct the name that the loader is given.",
+                column=column,
+            )
+        name = fields[column]
+        found = _SIMPLE.get(name)
+        if found is None and (digits := _DECIMAL.fullmatch(name)):
+            found = types.decimal(int(digits[1]), 0)
+        if found is None or found.kind not in kinds:
+            wanted = "a date, a timestamp or a text in ISO 8601" if kinds is TIMES else "a whole number"
+            raise ConfigError(
+                f"column {column!r} is of type {name}, which cannot be followed: needs {wanted}",
+                hint="Name another column, or read it with the right type: `schema=` of the loader.",
+                column=column,
+            )
+        return cls(column=column, type=found)
+
+    @property
+    def name(self) -> str:
+        """The column, quoted."""
+        return Spark().quote(self.column)
+
+    def canonical(self, sql: str) -> str:
+        """The expression of the text of a value: the same in every time zone, all six digits."""
+        return Spark().text_of(sql, self.type)
+
+    def literal(self, text: str) -> str:
+        """The expression of the value of such a text."""
+        return Spark().literal(self.type, text)
+
+    def low(self, watermark: str | None, lookback: timedelta | int | None) -> str | None:
+        """The least value that a load looks at, inclusive, as canonical text; None for all values.
+
+        Rows at the watermark itself are always looked at again: others of the same value may have come since.
+
+        Args:
+            lookback: how much further back, in time or in numbers.
+
+        Raises:
+            ConfigError: a lookback of the other sort, a negative one, or one for a text.
+
+        Example:
+            >>> Cursor(column="at", type=types.TIMESTAMP).low("2025-01-01 00:00:00.000001", timedelta(hours=1))
+            '2024-12-31 23:00:00.000001'
+            >>> Cursor(column="id", type=types.BIGINT).low("100", 10)
+            '90'
+        """
+        self._need(lookback)
+        if watermark is None or not lookback:
+            return watermark
+        if isinstance(lookback, int):
+            return str(int(watermark) - lookback)
+        try:
+            if self.type.kind is Kind.DATE:
+                # A part of a day reaches into the day before.
+                return str(date.fromisoformat(watermark) + timedelta(days=(-lookback) // timedelta(days=1)))
+            moved = datetime.fromisoformat(watermark) - lookback
+        except OverflowError:
+            return None
+        return moved.isoformat(sep=" ", timespec="microseconds")
+
+    def latest(self, *texts: str | None) -> str | None:
+        """The greatest of the canonical texts; None when there is none."""
+        known = [text for text in texts if text is not None]
+        return max(known, key=Decimal if self.type.kind in NUMBERS else str, default=None)
+
+    def _need(self, lookback: timedelta | int | None) -> None:
+        if not lookback:
+            return
+        number = self.type.kind in NUMBERS
+        if self.type.kind is Kind.TEXT:
+            raise ConfigError(
+                f"a lookback cannot be taken from column {self.column!r}, which is a text",
+                hint="Read it as a timestamp: `schema=` of the loader.",
+            )
+        if isinstance(lookback, timedelta) is number:
+            wanted = "a number such as 1000" if number else "a length of time such as timedelta(hours=1)"
+            raise ConfigError(f"the lookback of column {self.column!r} is {wanted}", hint="Correct `lookback=`.")
+        if (lookback.total_seconds() if isinstance(lookback, timedelta) else lookback) < 0:
+            raise ConfigError("a lookback is not negative", hint="Correct `lookback=`.")

@@ -1,0 +1,143 @@
+"""Decides how files become a target: written beside the published ones, then named by the manifest.
+
+Called by the loaders for Parquet, CSV, JSON and ORC folders. Must never let the manifest name rows that are not all
+written, nor clear away what a load at work may still publish.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import posixpath
+import re
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from tidegate.core.position import Position
+from tidegate.errors import SchemaRefused
+from tidegate.loaders._manifest import Entry, Manifest
+from tidegate.loaders._places import OPTIONS, ddl_of, files, types_of
+from tidegate.loaders._sink import missing, moved
+from tidegate.spark.sql import quote
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+PREFIX = "tidegate_load"
+_LOADED = re.compile(rf"/{PREFIX}=(\d+)-([0-9a-f]+)/")
+
+
+class Folder:
+    """A folder of files, as it stood when it was first asked; every load's rows lie in a subfolder of their own.
+
+    Args:
+        path: of the folder.
+        kind: the format of its files, if it is new.
+        uid: of the stream.
+        name: of the stream, for people.
+        partition_by: columns that the files of a load are divided by.
+    """
+
+    def __init__(  # noqa: PLR0913 - what a target is
+        self, *, spark: SparkSession, path: str, kind: str, uid: str, name: str, partition_by: tuple[str, ...] = ()
+    ) -> None:
+        self.spark = spark
+        self.path = path
+        self.kind = kind
+        self.uid = uid
+        self.name = name
+        self.partition_by = partition_by
+        self._manifest = Manifest(spark=spark, path=path)
+
+    def position(self) -> Position | None:
+        """From the manifest; None while no load was published.
+
+        Raises:
+            PositionMissing: files lie there that no load published, or loads of other streams only.
+        """
+        last = self._last
+        if last is None:
+            if any(not _LOADED.search(file) for file in files(self.spark, self.path) or ()):
+                raise missing(self.path, self.name)
+            return None
+        if self.uid not in last.positions:
+            raise missing(self.path, self.name)
+        return Position.from_json(last.positions[self.uid])
+
+    def read(self) -> DataFrame | None:
+        """The rows of the published folders; what a crash left behind is not among them."""
+        last = self._last
+        return None if last is None else published(self.spark, self.path, last)
+
+    def append(self, rows: DataFrame, position: Position) -> None:
+        """Adds the rows in a folder of their own, then publishes it. Raises PositionMoved, SchemaRefused."""
+        last = self._last
+        schema = ddl_of(rows) if last is None else self._widened(last, rows)
+        self._publish(rows, last, last.folders if last else (), schema, position)
+
+    def merge(self, rows: DataFrame, key: Sequence[str], gone: str, position: Position) -> None:
+        """Writes the whole target anew with the changes in it, then publishes that instead of what was there."""
+        last = self._last
+        put = rows.where(f"NOT {quote(gone)}").drop(gone)
+        if last is None:
+            self._publish(put, None, (), ddl_of(put), position)
+            return
+        keys = rows.select(*(quote(name) for name in key))
+        kept = published(self.spark, self.path, last).join(keys, on=list(key), how="left_anti")
+        whole = kept.unionByName(put, allowMissingColumns=True)
+        self._publish(whole, last, (), self._widened(last, put), position)
+
+    def _publish(
+        self, rows: DataFrame, last: Entry | None, kept: tuple[str, ...], schema: str, position: Position
+    ) -> None:
+        sequence = last.sequence + 1 if last else 1
+        folder = f"{PREFIX}={sequence}-{position.load_id[:12]}"
+        kind = last.format if last else self.kind
+        writer = rows.write.format(kind).options(**OPTIONS.get(kind, {})).mode("errorifexists")
+        writer.partitionBy(*self.partition_by).save(posixpath.join(self.path, folder))
+        positions = {**(last.positions if last else {}), self.uid: position.to_json()}
+        entry = Entry(
+            sequence=sequence,
+            mark=position.load_id,
+            folders=(*kept, folder),
+            format=kind,
+            schema=schema,
+            positions=positions,
+        )
+        counted = self._manifest.put(entry)
+        # Visible is what counts; what cannot be cleared away now is cleared away by the next load.
+        with contextlib.suppress(Exception):
+            self._sweep(counted[-1])
+        if counted[sequence - 1].mark != entry.mark:
+            raise moved(self.path, self.name)
+
+    def _sweep(self, last: Entry) -> None:
+        """Empties the folders that no load can publish any more: their number is taken."""
+        found = {match[0].strip("/") for file in files(self.spark, self.path) or () if (match := _LOADED.search(file))}
+        for folder in found - set(last.folders):
+            if int(folder.removeprefix(f"{PREFIX}=").partition("-")[0]) <= last.sequence:
+                # Spark deletes what it overwrites, and writes no file for no partition.
+                nothing = self.spark.range(0).selectExpr("id", "id AS nothing")
+                nothing.write.partitionBy("nothing").mode("overwrite").parquet(posixpath.join(self.path, folder))
+
+    def _widened(self, last: Entry, rows: DataFrame) -> str:
+        known = types_of(published(self.spark, self.path, last))
+        for name, kind in types_of(rows).items():
+            if known.setdefault(name, kind) != kind:
+                raise SchemaRefused(
+                    f"column {name!r} is {kind} now and {known[name]} in {self.path}",
+                    hint="Read it as it was: `schema=` of the loader; or load into a new folder.",
+                    column=name,
+                )
+        return ", ".join(f"{quote(name)} {kind}" for name, kind in known.items())
+
+    @functools.cached_property
+    def _last(self) -> Entry | None:
+        """What a load starts from: read once, so that another load in between is noticed."""
+        return next(reversed(self._manifest.entries()), None)
+
+
+def published(spark: SparkSession, path: str, entry: Entry) -> DataFrame:
+    """The rows that an entry stands for."""
+    reader = spark.read.format(entry.format).schema(entry.schema).options(**OPTIONS.get(entry.format, {}))
+    return reader.load([posixpath.join(path, folder) for folder in entry.folders])

@@ -1,0 +1,71 @@
+"""Decides how rows of the caller's session reach a statement that needs settings of its own.
+
+Called by the Delta and Iceberg targets. A merge takes its mark from the session; must never set one on the session
+that the caller goes on using.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from tidegate.core.ids import new_load_id
+from tidegate.spark.session import is_connect, isolated
+from tidegate.spark.sql import names, quote
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+# What literals and settings mean must not depend on the caller's session.
+_SURE = {"spark.sql.variable.substitute": "false"}
+
+
+@contextlib.contextmanager
+def handed_over(rows: DataFrame, conf: Mapping[str, str]) -> Iterator[tuple[SparkSession, str]]:
+    """A session like that of the rows with these settings, and the name under which the rows are there."""
+    caller: SparkSession = rows.sparkSession
+    view = f"tidegate_{new_load_id()}"
+    rows.createOrReplaceGlobalTempView(view)
+    try:
+        with like(caller, conf) as session:
+            yield session, f"global_temp.{quote(view)}"
+    finally:
+        caller.catalog.dropGlobalTempView(view)
+
+
+@contextlib.contextmanager
+def like(caller: SparkSession, conf: Mapping[str, str]) -> Iterator[SparkSession]:
+    """A session of one's own with the caller's settings and these."""
+    session = isolated(caller)
+    try:
+        if not is_connect(caller):
+            _copy(caller, session)
+        for name, value in {**_SURE, **conf}.items():
+            session.conf.set(name, value)
+        yield session
+    finally:
+        if is_connect(session):
+            session.stop()
+
+
+def merge_text(target: str, view: str, columns: Sequence[str], key: Sequence[str], gone: str) -> str:
+    """The statement that brings the rows of `view`, one a key, into a table."""
+    on = " AND ".join(f"t.{quote(name)} = s.{quote(name)}" for name in key)
+    others = ", ".join(f"t.{quote(name)} = s.{quote(name)}" for name in columns if name not in key)
+    update = f" WHEN MATCHED THEN UPDATE SET {others}" if others else ""
+    return (
+        f"MERGE INTO {target} t USING {view} s ON {on} WHEN MATCHED AND s.{quote(gone)} THEN DELETE{update}"
+        f" WHEN NOT MATCHED AND NOT s.{quote(gone)} THEN INSERT ({names(columns)}) VALUES ({names(columns, 's')})"
+    )
+
+
+def _copy(caller: SparkSession, session: SparkSession) -> None:
+    """A new session of a JVM starts without what was set at run time: catalogs, credentials, time zone."""
+    from pyspark.errors import PySparkException  # noqa: PLC0415 - importing pyspark takes a second
+
+    there = session.conf.getAll
+    for name, value in caller.conf.getAll.items():
+        if there.get(name) != value:
+            with contextlib.suppress(PySparkException):  # settings of the whole Spark are the same already
+                session.conf.set(name, value)

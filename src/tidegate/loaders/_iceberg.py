@@ -1,0 +1,174 @@
+"""Decides how a load gets into an Iceberg table of the caller's catalog: on a branch, then by fast-forward.
+
+Called by the loaders for names of Iceberg tables. Reads the table's metadata through Spark, which alone may reach the
+catalog, and leaves the rest to the format's own staging; must never write to main.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from tidegate.core import schema as types
+from tidegate.core.changes import ChangeSet
+from tidegate.core.ids import Target, split_name
+from tidegate.core.plan import LoadPlan, Mode, WriteChoice, branch_prefix
+from tidegate.core.position import Position
+from tidegate.core.schema import Column, Schema
+from tidegate.core.slices import Everything, Meaning
+from tidegate.errors import CommitConflict
+from tidegate.formats._iceberg_metadata import Metadata
+from tidegate.formats._iceberg_staging import IcebergStaging, drop_branch
+from tidegate.loaders._handover import handed_over
+from tidegate.loaders._places import ddl_of
+from tidegate.loaders._sink import missing, moved
+from tidegate.spark.sql import names, namespaces, table
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Iceberg:
+    """An Iceberg table.
+
+    Args:
+        target: its catalog, namespace and name.
+        uid: of the stream.
+        name: of the stream, for people.
+        partition_by: columns of a table that has to be made.
+    """
+
+    spark: SparkSession
+    target: Target
+    uid: str
+    name: str
+    partition_by: tuple[str, ...] = ()
+
+    def position(self) -> Position | None:
+        """From the snapshots behind the visible one. Raises PositionMissing, see `Sink`."""
+        metadata = load(self.spark, self.target)
+        if metadata is None or metadata.main is None:
+            return None
+        found = metadata.position(self.uid)
+        if found is None and self.spark.sql(f"SELECT 1 FROM {table(self.target)} LIMIT 1").collect():
+            raise missing(str(self.target), self.name)
+        return found[0] if found else None
+
+    def read(self) -> DataFrame | None:
+        """The visible rows."""
+        if load(self.spark, self.target) is None:
+            return None
+        return self.spark.sql(f"SELECT * FROM {table(self.target)}")
+
+    def append(self, rows: DataFrame, position: Position) -> None:
+        """Adds the rows; makes the table if it is not there. Raises PositionMoved."""
+        self._load(rows, Mode.APPEND, position)
+
+    def merge(self, rows: DataFrame, key: Sequence[str], gone: str, position: Position) -> None:
+        """Updates, inserts and deletes by key. Raises PositionMoved."""
+        self._load(rows, Mode.MERGE_ON_READ, position, tuple(key), gone)
+
+    def _load(
+        self, rows: DataFrame, mode: Mode, position: Position, key: tuple[str, ...] = (), gone: str | None = None
+    ) -> None:
+        columns = tuple(name for name in rows.columns if name != gone)
+        self._create(rows.select(*columns) if gone else rows)
+        with handed_over(rows, {}) as (session, view):
+            metadata = load(session, self.target)
+            found = metadata.position(self.uid) if metadata else None
+            # The branch starts at the version that the position was read from, or the load starts over.
+            if (found[0].sequence if found else 0) + 1 != position.sequence:
+                raise moved(str(self.target), self.name)
+            main = metadata.main if metadata else None
+            plan = self._plan(None if main is None else str(main), mode, position, columns, key)
+            staging = IcebergStaging(
+                session=session,
+                target=self.target,
+                plan=plan,
+                load=lambda: load(session, self.target),
+                warehouse=None,
+            )
+            try:
+                staging.open()
+                if key:
+                    staging.merge(session.table(view), prune=(), skip_equal=False, gone=gone)
+                else:
+                    staging.append(session.table(view))
+                staging.publish()
+                # Whoever left another branch of this stream started from a version that is no longer the newest.
+                now = load(session, self.target)
+                for branch in now.branches(branch_prefix(self.uid)) if now else ():
+                    drop_branch(session, self.target, branch, None)
+            except CommitConflict as error:
+                staging.discard()
+                raise moved(str(self.target), self.name) from error
+            except BaseException:
+                staging.discard()
+                raise
+        # The caller's session would go on reading the version that it knows.
+        self.spark.sql(f"REFRESH TABLE {table(self.target)}")
+
+    def _plan(
+        self, base: str | None, mode: Mode, position: Position, columns: tuple[str, ...], key: tuple[str, ...]
+    ) -> LoadPlan:
+        # The staging takes names from the columns and leaves their types to the table.
+        schema = Schema(columns=tuple(Column(name=name, type=types.TEXT) for name in columns))
+        return LoadPlan(
+            load_id=position.load_id,
+            stream=self.name,
+            uid=self.uid,
+            target=str(self.target),
+            created_at=datetime.now(UTC),
+            base=base,
+            since=None,
+            position=position,
+            changes=ChangeSet(slices=(Everything(),), meaning=Meaning.UPSERTS if key else Meaning.NEW),
+            columns=schema,
+            key=key,
+            schema_changes=(),
+            evolve=(),
+            write=WriteChoice(mode=mode, reason="a loader's batch"),
+        )
+
+    def _create(self, rows: DataFrame) -> None:
+        if load(self.spark, self.target) is not None:
+            return
+        for namespace in namespaces(self.target):
+            self.spark.sql(f"CREATE NAMESPACE IF NOT EXISTS {namespace}")
+        by = f" PARTITIONED BY ({names(self.partition_by)})" if self.partition_by else ""
+        self.spark.sql(f"CREATE TABLE IF NOT EXISTS {table(self.target)} ({ddl_of(rows)}) USING iceberg{by}")
+
+
+def target_of(spark: SparkSession, name: str) -> Target:
+    """The whole name of a table, completed as the session completes it."""
+    parts = split_name(name)
+    if len(parts) < 3 and spark.conf.get(f"spark.sql.catalog.{parts[0]}", None) is None:
+        here = (spark.catalog.currentCatalog(), *split_name(spark.catalog.currentDatabase()))
+        parts = (*here[: 3 - len(parts)], *parts) if len(parts) == 1 else (here[0], *parts)
+    return Target(lake=parts[0], namespace=tuple(parts[1:-1]), table=parts[-1])
+
+
+def load(spark: SparkSession, target: Target) -> Metadata | None:
+    """The table's metadata, as far as Spark's own tables of it tell; None when there is no such table."""
+    name = table(target)
+    if not spark.catalog.tableExists(name):
+        return None
+    spark.sql(f"REFRESH TABLE {name}")
+    refs = {
+        row[0]: {"snapshot-id": row[1]} for row in spark.sql(f"SELECT name, snapshot_id FROM {name}.refs").collect()
+    }
+    snapshots = spark.sql(f"SELECT snapshot_id, parent_id, summary FROM {name}.snapshots").collect()
+    properties = dict(row[:2] for row in spark.sql(f"SHOW TBLPROPERTIES {name}").collect())
+    return Metadata(
+        {
+            "current-snapshot-id": refs["main"]["snapshot-id"] if "main" in refs else None,
+            "refs": refs,
+            "snapshots": [
+                {"snapshot-id": row[0], "parent-snapshot-id": row[1], "summary": dict(row[2])} for row in snapshots
+            ],
+            "properties": properties,
+        }
+    )

@@ -1,0 +1,104 @@
+"""Decides what the metadata table of the Delta loaders says: one row a read, confirmed or stale in the end.
+
+Called by the Delta loaders. Follows the target where there is one; must never lose a row of what was read.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from tidegate.dialects.spark import Spark
+from tidegate.loaders._places import Place, find, planned
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+COLUMNS = {
+    "table_identifier": "string",
+    "start_commit_ver": "bigint",
+    "end_commit_ver": "bigint",
+    "last_read_timestamp": "string",
+    "is_processed": "boolean",
+    "is_stale": "boolean",
+    "load_id": "string",
+    "read_at": "timestamp",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Record:
+    """One read of a source.
+
+    Args:
+        load_id: the mark of the read, and of the load that it led to.
+        start, end: versions of the source; `start` was read before, but for a first read.
+        last: the greatest time that was read, as canonical text; None where no time is followed.
+        processed: the rows have arrived.
+        stale: nobody ever confirmed them, and they were read again.
+    """
+
+    load_id: str
+    start: int
+    end: int
+    last: str | None = None
+    processed: bool = False
+    stale: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Records:
+    """The metadata table at a Delta path or of a name, as far as it is about one identifier."""
+
+    spark: SparkSession
+    where: str
+    identifier: str
+
+    def all(self) -> list[Record]:
+        """What was read, oldest first; makes the table if it is not there."""
+        place = find(self.spark, self.where)
+        if place is None:
+            columns = ", ".join(f"{name} {kind}" for name, kind in COLUMNS.items())
+            self.spark.sql(f"CREATE TABLE IF NOT EXISTS {self._place.sql} ({columns}) USING delta")
+            return []
+        found = self.spark.sql(
+            f"SELECT load_id, start_commit_ver, end_commit_ver, last_read_timestamp, is_processed, is_stale "
+            f"FROM {self._place.sql} WHERE table_identifier = {self._text(self.identifier)} ORDER BY read_at"
+        ).collect()
+        return [
+            Record(load_id=row[0], start=row[1], end=row[2], last=row[3], processed=row[4], stale=row[5])
+            for row in found
+        ]
+
+    def add(self, record: Record) -> None:
+        """One more row."""
+        values = (
+            self._text(self.identifier),
+            f"{record.start}L",
+            f"{record.end}L",
+            "NULL" if record.last is None else self._text(record.last),
+            str(record.processed).lower(),
+            str(record.stale).lower(),
+            self._text(record.load_id),
+            "current_timestamp()",
+        )
+        self.spark.sql(f"INSERT INTO {self._place.sql} ({', '.join(COLUMNS)}) VALUES ({', '.join(values)})").collect()
+
+    def confirm(self, load_id: str) -> None:
+        """The read with that mark has arrived."""
+        self._update("is_processed = true", f"load_id = {self._text(load_id)}")
+
+    def expire(self) -> None:
+        """Whatever is not confirmed by now never will be."""
+        self._update("is_stale = true", "NOT is_processed AND NOT is_stale")
+
+    def _update(self, change: str, where: str) -> None:
+        mine = f"table_identifier = {self._text(self.identifier)}"
+        self.spark.sql(f"UPDATE {self._place.sql} SET {change} WHERE {mine} AND {where}").collect()
+
+    @property
+    def _place(self) -> Place:
+        return planned(self.where, "delta")
+
+    def _text(self, text: str) -> str:
+        return Spark().string(text)

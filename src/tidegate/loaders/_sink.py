@@ -1,0 +1,70 @@
+"""Decides what the loaders owe a target: one commit that carries rows and position, or nothing.
+
+Implemented by the folder, Delta and Iceberg targets, called by the loaders. Must never keep a position anywhere but
+in the target itself.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Protocol
+
+from tidegate.core.position import Position
+from tidegate.errors import PositionMissing, PositionMoved
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+class Sink(Protocol):
+    """A target of one stream."""
+
+    def position(self) -> Position | None:
+        """How far the target says it is loaded; None for an empty or new one.
+
+        Raises:
+            PositionMissing: it has rows and no position of this stream.
+        """
+
+    def read(self) -> DataFrame | None:
+        """The rows as published; None while there is no target."""
+
+    def append(self, rows: DataFrame, position: Position) -> None:
+        """Adds the rows.
+
+        Raises:
+            PositionMoved: another load came in between; nothing of this one is in the target.
+        """
+
+    def merge(self, rows: DataFrame, key: Sequence[str], gone: str, position: Position) -> None:
+        """Updates and inserts by key, deletes the keys of rows in which `gone` is true.
+
+        Rows: one a key, no NULL in it; the target's columns and `gone`.
+
+        Raises:
+            PositionMoved: as for `append`.
+        """
+
+
+def uid_of(name: str) -> str:
+    """The identity of a loader's stream inside its target."""
+    return hashlib.sha256(f"loader\0{name}".encode()).hexdigest()[:16]
+
+
+def missing(where: str, name: str) -> PositionMissing:
+    """The target has rows that no load of this name put there, so nobody knows what they hold."""
+    return PositionMissing(
+        f"{where} has rows and no position of {name!r}",
+        hint="Load into an empty target, or give the `table_name=` that it was loaded with.",
+        target=where,
+    )
+
+
+def moved(where: str, name: str) -> PositionMoved:
+    """Another load of the same stream was first."""
+    return PositionMoved(
+        f"another load of {name!r} came in between; nothing of this one is in {where}",
+        hint="Run again: it goes on from what the target says now.",
+        target=where,
+    )

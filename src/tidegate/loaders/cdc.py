@@ -1,0 +1,175 @@
+"""Decides how change events become rows: the latest event of each key, and never an older one after it.
+
+Called by people, one method a load. Must never bring back a row that a later event deleted, nor guess what an
+operation means.
+"""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from tidegate.core.batch import Latest
+from tidegate.core.position import Position
+from tidegate.errors import CheckFailed
+from tidegate.loaders._batches import GONE, Batch, key_of, need_columns, not_outdated, one_a_key
+from tidegate.loaders._cursor import NUMBERS, Cursor
+from tidegate.loaders._places import files, short_name, types_of
+from tidegate.loaders._sink import uid_of
+from tidegate.loaders.incremental import IncrementalLoader, LoadResult
+from tidegate.spark.frames import count_if
+from tidegate.spark.sql import quote
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+OPERATIONS = ("INSERT", "UPDATE", "DELETE")
+_FOLDER = "_tidegate/deleted"
+_AT = "__tidegate_deleted_at"
+_DAY = "__tidegate_day"
+
+
+class CDCLoader(IncrementalLoader):
+    """Applies inserts, updates and deletes in their order; see `IncrementalLoader` for what it is made with."""
+
+    kind = "cdc"
+
+    def process_cdc(  # noqa: PLR0913 - what a load is told
+        self,
+        cdc_source_path: str,
+        target_path: str,
+        watermark_path: str,
+        primary_key: str | Sequence[str],
+        table_name: str | None = None,
+        *,
+        operation_column: str = "operation",
+        sequence_column: str = "sequence_num",
+        lookback: int | None = None,
+        remember_deleted: timedelta = timedelta(days=30),
+    ) -> LoadResult:
+        """Applies the events at or after the watermark, less the lookback: of each key the latest, once.
+
+        The target keeps the events' columns without the operation: the sequence number of the last event that was
+        applied tells which event of a key is older. Of deleted keys it is kept beside the watermarks.
+
+        Args:
+            cdc_source_path: events, each with INSERT, UPDATE or DELETE (in any case) and a whole number that grows.
+            lookback: how many numbers before the watermark are looked at again, for events that come out of order.
+            remember_deleted: how long a deleted key is kept from being brought back by an older event.
+
+        Raises:
+            CheckFailed: an unknown operation, a NULL in key or number, too many rows.
+            DuplicateKeys: events of one key and number differ.
+            PositionMissing: the target has rows that no load of this name put there.
+            PositionMoved: another load of this name came in between.
+        """
+        name = table_name or short_name(target_path)
+        events = Events(
+            spark=self.spark,
+            key=key_of(primary_key),
+            operation=operation_column,
+            sequence=sequence_column,
+            lookback=lookback,
+            deleted=posixpath.join(watermark_path, _FOLDER, uid_of(name)),
+            remember=remember_deleted,
+        )
+        return self._load(cdc_source_path, target_path, watermark_path, table_name, events.batch, sequence_column)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Events:
+    """How events are told apart and what is known of deleted keys.
+
+    Args:
+        deleted: where the deleted keys are kept.
+        remember: for how long.
+    """
+
+    spark: SparkSession
+    key: tuple[str, ...]
+    operation: str
+    sequence: str
+    lookback: int | None
+    deleted: str
+    remember: timedelta
+
+    def batch(self, events: DataFrame, since: Position | None, present: DataFrame | None) -> Batch:
+        """What the events that are new do to the rows that are present."""
+        need_columns(events, (*self.key, self.operation))
+        cursor = Cursor.of(self.sequence, types_of(events), NUMBERS)
+        old = since.loaded_through if since else None
+        low = cursor.low(old, self.lookback)
+        if low is not None:
+            events = events.where(f"{cursor.name} >= {cursor.literal(low)} OR {cursor.name} IS NULL")
+        _need_operations(events, self.operation, self.sequence)
+        (seen,) = events.selectExpr(f"{cursor.canonical(f'max({cursor.name})')} AS high").collect()
+        latest = self._latest(events)
+        if present is not None:
+            need_columns(present, (*self.key, self.sequence))
+            latest = not_outdated(latest, present, self.key, self.sequence, equal=True)
+        if files(self.spark, self.deleted):
+            latest = not_outdated(latest, self._remembered(), self.key, self.sequence, equal=False)
+        self._remember(latest)
+        rows = latest.where(f"NOT {GONE}")
+        if present is not None:
+            known = present.select(*(quote(column) for column in self.key))
+            rows = rows.unionByName(latest.where(GONE).join(known, on=list(self.key), how="left_semi"))
+        return Batch(rows=rows, key=self.key, watermark=cursor.latest(old, seen[0]))
+
+    def _latest(self, events: DataFrame) -> DataFrame:
+        """The latest event of each key; whatever one that deletes says beside its key does not count."""
+        gone = f"upper(trim({quote(self.operation)})) = 'DELETE'"
+        columns = [
+            quote(name)
+            if name in (*self.key, self.sequence)
+            else f"CASE WHEN NOT {gone} THEN {quote(name)} END AS {quote(name)}"
+            for name in events.columns
+            if name != self.operation
+        ]
+        rows = events.selectExpr(*columns, f"{gone} AS {GONE}").distinct()
+        return one_a_key(rows, Latest(key=self.key, order=(self.sequence,)))
+
+    def _remembered(self) -> DataFrame:
+        seconds = int(self.remember.total_seconds())
+        since = f"current_timestamp() - INTERVAL '{seconds}' SECOND"
+        return self.spark.read.parquet(self.deleted).where(f"{_AT} >= {since}")
+
+    def _remember(self, rows: DataFrame) -> None:
+        """Keeps the deleted keys before the target's commit: a load that fails after it reads the same events again."""
+        gone = rows.where(GONE).persist()
+        try:
+            if not gone.isEmpty():
+                kept = gone.selectExpr(
+                    *(quote(name) for name in (*self.key, self.sequence)),
+                    f"current_timestamp() AS {_AT}",
+                    f"current_date() AS {_DAY}",
+                )
+                kept.write.partitionBy(_DAY).mode("append").parquet(self.deleted)
+        finally:
+            gone.unpersist()
+
+
+def _need_operations(events: DataFrame, operation: str, sequence: str) -> None:
+    known = ", ".join(f"'{name}'" for name in OPERATIONS)
+    unknown, unordered = count_if(
+        events,
+        f"{quote(operation)} IS NULL OR upper(trim({quote(operation)})) NOT IN ({known})",
+        f"{quote(sequence)} IS NULL",
+    )
+    if unknown:
+        raise CheckFailed(
+            f"{unknown} events have an operation in column {operation!r} that is none of {', '.join(OPERATIONS)}; "
+            "nothing was loaded",
+            hint="Correct them at the source, or name another `operation_column=`.",
+            column=operation,
+        )
+    if unordered:
+        raise CheckFailed(
+            f"{unordered} events have a NULL in column {sequence!r}, so nothing says when they happened; "
+            "nothing was loaded",
+            hint="Correct them at the source, or name another `sequence_column=`.",
+            column=sequence,
+        )

@@ -1,0 +1,156 @@
+"""Decides what is new by a column that grows: a time or a number.
+
+Called by people, one method a load. Must never take the watermark itself for loaded: rows of the same value may come
+later.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+from tidegate.core.batch import Latest
+from tidegate.core.position import Position
+from tidegate.core.schema import Kind
+from tidegate.errors import CheckFailed, ConfigError
+from tidegate.loaders._batches import Batch, key_of, need_columns, not_outdated, one_a_key
+from tidegate.loaders._cursor import NUMBERS, TIMES, Cursor
+from tidegate.loaders._places import types_of
+from tidegate.loaders.incremental import IncrementalLoader, LoadResult, new_rows
+from tidegate.spark.frames import count_if
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+class TimestampBasedLoader(IncrementalLoader):
+    """Loads rows whose date or time is new; see `IncrementalLoader` for what it is made with."""
+
+    kind = "timestamp"
+
+    def load_incremental(  # noqa: PLR0913, PLR0917 - what a load is told
+        self,
+        source_path: str,
+        target_path: str,
+        watermark_path: str,
+        timestamp_column: str,
+        table_name: str | None = None,
+        lookback: timedelta | None = None,
+        *,
+        primary_key: str | Sequence[str] | None = None,
+        on_null: str = "stop",
+    ) -> LoadResult:
+        """Loads the rows at or after the watermark, less the lookback, that the target does not hold yet.
+
+        With a key the target has one row a key, the latest; without one every row is kept, as often as it comes. A row
+        that comes later with a time before the watermark and beyond the lookback is not seen.
+
+        Args:
+            timestamp_column: a date, a timestamp with or without zone, or a text that sorts as its times do.
+            lookback: how far before the watermark rows are looked at again.
+            on_null: `stop` when a row has no time, or `skip` such rows.
+
+        Raises:
+            CheckFailed: a row without a time or key, too many rows, a NULL that `not_null` forbids.
+            DuplicateKeys: rows of one key and time differ.
+            PositionMissing: the target has rows that no load of this name put there.
+            PositionMoved: another load of this name came in between.
+        """
+        batch = _batches(timestamp_column, TIMES, lookback, key_of(primary_key), on_null)
+        return self._load(source_path, target_path, watermark_path, table_name, batch, timestamp_column)
+
+
+class SequenceBasedLoader(IncrementalLoader):
+    """Loads rows whose number is new; see `IncrementalLoader` for what it is made with."""
+
+    kind = "sequence"
+
+    def load_incremental(  # noqa: PLR0913, PLR0917 - what a load is told
+        self,
+        source_path: str,
+        target_path: str,
+        watermark_path: str,
+        sequence_column: str,
+        table_name: str | None = None,
+        lookback: int | None = None,
+        *,
+        primary_key: str | Sequence[str] | None = None,
+        on_null: str = "stop",
+    ) -> LoadResult:
+        """Loads the rows at or after the watermark, less the lookback, that the target does not hold yet.
+
+        The result tells how many numbers are missing since the last load. A gap may be a number that was never used
+        or a row that is still being written: only a lookback finds the latter when it comes.
+
+        Args:
+            sequence_column: a whole number.
+            lookback: how many numbers before the watermark are looked at again.
+            on_null: `stop` when a row has no number, or `skip` such rows.
+
+        Raises:
+            As `TimestampBasedLoader.load_incremental`.
+        """
+        batch = _batches(sequence_column, NUMBERS, lookback, key_of(primary_key), on_null)
+        return self._load(source_path, target_path, watermark_path, table_name, batch, sequence_column)
+
+
+def _batches(
+    column: str, kinds: frozenset[Kind], lookback: timedelta | int | None, key: tuple[str, ...], on_null: str
+) -> Any:
+    """The function that finds a load's batch by a cursor."""
+    if on_null not in ("stop", "skip"):
+        raise ConfigError(f"on_null={on_null!r} is not known", hint="Say `stop` or `skip`.")
+
+    def batch_of(source: DataFrame, since: Position | None, present: DataFrame | None) -> Batch:
+        cursor = Cursor.of(column, types_of(source), kinds)
+        need_columns(source, key)
+        old = since.loaded_through if since else None
+        rows = _without_nulls(source, cursor, on_null)
+        low = cursor.low(old, lookback)
+        if low is not None:
+            rows = rows.where(f"{cursor.name} >= {cursor.literal(low)}")
+        if key:
+            rows = one_a_key(rows, Latest(key=key, order=(column,)))
+            if present is not None:
+                rows = not_outdated(rows, present, key, column, equal=False)
+        elif present is not None and low is not None:
+            present = present.where(f"{cursor.name} >= {cursor.literal(low)}")
+        rows = new_rows(rows, present, key)
+        facts = _facts(rows, cursor, old)
+        new = cursor.latest(old, facts[1])
+        gaps = _gaps(old, facts) if cursor.type.kind in NUMBERS else None
+        return Batch(rows=rows, key=key, watermark=new, gaps=gaps)
+
+    return batch_of
+
+
+def _without_nulls(source: DataFrame, cursor: Cursor, on_null: str) -> DataFrame:
+    if on_null == "stop":
+        (bad,) = count_if(source, f"{cursor.name} IS NULL")
+        if bad:
+            raise CheckFailed(
+                f"{bad} rows have a NULL in column {cursor.column!r}, so no watermark ever reaches them",
+                hint="Correct them at the source, or leave them out with `on_null='skip'`.",
+                column=cursor.column,
+            )
+    return source.where(f"{cursor.name} IS NOT NULL")
+
+
+def _facts(rows: DataFrame, cursor: Cursor, old: str | None) -> tuple[str | None, str | None, int]:
+    """The least and the greatest value, and how many values lie beyond the old watermark."""
+    beyond = "true" if old is None else f"{cursor.name} > {cursor.literal(old)}"
+    row = rows.selectExpr(
+        f"{cursor.canonical(f'min({cursor.name})')} AS low",
+        f"{cursor.canonical(f'max({cursor.name})')} AS high",
+        f"count(DISTINCT CASE WHEN {beyond} THEN {cursor.name} END) AS found",
+    ).collect()[0]
+    return row[0], row[1], int(row[2])
+
+
+def _gaps(old: str | None, facts: tuple[str | None, str | None, int]) -> int:
+    low, high, found = facts
+    if low is None or high is None or (old is not None and int(high) <= int(old)):
+        return 0
+    start = int(old) if old is not None else int(low) - 1
+    return int(high) - start - found

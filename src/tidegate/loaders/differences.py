@@ -1,0 +1,111 @@
+"""Decides what changed between two snapshots of a source that tells nothing of its changes.
+
+Called by people, one method a load. Must never change a snapshot that is written: what it returns is read from it.
+"""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from tidegate.core.batch import Latest
+from tidegate.core.ids import new_load_id
+from tidegate.core.position import Position
+from tidegate.loaders._applying import sink_of
+from tidegate.loaders._batches import GONE, Batch, aligned, key_of, need_columns, one_a_key
+from tidegate.loaders._places import files, short_name
+from tidegate.loaders.incremental import IncrementalLoader
+from tidegate.spark import frames
+from tidegate.spark.sql import quote
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+CHANGES = ("inserts", "updates", "deletes")
+
+
+class DeltaDiffLoader(IncrementalLoader):
+    """Compares whole snapshots row by row; see `IncrementalLoader` for what it is made with."""
+
+    kind = "diff"
+
+    def detect_changes(
+        self,
+        source_path: str,
+        target_path: str,
+        snapshot_path: str,
+        primary_key: str | Sequence[str],
+        table_name: str | None = None,
+    ) -> dict[str, DataFrame]:
+        """Makes the target equal to the source, and gives what changed since the last call.
+
+        The source is copied once, so that the comparison, the target and the answer come from the same rows. Values
+        are compared, not hashes of them. The target's commit names the snapshot that it equals: a call that fails
+        leaves the last one in force.
+
+        Rows: `inserts` and `updates` as they are now, `deletes` as they were; one a key. They stay readable until the
+        call after the next.
+
+        Raises:
+            CheckFailed: a NULL in the key, or too many changes.
+            DuplicateKeys: rows of one key differ.
+            PositionMissing: the target has rows that no load of this name put there.
+            PositionMoved: another load of this name came in between.
+        """
+        key = key_of(primary_key)
+        folder = posixpath.join(snapshot_path, table_name or short_name(target_path))
+        answer: dict[str, DataFrame] = {}
+
+        def batch_of(source: DataFrame, since: Position | None, present: DataFrame | None) -> Batch:
+            del present  # what the target should hold is the last snapshot
+            return self._compare(source, since, key, folder, answer)
+
+        self._load(source_path, target_path, posixpath.join(snapshot_path, "_tidegate"), table_name, batch_of)
+        self._clear(folder, table_name or short_name(target_path), target_path)
+        return answer
+
+    def _compare(
+        self, source: DataFrame, since: Position | None, key: tuple[str, ...], folder: str, answer: dict[str, DataFrame]
+    ) -> Batch:
+        """Copies the source, and fills the answer with what differs from the last copy."""
+        need_columns(source, key)
+        last = since.state.get("snapshot") if since else None
+        number = (since.sequence if since else 0) + 1
+        new = f"{number:08d}-{new_load_id()[:12]}"
+        source.write.mode("errorifexists").parquet(posixpath.join(folder, new))
+        wanted = one_a_key(self._snapshot(folder, new).distinct(), Latest(key=key, order=()))
+        was = wanted.limit(0) if last is None else aligned(self._snapshot(folder, last), wanted)
+        others = [name for name in wanted.columns if name not in key]
+        found = frames.differences(wanted, was, key=key, others=others)
+        if last is not None and found.isEmpty():
+            answer.update({kind: was.limit(0) for kind in CHANGES})
+            _empty(self.spark, posixpath.join(folder, new))
+            return Batch(rows=was.limit(0), watermark=since.loaded_through if since else None)
+        gone = found.where(GONE).select(*(quote(name) for name in key))
+        columns = [quote(name) for name in wanted.columns]
+        answer["inserts"] = found.where(f"{frames.NEW} AND NOT {GONE}").select(*columns)
+        answer["updates"] = found.where(f"NOT {frames.NEW} AND NOT {GONE}").select(*columns)
+        answer["deletes"] = was.join(gone, on=list(key), how="left_semi").select(*columns)
+        state = {"snapshot": new, "before": last}
+        return Batch(rows=found.drop(frames.TWICE, frames.NEW), key=key, watermark=str(number), state=state)
+
+    def _snapshot(self, folder: str, name: str) -> DataFrame:
+        return self.spark.read.parquet(posixpath.join(folder, name))
+
+    def _clear(self, folder: str, name: str, target_path: str) -> None:
+        """Empties the snapshots that neither the target's commit names nor the one before it."""
+        position = sink_of(self.spark, target_path, name, self._target_format).position()
+        if position is None:
+            return
+        kept = {position.state.get("snapshot"), position.state.get("before")}
+        found = {file.rsplit("/", 2)[-2] for file in files(self.spark, folder) or ()}
+        for each in found - kept:
+            if int(each.partition("-")[0]) <= position.sequence:
+                _empty(self.spark, posixpath.join(folder, each))
+
+
+def _empty(spark: SparkSession, folder: str) -> None:
+    """Spark deletes what it overwrites, and writes no file for no partition."""
+    nothing = spark.range(0).selectExpr("id", "id AS nothing")
+    nothing.write.partitionBy("nothing").mode("overwrite").parquet(folder)

@@ -1,0 +1,170 @@
+"""Decides how every loader loads: position from the target, rows that are new, one commit, then the watermark.
+
+Subclassed by the loaders and by people with a watermark of their own. Must never start anywhere but where the target
+says it is, nor touch it before its checks have passed.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from tidegate.core.position import Position
+from tidegate.loaders import _places as places
+from tidegate.loaders._applying import Checks, apply, position_of, sink_of
+from tidegate.loaders._batches import Batch, aligned, changed, key_of, marked, need_columns, need_keys
+from tidegate.loaders._folder import published
+from tidegate.loaders._manifest import Manifest
+from tidegate.loaders._watermarks import Watermarks
+from tidegate.spark.failures import translated
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoadResult:
+    """What a load did.
+
+    Args:
+        table_name: the stream's name in the watermark store.
+        records: rows that were added, changed or deleted in the target.
+        deleted: those of them that were deleted.
+        duration: of the whole call.
+        old_watermark: where the target stood before; None for a first load.
+        new_watermark: where it stands now.
+        gaps: numbers between the two that no row has; None where nobody counts.
+    """
+
+    table_name: str
+    records: int
+    deleted: int
+    duration: timedelta
+    old_watermark: str | None
+    new_watermark: str | None
+    gaps: int | None = None
+
+
+class IncrementalLoader:
+    """Loads what is new, exactly once, with nothing but a Spark session; `select` and `watermark` say what is new.
+
+    Args:
+        spark: any session: local, of a cluster, Databricks, EMR, Spark Connect. Its settings stay as they are.
+        source_format, target_format: parquet, csv, json, orc, delta or iceberg; found out when not given, and a new
+            target without one is Parquet.
+        read_options: of Spark's reader, for sources that are files.
+        schema: of those files, as DDL; without it Spark guesses the types of CSV and JSON.
+        partition_by: columns that a new target is partitioned by.
+        max_rows: a load of more rows stops before anything is written.
+        not_null: columns that may hold no NULL in the rows that are loaded.
+    """
+
+    kind = "custom"
+
+    def __init__(  # noqa: PLR0913 - what people tell a loader
+        self,
+        spark: SparkSession,
+        *,
+        source_format: str | None = None,
+        target_format: str | None = None,
+        read_options: Mapping[str, str] | None = None,
+        schema: str | None = None,
+        partition_by: Sequence[str] = (),
+        max_rows: int | None = None,
+        not_null: Sequence[str] = (),
+    ) -> None:
+        self.spark = spark
+        self._source_format = source_format
+        self._target_format = target_format
+        self._read_options = dict(read_options or {})
+        self._schema = schema
+        self._partition_by = tuple(partition_by)
+        self._checks = Checks(max_rows=max_rows, not_null=tuple(not_null))
+
+    def select(self, rows: DataFrame, watermark: str | None) -> DataFrame:
+        """The rows of the source that a load has to look at; all of them unless a subclass says otherwise.
+
+        Rows that the target holds already may be among them: a load leaves them out.
+
+        Args:
+            watermark: what `watermark` gave for the last load; None for the first.
+        """
+        del watermark
+        return rows
+
+    def watermark(self, rows: DataFrame, watermark: str | None) -> str | None:
+        """The watermark once the rows are loaded, as a text of one's own; the old one unless a subclass says so."""
+        del rows
+        return watermark
+
+    def load(
+        self,
+        source_path: str,
+        target_path: str,
+        watermark_path: str,
+        table_name: str | None = None,
+        *,
+        primary_key: str | Sequence[str] | None = None,
+    ) -> LoadResult:
+        """Loads what `select` gives and the target does not hold: by key if there is one, else row by row.
+
+        Raises:
+            TidegateError: nothing of this load is in the target, unless it says otherwise.
+        """
+        key = key_of(primary_key)
+
+        def batch(source: DataFrame, since: Position | None, present: DataFrame | None) -> Batch:
+            old = since.loaded_through if since else None
+            rows = self.select(source, old)
+            return Batch(rows=new_rows(rows, present, key), key=key, watermark=self.watermark(rows, old))
+
+        return self._load(source_path, target_path, watermark_path, table_name, batch)
+
+    def read(self, path: str) -> DataFrame:
+        """The rows at a path or of a table; of a target that a loader filled only what it published."""
+        if entries := Manifest(spark=self.spark, path=path).entries():
+            return published(self.spark, path, entries[-1])
+        place = places.need(self.spark, path, self._source_format)
+        return place.read(self.spark, self._read_options, self._schema)
+
+    def _load(  # noqa: PLR0913, PLR0917 - as its callers
+        self,
+        source_path: str,
+        target_path: str,
+        watermark_path: str,
+        table_name: str | None,
+        batch_of: Callable[[DataFrame, Position | None, DataFrame | None], Batch],
+        column: str | None = None,
+    ) -> LoadResult:
+        started = time.monotonic()
+        name = table_name or places.short_name(target_path)
+        with translated(f"loading {name}", target_path):
+            sink = sink_of(self.spark, target_path, name, self._target_format, self._partition_by)
+            since = position_of(sink, name, kind=self.kind, column=column)
+            batch = batch_of(self.read(source_path), since, sink.read())
+            done = apply(sink, since, batch, kind=self.kind, column=column, checks=self._checks)
+            Watermarks(spark=self.spark, path=watermark_path).put(name, batch.watermark)
+        return LoadResult(
+            table_name=name,
+            records=done.records,
+            deleted=done.deleted,
+            duration=timedelta(seconds=time.monotonic() - started),
+            old_watermark=since.loaded_through if since else None,
+            new_watermark=batch.watermark,
+            gaps=batch.gaps,
+        )
+
+
+def new_rows(rows: DataFrame, present: DataFrame | None, key: Sequence[str]) -> DataFrame:
+    """The rows that the target does not hold: compared by key, or without one by the whole row and how often it comes.
+
+    Rows: with a key one a key and `GONE`.
+    """
+    need_columns(rows, key)
+    if not key:
+        return rows if present is None else rows.exceptAll(aligned(present, rows))
+    need_keys(rows, key)
+    return marked(rows) if present is None else changed(rows, present, key)

@@ -1,0 +1,212 @@
+"""What the loaders promise, on every kind of target: nothing lost, nothing twice, nothing brought back."""
+
+import threading
+from datetime import timedelta
+
+import pytest
+
+from tidegate.errors import CheckFailed, ConfigError, DuplicateKeys, PositionMissing, PositionMoved, TidegateError
+from tidegate.loaders import CDCLoader, IncrementalLoader, SequenceBasedLoader, TimestampBasedLoader
+from tidegate.loaders._applying import Checks
+from tidegate.loaders._watermarks import Watermarks
+
+pytestmark = pytest.mark.spark
+
+ROWS = "id bigint, name string, at timestamp_ntz"
+EVENTS = "id bigint, name string, operation string, sequence_num bigint"
+KINDS = ("parquet", "csv", "json", "delta")
+
+
+def load(bench, source, target, loader=TimestampBasedLoader, column="at", made=None, **named):
+    return loader(bench.spark, **(made or {})).load_incremental(
+        source, bench.path(target), bench.marks, column, target, **named
+    )
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_rows_by_time_reach_every_kind_of_target_once(bench, kind):
+    source = bench.write("source", ROWS, (1, "a", "2025-03-09 02:30:00"), (2, 'b "x"\n,', "2025-03-09 02:30:00.000001"))
+    made = {"target_format": kind}
+    settings = bench.settings()
+    assert load(bench, source, "target", made=made).new_watermark == "2025-03-09 02:30:00.000001"
+    # At the boundary: an equal time that comes later, the same row again, and one that is another row.
+    bench.write("source", ROWS, (3, None, "2025-03-09 02:30:00.000001"), (2, 'b "x"\n,', "2025-03-09 02:30:00.000001"))
+    assert load(bench, source, "target").records == 2
+    assert load(bench, source, "target").records == 0
+    loader = IncrementalLoader(bench.spark)
+    twice = [(2, 'b "x"\n,')] * 2
+    assert bench.rows(loader, bench.path("target"), "id", "name") == [(1, "a"), *twice, (3, None)]
+    # Late, within the lookback; and too late for it.
+    bench.write("source", ROWS, (4, "late", "2025-03-09 02:00:00"), (5, "later", "2025-03-09 01:00:00"))
+    assert load(bench, source, "target", lookback=timedelta(hours=1)).records == 1
+    assert bench.watermarks() == {"target": "2025-03-09 02:30:00.000001"}
+    assert bench.settings() == settings
+
+
+@pytest.mark.parametrize("kind", ["parquet", "delta"])
+def test_an_older_event_never_overwrites_a_newer_one_nor_brings_back_what_was_deleted(bench, kind):
+    loader = CDCLoader(bench.spark, target_format=kind)
+    source, target = bench.path("events"), bench.path("target")
+
+    def apply(*events, **named):
+        bench.write("events", EVENTS, *events)
+        result = loader.process_cdc(source, target, bench.marks, "id", **named)
+        return result.records, result.deleted, bench.rows(loader, target)
+
+    assert apply((1, "a", "INSERT", 1), (2, "b", "INSERT", 2), (2, "bb", "UPDATE", 9)) == (
+        2,
+        0,
+        [(1, "a", 1), (2, "bb", 9)],
+    )
+    assert apply((1, None, "DELETE", 10), (3, "c", "INSERT", 10)) == (2, 1, [(2, "bb", 9), (3, "c", 10)])
+    # Replayed whole and out of order, far behind the watermark.
+    again = ((1, "old", "UPDATE", 5), (2, "old", "UPDATE", 8), (3, "c", "INSERT", 10), (4, "d", "INSERT", 4))
+    assert apply(*again, lookback=100) == (1, 0, [(2, "bb", 9), (3, "c", 10), (4, "d", 4)])
+    assert apply((1, "new", "INSERT", 11))[2] == [(1, "new", 11), (2, "bb", 9), (3, "c", 10), (4, "d", 4)]
+    for event, error, said in (
+        ((5, "x", "UPSERT", 12), CheckFailed, "none of INSERT, UPDATE, DELETE"),
+        ((None, "x", "INSERT", 12), CheckFailed, "NULL in their key"),
+        ((5, "x", "INSERT", None), CheckFailed, "NULL in column 'sequence_num'"),
+    ):
+        bench.write("bad", EVENTS, event, mode="overwrite")
+        with pytest.raises(error, match=said) as caught:
+            loader.process_cdc(bench.path("bad"), target, bench.marks, "id")
+        assert "x" not in str(caught.value).split()
+
+
+@pytest.mark.parametrize("kind", ["parquet", "delta"])
+def test_the_targets_commit_wins_over_the_store_and_over_a_runner_that_comes_late(bench, kind, monkeypatch):
+    source = bench.write("source", "id bigint, v string", (1, "a"), (2, "b"))
+    made = {"target_format": kind}
+
+    def sequence(**named):
+        return load(bench, source, "target", SequenceBasedLoader, "id", made, **named)
+
+    # Killed after the commit, before the watermark is written down.
+    with monkeypatch.context() as broken:
+        broken.setattr(Watermarks, "put", lambda *_: 1 / 0)
+        with pytest.raises(TidegateError):
+            sequence()
+    assert sequence().records == 0
+    assert bench.watermarks() == {"target": "2"}
+    # Somebody writes another value into the store: the target is not asked to start over, nor to skip.
+    Watermarks(spark=bench.spark, path=bench.marks).put("target", "99")
+    bench.write("source", "id bigint, v string", (3, "c"))
+    assert (sequence().records, bench.watermarks()) == (1, {"target": "3"})
+    # A second runner loads while the first has read its position and not written yet.
+    bench.write("source", "id bigint, v string", (4, "d"))
+    check = Checks.need
+    others = []
+
+    def check_late(self, *rows):
+        check(self, *rows)
+        if not others:
+            others.append(None)
+            others[0] = sequence().records
+
+    with monkeypatch.context() as late:
+        late.setattr(Checks, "need", check_late)
+        with pytest.raises(PositionMoved, match="another load of 'target' came in between"):
+            sequence()
+    assert others == [1]
+    assert sequence().records == 0
+    assert [row[0] for row in bench.rows(IncrementalLoader(bench.spark), bench.path("target"))] == [1, 2, 3, 4]
+
+
+def test_two_runners_at_once_publish_once_and_plain_readers_see_no_leftover(bench):
+    source = bench.write("source", "id bigint", (1,), (2,))
+    outcomes = []
+
+    def run():
+        try:
+            outcomes.append(load(bench, source, "target", SequenceBasedLoader, "id").records)
+        except PositionMoved:
+            outcomes.append("moved")
+
+    threads = [threading.Thread(target=run) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert outcomes.count(2) == 1, outcomes
+    bench.write("source", "id bigint", (3,))
+    assert load(bench, source, "target", SequenceBasedLoader, "id").records == 1
+    assert sorted(row["id"] for row in bench.spark.read.parquet(bench.path("target")).collect()) == [1, 2, 3]
+
+
+def test_files_that_no_load_published_are_not_read_and_go_with_the_next(bench, monkeypatch):
+    source = bench.write("source", "id bigint", (1,))
+
+    def killed(*_):
+        raise RuntimeError("killed")
+
+    with monkeypatch.context() as broken:
+        broken.setattr("tidegate.loaders._manifest.Manifest.put", killed)
+        with pytest.raises(TidegateError):
+            load(bench, source, "target", SequenceBasedLoader, "id")
+    plain = bench.spark.read.parquet(bench.path("target"))
+    assert plain.count() == 1  # the weaker promise to readers who do not ask the manifest
+    assert load(bench, source, "target", SequenceBasedLoader, "id").records == 1
+    assert bench.spark.read.parquet(bench.path("target")).count() == 1
+    # Somebody else's files make nobody's position.
+    bench.write("foreign", "id bigint", (1,))
+    with pytest.raises(PositionMissing, match="has rows and no position of 'foreign'"):
+        load(bench, source, "foreign", SequenceBasedLoader, "id")
+
+
+def test_checks_stop_a_load_before_anything_is_written(bench):
+    source = bench.write(
+        "source", ROWS, (1, None, "2025-01-01 00:00:00"), (1, "b", "2025-01-01 00:00:00"), (2, "c", None)
+    )
+    refusals = [
+        ({}, {}, CheckFailed, "1 rows have a NULL in column 'at'"),
+        ({"max_rows": 1}, {"on_null": "skip"}, CheckFailed, "2 rows would be loaded, more than max_rows=1"),
+        ({"not_null": ["name"]}, {"on_null": "skip"}, CheckFailed, "1 rows have a NULL in column 'name'"),
+        ({}, {"on_null": "skip", "primary_key": "id"}, DuplicateKeys, "1 keys .id. have the same at and other values"),
+        ({}, {"on_null": "never"}, ConfigError, "on_null"),
+    ]
+    for made, named, error, said in refusals:
+        with pytest.raises(error, match=said):
+            load(bench, source, "target", made=made, **named)
+        assert not (bench.folder / "target").exists()
+
+
+def test_a_key_keeps_the_latest_row_and_csv_sources_are_read(bench):
+    source = bench.write("source", ROWS, (1, "a", "2025-01-01 00:00:00"), (2, "b", "2025-01-02 00:00:00"), kind="csv")
+    made = {"schema": ROWS, "read_options": {"header": "true"}}
+    assert load(bench, source, "target", made=made, primary_key="id").records == 2
+    bench.write(
+        "source",
+        ROWS,
+        (1, "newer", "2025-01-03 00:00:00.000001"),
+        (1, "new", "2025-01-03 00:00:00"),
+        (2, "older", "2025-01-01 12:00:00"),
+        kind="csv",
+    )
+    result = load(bench, source, "target", made=made, primary_key="id", lookback=timedelta(days=2))
+    assert (result.records, result.new_watermark) == (1, "2025-01-03 00:00:00.000001")
+    found = bench.rows(IncrementalLoader(bench.spark), bench.path("target"), "id", "name")
+    assert found == [(1, "newer"), (2, "b")]
+
+
+def test_an_iceberg_table_of_the_callers_catalog(bench, lake):
+    for name, value in lake.format.spark_conf().items():
+        if not name.startswith("spark.sql.extensions"):
+            bench.spark.conf.set(name, value)
+    (lake.folder / ".tidegate").mkdir()  # where the catalog's file goes
+    target = "lake.shop.customers"
+    loader = CDCLoader(bench.spark)
+    source = bench.write("events", EVENTS, (1, "a", "INSERT", 1), (2, "b", "INSERT", 2))
+
+    def apply(**named):
+        return loader.process_cdc(source, target, bench.marks, "id", **named)
+
+    assert apply().records == 2
+    bench.write("events", EVENTS, (1, None, "DELETE", 3), (3, "c", "INSERT", 4), (2, "old", "UPDATE", 1))
+    result = apply(lookback=5)
+    assert (result.records, result.deleted, result.new_watermark) == (2, 1, "4")
+    assert apply().records == 0
+    rows = [tuple(row.values()) for row in lake.oracle(lake.target("customers"))]
+    assert rows == [(2, "b", 2), (3, "c", 4)] == bench.rows(loader, target)
+    with pytest.raises(PositionMissing):
+        loader.process_cdc(source, target, bench.marks, "id", "another")

@@ -1,0 +1,152 @@
+"""The scenarios of the Delta loaders, row by row, and what lies beyond them."""
+
+import pytest
+
+from tidegate.errors import HistoryGone, TidegateError
+from tidegate.loaders import DeltaCDFLoader, DeltaTimestampLoader
+from tidegate.loaders._records import Records
+
+pytestmark = pytest.mark.spark
+
+COLUMNS = "id_col bigint NOT NULL, partition_col string NOT NULL, value_col string"
+FEED = "TBLPROPERTIES (delta.enableChangeDataFeed = true)"
+
+
+def sql(bench, text):
+    return bench.spark.sql(text).collect()
+
+
+def create(bench, source, columns=COLUMNS):
+    sql(bench, f"CREATE TABLE delta.`{source}` ({columns}) USING delta {FEED}")
+
+
+def metadata(bench, *columns):
+    """The metadata table as Delta itself gives it."""
+    rows = bench.spark.read.format("delta").load(bench.path("metadata")).orderBy("read_at").collect()
+    return [tuple(row[column] for column in columns) for row in rows]
+
+
+def versions(bench):
+    return metadata(bench, "start_commit_ver", "end_commit_ver", "is_processed", "is_stale")
+
+
+def times(bench):
+    return metadata(bench, "last_read_timestamp", "is_processed", "is_stale")
+
+
+def target(bench, path):
+    """What delta-rs reads."""
+    from deltalake import DeltaTable
+
+    return sorted(tuple(row.values()) for row in DeltaTable(path).to_pyarrow_table().to_pylist())
+
+
+def test_change_data_feed_fresh_unchanged_and_changed(bench):
+    source, goal = bench.path("source"), bench.path("target")
+    create(bench, source)
+    sql(bench, f"INSERT INTO delta.`{source}` VALUES (1, 'a', 'one'), (2, 'a', 'two')")
+
+    def loader():
+        return DeltaCDFLoader(bench.spark, source, bench.path("metadata"), "id_col", goal, target_format="delta")
+
+    # Case 1: create fresh Delta transaction
+    assert loader().load().records == 2
+    assert versions(bench) == [(0, 1, True, False)]
+    assert target(bench, goal) == [(1, "a", "one"), (2, "a", "two")]
+    # Case 2: Delta load without changes
+    assert loader().load().records == 0
+    assert versions(bench) == [(0, 1, True, False), (1, 1, True, False)]
+    # Beyond: changed, moved to another key, deleted, deleted and back again
+    sql(bench, f"INSERT INTO delta.`{source}` VALUES (3, 'b', 'three'), (4, 'b', 'four')")
+    sql(bench, f"UPDATE delta.`{source}` SET id_col = 5 WHERE id_col = 1")
+    sql(bench, f"DELETE FROM delta.`{source}` WHERE id_col IN (2, 4)")
+    sql(bench, f"INSERT INTO delta.`{source}` VALUES (2, 'b', 'again')")
+    result = loader().load()
+    assert (result.old_watermark, result.new_watermark) == ("1", "5")
+    assert target(bench, goal) == [(2, "b", "again"), (3, "b", "three"), (5, "a", "one")]
+    assert versions(bench)[2:] == [(1, 5, True, False)]
+
+
+def test_change_data_feed_merge_with_deduplication(bench):
+    # Case 3
+    source, goal = bench.path("source"), bench.path("target")
+    create(bench, source)
+    sql(bench, f"INSERT INTO delta.`{source}` VALUES (1, 'a', 'one'), (2, 'a', 'two')")
+    sql(
+        bench,
+        f"MERGE INTO delta.`{source}` t USING (SELECT 2L id_col, 'a' partition_col, 'new' value_col) s "
+        "ON t.id_col = s.id_col WHEN MATCHED THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *",
+    )
+    loader = DeltaCDFLoader(bench.spark, source, bench.path("metadata"), "id_col", goal, target_format="delta")
+    assert loader.load().records == 2
+    assert versions(bench) == [(0, 2, True, False)]
+    assert target(bench, goal) == [(1, "a", "one"), (2, "a", "new")]
+
+
+def test_reads_that_nobody_confirmed_become_stale_and_come_again(bench):
+    # The rows of the CREATE commit itself are among them.
+    source, noted = bench.path("source"), bench.path("metadata")
+    sql(bench, f"CREATE TABLE delta.`{source}` USING delta {FEED} AS SELECT 1L AS id_col, 'one' AS value_col")
+    loader = DeltaCDFLoader(bench.spark, source, noted, "id_col")
+    assert [tuple(row) for row in loader.read_data().collect()] == [(1, "one", False)]
+    assert versions(bench) == [(0, 0, False, False)]
+    other = DeltaCDFLoader(bench.spark, source, noted, "id_col")
+    assert [tuple(row) for row in other.read_data().collect()] == [(1, "one", False)]
+    assert versions(bench) == [(0, 0, False, True), (0, 0, False, False)]
+    other.confirm()
+    assert versions(bench) == [(0, 0, False, True), (0, 0, True, False)]
+    sql(bench, f"DELETE FROM delta.`{source}`")
+    assert [(row["id_col"], row["__tidegate_gone"]) for row in loader.read_data().collect()] == [(1, True)]
+
+
+def test_a_load_that_landed_and_was_never_confirmed_is_not_done_again(bench, monkeypatch):
+    source, goal = bench.path("source"), bench.path("target")
+    sql(bench, f"CREATE TABLE delta.`{source}` USING delta {FEED} AS SELECT 1L AS id_col, 'one' AS value_col")
+
+    def loader():
+        return DeltaCDFLoader(bench.spark, source, bench.path("metadata"), "id_col", goal, target_format="delta")
+
+    def killed(*_):
+        raise RuntimeError("killed")
+
+    with monkeypatch.context() as broken:
+        broken.setattr(Records, "add", killed)
+        with pytest.raises(TidegateError):
+            loader().load()
+    assert versions(bench) == []
+    assert loader().load().records == 0
+    assert versions(bench) == [(0, 0, True, False), (0, 0, True, False)]
+    assert target(bench, goal) == [(1, "one")]
+    # A source without its feed is told, and nothing is skipped.
+    sql(bench, f"ALTER TABLE delta.`{source}` SET TBLPROPERTIES (delta.enableChangeDataFeed = false)")
+    sql(bench, f"INSERT INTO delta.`{source}` VALUES (2, 'two')")
+    with pytest.raises(HistoryGone, match="keeps no changes"):
+        loader().load()
+
+
+def test_timestamps_fresh_and_unchanged(bench):
+    source, goal = bench.path("source"), bench.path("target")
+    create(bench, source, f"{COLUMNS}, at date")
+    sql(bench, f"INSERT INTO delta.`{source}` VALUES (1, 'a', 'x', DATE'2025-01-01'), (2, 'a', 'y', DATE'2025-01-02')")
+
+    def loader():
+        return DeltaTimestampLoader(
+            bench.spark,
+            source,
+            bench.path("metadata"),
+            "at",
+            target=goal,
+            target_format="delta",
+            from_timestamp="2025-01-01",
+        )
+
+    # Case 1
+    assert loader().load().records == 2
+    assert times(bench) == [("2025-01-02", True, False)]
+    # Case 2
+    assert loader().load().records == 0
+    assert times(bench) == [("2025-01-02", True, False)] * 2
+    # Beyond: a row of the last day that comes later.
+    sql(bench, f"INSERT INTO delta.`{source}` VALUES (3, 'a', 'z', DATE'2025-01-02'), (0, 'a', 'w', DATE'2024-12-31')")
+    assert loader().load().records == 1
+    assert [row[0] for row in target(bench, goal)] == [1, 2, 3]

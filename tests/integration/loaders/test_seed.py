@@ -1,0 +1,115 @@
+"""The calls that people have in their scripts, with the import line changed and nothing else."""
+
+import pytest
+
+from tidegate.loaders import (
+    CDCLoader,
+    DeltaDiffLoader,
+    IncrementalLoader,
+    SequenceBasedLoader,
+    TimestampBasedLoader,
+)
+from tidegate.loaders._selftest import SelfTest
+
+pytestmark = pytest.mark.spark
+
+EVENTS = "id bigint, name string, age int, operation string, sequence_num bigint"
+
+
+def test_the_self_test_passes_and_notices_what_is_wrong(bench):
+    told = []
+    test = SelfTest(bench.spark, str(bench.folder), told.append)
+    assert test.run(), told
+    assert [line.split(":")[0] for line in told] == [
+        "ok      timestamps",
+        "ok      change events",
+        "ok      differences",
+        "ok      sequences",
+    ]
+    # The same folder again: everything is there already, so nothing is as a first load would leave it.
+    test.sequences()
+    assert told[-1].startswith("FAILED  sequences")
+
+
+def test_the_calls_of_scripts(bench):
+    spark = bench.spark
+    source = bench.write(
+        "source", "id bigint, modified_date timestamp", (1, "2024-01-15 10:30:00"), (2, "2024-01-15 10:30:00.000001")
+    )
+    paths = {"source_path": source, "target_path": bench.path("target"), "watermark_path": bench.marks}
+
+    # Quick start
+    loader = TimestampBasedLoader(spark)
+    result = loader.load_incremental(timestamp_column="modified_date", **paths)
+    assert result.table_name == "target"
+
+    # Timestamp-based loading, CDC and logs, from one session
+    result = loader.load_incremental(
+        timestamp_column="modified_date", table_name="my_table", **{**paths, "target_path": bench.path("my_target")}
+    )
+    assert result.records == 2
+    assert result.duration.total_seconds() > 0
+    assert result.new_watermark.endswith(":30:00.000001")
+    events = bench.write("cdc_stream", EVENTS, (1, "a", 1, "INSERT", 1), (2, "b", 2, "insert", 2))
+    cdc_loader = CDCLoader(spark)
+    result = cdc_loader.process_cdc(
+        cdc_source_path=events,
+        target_path=bench.path("customers"),
+        watermark_path=bench.marks,
+        primary_key="id",
+        table_name="customers",
+    )
+    assert (result.records, result.new_watermark) == (2, "2")
+    logs = bench.write("logs", "sequence_id bigint", (1,), (3,))
+    result = SequenceBasedLoader(spark).load_incremental(
+        source_path=logs,
+        target_path=bench.path("logs_target"),
+        watermark_path=bench.marks,
+        sequence_column="sequence_id",
+        table_name="logs",
+    )
+    assert (result.records, result.gaps) == (2, 1)
+
+    # Watermark management
+    store = spark.read.parquet(bench.marks)
+    assert store.columns == ["table_name", "watermark_value", "last_updated"]
+    marks = bench.watermarks()
+    assert set(marks) == {"target", "my_table", "customers", "logs"}
+    assert (marks["customers"], marks["logs"]) == ("2", "3")
+
+    # Delta/diff detection
+    changes = DeltaDiffLoader(spark).detect_changes(
+        source_path=source,
+        target_path=bench.path("diff_target"),
+        snapshot_path=bench.path("snapshots"),
+        primary_key=["id"],
+        table_name="my_table",
+    )
+    assert {kind: rows.count() for kind, rows in changes.items()} == {"inserts": 2, "updates": 0, "deletes": 0}
+
+    # A plain reader finds the files, too.
+    assert spark.read.parquet(bench.path("target")).count() == 2
+
+
+class CustomLoader(IncrementalLoader):
+    """Files that arrived, whatever is in them; the script's own method is there, too."""
+
+    def custom_watermark_logic(self):
+        return "batch"
+
+    def select(self, rows, watermark):
+        return rows if watermark is None else rows.where(f"{self.custom_watermark_logic()} > {watermark}")
+
+    def watermark(self, rows, watermark):
+        (row,) = rows.selectExpr("CAST(max(batch) AS string)").collect()
+        return row[0] or watermark
+
+
+def test_a_watermark_of_ones_own(bench):
+    source = bench.write("source", "batch bigint, id bigint", (1, 1), (1, 1), (2, 2))
+    loader = CustomLoader(bench.spark)
+    assert loader.load(source, bench.path("target"), bench.marks).new_watermark == "2"
+    bench.write("source", "batch bigint, id bigint", (3, 3), (1, 4))
+    result = loader.load(source, bench.path("target"), bench.marks)
+    assert (result.records, result.old_watermark, result.new_watermark) == (1, "2", "3")
+    assert bench.rows(loader, bench.path("target")) == [(1, 1), (1, 1), (2, 2), (3, 3)]
