@@ -3,6 +3,8 @@
 BIN := .venv/bin
 READY := .venv/.ready
 PYTEST := $(BIN)/python -m pytest -q
+# Two processes, each with servers and a Spark of its own: most of a test is waiting for one or the other.
+SIDES := -n 2 --dist loadfile
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test test-full test-servers check lint types imports bench services docs clean
@@ -20,10 +22,10 @@ demo: setup ## the main job on real data, in ./demo
 	@$(BIN)/tidegate demo demo
 
 test: setup services ## the tests, on SQLite and PostgreSQL
-	$(PYTEST) -m "not slow and not servers"
+	$(PYTEST) $(SIDES) -m "not slow and not servers"
 
 test-full: setup services ## the same with the full samples
-	$(PYTEST) -m "not servers"
+	$(PYTEST) $(SIDES) -m "not servers"
 
 test-servers: setup services ## the tests that start heavier servers
 	$(PYTEST) -m servers

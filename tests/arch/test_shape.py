@@ -18,8 +18,11 @@ def name(path: Path) -> str:
 
 
 def tree() -> list[Path]:
-    """Every text that the repository holds, but for the lock file, which names where packages come from."""
-    tops = [path for path in ROOT.iterdir() if path.is_file() and path.name != "uv.lock"]
+    """Every text that the repository holds, but for the lock file, which names where packages come from.
+
+    In a work tree of git `.git` is a file, which names where the repository is.
+    """
+    tops = [path for path in ROOT.iterdir() if path.is_file() and path.name not in ("uv.lock", ".git")]
     folders = [".ci", "bench", "docs", "scripts", "src", "tests"]
     inner = [path for folder in folders for path in (ROOT / folder).rglob("*") if path.is_file()]
     kinds = {"", ".csv", ".json", ".md", ".py", ".sh", ".sql", ".svg", ".toml", ".txt", ".yaml", ".yml"}
