@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from support.lake import delta_rows
 from support.shops import STREAMS, change, sqlite_shop, texts
 from support.workspace import SqliteShop, Workspace
 from tidegate.core.outcome import Result
@@ -94,6 +95,30 @@ def test_kill_during_a_first_load(workspace, shop, spark, stream, stage, moment)
     change(shop, "sqlite")
     assert workspace.run(stream, spark=spark).streams[0].outcome is Result.LOADED
     assert actual(workspace, stream) == expected(shop, stream)
+
+
+SEEN = [(Stage.WRITE, Moment.START), (Stage.WRITE, Moment.DONE), (Stage.VERIFY, Moment.DONE)]
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize(("stage", "moment"), SEEN, ids=str)
+def test_kill_where_a_load_is_seen_before_it_is_verified(workspace, shop, spark, stage, moment):
+    """Delta has no branch: the next run proves what it finds, and does not load it again."""
+    lakes, stream = {"lake": {"format": "delta"}}, {"orders": STREAMS["orders"]}
+    workspace.write(stream, connections={"shop": {"url": shop.url}}, lakes=lakes)
+    assert workspace.run("orders", spark=spark).streams[0].outcome is Result.LOADED
+    change(shop, "sqlite")
+    kill_at(workspace, "orders", stage, moment)
+    landed = moment is Moment.DONE
+    shop.sql("update orders set amount = 'after the crash', updated_at = '2025-03-01' where id in (7, 120)")
+    outcome = workspace.run("orders", spark=spark).streams[0]
+    assert (outcome.error, outcome.outcome, outcome.verified) == (None, Result.LOADED, True)
+    assert outcome.position["sequence"] == (3 if landed else 2)
+    found = delta_rows(str(workspace.folder / "warehouse" / "shop" / "orders"))
+    assert texts((row["id"], row["amount"]) for row in found) == texts(
+        row[:2] for row in shop.rows("select * from orders")
+    )
+    assert workspace.run("orders", spark=spark).streams[0].outcome is Result.UNCHANGED
 
 
 RELOADS = [(Stage.WRITE, Moment.DONE), (Stage.VERIFY, Moment.DONE), (Stage.ADVANCE, Moment.PUBLISHED)]
