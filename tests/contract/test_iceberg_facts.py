@@ -9,6 +9,7 @@ import pytest
 from support.lake import UID, Lake
 from tidegate.core.plan import Mode
 from tidegate.core.position import property_name
+from tidegate.formats._statements import merge
 from tidegate.spark import sql
 from tidegate.spark.failures import translate
 
@@ -149,7 +150,7 @@ def test_a_pruned_merge_skips_the_files_outside_its_bounds(lake: Lake) -> None:
     rows = lake.rows((101, "new", None))
     rows.createOrReplaceTempView("pruned")
     prune = (Prune(column="id", type=BIGINT, low="101", high="101"),)
-    text = staging._merge_text("pruned", prune, skip_equal=False)
+    text = merge(sql.table(target, plan.branch), "pruned", plan, prune, skip_equal=False)
     explained = lake.session.sql(f"EXPLAIN {text}").collect()[0][0]
     assert "id >= 101" in explained or "id = 101" in explained
     staging.merge(rows, prune=prune, skip_equal=False)
