@@ -50,7 +50,7 @@ def run(orders: Orders, work: Path, pairs: int) -> Result:
     folder = ours.write(values, work / "ours")
     made = ours.borrowed(values, folder, spark)
     sight = ours.catalogs(made, spark)
-    fill(sight, spark, orders)
+    fill(folder, sight, spark, orders)
     for kind in ("table_changes", "snapshot_diff"):
         ours.load(made, kind, orders.rows)
 
@@ -85,8 +85,9 @@ def run(orders: Orders, work: Path, pairs: int) -> Result:
     return result
 
 
-def fill(sight: SparkSession, spark: SparkSession, orders: Orders) -> None:
+def fill(folder: Path, sight: SparkSession, spark: SparkSession, orders: Orders) -> None:
     """The source: all rows of the database."""
+    (folder / ".tidegate").mkdir(exist_ok=True)  # for the catalog's file, which no load of the project has made yet
     plain.reload(spark, orders, "plain.bench.source", 4)
     sight.sql("CREATE NAMESPACE IF NOT EXISTS lake.raw")
     sight.sql(f"CREATE TABLE {SOURCE} USING iceberg AS SELECT * FROM plain.bench.source")

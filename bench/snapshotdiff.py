@@ -22,7 +22,7 @@ def run(orders: Orders, work: Path, pairs: int) -> Result:
     spark = plain.session(work)
     made = ours.borrowed(ours.project(orders, {"snapshot_diff": stream("snapshot_diff")}), work / "ours", spark)
     sight = ours.catalogs(made, spark)
-    fill(sight, spark, orders)
+    fill(work / "ours", sight, spark, orders)
     plain.reload(spark, orders, TARGET, 4)
     ours.load(made, "snapshot_diff", orders.rows)
     changed = orders.rows // SHARE
