@@ -150,7 +150,8 @@ def test_a_pruned_merge_skips_the_files_outside_its_bounds(lake: Lake) -> None:
     rows = lake.rows((101, "new", None))
     rows.createOrReplaceTempView("pruned")
     prune = (Prune(column="id", type=BIGINT, low="101", high="101"),)
-    text = merge(sql.table(target, plan.branch), "pruned", plan, prune, skip_equal=False)
+    into = sql.table(target, plan.branch)
+    text = merge(into, "pruned", columns=plan.columns.names, key=plan.key, prune=prune)
     explained = lake.session.sql(f"EXPLAIN {text}").collect()[0][0]
     assert "id >= 101" in explained or "id = 101" in explained
     staging.merge(rows, prune=prune, skip_equal=False)

@@ -96,18 +96,17 @@ def join(config: Config, lakes: dict[str, Format], entry: StreamConfig) -> Strea
     """One stream of its parts. Raises Misfit and ConfigError."""
     strategy = build("strategies", entry.strategy)
     writer = build("writers", entry.write)
-    reasons = misfits(strategy=strategy, writer=writer, key=entry.key, source=plugin_of("sources", entry.source))
+    plugin = plugin_of("sources", entry.source)
+    reasons = misfits(strategy=strategy, writer=writer, key=entry.key, source=plugin)
     if reasons:
         raise Misfit(f"{entry.mark}: " + "; ".join(reasons), file=entry.mark.file, line=entry.mark.line)
     target = _target(entry)
-    plugin = plugin_of("sources", entry.source)
     given: dict[str, Any] = {"connection": config.connections[entry.connection]} if entry.connection else {}
     given |= _wanted(plugin, lakes=lakes, folder=config.folder)
-    source = build("sources", entry.source, **given)
     return Stream(
         name=entry.name,
         uid=entry.uid or stream_uid(entry.name, target),
-        source=source,
+        source=build("sources", entry.source, **given),
         source_name=source_name(entry),
         target=target,
         format=lakes[target.lake],

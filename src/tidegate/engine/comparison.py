@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tidegate.core.fingerprint import Fingerprint
 from tidegate.core.ledger import BEGIN
 from tidegate.core.manifest import MANIFEST, Lister
 from tidegate.core.position import Position
-from tidegate.core.protocols import Probe
+from tidegate.core.protocols import Probe, TableState
+from tidegate.core.schema import Schema
 from tidegate.core.slices import Everything, Meaning, Partition, Range, Slice, SnapshotPair
 from tidegate.core.spread import Level
 from tidegate.dialects.spark import Spark
@@ -55,8 +57,6 @@ def difference(work: Work, session: SparkSession, level: Level) -> Difference:
 
 def window(work: Work, session: SparkSession, part: Range) -> Difference:
     """The rows of one window, which is all that can be compared of a table that keeps every version of a row."""
-    from tidegate.spark import frames  # noqa: PLC0415 - rows are looked at, Spark is running
-
     stream, columns, spark = work.stream, work.probe.schema(), Spark()
     column = columns.find(part.cursor[0])
     if column is None:
@@ -64,11 +64,20 @@ def window(work: Work, session: SparkSession, part: Range) -> Difference:
     cursor = f"coalesce({', '.join(map(spark.quote, part.cursor))})"
     ends = [f"{cursor} {sign} {spark.literal(column.type, end)}" for sign, end in _ends(part)]
     where = f"({' AND '.join(ends) or 'true'})" + (f" OR {cursor} IS NULL" if part.nulls else "")
-    rows = stream.format.read(session, stream.target, work.standing.table.snapshot)
-    with translated(f"reading {stream.target}"):
-        theirs = frames.fingerprint(frames.completed(rows, columns).where(where), spark.steps(columns.columns))
+    theirs = fingerprint(stream, session, work.standing.table, columns, where)
     mine = work.probe.fingerprint(part)
     return Difference(source_rows=mine.rows, target_rows=theirs.rows, buckets=int(mine != theirs))
+
+
+def fingerprint(
+    stream: Stream, session: SparkSession, table: TableState, columns: Schema, where: str = "true"
+) -> Fingerprint:
+    """Of the rows of one version of the table; a column that it does not have yet counts as NULL."""
+    from tidegate.spark import frames  # noqa: PLC0415 - rows are looked at, Spark is running
+
+    rows = stream.format.read(session, stream.target, table.snapshot)
+    with translated(f"reading {stream.target}"):
+        return frames.fingerprint(frames.completed(rows, columns).where(where), Spark().steps(columns.columns))
 
 
 def choose_loaded(stream: Stream, context: Context, probe: Probe, since: Position) -> None:

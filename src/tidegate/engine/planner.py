@@ -16,6 +16,7 @@ from tidegate.core.plan import LoadPlan, WriteFacts
 from tidegate.core.position import Position
 from tidegate.core.protocols import TableState
 from tidegate.core.schema import ChangeKind, Schema, SchemaChange, compare
+from tidegate.engine.recover import next_sequence
 from tidegate.engine.stream import Stream
 from tidegate.errors import ColumnMissing, PlanError, SchemaRefused
 
@@ -70,7 +71,7 @@ def make_plan(stream: Stream, found: Found, *, now: datetime) -> LoadPlan:
         base=found.table.snapshot,
         since=found.since,
         position=Position(
-            sequence=_last_sequence(found) + 1,
+            sequence=next_sequence(found.table, found.since, found.last_sequence),
             load_id=load_id,
             kind=stream.strategy.kind,
             source=found.identity,
@@ -100,11 +101,6 @@ def refuse_meaning(stream: Stream, changes: ChangeSet) -> None:
             f"stream {stream.name!r}: {changes.reason}, and write: {stream.writer.kind} cannot apply that",
             hint="Use `write: merge` with a `key:`, or load it anew: `tidegate run STREAM --full-refresh --yes`.",
         )
-
-
-def _last_sequence(found: Found) -> int:
-    """The greatest number of a load that table or registry know of: neither takes one below it."""
-    return max(found.since.sequence if found.since else 0, found.last_sequence, found.table.last_sequence)
 
 
 def refuse_columns(stream: Stream, columns: Schema) -> None:

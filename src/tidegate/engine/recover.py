@@ -90,6 +90,21 @@ def reconcile(name: str, table: TableState, remembered: Remembered | None) -> St
     return Standing(table=table, since=mine, heal=heal)
 
 
+def next_sequence(table: TableState, since: Position | None, known: int) -> int:
+    """The number of the next load: above every one that position, table or registry know of.
+
+    Neither takes one below it: not after a repair, and not after a RESTORE.
+
+    Args:
+        known: by the registry.
+
+    Example:
+        >>> next_sequence(TableState(exists=True, last_sequence=4), None, 2)
+        5
+    """
+    return max(since.sequence if since else 0, table.last_sequence, known) + 1
+
+
 def holds_rows(table: TableState) -> bool:
     """Whether the table shows rows; an unknown number counts as rows."""
     return table.snapshot is not None and table.rows != 0

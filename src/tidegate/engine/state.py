@@ -21,15 +21,14 @@ from tidegate.core.protocols import Probe, TableState
 from tidegate.core.schema import Schema
 from tidegate.core.slices import Everything, Meaning, Range, Slice
 from tidegate.dialects.spark import Spark
-from tidegate.engine import partitions
-from tidegate.engine.recover import holds_rows
+from tidegate.engine import comparison, partitions
+from tidegate.engine.recover import holds_rows, next_sequence
 from tidegate.engine.standing import unproven
 from tidegate.engine.stream import Stream
 from tidegate.engine.work import Context
 from tidegate.errors import CommitConflict, ConfigError, InternalError, PositionMissing, TidegateError, VerifyFailed
 from tidegate.registry.leases import Lease
 from tidegate.spark import sql
-from tidegate.spark.failures import translated
 from tidegate.strategies.files import Files
 
 if TYPE_CHECKING:
@@ -135,14 +134,9 @@ def adopt(stream: Stream, context: Context, value: str | None = None) -> StateVi
 
 def _prove(stream: Stream, context: Context, table: TableState, probe: Probe, part: Slice) -> None:
     """Compares what the table holds with what the source holds of the slice, by count and fingerprint."""
-    from tidegate.spark import frames  # noqa: PLC0415 - rows are looked at, Spark is running
-
     session = context.sessions.load_session(small=False)
     try:
-        columns = probe.schema()
-        with translated(f"reading {stream.target}"):
-            rows = frames.completed(stream.format.read(session, stream.target, table.snapshot), columns)
-            theirs = frames.fingerprint(rows, Spark().steps(columns.columns))
+        theirs = comparison.fingerprint(stream, session, table, probe.schema())
         mine = probe.fingerprint(part)
         probe.still()
     finally:
@@ -199,7 +193,7 @@ def _measure(stream: Stream, context: Context, table: TableState, since: Positio
             if partitions.trusted(found, since, columns) is None or since.state["method"] != method:
                 position = replace(
                     since,
-                    sequence=max(since.sequence, table.last_sequence, context.registry.last_sequence(stream.uid)) + 1,
+                    sequence=next_sequence(table, since, context.registry.last_sequence(stream.uid)),
                     load_id=new_load_id(),
                     state={"method": method, **found.voucher()},
                     schema=columns.digest,
@@ -272,7 +266,7 @@ def _stamp(  # noqa: PLR0913 - what a position is made of
         known = context.registry.last_sequence(stream.uid)
         with stream.source.probe(context.sessions) as probe:
             position = Position(
-                sequence=max(table.position.sequence if table.position else 0, table.last_sequence, known) + 1,
+                sequence=next_sequence(table, table.position, known),
                 load_id=new_load_id(),
                 kind=stream.strategy.kind,
                 source=probe.identity(),

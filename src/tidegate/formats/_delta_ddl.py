@@ -11,9 +11,10 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from tidegate.core.ids import Target
 from tidegate.core.protocols import Layout
-from tidegate.core.schema import ChangeKind, Column, Kind, Schema, SchemaChange
-from tidegate.errors import ConfigError, InternalError
-from tidegate.formats._statements import folder, known, pairs
+from tidegate.core.schema import Kind, Schema, SchemaChange
+from tidegate.errors import ConfigError
+from tidegate.formats import _statements as statements
+from tidegate.formats._statements import evolved, folder, known, pairs
 from tidegate.spark import sql
 
 MAPPING = "delta.columnMapping.mode"
@@ -78,13 +79,7 @@ def evolve(
         InternalError: a change that is neither.
     """
     table = by_path(location)
-    added: list[Column] = []
-    widened: list[Column] = []
-    for change in changes:
-        column = schema.find(change.column)
-        if column is None or change.kind not in (ChangeKind.ADD_COLUMN, ChangeKind.WIDEN):
-            raise InternalError(f"a change {change.kind} of column {change.column!r} cannot be applied to a table")
-        (added if change.kind is ChangeKind.ADD_COLUMN else widened).append(column)
+    added, widened = evolved(changes, schema)
     wanted: dict[str, str] = {}
     if any(unusual(column.name) for column in added) and properties.get(MAPPING, "none") == "none":
         wanted[MAPPING] = "name"
@@ -94,11 +89,7 @@ def evolve(
         wanted[WIDENING] = "true"
     if wanted:
         yield f"ALTER TABLE {table} SET TBLPROPERTIES ({pairs(wanted)})"
-    if added:
-        columns = ", ".join(f"{sql.quote(column.name)} {column.type.spark}" for column in added)
-        yield f"ALTER TABLE {table} ADD COLUMNS ({columns})"
-    for column in widened:
-        yield f"ALTER TABLE {table} ALTER COLUMN {sql.quote(column.name)} TYPE {column.type.spark}"
+    yield from statements.evolve(table, added, widened)
 
 
 def unusual(name: str) -> bool:

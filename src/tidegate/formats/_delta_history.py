@@ -14,7 +14,7 @@ from urllib.parse import unquote
 from tidegate.core.history import Span, Told
 from tidegate.errors import HistoryGone, WriteError
 from tidegate.formats._delta_log import Commit, Log, rows_of
-from tidegate.spark.frames import GONE, ORDER
+from tidegate.spark.frames import changelog
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -49,8 +49,7 @@ def feed(session: SparkSession, log: Log, location: str, after: str, upto: str) 
     reader = session.read.format("delta").option("readChangeFeed", "true")
     # From the first version that moved rows on: those before it need not have had a feed.
     rows = reader.option("startingVersion", str(moved[0])).option("endingVersion", str(moved[-1])).load(location)
-    order = f"2 * CAST(_commit_version AS bigint) + CASE WHEN {WENT} THEN 0 ELSE 1 END"
-    return rows.selectExpr("*", f"{WENT} AS {GONE}", f"{order} AS {ORDER}").drop(*OF_THE_FEED)
+    return changelog(rows, went=WENT, commit="_commit_version", drop=OF_THE_FEED)
 
 
 def _commits(log: Log, after: str, upto: str) -> Iterator[Commit]:

@@ -22,9 +22,11 @@ from tidegate.errors import CommitConflict, InternalError, PositionMoved, Tidega
 from tidegate.formats import _delta_table as table
 from tidegate.formats._delta_ddl import by_path
 from tidegate.formats._delta_log import Commit, Log
+from tidegate.formats._few import SETTINGS, few, named
 from tidegate.formats._statements import bound, merge
 from tidegate.spark import sql
 from tidegate.spark.failures import translated
+from tidegate.spark.frames import of_keys
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -36,13 +38,7 @@ GLOB = frozenset("[]{}*?\\")
 # Delta reads its log by Spark: fifty tasks, planned in several stages, for a log of a few lines.
 FEW_FILES = 10_000
 SHORT_LOG = {"spark.databricks.delta.snapshotPartitions": "1"}
-FEW_ROWS = 20_000
 SMALL_TABLE = 200_000
-FEW = {
-    "spark.sql.adaptive.enabled": "false",
-    "spark.sql.codegen.wholeStage": "false",
-    "spark.sql.shuffle.partitions": "1",
-}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,12 +66,13 @@ class DeltaStaging:
         Raises:
             CommitConflict: the table is gone, or rows came or went since.
         """
-        self._need_base()
-        snapshot = self._log().snapshot()
+        log = self._log()
+        self._need_base(log)
+        snapshot = log.snapshot()
         self._opened.append(snapshot.version)
         settings = SHORT_LOG if len(snapshot.files) <= FEW_FILES else {}
         if self._few(snapshot.rows):
-            settings = {**settings, **FEW}
+            settings = {**settings, **SETTINGS}
         for name, value in settings.items():
             self.session.conf.set(name, value)
 
@@ -105,7 +102,17 @@ class DeltaStaging:
                 for name, value in settings.items():
                     self.session.conf.set(name, value)
                 into = by_path(self.location)
-                self.session.sql(merge(into, view, self.plan, prune, skip_equal=skip_equal, gone=gone))
+                self.session.sql(
+                    merge(
+                        into,
+                        sql.quote(view),
+                        columns=self.plan.columns.names,
+                        key=self.plan.key,
+                        prune=prune,
+                        skip_equal=skip_equal,
+                        gone=gone,
+                    )
+                )
             finally:
                 for name in settings:
                     self.session.conf.unset(name)
@@ -119,7 +126,7 @@ class DeltaStaging:
         """The rows, as committed, whose key is among `keys` and within `prune`."""
         with self._translated("reading"):
             within = self.read().where(" AND ".join(bound(each) for each in prune) or "true")
-            return within if keys is None else within.join(keys, on=list(self.plan.key), how="left_semi")
+            return within if keys is None else of_keys(within, keys, self.plan.key)
 
     def read_partitions(self, parts: Sequence[Slice]) -> DataFrame:
         """The rows of these partitions, as committed; other files are pruned."""
@@ -156,11 +163,8 @@ class DeltaStaging:
 
     def _few(self, table_rows: int | None) -> bool:
         """Whether few rows come and few of the table meet them."""
-        rows = self.plan.changes.rows
-        if rows is None or rows > FEW_ROWS:
-            return False
         small = table_rows is not None and table_rows <= SMALL_TABLE
-        return small or self.plan.write.mode is Mode.APPEND or any(each.names(rows) for each in self.plan.write.prune)
+        return few(self.plan) and (small or self.plan.write.mode is Mode.APPEND or named(self.plan))
 
     def _writer(self, rows: DataFrame) -> Any:
         wanted = rows.select(*(sql.quote(name) for name in self.plan.columns.names))
@@ -177,7 +181,7 @@ class DeltaStaging:
     def _committing(self, doing: str) -> Iterator[None]:
         """One write: fenced before it, looked for after it, also when Spark says that it failed."""
         if not self._landed:
-            self._need_base()
+            self._need_base(self._log())
         known = len(self._landed)
         try:
             with self._translated(doing):
@@ -220,8 +224,7 @@ class DeltaStaging:
                     hint="Mend the table with `tidegate verify STREAM --repair`." if self._landed else "Run again.",
                 )
 
-    def _need_base(self) -> None:
-        log = self._log()
+    def _need_base(self, log: Log) -> None:
         if self.plan.base is None or int(self.plan.base) <= log.version:
             moved = (
                 each.changes_rows or table.restored_from(log, each) is not None

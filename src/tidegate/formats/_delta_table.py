@@ -18,7 +18,8 @@ from tidegate.core.plan import Prune
 from tidegate.core.position import Position, property_name
 from tidegate.core.protocols import Receipt
 from tidegate.core.schema import Column, Kind, Schema, Type
-from tidegate.errors import SchemaRefused, WriteError
+from tidegate.errors import WriteError
+from tidegate.formats._columns import shown, type_of
 from tidegate.formats._delta_log import Commit, Log, Snapshot, rows_of, statistics
 
 PHYSICAL = "delta.columnMapping.physicalName"
@@ -151,7 +152,7 @@ def schema(snapshot: Snapshot) -> Schema:
                 name=field["name"],
                 type=_type(field["type"], field["name"]),
                 nullable=field.get("nullable", True),
-                native=field["type"] if isinstance(field["type"], str) else field["type"]["type"],
+                native=shown(field["type"]) or "",
             )
             for field in fields(snapshot)
         )
@@ -199,18 +200,10 @@ def key_bounds(snapshot: Snapshot, name: str) -> Prune | None:
 
 
 def _type(native: Any, column: str) -> Type:
-    if isinstance(native, str):
-        if native in _SIMPLE:
-            return _SIMPLE[native]
-        if found := _DECIMAL.fullmatch(native):
-            return types.decimal(int(found[1]), int(found[2]))
-    elif native.get("type") == "array":
-        element = _type(native["elementType"], column)
-        if element.kind is not Kind.ARRAY:
-            return types.array(element)
-    shown = native if isinstance(native, str) else native.get("type")
-    raise SchemaRefused(
-        f"column {column!r} of the table has type {shown}, which Tidegate does not load",
-        hint="Name another target, or drop the column from the table.",
-        column=column,
-    )
+    return type_of(native, column, scalar=_scalar, listed=("array", "elementType"))
+
+
+def _scalar(native: str) -> Type | None:
+    if found := _DECIMAL.fullmatch(native):
+        return types.decimal(int(found[1]), int(found[2]))
+    return _SIMPLE.get(native)

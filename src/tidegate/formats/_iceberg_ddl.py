@@ -11,9 +11,10 @@ from collections.abc import Iterator, Sequence
 
 from tidegate.core.ids import Target
 from tidegate.core.protocols import Layout
-from tidegate.core.schema import ChangeKind, Schema, SchemaChange
-from tidegate.errors import ConfigError, InternalError, SchemaRefused
-from tidegate.formats._statements import folder, known, pairs, plain
+from tidegate.core.schema import Schema, SchemaChange
+from tidegate.errors import ConfigError, SchemaRefused
+from tidegate.formats import _statements as statements
+from tidegate.formats._statements import evolved, folder, known, pairs, plain
 from tidegate.spark import sql
 
 # Position deletes make small changes cheap; metadata files beyond the last few are of no use to any reader and
@@ -110,19 +111,7 @@ def evolve(target: Target, changes: Sequence[SchemaChange], schema: Schema) -> I
     Raises:
         InternalError: a change that is neither.
     """
-    added = []
-    for change in changes:
-        column = schema.find(change.column)
-        if column is None or change.kind not in (ChangeKind.ADD_COLUMN, ChangeKind.WIDEN):
-            raise InternalError(f"a change {change.kind} of column {change.column!r} cannot be applied to a table")
-        if change.kind is ChangeKind.ADD_COLUMN:
-            added.append(f"{sql.quote(column.name)} {column.type.spark}")
-    if added:
-        yield f"ALTER TABLE {sql.table(target)} ADD COLUMNS ({', '.join(added)})"
-    for change in changes:
-        column = schema.find(change.column)
-        if column is not None and change.kind is ChangeKind.WIDEN:
-            yield f"ALTER TABLE {sql.table(target)} ALTER COLUMN {sql.quote(column.name)} TYPE {column.type.spark}"
+    return statements.evolve(sql.table(target), *evolved(changes, schema))
 
 
 def set_property(target: Target, name: str, value: str) -> str:

@@ -13,7 +13,7 @@ from tidegate.core.history import Span, Told
 from tidegate.core.ids import Target
 from tidegate.formats._iceberg_metadata import Metadata, Snapshot
 from tidegate.spark import sql
-from tidegate.spark.frames import GONE, ORDER
+from tidegate.spark.frames import changelog
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -59,8 +59,7 @@ def changes(session: SparkSession, target: Target, after: str, upto: str) -> Dat
         f"CALL {sql.quote(target.lake)}.system.create_changelog_view(table => {sql.string(sql.table(target))}, "
         f"changelog_view => {sql.string(view)}, options => {options})"
     ).collect()
-    order = f"2 * CAST(_change_ordinal AS bigint) + CASE WHEN {WENT} THEN 0 ELSE 1 END"
-    return session.table(view).selectExpr("*", f"{WENT} AS {GONE}", f"{order} AS {ORDER}").drop(*OF_THE_VIEW)
+    return changelog(session.table(view), went=WENT, commit="_change_ordinal", drop=OF_THE_VIEW)
 
 
 def _moves_rows(snapshot: Snapshot) -> bool:

@@ -13,8 +13,9 @@ from typing import Any
 from tidegate.core import schema as types
 from tidegate.core.position import Position, property_name
 from tidegate.core.protocols import Receipt
-from tidegate.core.schema import Column, Kind, Schema, Type
-from tidegate.errors import SchemaRefused, WriteError
+from tidegate.core.schema import Column, Schema, Type
+from tidegate.errors import WriteError
+from tidegate.formats._columns import shown, type_of
 
 _SIMPLE = {
     "boolean": types.BOOLEAN,
@@ -163,7 +164,7 @@ class Metadata:
                     name=field["name"],
                     type=_type(field["type"], field["name"]),
                     nullable=not field.get("required", False),
-                    native=field["type"] if isinstance(field["type"], str) else field["type"]["type"],
+                    native=shown(field["type"]) or "",
                 )
                 for field in self._fields()
             )
@@ -178,20 +179,10 @@ class Metadata:
 
 
 def _type(native: Any, column: str) -> Type:
-    if isinstance(native, str):
-        if native in _SIMPLE:
-            return _SIMPLE[native]
-        if found := _DECIMAL.fullmatch(native):
-            return types.decimal(int(found[1]), int(found[2]))
-        if native.startswith("fixed["):
-            return types.BINARY
-    elif native.get("type") == "list":
-        element = _type(native["element"], column)
-        if element.kind is not Kind.ARRAY:
-            return types.array(element)
-    shown = native if isinstance(native, str) else native.get("type")
-    raise SchemaRefused(
-        f"column {column!r} of the table has type {shown}, which Tidegate does not load",
-        hint="Name another target, or drop the column from the table.",
-        column=column,
-    )
+    return type_of(native, column, scalar=_scalar, listed=("list", "element"))
+
+
+def _scalar(native: str) -> Type | None:
+    if found := _DECIMAL.fullmatch(native):
+        return types.decimal(int(found[1]), int(found[2]))
+    return types.BINARY if native.startswith("fixed[") else _SIMPLE.get(native)

@@ -20,10 +20,12 @@ from tidegate.core.slices import Slice
 from tidegate.dialects.spark import Spark
 from tidegate.errors import CommitConflict, CommitUnknown, InternalError, WriteError
 from tidegate.formats import _iceberg_ddl as ddl
+from tidegate.formats._few import SETTINGS, few, named
 from tidegate.formats._iceberg_metadata import Metadata, Snapshot
 from tidegate.formats._statements import bound, merge
 from tidegate.spark import sql
 from tidegate.spark.failures import translated
+from tidegate.spark.frames import of_keys
 from tidegate.spark.session import is_connect
 
 if TYPE_CHECKING:
@@ -34,14 +36,6 @@ PROPERTY = "snapshot-property."
 SESSION_PROPERTY = "spark.sql.iceberg.snapshot-property."
 MERGE_MODES = {Mode.MERGE_ON_READ: "merge-on-read", Mode.COPY_ON_WRITE: "copy-on-write"}
 PUBLISH_TRIES = 5
-# Where literals name every key of a small batch, as few rows of the table meet it: planning the join while it runs, in
-# several stages, and compiling it would cost more than the join.
-FEW_ROWS = 20_000
-FEW = {
-    "spark.sql.adaptive.enabled": "false",
-    "spark.sql.codegen.wholeStage": "false",
-    "spark.sql.shuffle.partitions": "1",
-}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,8 +62,8 @@ class IcebergStaging:
         """
         metadata = self._metadata()
         self._need_base(metadata)
-        if self._few():
-            for name, value in FEW.items():
+        if few(self.plan) and named(self.plan):
+            for name, value in SETTINGS.items():
                 self.session.conf.set(name, value)
         with self._translated("opening"):
             if metadata.head(self.plan.branch) is not None:
@@ -121,7 +115,17 @@ class IcebergStaging:
             self.session.conf.set(name, self.plan.position.to_json())
             try:
                 into = sql.table(self.target, self.plan.branch)
-                self.session.sql(merge(into, view, self.plan, prune, skip_equal=skip_equal, gone=gone))
+                self.session.sql(
+                    merge(
+                        into,
+                        sql.quote(view),
+                        columns=self.plan.columns.names,
+                        key=self.plan.key,
+                        prune=prune,
+                        skip_equal=skip_equal,
+                        gone=gone,
+                    )
+                )
             finally:
                 self.session.conf.unset(name)
                 self.session.sql(f"DROP VIEW IF EXISTS {sql.quote(view)}")
@@ -135,10 +139,8 @@ class IcebergStaging:
     def read_keys(self, keys: DataFrame | None, *, prune: Sequence[Prune]) -> DataFrame:
         """The rows, as committed, whose key is among `keys` and within `prune`."""
         with self._translated("reading"):
-            within = " AND ".join(bound(each) for each in prune) or "true"
-            if keys is None:
-                return self.read().where(within)
-            return self.read().where(within).join(keys, on=list(self.plan.key), how="left_semi")
+            within = self.read().where(" AND ".join(bound(each) for each in prune) or "true")
+            return within if keys is None else of_keys(within, keys, self.plan.key)
 
     def read_partitions(self, parts: Sequence[Slice]) -> DataFrame:
         """The rows of these partitions, as committed; other files are pruned."""
@@ -203,11 +205,6 @@ class IcebergStaging:
         option = PROPERTY + property_name(self.plan.uid)
         wanted = rows.select(*(sql.quote(name) for name in self.plan.columns.names))
         return wanted.writeTo(sql.table(self.target, self.plan.branch)).option(option, self.plan.position.to_json())
-
-    def _few(self) -> bool:
-        """Whether literals name every key of a batch of few rows."""
-        rows = self.plan.changes.rows
-        return rows is not None and rows <= FEW_ROWS and any(each.names(rows) for each in self.plan.write.prune)
 
     def _metadata(self) -> Metadata:
         metadata = self.load()

@@ -1,4 +1,4 @@
-"""Decides the parts of statements that every table format writes alike: a merge, its bounds, a folder's name.
+"""Decides the parts of statements that every table format writes alike: a merge, its bounds, new columns, a folder.
 
 Called by the formats; gives SQL text only. Must never write a name that is not quoted.
 """
@@ -6,10 +6,10 @@ Called by the formats; gives SQL text only. Must never write a name that is not 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
-from tidegate.core.plan import LoadPlan, Prune
-from tidegate.core.schema import Schema
+from tidegate.core.plan import Prune
+from tidegate.core.schema import ChangeKind, Column, Schema, SchemaChange
 from tidegate.dialects.spark import Spark
 from tidegate.errors import ConfigError, InternalError
 from tidegate.spark import sql
@@ -18,26 +18,35 @@ _PLAIN_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]*")
 
 
 def merge(  # noqa: PLR0913 - what a merge is made of
-    into: str, view: str, plan: LoadPlan, prune: Sequence[Prune], *, skip_equal: bool, gone: str | None = None
+    into: str,
+    view: str,
+    *,
+    columns: Sequence[str],
+    key: Sequence[str],
+    prune: Sequence[Prune] = (),
+    skip_equal: bool = False,
+    gone: str | None = None,
 ) -> str:
     """The statement that updates rows of a known key, inserts the others and deletes those that are `gone`.
 
+    Args:
+        into, view: as they stand in a statement.
+
     Raises:
-        InternalError: the plan has no key.
+        InternalError: there is no key.
     """
-    key = plan.key
     if not key:
         raise InternalError("a merge without a key")
-    others = [name for name in plan.columns.names if name not in key]
+    others = [name for name in columns if name not in key]
     on = [f"t.{sql.quote(name)} = s.{sql.quote(name)}" for name in key] + [bound(each, "t.") for each in prune]
-    text = f"MERGE INTO {into} t USING {sql.quote(view)} s ON {' AND '.join(on)}"
+    text = f"MERGE INTO {into} t USING {view} s ON {' AND '.join(on)}"
     if gone:
         text += f" WHEN MATCHED AND s.{sql.quote(gone)} THEN DELETE"
     if others:
         equal = " AND ".join(f"t.{sql.quote(name)} <=> s.{sql.quote(name)}" for name in others)
         assigned = ", ".join(f"t.{sql.quote(name)} = s.{sql.quote(name)}" for name in others)
         text += f" WHEN MATCHED{f' AND NOT ({equal})' if skip_equal else ''} THEN UPDATE SET {assigned}"
-    columns, new = plan.columns.names, f" AND NOT s.{sql.quote(gone)}" if gone else ""
+    new = f" AND NOT s.{sql.quote(gone)}" if gone else ""
     return f"{text} WHEN NOT MATCHED{new} THEN INSERT ({sql.names(columns)}) VALUES ({sql.names(columns, 's')})"
 
 
@@ -49,6 +58,31 @@ def bound(prune: Prune, prefix: str = "") -> str:
         return f"{column} IN ({', '.join(dialect.literal(prune.type, value) for value in prune.values)})"
     low, high = dialect.literal(prune.type, prune.low), dialect.literal(prune.type, prune.high)
     return f"{column} >= {low} AND {column} <= {high}"
+
+
+def evolved(changes: Sequence[SchemaChange], schema: Schema) -> tuple[list[Column], list[Column]]:
+    """The columns that are added and those that are widened, as the load has them.
+
+    Raises:
+        InternalError: a change that is neither.
+    """
+    added: list[Column] = []
+    widened: list[Column] = []
+    for change in changes:
+        column = schema.find(change.column)
+        if column is None or change.kind not in (ChangeKind.ADD_COLUMN, ChangeKind.WIDEN):
+            raise InternalError(f"a change {change.kind} of column {change.column!r} cannot be applied to a table")
+        (added if change.kind is ChangeKind.ADD_COLUMN else widened).append(column)
+    return added, widened
+
+
+def evolve(table: str, added: Sequence[Column], widened: Sequence[Column]) -> Iterator[str]:
+    """The statements that add columns, all in one, and widen others."""
+    if added:
+        columns = ", ".join(f"{sql.quote(column.name)} {column.type.spark}" for column in added)
+        yield f"ALTER TABLE {table} ADD COLUMNS ({columns})"
+    for column in widened:
+        yield f"ALTER TABLE {table} ALTER COLUMN {sql.quote(column.name)} TYPE {column.type.spark}"
 
 
 def known(name: str, schema: Schema, where: str) -> str:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from tidegate.core.batch import Latest
 from tidegate.errors import CheckFailed, ColumnMissing, DuplicateKeys
+from tidegate.loaders._places import types_of
 from tidegate.spark import frames
 from tidegate.spark.sql import quote
 
@@ -101,9 +102,8 @@ def changed(rows: DataFrame, present: DataFrame, key: Sequence[str]) -> DataFram
     """
     others = [name for name in rows.columns if name not in key]
     mine = rows.select(*(quote(name) for name in key))
-    found = frames.differences(
-        rows, aligned(present, rows).join(mine, on=list(key), how="left_semi"), key=key, others=others
-    )
+    theirs = frames.of_keys(aligned(present, rows), mine, key)
+    found = frames.differences(rows, theirs, key=key, others=others)
     (twice,) = frames.count_if(found, frames.TWICE)
     if twice:
         raise DuplicateKeys(
@@ -123,6 +123,6 @@ def aligned(present: DataFrame, rows: DataFrame) -> DataFrame:
     return present.selectExpr(
         *(
             quote(name) if name in present.columns else f"CAST(NULL AS {kind}) AS {quote(name)}"
-            for name, kind in ((column.name, column.dataType.simpleString()) for column in rows.schema.fields)
+            for name, kind in types_of(rows).items()
         )
     )

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from datetime import date, datetime, timedelta
+from datetime import timedelta
 from decimal import Decimal
 
 from tidegate.core import schema as types
 from tidegate.core.schema import Kind, Type
+from tidegate.dialects._bounds import lowered
 from tidegate.dialects.spark import Spark
 from tidegate.errors import ColumnMissing, ConfigError
 
@@ -109,14 +110,7 @@ class Cursor:
             return watermark
         if isinstance(lookback, int):
             return str(int(watermark) - lookback)
-        try:
-            if self.type.kind is Kind.DATE:
-                # A part of a day reaches into the day before.
-                return str(date.fromisoformat(watermark) + timedelta(days=(-lookback) // timedelta(days=1)))
-            moved = datetime.fromisoformat(watermark) - lookback
-        except OverflowError:
-            return None
-        return moved.isoformat(sep=" ", timespec="microseconds")
+        return lowered(watermark, lookback, self.type)
 
     def latest(self, *texts: str | None) -> str | None:
         """The greatest of the canonical texts; None when there is none."""

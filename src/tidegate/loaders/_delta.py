@@ -7,13 +7,17 @@ drops a number that it knows without a word.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from tidegate.core.position import Position, property_name
 from tidegate.errors import PositionMissing
-from tidegate.loaders._handover import handed_over, merge_text
+from tidegate.formats._delta_staging import NUMBER, USER_METADATA
+from tidegate.formats._delta_table import user_metadata
+from tidegate.formats._statements import merge
+from tidegate.loaders._handover import handed_over
 from tidegate.loaders._places import Place, ddl_of, find
 from tidegate.loaders._sink import missing, moved
 from tidegate.spark.failures import everything
@@ -23,8 +27,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 RECENT = 50
-_TRANSACTION = "spark.databricks.delta.write."
-_METADATA = "spark.databricks.delta.commitInfo.userMetadata"
+_TAKEN = re.compile(r"ConcurrentTransactionException|DELTA_CONCURRENT_TRANSACTION")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,7 +107,7 @@ class Delta:
 
     def append(self, rows: DataFrame, position: Position) -> None:
         """Adds the rows; makes the table if it is not there. Raises PositionMoved."""
-        options = {"txnAppId": self.uid, "txnVersion": str(position.sequence), "userMetadata": self._mark(position)}
+        options = {**self._number("", position), "userMetadata": user_metadata(self.uid, position)}
         writer = rows.write.format("delta").mode("append").options(**options)
         try:
             if self.place.table:
@@ -120,15 +123,11 @@ class Delta:
     def merge(self, rows: DataFrame, key: Sequence[str], gone: str, position: Position) -> None:
         """Updates, inserts and deletes by key. Raises PositionMoved."""
         self._create(rows.drop(gone))
-        conf = {
-            f"{_TRANSACTION}txnAppId": self.uid,
-            f"{_TRANSACTION}txnVersion": str(position.sequence),
-            _METADATA: self._mark(position),
-        }
+        conf = {**self._number(NUMBER, position), USER_METADATA: user_metadata(self.uid, position)}
         columns = [name for name in rows.columns if name != gone]
         with handed_over(rows, conf) as (session, view):
             try:
-                session.sql(merge_text(self.place.sql, view, columns, key, gone)).collect()
+                session.sql(merge(self.place.sql, view, columns=columns, key=key, gone=gone)).collect()
             except Exception as error:
                 self._not_ours(error)
                 raise
@@ -151,8 +150,8 @@ class Delta:
         place = find(self.spark, self.place.where)
         return place is not None and place.format == "delta"
 
-    def _mark(self, position: Position) -> str:
-        return json.dumps({property_name(self.uid): position.to_dict()}, sort_keys=True)
+    def _number(self, prefix: str, position: Position) -> dict[str, str]:
+        return {f"{prefix}txnAppId": self.uid, f"{prefix}txnVersion": str(position.sequence)}
 
     def _need_mark(self, position: Position) -> None:
         found = position_in(self.history(RECENT), self.uid)
@@ -161,7 +160,7 @@ class Delta:
 
     def _not_ours(self, error: Exception) -> None:
         """A number that another load took at the same time. Raises PositionMoved."""
-        if "ConcurrentTransactionException" in everything(error) or "DELTA_CONCURRENT_TRANSACTION" in everything(error):
+        if _TAKEN.search(everything(error)):
             raise moved(self.place.where, self.name) from error
 
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from tidegate.core.position import Position
 from tidegate.errors import SchemaRefused
 from tidegate.loaders._manifest import Entry, Manifest
-from tidegate.loaders._places import OPTIONS, ddl_of, files, types_of
+from tidegate.loaders._places import OPTIONS, ddl_of, empty, files, types_of
 from tidegate.loaders._sink import missing, moved
 from tidegate.spark.sql import quote
 
@@ -116,9 +116,7 @@ class Folder:
         found = {match[0].strip("/") for file in files(self.spark, self.path) or () if (match := _LOADED.search(file))}
         for folder in found - set(last.folders):
             if int(folder.removeprefix(f"{PREFIX}=").partition("-")[0]) <= last.sequence:
-                # Spark deletes what it overwrites, and writes no file for no partition.
-                nothing = self.spark.range(0).selectExpr("id", "id AS nothing")
-                nothing.write.partitionBy("nothing").mode("overwrite").parquet(posixpath.join(self.path, folder))
+                empty(self.spark, posixpath.join(self.path, folder))
 
     def _widened(self, last: Entry, rows: DataFrame) -> str:
         known = types_of(published(self.spark, self.path, last))

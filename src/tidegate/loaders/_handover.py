@@ -7,12 +7,12 @@ that the caller goes on using.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from tidegate.core.ids import new_load_id
 from tidegate.spark.session import is_connect, isolated
-from tidegate.spark.sql import names, quote
+from tidegate.spark.sql import quote
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -47,17 +47,6 @@ def like(caller: SparkSession, conf: Mapping[str, str]) -> Iterator[SparkSession
     finally:
         if is_connect(session):
             session.stop()
-
-
-def merge_text(target: str, view: str, columns: Sequence[str], key: Sequence[str], gone: str) -> str:
-    """The statement that brings the rows of `view`, one a key, into a table."""
-    on = " AND ".join(f"t.{quote(name)} = s.{quote(name)}" for name in key)
-    others = ", ".join(f"t.{quote(name)} = s.{quote(name)}" for name in columns if name not in key)
-    update = f" WHEN MATCHED THEN UPDATE SET {others}" if others else ""
-    return (
-        f"MERGE INTO {target} t USING {view} s ON {on} WHEN MATCHED AND s.{quote(gone)} THEN DELETE{update}"
-        f" WHEN NOT MATCHED AND NOT s.{quote(gone)} THEN INSERT ({names(columns)}) VALUES ({names(columns, 's')})"
-    )
 
 
 def _copy(caller: SparkSession, session: SparkSession) -> None:

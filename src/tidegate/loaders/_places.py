@@ -164,6 +164,12 @@ def files(spark: SparkSession, path: str) -> list[str] | None:
         raise
 
 
+def empty(spark: SparkSession, folder: str) -> None:
+    """Removes the files of a folder: Spark deletes what it overwrites, and writes no file for no partition."""
+    nothing = spark.range(0).selectExpr("id", "id AS nothing")
+    nothing.write.partitionBy("nothing").mode("overwrite").parquet(folder)
+
+
 def types_of(rows: DataFrame) -> dict[str, str]:
     """Column names to Spark's names of their types."""
     return {field.name: field.dataType.simpleString() for field in rows.schema.fields}

@@ -20,7 +20,7 @@ from tidegate.loaders._cursor import NUMBERS, Cursor
 from tidegate.loaders._places import files, short_name, types_of
 from tidegate.loaders._sink import uid_of
 from tidegate.loaders.incremental import IncrementalLoader, LoadResult
-from tidegate.spark.frames import count_if
+from tidegate.spark.frames import count_if, of_keys
 from tidegate.spark.sql import quote
 
 if TYPE_CHECKING:
@@ -116,7 +116,7 @@ class Events:
         rows = latest.where(f"NOT {GONE}")
         if present is not None:
             known = present.select(*(quote(column) for column in self.key))
-            rows = rows.unionByName(latest.where(GONE).join(known, on=list(self.key), how="left_semi"))
+            rows = rows.unionByName(of_keys(latest.where(GONE), known, self.key))
         return Batch(rows=rows, key=self.key, watermark=cursor.latest(old, seen[0]))
 
     def _latest(self, events: DataFrame) -> DataFrame:

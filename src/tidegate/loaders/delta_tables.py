@@ -9,19 +9,19 @@ import re
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from tidegate.core.batch import Latest
 from tidegate.core.ids import new_load_id
-from tidegate.core.position import Position
 from tidegate.errors import CheckFailed, ConfigError, HistoryGone
-from tidegate.loaders._applying import Applied, Checks, apply, position_of, sink_of
+from tidegate.formats._delta_history import OF_THE_FEED, WENT
+from tidegate.loaders._applying import Checks, apply, position_of, sink_of
 from tidegate.loaders._batches import GONE, Batch, key_of, marked, need_columns, not_outdated, one_a_key
 from tidegate.loaders._cursor import TIMES, Cursor
 from tidegate.loaders._places import Place, need, short_name, types_of
+from tidegate.loaders._reads import Reads
 from tidegate.loaders._records import Record, Records
-from tidegate.loaders.incremental import LoadResult, new_rows
+from tidegate.loaders.incremental import LoadResult, new_rows, told
 from tidegate.spark import frames
 from tidegate.spark.failures import everything, translated
 from tidegate.spark.sql import quote
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 _RANK = "__tidegate_present"
-_FEED = ("_change_type", "_commit_version", "_commit_timestamp")
 _NO_FEED = re.compile(r"DELTA_MISSING_CHANGE_DATA|DELTA_CHANGE_TABLE_FEED_DISABLED|change data was not recorded")
 _NO_HISTORY = re.compile(
     r"DELTA_(?:VERSION_NOT_FOUND|VERSION_INVALID|LOG_FILE_NOT_FOUND|FILE_NOT_FOUND)|no longer exist"
@@ -119,8 +118,7 @@ class DeltaCDFLoader:
         self._source = source
         self._target = target
         self._target_format = target_format
-        self._records = Records(spark=spark, where=metadata, identifier=self.name)
-        self._pending: Record | None = None
+        self._reads = Reads(Records(spark=spark, where=metadata, identifier=self.name))
 
     def read_data(self) -> DataFrame:
         """The net change of every key since the last confirmed read, noted as pending; `confirm` ends it.
@@ -135,17 +133,11 @@ class DeltaCDFLoader:
             DuplicateKeys: the source holds several rows of a key.
         """
         with translated(f"reading {self._source}"):
-            last = _settle(self._records)
-            rows, record = self._changes(last.end if last else None)
-            self._records.add(record)
-        self._pending = None if record.processed else record
-        return rows
+            return self._reads.read(self._changes)
 
     def confirm(self) -> None:
         """The rows of the last `read_data` have arrived."""
-        if self._pending is not None:
-            self._records.confirm(self._pending.load_id)
-            self._pending = None
+        self._reads.confirm()
 
     def load(self) -> LoadResult:
         """Brings the changes into the target in one commit that names the version, then notes it.
@@ -163,18 +155,18 @@ class DeltaCDFLoader:
         with translated(f"loading {self.name}"):
             sink = sink_of(self.spark, _need(self._target), self.name, self._target_format)
             since = position_of(sink, self.name, kind=self.kind, column=None)
-            last = _landed(self._records, since)
-            rows, record = self._changes(last.end if last else None)
+            rows, record = self._changes(self._reads.landed(since))
             done = None
             if not record.processed:
                 state = {"start": record.start, "version": record.end}
                 batch = Batch(rows=rows, key=self.key, watermark=str(record.end), state=state)
                 done = apply(sink, since, batch, kind=self.kind, column=None, checks=Checks(), load_id=record.load_id)
-            self._records.add(replace(record, processed=True))
-        return _result(self.name, started, since, done, str(record.end))
+            self._reads.note(replace(record, processed=True))
+        return told(self.name, started, since, done, watermark=str(record.end))
 
-    def _changes(self, last: int | None) -> tuple[DataFrame, Record]:
-        """The net changes since a version, and what there is to note of the read."""
+    def _changes(self, read: Record | None) -> tuple[DataFrame, Record]:
+        """The net changes since a read, and what there is to note of this one."""
+        last = read.end if read else None
         source = Source.of(self.spark, self._source)
         end = source.version()
         if last is not None and end < last:
@@ -231,8 +223,7 @@ class DeltaTimestampLoader:
         self._target = target
         self._bounds = (from_timestamp, to_timestamp)
         self._target_format = target_format
-        self._records = Records(spark=spark, where=metadata, identifier=self.name)
-        self._pending: Record | None = None
+        self._reads = Reads(Records(spark=spark, where=metadata, identifier=self.name))
 
     def read_data(self) -> DataFrame:
         """The rows at or after the last time read that were not read yet, noted as pending; `confirm` ends it.
@@ -246,16 +237,11 @@ class DeltaTimestampLoader:
             DuplicateKeys: rows of one key and time differ.
         """
         with translated(f"reading {self._source}"):
-            rows, record = self._rows(_settle(self._records))
-            self._records.add(record)
-        self._pending = None if record.processed else record
-        return rows
+            return self._reads.read(self._rows)
 
     def confirm(self) -> None:
         """The rows of the last `read_data` have arrived."""
-        if self._pending is not None:
-            self._records.confirm(self._pending.load_id)
-            self._pending = None
+        self._reads.confirm()
 
     def load(self) -> LoadResult:
         """Brings the rows into the target in one commit that names the time and the version, then notes it.
@@ -267,7 +253,7 @@ class DeltaTimestampLoader:
         with translated(f"loading {self.name}"):
             sink = sink_of(self.spark, _need(self._target), self.name, self._target_format)
             since = position_of(sink, self.name, kind=self.kind, column=self._column)
-            rows, record = self._rows(_landed(self._records, since))
+            rows, record = self._rows(self._reads.landed(since))
             done = None
             if not record.processed:
                 present = sink.read() if self.key else None
@@ -279,8 +265,8 @@ class DeltaTimestampLoader:
                 done = apply(
                     sink, since, batch, kind=self.kind, column=self._column, checks=Checks(), load_id=record.load_id
                 )
-            self._records.add(replace(record, processed=True))
-        return _result(self.name, started, since, done, record.last)
+            self._reads.note(replace(record, processed=True))
+        return told(self.name, started, since, done, watermark=record.last)
 
     def _rows(self, last: Record | None) -> tuple[DataFrame, Record]:
         """The rows that were not read yet, and what there is to note of the read."""
@@ -325,46 +311,13 @@ def _net(feed: DataFrame, key: tuple[str, ...]) -> DataFrame:
 
     A row that an update gave another key is gone under its old one.
     """
-    gone = "_change_type IN ('delete', 'update_preimage')"
-    ranked = feed.selectExpr("*", f"NOT ({gone}) AS {_RANK}", f"{gone} AS {GONE}")
+    ranked = feed.selectExpr("*", f"NOT ({WENT}) AS {_RANK}", f"{WENT} AS {GONE}")
     # What a row was before is of no account beside what it is, in one version.
     last = one_a_key(ranked.drop("_commit_timestamp").distinct(), Latest(key=key, order=("_commit_version", _RANK)))
-    return last.drop(*_FEED, _RANK)
-
-
-def _settle(records: Records) -> Record | None:
-    """Ends what earlier reads left pending, which makes it stale; the last one that was confirmed."""
-    found = records.all()
-    if any(not record.processed and not record.stale for record in found):
-        records.expire()
-    return next((record for record in reversed(found) if record.processed), None)
-
-
-def _landed(records: Records, since: Position | None) -> Record | None:
-    """The last load, as the target tells it; it is noted now if a crash came before that."""
-    _settle(records)
-    if since is None or not since.load_id:
-        return None
-    start, end = int(since.state["start"]), int(since.state["version"])
-    time_read = since.loaded_through if since.state.get("column") else None
-    last = Record(load_id=since.load_id, start=start, end=end, last=time_read, processed=True)
-    if all(record.load_id != last.load_id for record in records.all()):
-        records.add(last)
-    return last
+    return last.drop(*OF_THE_FEED, _RANK)
 
 
 def _need(target: str | None) -> str:
     if target is None:
         raise ConfigError("the loader has no target", hint="Give it `target=`, or use `read_data` and `confirm`.")
     return target
-
-
-def _result(name: str, started: float, since: Position | None, done: Applied | None, now: str | None) -> LoadResult:
-    return LoadResult(
-        table_name=name,
-        records=done.records if done else 0,
-        deleted=done.deleted if done else 0,
-        duration=timedelta(seconds=time.monotonic() - started),
-        old_watermark=since.loaded_through if since else None,
-        new_watermark=now,
-    )

@@ -14,13 +14,13 @@ from tidegate.core.ids import new_load_id
 from tidegate.core.position import Position
 from tidegate.loaders._applying import sink_of
 from tidegate.loaders._batches import GONE, Batch, aligned, key_of, need_columns, one_a_key
-from tidegate.loaders._places import files, short_name
+from tidegate.loaders._places import empty, files, short_name
 from tidegate.loaders.incremental import IncrementalLoader
 from tidegate.spark import frames
 from tidegate.spark.sql import quote
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import DataFrame
 
 CHANGES = ("inserts", "updates", "deletes")
 
@@ -80,13 +80,13 @@ class DeltaDiffLoader(IncrementalLoader):
         found = frames.differences(wanted, was, key=key, others=others)
         if last is not None and found.isEmpty():
             answer.update({kind: was.limit(0) for kind in CHANGES})
-            _empty(self.spark, posixpath.join(folder, new))
+            empty(self.spark, posixpath.join(folder, new))
             return Batch(rows=was.limit(0), watermark=since.loaded_through if since else None)
         gone = found.where(GONE).select(*(quote(name) for name in key))
         columns = [quote(name) for name in wanted.columns]
         answer["inserts"] = found.where(f"{frames.NEW} AND NOT {GONE}").select(*columns)
         answer["updates"] = found.where(f"NOT {frames.NEW} AND NOT {GONE}").select(*columns)
-        answer["deletes"] = was.join(gone, on=list(key), how="left_semi").select(*columns)
+        answer["deletes"] = frames.of_keys(was, gone, key).select(*columns)
         state = {"snapshot": new, "before": last}
         return Batch(rows=found.drop(frames.TWICE, frames.NEW), key=key, watermark=str(number), state=state)
 
@@ -102,10 +102,4 @@ class DeltaDiffLoader(IncrementalLoader):
         found = {file.rsplit("/", 2)[-2] for file in files(self.spark, folder) or ()}
         for each in found - kept:
             if int(each.partition("-")[0]) <= position.sequence:
-                _empty(self.spark, posixpath.join(folder, each))
-
-
-def _empty(spark: SparkSession, folder: str) -> None:
-    """Spark deletes what it overwrites, and writes no file for no partition."""
-    nothing = spark.range(0).selectExpr("id", "id AS nothing")
-    nothing.write.partitionBy("nothing").mode("overwrite").parquet(folder)
+                empty(self.spark, posixpath.join(folder, each))

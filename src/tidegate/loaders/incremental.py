@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from tidegate.core.position import Position
 from tidegate.loaders import _places as places
-from tidegate.loaders._applying import Checks, apply, position_of, sink_of
+from tidegate.loaders._applying import Applied, Checks, apply, position_of, sink_of
 from tidegate.loaders._batches import Batch, aligned, changed, key_of, marked, need_columns, need_keys
 from tidegate.loaders._folder import published
 from tidegate.loaders._manifest import Manifest
@@ -147,15 +147,28 @@ class IncrementalLoader:
             batch = batch_of(self.read(source_path), since, sink.read())
             done = apply(sink, since, batch, kind=self.kind, column=column, checks=self._checks)
             Watermarks(spark=self.spark, path=watermark_path).put(name, batch.watermark)
-        return LoadResult(
-            table_name=name,
-            records=done.records,
-            deleted=done.deleted,
-            duration=timedelta(seconds=time.monotonic() - started),
-            old_watermark=since.loaded_through if since else None,
-            new_watermark=batch.watermark,
-            gaps=batch.gaps,
-        )
+        return told(name, started, since, done, watermark=batch.watermark, gaps=batch.gaps)
+
+
+def told(  # noqa: PLR0913 - what a result is made of
+    name: str,
+    started: float,
+    since: Position | None,
+    done: Applied | None,
+    *,
+    watermark: str | None,
+    gaps: int | None = None,
+) -> LoadResult:
+    """What a load did; `done` is None for one that found nothing to do."""
+    return LoadResult(
+        table_name=name,
+        records=done.records if done else 0,
+        deleted=done.deleted if done else 0,
+        duration=timedelta(seconds=time.monotonic() - started),
+        old_watermark=since.loaded_through if since else None,
+        new_watermark=watermark,
+        gaps=gaps,
+    )
 
 
 def new_rows(rows: DataFrame, present: DataFrame | None, key: Sequence[str]) -> DataFrame:

@@ -26,7 +26,7 @@ from tidegate.sources._files_listing import listed, still
 from tidegate.sources._files_place import Place
 from tidegate.sources._files_reader import Reader
 from tidegate.sources._files_shape import TYPED, FileFormat, Shape, shape_of
-from tidegate.sources._files_types import BEFORE, of_spark, united
+from tidegate.sources._files_types import BEFORE, STATED, of_spark, united
 from tidegate.sources._frame import Frame, FrameProbe, LazySpark, reading
 
 if TYPE_CHECKING:
@@ -228,7 +228,7 @@ class FilesProbe(FrameProbe):
         else:
             found += self._inferred(shapes, kept)
         stated = {name: kind for name, kind in self._types.items() if name in kept}
-        columns = united([*found, ("`columns:`", stated)], stated).columns
+        columns = united([*found, (STATED, stated)], stated).columns
         folders = tuple(Column(name=name, type=self._types.get(name, TEXT)) for name in self._partitioned)
         carried = (Column(name=self._carrier, type=TEXT, nullable=False),) if self._carrier else ()
         return Schema(columns=(*columns, *folders, *carried))

@@ -72,11 +72,7 @@ class Reader:
         Raises:
             SchemaRefused: a type that is stated would change values of a file's own.
         """
-        groups: defaultdict[Shape, list[str]] = defaultdict(list)
-        for path, shape in shapes.items():
-            if not shape.empty:
-                groups[shape].append(path)
-        frames = [self._group(session, shape, paths, schema) for shape, paths in groups.items()]
+        frames = [self._group(session, shape, paths, schema) for shape, paths in _alike(shapes).items()]
         if not frames:
             ddl = ", ".join(f"{Spark().quote(column.name)} {column.type.spark}" for column in schema)
             return session.createDataFrame([], ddl)
@@ -91,12 +87,8 @@ class Reader:
         Whole numbers are `bigint`, so that a file of small ones does not contradict one of great ones; what is nested
         is JSON.
         """
-        groups: defaultdict[Shape, list[str]] = defaultdict(list)
-        for path, shape in shapes.items():
-            if not shape.empty:
-                groups[shape].append(path)
         found = []
-        for shape, paths in groups.items():
+        for shape, paths in _alike(shapes).items():
             frame = self._frame(session, shape, {"inferSchema": "true"}).load(self._uris(paths))
             # A header is a name as it stands there; Spark numbers names that differ only by case.
             names = shape.names or tuple(frame.columns)
@@ -163,6 +155,15 @@ class Reader:
         value = f"url_decode(replace({text}, '+', '%2B'))"
         known = f"CASE WHEN {text} IN ('', '{NOTHING}') THEN CAST(NULL AS string) ELSE {value} END"
         return f"CAST({known} AS {column.type.spark})"
+
+
+def _alike(shapes: Mapping[str, Shape]) -> Mapping[Shape, list[str]]:
+    """The files of each shape; those without rows are left out."""
+    groups: defaultdict[Shape, list[str]] = defaultdict(list)
+    for path, shape in shapes.items():
+        if not shape.empty:
+            groups[shape].append(path)
+    return groups
 
 
 def _cast(sql: str, kind: Type, column: Column) -> str:

@@ -141,7 +141,6 @@ class LakeProbe(FrameProbe):
 
     def __init__(self, frame: Frame, spark: LazySpark, table: Format, target: Target) -> None:
         super().__init__(frame, spark)
-        self._spark_of_all = spark
         self._table = table
         self._feed = cast("Feed", table)
         self._target = target
@@ -191,13 +190,13 @@ class LakeProbe(FrameProbe):
     def _at(self, version: str) -> FrameProbe:
         """The same questions to another version."""
         if version == self.frame.version:
-            return FrameProbe(self.frame, self._spark_of_all)
+            return FrameProbe(self.frame, self._spark)
         schema = self.schema()
 
         def rows(session: SparkSession) -> DataFrame:
             return _shaped(self._table.read(session, self._target, None if version == EMPTY else version), schema)
 
-        return FrameProbe(replace(self.frame, rows=rows, version=version, count=None), self._spark_of_all)
+        return FrameProbe(replace(self.frame, rows=rows, version=version, count=None), self._spark)
 
     def _touched(self, happened: DataFrame, key: Sequence[str]) -> DataFrame:
         """The rows, as they are in the probe's version, of every key that something happened to."""

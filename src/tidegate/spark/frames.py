@@ -111,6 +111,20 @@ def ties(rows: DataFrame, rule: Latest) -> int:
     return grouped.groupBy(*keys).count().where("count > 1").count()
 
 
+def changelog(rows: DataFrame, *, went: str, commit: str, drop: Sequence[str]) -> DataFrame:
+    """What a format tells of rows that came or went, as `core.history.Feed` wants it.
+
+    Rows: as given, without the columns of `drop`; `GONE`; `ORDER`, greater for a later commit, and within one commit
+    for a row that came.
+
+    Args:
+        went: the condition of a row that went.
+        commit: a number that is greater for a later commit.
+    """
+    order = f"2 * CAST({commit} AS bigint) + CASE WHEN {went} THEN 0 ELSE 1 END"
+    return rows.selectExpr("*", f"{went} AS {GONE}", f"{order} AS {ORDER}").drop(*drop)
+
+
 def came_twice(rows: DataFrame, rule: Latest) -> int:
     """Keys of which the last commit that touched them brought several rows.
 

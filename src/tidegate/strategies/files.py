@@ -83,12 +83,10 @@ class Files:
 
     def adopted(self, probe: Probe) -> tuple[Mapping[str, Any], Manifest]:
         """The state of a table that holds every file that is there now, and what to remember of them."""
-        listed = _lister(probe).listing(None).ready
-        _lister(probe).choose(list(listed.files), {})
-        carrier = _lister(probe).carrier
-        columns = {column.name: column.type.spark for column in probe.schema()}
-        state = {**listed.voucher(), COLUMNS: columns, **({CARRIER: carrier} if carrier else {})}
-        return state, listed
+        lister = _lister(probe)
+        listed = lister.listing(None).ready
+        lister.choose(list(listed.files), {})
+        return _state(listed, probe, lister.carrier), listed
 
     def detect(self, probe: Probe, since: Position | None, kept: Ledger | None = None) -> ChangeSet | None:
         """The files that are new, changed or gone; None when there are none.
@@ -128,17 +126,11 @@ class Files:
         manifest = (known or Manifest()).loaded(read, gone)
         rebuilt = {REBUILT: True} if since and (known is None or state.get(REBUILT)) else {}
         again = _again(moved, forgotten=known is None, rebuilt=bool(rebuilt))
-        columns = {column.name: column.type.spark for column in probe.schema()}
         paths = tuple(sorted(part.file.path for part in moved if part.file))
         return ChangeSet(
             slices=(Chosen(paths=paths, carrier=carrier),),
             meaning=Meaning.UPSERTS if again else Meaning.NEW,
-            state={
-                **manifest.voucher(),
-                COLUMNS: columns,
-                **({CARRIER: carrier} if carrier else {}),
-                **rebuilt,
-            },
+            state={**_state(manifest, probe, carrier), **rebuilt},
             bytes=sum(file.size for file in read),
             reason=_told(moved),
             parts=tuple(parts),
@@ -186,6 +178,12 @@ def _lister(probe: Probe) -> Lister:
     if not isinstance(probe, Lister):
         raise Misfit("strategy files needs a source of files: `source: {path: …}`")
     return probe
+
+
+def _state(manifest: Manifest, probe: Probe, carrier: str | None) -> dict[str, Any]:
+    """What the position says of a table that holds these files."""
+    columns = {column.name: column.type.spark for column in probe.schema()}
+    return {**manifest.voucher(), COLUMNS: columns, **({CARRIER: carrier} if carrier else {})}
 
 
 def _again(moved: list[Part], *, forgotten: bool, rebuilt: bool) -> str:

@@ -36,11 +36,9 @@ _WAS = "__tidegate_was_"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Counts:
-    """What differs: keys in all, with a NULL, several times in the source, to be taken away before they come again."""
+    """What differs: keys in all, and those whose rows are to be taken away before one comes again."""
 
     keys: int
-    nulls: int
-    several: int
     again: int
 
 
@@ -107,7 +105,7 @@ def _counted(keys: DataFrame, plan: LoadPlan) -> Counts:
             f"the source has several rows of one key ({listed}), {several} keys in all",
             hint="Name the columns that identify a row as `key:`, or compare without one: `write: replace`.",
         )
-    return Counts(keys=total, nulls=nulls, several=several, again=again)
+    return Counts(keys=total, again=again)
 
 
 def _merge(wanted: DataFrame, keys: DataFrame, plan: LoadPlan, staging: Staging, counts: Counts) -> None:
@@ -166,7 +164,7 @@ def _rows(keys: DataFrame, plan: LoadPlan) -> int:
 
 def _significant(wanted: DataFrame, keys: DataFrame, plan: LoadPlan, staging: Staging, rule: Significance) -> int:
     """Keys that came or went, and those whose values changed by enough."""
-    ((came_or_went,),) = [frames.count_if(keys, f"{HERE} = 0 OR {THERE} = 0")]
+    (came_or_went,) = frames.count_if(keys, f"{HERE} = 0 OR {THERE} = 0")
     both = keys.where(f"{HERE} > 0 AND {THERE} > 0").select(*map(quote, plan.key))
     looked_at = [
         column
