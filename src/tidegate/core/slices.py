@@ -137,7 +137,27 @@ class SnapshotPair:
         return f"versions ({self.after or 'none'}, {self.upto}]"
 
 
-Slice = Everything | Range | Partition | Keys | Files | SnapshotPair
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogRange:
+    """Events of one part of a log: a topic's partition, a replication slot.
+
+    Args:
+        part: its name (`shop.public.orders:0`, a slot's name).
+        after: exclusive, in the log's own words (an offset, an LSN); None for the log's beginning.
+        upto: inclusive.
+    """
+
+    part: str
+    after: str | None
+    upto: str
+
+    @property
+    def label(self) -> str:
+        """The slice's `extract_group_id`."""
+        return f"{self.part} ({self.after or 'beginning'}, {self.upto}]"
+
+
+Slice = Everything | Range | Partition | Keys | Files | SnapshotPair | LogRange
 
 
 def joined(parts: Sequence[Slice]) -> list[Partition]:
