@@ -22,7 +22,7 @@ from tidegate.core.ids import join_name, split_name
 from tidegate.core.outcome import Problem
 from tidegate.core.protocols import Format
 from tidegate.core.schema import Schema
-from tidegate.engine import assemble, pipeline
+from tidegate.engine import assemble, detection
 from tidegate.engine.assemble import Choice
 from tidegate.engine.events import Journal
 from tidegate.engine.outcomes import failure
@@ -221,7 +221,7 @@ def _asked(stream: Stream, context: Context) -> tuple[tuple[ChecksumTask, ...], 
         asking = replace(stream, strategy=replace(strategy, max_rows=LARGEST))
         journal = Journal(stream=stream.name)
         work = Work(stream=asking, context=context, journal=journal, probe=probe, standing=standing)
-        changes, ledger = pipeline.detect(work)
+        changes, ledger = detection.detect(work)
         notes = probe.notes()
     if changes is None:
         return (), notes

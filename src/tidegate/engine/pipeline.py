@@ -16,15 +16,12 @@ from typing import TYPE_CHECKING, Any
 from tidegate.core.batch import Checked
 from tidegate.core.changes import ChangeSet
 from tidegate.core.fingerprint import Fingerprint
-from tidegate.core.grouping import Grouping
 from tidegate.core.ledger import Ledger
-from tidegate.core.manifest import MANIFEST, Manifest
 from tidegate.core.outcome import Outcome
 from tidegate.core.plan import LoadPlan, Mode
-from tidegate.core.position import Position
 from tidegate.core.protocols import Layout, Receipt, Staging
 from tidegate.core.slices import Files, Meaning
-from tidegate.engine import briefing, outcomes, partitions, standing, verify
+from tidegate.engine import briefing, detection, outcomes, partitions, standing, verify
 from tidegate.engine.events import Journal, Moment, Stage
 from tidegate.engine.planner import Found, make_plan
 from tidegate.engine.recover import Heal, Standing
@@ -48,7 +45,6 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 SMALL_ROWS = 200_000
-Measure = Callable[[Work, Grouping], Ledger]
 
 
 def run(stream: Stream, context: Context, lease: Lease, journal: Journal) -> Outcome:
@@ -62,12 +58,12 @@ def run(stream: Stream, context: Context, lease: Lease, journal: Journal) -> Out
         work = Work(stream=stream, context=context, journal=journal, probe=probe, standing=stands)
         work = standing.prove(work)
         with _question(work) as payload:
-            changes, ledger = detect(work, measure=_measure)
+            changes, ledger = detection.detect(work, measure=detection.measure)
             payload.update(_answer(changes))
         if changes is not None and (equal := partitions.equal(changes)):
             context.registry.keep_quick(stream.uid, equal)
         if changes is not None and not changes.slices:
-            _remember_files(work, changes)
+            detection.remember_files(work, changes)
         if changes is None or (changes.parts and not changes.slices):
             return outcomes.unchanged(work)
         if changes.grouping is None:
@@ -136,64 +132,6 @@ def _load(work: Work, changes: ChangeSet, lease: Lease) -> Outcome:
         outcome = move(work, planned, lease)
         payload |= {"rows": outcome.rows_read, "snapshot": outcome.snapshot, "verified": outcome.verified}
         return outcome
-
-
-def detect(work: Work, *, measure: Measure | None = None) -> tuple[ChangeSet | None, Ledger]:
-    """What changed, None for nothing, and the partitions that the table holds.
-
-    Starts no Spark, unless the partitions of a filled table are not known.
-
-    Args:
-        measure: computes what the table holds of each partition, where neither the registry nor the sum that its
-            position vouches for can tell; without it they count as changed.
-    """
-    stream, probe = work.stream, work.probe
-    since = None if work.context.full_refresh else work.standing.vouched
-    with work.journal.stage(Stage.DETECT) as tell:
-        kept = _kept(work, since)
-        changes = stream.strategy.detect(probe, since, kept)
-        grouping = changes.grouping if changes else None
-        if grouping is not None and since is not None and since.state.get("method") != grouping.to_dict():
-            kept = None  # of partitions that were cut another way
-        if grouping is not None and measure is not None and kept is None and since is not None:
-            kept = measure(work, grouping)
-            known = replace(since, state={**since.state, "method": grouping.to_dict()})
-            # The position is to vouch for what was measured, even where nothing has to move.
-            changes = stream.strategy.detect(probe, known, kept) or partitions.nothing(grouping, since)
-        tell(changes.reason if changes else "nothing changed")
-    return changes, kept or Ledger()
-
-
-def _kept(work: Work, since: Position | None) -> Ledger | None:
-    if since is not None and MANIFEST in since.state:
-        files = work.context.registry.manifest(work.stream.uid)
-        return Ledger(files=files) if files.vouched(since.state) else None
-    if since is None or "ledger" not in since.state:
-        return None
-    return partitions.trusted(work.context.registry.ledger(work.stream.uid), since, work.probe.schema())
-
-
-def _remember_files(work: Work, changes: ChangeSet) -> None:
-    """What hashing told of files that are as they were; all of them where the registry had forgotten them."""
-    seen = [part.file for part in changes.parts if part.file is not None]
-    since, registry, uid = work.standing.since, work.context.registry, work.stream.uid
-    if seen and since is not None:
-        if (found := Manifest.of(seen)).vouched(since.state):
-            registry.keep_manifest(uid, found)
-        else:
-            registry.stamp_files(uid, seen)
-
-
-def _measure(work: Work, grouping: Grouping) -> Ledger:
-    """The registry catches up with what the table holds of each partition."""
-    session = work.context.sessions.load_session(small=False)
-    try:
-        columns = work.probe.schema()
-        found = partitions.measured(work.stream, work.context, session, grouping=grouping, columns=columns)
-        work.context.registry.keep_ledger(work.stream.uid, grouping.to_dict(), found)
-        return found
-    finally:
-        work.context.sessions.release(session)
 
 
 def plan(work: Work, changes: ChangeSet, *, save: Callable[[LoadPlan], None]) -> Planned:

@@ -12,7 +12,7 @@ from tidegate.core.changes import Action, ChangeSet
 from tidegate.core.ledger import Ledger
 from tidegate.core.outcome import Problem
 from tidegate.core.plan import LoadPlan
-from tidegate.engine import partitions, pipeline
+from tidegate.engine import detection, partitions, pipeline
 from tidegate.engine.events import Journal
 from tidegate.engine.outcomes import failure
 from tidegate.engine.recover import Standing, reconcile
@@ -98,7 +98,7 @@ def preview(stream: Stream, context: Context) -> StreamPlan:
         with stream.source.probe(context.sessions) as probe:
             journal = Journal(stream=stream.name)
             work = Work(stream=stream, context=context, journal=journal, probe=probe, standing=standing)
-            changes, ledger = pipeline.detect(work)
+            changes, ledger = detection.detect(work)
             plan = _plan(work, changes, ledger)
             notes = (*probe.notes(), *(changes.notes if changes else ()))
     except TidegateError as error:

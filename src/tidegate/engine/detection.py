@@ -1,0 +1,79 @@
+"""Decides what a stream's strategy is asked with, and what is remembered of its answer.
+
+Called by the pipeline, by `plan` and by the checksum tasks. Must never start Spark unless it is given the means to
+measure a table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from tidegate.core.changes import ChangeSet
+from tidegate.core.grouping import Grouping
+from tidegate.core.ledger import Ledger
+from tidegate.core.manifest import MANIFEST, Manifest
+from tidegate.core.position import Position
+from tidegate.engine import partitions
+from tidegate.engine.events import Stage
+from tidegate.engine.work import Work
+
+Measure = Callable[[Work, Grouping], Ledger]
+
+
+def detect(work: Work, *, measure: Measure | None = None) -> tuple[ChangeSet | None, Ledger]:
+    """What changed, None for nothing, and the partitions that the table holds.
+
+    Starts no Spark, unless the partitions of a filled table are not known.
+
+    Args:
+        measure: computes what the table holds of each partition, where neither the registry nor the sum that its
+            position vouches for can tell; without it they count as changed.
+    """
+    stream, probe = work.stream, work.probe
+    since = None if work.context.full_refresh else work.standing.vouched
+    with work.journal.stage(Stage.DETECT) as tell:
+        kept = _kept(work, since)
+        changes = stream.strategy.detect(probe, since, kept)
+        grouping = changes.grouping if changes else None
+        if grouping is not None and since is not None and since.state.get("method") != grouping.to_dict():
+            kept = None  # of partitions that were cut another way
+        if grouping is not None and measure is not None and kept is None and since is not None:
+            kept = measure(work, grouping)
+            known = replace(since, state={**since.state, "method": grouping.to_dict()})
+            # The position is to vouch for what was measured, even where nothing has to move.
+            changes = stream.strategy.detect(probe, known, kept) or partitions.nothing(grouping, since)
+        tell(changes.reason if changes else "nothing changed")
+    return changes, kept or Ledger()
+
+
+def _kept(work: Work, since: Position | None) -> Ledger | None:
+    if since is not None and MANIFEST in since.state:
+        files = work.context.registry.manifest(work.stream.uid)
+        return Ledger(files=files) if files.vouched(since.state) else None
+    if since is None or "ledger" not in since.state:
+        return None
+    return partitions.trusted(work.context.registry.ledger(work.stream.uid), since, work.probe.schema())
+
+
+def remember_files(work: Work, changes: ChangeSet) -> None:
+    """What hashing told of files that are as they were; all of them where the registry had forgotten them."""
+    seen = [part.file for part in changes.parts if part.file is not None]
+    since, registry, uid = work.standing.since, work.context.registry, work.stream.uid
+    if seen and since is not None:
+        if (found := Manifest.of(seen)).vouched(since.state):
+            registry.keep_manifest(uid, found)
+        else:
+            registry.stamp_files(uid, seen)
+
+
+def measure(work: Work, grouping: Grouping) -> Ledger:
+    """The registry catches up with what the table holds of each partition."""
+    session = work.context.sessions.load_session(small=False)
+    try:
+        columns = work.probe.schema()
+        found = partitions.measured(work.stream, work.context, session, grouping=grouping, columns=columns)
+        work.context.registry.keep_ledger(work.stream.uid, grouping.to_dict(), found)
+        return found
+    finally:
+        work.context.sessions.release(session)
