@@ -30,7 +30,7 @@ def lake(spark: Any, tmp_path: Path) -> Lake:
 
 def stale(monkeypatch: pytest.MonkeyPatch) -> None:
     """Takes away the look before the write, as if the other one came right after it."""
-    monkeypatch.setattr(DeltaStaging, "_need_base", lambda _: None)
+    monkeypatch.setattr(DeltaStaging, "_need_base", lambda *_: None)
 
 
 @pytest.mark.parametrize("mode", [Mode.APPEND, Mode.OVERWRITE, Mode.MERGE_ON_READ])
