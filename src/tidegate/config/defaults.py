@@ -11,9 +11,9 @@ from tidegate import plugins
 from tidegate.config.nodes import Node
 from tidegate.config.options import KIND, fields, missing, plugin_of
 
-STREAM_KEYS = ("source", "target", "key", "strategy", "write", "contract", "layout", "verify", "uid")
-INHERITED = ("source", "key", "strategy", "write", "contract", "layout", "verify")
-MERGED = ("source", "contract", "layout")
+STREAM_KEYS = ("source", "target", "key", "strategy", "write", "contract", "layout", "deletes", "verify", "uid")
+INHERITED = ("source", "key", "strategy", "write", "contract", "layout", "deletes", "verify")
+MERGED = ("source", "contract", "layout", "deletes")
 REQUIRED = {
     "source": "{connection: shop, table: public.orders}",
     "target": "lake.shop.orders",

@@ -20,6 +20,7 @@ from tidegate.config.nodes import Mark, Node, from_values, parse, suggest
 from tidegate.config.options import KIND, check, convert, plugin_of, read, without
 from tidegate.config.paths import absolute_path, absolute_url
 from tidegate.config.references import References
+from tidegate.core.deletes import Deletes
 from tidegate.core.ids import Connection, split_name
 from tidegate.core.protocols import Layout
 from tidegate.errors import ConfigError
@@ -68,6 +69,7 @@ class StreamConfig:
         source, strategy, write: mappings with a `kind`, for `config.build`.
         target: the parts of the table's name; may hold `{table}` and `{schema}`.
         contract: the mode for each kind of change of columns.
+        deletes: how rows that are gone leave the table.
         verify: `none`, `counts` or `moved`.
         uid: the identity that the project states; None for the one of name and target.
     """
@@ -80,6 +82,7 @@ class StreamConfig:
     key: tuple[str, ...]
     contract: Mapping[str, str]
     layout: Layout
+    deletes: Deletes
     verify: Verify
     uid: str | None
     mark: Mark
@@ -283,6 +286,7 @@ class _Project:
             key=convert(tuple[str, ...], node.items["key"]) if node.get("key") else (),
             contract=dataclasses.asdict(contract),
             layout=read(Layout, node.get("layout") or Node(value={}, mark=node.mark.inside("layout"))),
+            deletes=read(Deletes, node.get("deletes") or Node(value={}, mark=node.mark.inside("deletes"))),
             verify=convert(Verify, node.items["verify"]) if node.get("verify") else "moved",
             uid=_uid(node),
             mark=node.mark,

@@ -11,6 +11,7 @@ from tidegate import plugins
 from tidegate.config.defaults import INFERRED_KINDS
 from tidegate.config.options import KIND, schema_of
 from tidegate.config.project import REGISTRY, WAREHOUSE, Contract, SparkOptions
+from tidegate.core.deletes import Deletes
 from tidegate.core.protocols import Layout
 
 
@@ -52,6 +53,7 @@ def _stream() -> dict[str, Any]:
             "write": _choice("writers"),
             "contract": schema_of(Contract),
             "layout": schema_of(Layout),
+            "deletes": schema_of(Deletes),
             "verify": {"enum": ["none", "counts", "moved"], "default": "moved"},
             "uid": {"type": "string", "pattern": "^[A-Za-z0-9-]{1,64}$"},
         },

@@ -5,11 +5,18 @@ Called by assemble before anything runs; pure. Must never be repeated in a plugi
 
 from __future__ import annotations
 
+from tidegate.core.deletes import Deletes, Detect, Scope
 from tidegate.core.protocols import Source, Strategy, Writer
+from tidegate.core.slices import Meaning
 
 
 def misfits(
-    *, strategy: Strategy, writer: Writer, key: tuple[str, ...], source: type[Source] | None = None
+    *,
+    strategy: Strategy,
+    writer: Writer,
+    key: tuple[str, ...],
+    source: type[Source] | None = None,
+    deletes: Deletes | None = None,
 ) -> tuple[str, ...]:
     """Every reason why the parts cannot work together, one sentence each; empty when they can.
 
@@ -37,4 +44,21 @@ def misfits(
             f"strategy {strategy.kind} with these options reads rows again, and write: {writer.kind} would add "
             "them twice; use write: merge with a `key:`"
         )
-    return tuple(found)
+    return (*found, *_deletes(deletes or Deletes(), strategy, writer, key))
+
+
+def _deletes(deletes: Deletes, strategy: Strategy, writer: Writer, key: tuple[str, ...]) -> list[str]:
+    found = []
+    if deletes.soft and writer.kind != "merge":
+        found.append(f"deletes: {{apply: soft}} marks rows by their key, and write: {writer.kind} does not; use merge")
+    if deletes.detect is not Detect.KEY_DIFF:
+        return found
+    if Meaning.CHANGELOG not in writer.accepts:
+        found.append(f"deletes: {{detect: key_diff}} deletes by key, and write: {writer.kind} cannot; use merge")
+    if not key:
+        found.append("deletes: {detect: key_diff} needs `key:`, the columns that identify a row")
+    if strategy.emits & {Meaning.CHANGELOG}:
+        found.append(f"strategy {strategy.kind} is told of deletes, so deletes: {{detect: key_diff}} has nothing to do")
+    if deletes.scope is Scope.WINDOW and not strategy.cursor:
+        found.append(f"deletes: {{scope: window}} needs a strategy with a cursor, and {strategy.kind} has none")
+    return found

@@ -6,12 +6,13 @@ Made by the planner, saved by the registry, followed by the pipeline, printed by
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
 from tidegate.core.changes import ChangeSet
+from tidegate.core.deletes import Deletes
 from tidegate.core.position import Position
 from tidegate.core.schema import Kind, Schema, SchemaChange, Type
 
@@ -116,6 +117,8 @@ class LoadPlan:
         key: the key columns; empty for none.
         evolve: the changes of columns that are applied before the write.
         create: the table is made by this load.
+        deletes: what becomes of rows that are gone.
+        added: the columns that the table has beside those of the source.
     """
 
     load_id: str
@@ -133,6 +136,13 @@ class LoadPlan:
     evolve: tuple[SchemaChange, ...]
     write: WriteChoice
     create: bool = False
+    deletes: Deletes = field(default_factory=Deletes)
+    added: Schema = field(default_factory=lambda: Schema(columns=()))
+
+    @property
+    def table(self) -> Schema:
+        """The columns of the table that the load writes."""
+        return Schema(columns=(*self.columns, *self.added))
 
     @property
     def branch(self) -> str:

@@ -301,16 +301,26 @@ class Staging(Protocol):
                 whole table.
         """
 
-    def merge(self, rows: DataFrame, *, prune: Sequence[Prune], skip_equal: bool, gone: str | None = None) -> None:
+    def merge(
+        self,
+        rows: DataFrame,
+        *,
+        prune: Sequence[Prune],
+        skip_equal: bool,
+        gone: str | None = None,
+        again: str | None = None,
+    ) -> None:
         """Updates rows of a known key, inserts the others; `prune` bounds the target side.
 
         Args:
             skip_equal: rows that are equal in every column are left alone.
-            gone: a column of `rows` that is true for a row whose key is to be deleted.
+            gone: a column of `rows` that is true for a row whose key is to be deleted, as the plan's `deletes` say.
+            again: a column of `rows` that is true where every row of the key is taken away whatever they say, because
+                a second merge brings the one that is wanted.
         """
 
     def read(self) -> DataFrame:
-        """The whole version, as committed."""
+        """The whole version, as committed; here and below without rows that are marked as deleted."""
 
     def read_keys(self, keys: DataFrame | None, *, prune: Sequence[Prune]) -> DataFrame:
         """The rows of the whole version, as committed, whose key is among `keys` and within `prune`.

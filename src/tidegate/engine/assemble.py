@@ -97,7 +97,7 @@ def join(config: Config, lakes: dict[str, Format], entry: StreamConfig) -> Strea
     strategy = build("strategies", entry.strategy)
     writer = build("writers", entry.write)
     plugin = plugin_of("sources", entry.source)
-    reasons = misfits(strategy=strategy, writer=writer, key=entry.key, source=plugin)
+    reasons = misfits(strategy=strategy, writer=writer, key=entry.key, source=plugin, deletes=entry.deletes)
     if reasons:
         raise Misfit(f"{entry.mark}: " + "; ".join(reasons), file=entry.mark.file, line=entry.mark.line)
     target = _target(entry)
@@ -116,6 +116,7 @@ def join(config: Config, lakes: dict[str, Format], entry: StreamConfig) -> Strea
         verify=VerifyLevel(entry.verify),
         contract=entry.contract,
         layout=entry.layout,
+        deletes=entry.deletes,
     )
 
 

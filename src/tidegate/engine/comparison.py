@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tidegate.core.deletes import DELETED_AT
 from tidegate.core.fingerprint import Fingerprint
 from tidegate.core.ledger import BEGIN
 from tidegate.core.manifest import MANIFEST, Lister
@@ -26,7 +27,7 @@ from tidegate.errors import PlanError
 from tidegate.spark.failures import translated
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 
 def mirrors(stream: Stream) -> bool:
@@ -40,7 +41,7 @@ def difference(work: Work, session: SparkSession, level: Level) -> Difference:
 
     stream, table = work.stream, work.standing.table
     part = loaded(stream, work.standing.since)
-    rows = stream.format.read(session, stream.target, table.snapshot)
+    rows = live(stream, session, table.snapshot)
     columns = work.probe.schema()
     with translated(f"reading {stream.target}"):
         if level is Level.COUNTS:
@@ -75,9 +76,15 @@ def fingerprint(
     """Of the rows of one version of the table; a column that it does not have yet counts as NULL."""
     from tidegate.spark import frames  # noqa: PLC0415 - rows are looked at, Spark is running
 
-    rows = stream.format.read(session, stream.target, table.snapshot)
+    rows = live(stream, session, table.snapshot)
     with translated(f"reading {stream.target}"):
         return frames.fingerprint(frames.completed(rows, columns).where(where), Spark().steps(columns.columns))
+
+
+def live(stream: Stream, session: SparkSession, snapshot: str | None) -> DataFrame:
+    """The rows of one version of the table, without those that are marked as deleted."""
+    rows = stream.format.read(session, stream.target, snapshot)
+    return rows.where(f"{DELETED_AT} IS NULL") if stream.deletes.soft and DELETED_AT in rows.columns else rows
 
 
 def choose_loaded(stream: Stream, context: Context, probe: Probe, since: Position) -> None:

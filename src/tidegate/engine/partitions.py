@@ -21,6 +21,7 @@ from tidegate.core.schema import Schema
 from tidegate.core.slices import Meaning
 from tidegate.dialects._buckets import bucket
 from tidegate.dialects.spark import Spark
+from tidegate.engine.comparison import live
 from tidegate.engine.stream import Stream
 from tidegate.engine.work import Context
 from tidegate.errors import PlanError
@@ -110,7 +111,7 @@ def measured(stream: Stream, context: Context, session: SparkSession, *, groupin
         context.registry.task(stream.uid, "measure_partition", run_id=context.run_id) as payload,
         translated(f"measuring the partitions of {stream.target}"),
     ):
-        found = measure(stream.format.read(session, stream.target, None), stream.target, grouping, columns)
+        found = measure(live(stream, session, None), stream.target, grouping, columns)
         payload |= {"partitions": len(found.entries), "rows": found.total.rows}
         return found
 

@@ -205,9 +205,9 @@ def _ready_session(work: Work, plan: LoadPlan) -> SparkSession:
     rows = plan.changes.rows
     session = work.context.sessions.load_session(small=rows is not None and rows < SMALL_ROWS)
     if table.snapshot is None:  # also made already, by a load that crashed before all of it was done
-        stream.format.create(session, stream.target, plan.columns, _layout(stream, plan))
+        stream.format.create(session, stream.target, plan.table, _layout(stream, plan))
     if plan.evolve:
-        stream.format.evolve(session, stream.target, plan.evolve, plan.columns)
+        stream.format.evolve(session, stream.target, plan.evolve, plan.table)
     if table.branches:
         stream.format.drop_branches(session, stream.target, table.branches)
     return session

@@ -87,6 +87,8 @@ def make_plan(stream: Stream, found: Found, *, now: datetime) -> LoadPlan:
         evolve=evolve,
         write=stream.writer.choose(found.facts),
         create=not found.table.exists,
+        deletes=stream.deletes,
+        added=stream.added,
     )
 
 
@@ -134,13 +136,15 @@ def fit_columns(
     Raises:
         SchemaRefused: the contract says stop; every such column is named.
     """
+    _refuse_taken(stream, columns)
     if table.schema is None:
         return columns, (), ()
-    _refuse_case(stream, table.schema, columns)
-    changes = compare(source=columns, table=table.schema)
-    modes = {kind: stream.contract.get(kind, mode) for kind, mode in DEFAULT_CONTRACT.items()}
-    _refuse_rename(stream, changes)
-    refused = [change for change in changes if modes[change.kind] == "stop"]
+    wanted = Schema(columns=(*columns, *stream.added))
+    _refuse_case(stream, table.schema, wanted)
+    changes = compare(source=wanted, table=table.schema)
+    _refuse_rename(stream, [change for change in changes if stream.added.find(change.column) is None])
+    modes = {change: _mode(stream, change) for change in changes}
+    refused = [change for change in changes if modes[change] == "stop"]
     if refused:
         listed = "; ".join(f"{c.column}: {c.kind} ({c.old or 'absent'} to {c.new or 'absent'})" for c in refused)
         raise SchemaRefused(
@@ -148,10 +152,28 @@ def fit_columns(
             hint=f"Allow it with `contract: {{{refused[0].kind}: …}}` in tidegate.yaml, or change the source back.",
             column=refused[0].column,
         )
-    discarded = {change.column for change in changes if modes[change.kind] == "discard"}
+    discarded = {change.column for change in changes if modes[change] == "discard"}
     kept = Schema(columns=tuple(column for column in columns if column.name not in discarded))
-    evolve = tuple(change for change in changes if change.kind in EVOLVE and modes[change.kind] == "evolve")
+    evolve = tuple(change for change in changes if change.kind in EVOLVE and modes[change] == "evolve")
     return kept, changes, evolve
+
+
+def _mode(stream: Stream, change: SchemaChange) -> str:
+    """What the contract says of a change; it does not speak of columns that the program itself keeps in the table."""
+    if change.kind is ChangeKind.ADD_COLUMN and stream.added.find(change.column) is not None:
+        return "evolve"
+    return stream.contract.get(change.kind, DEFAULT_CONTRACT[change.kind])
+
+
+def _refuse_taken(stream: Stream, columns: Schema) -> None:
+    theirs = {name.casefold() for name in columns.names}
+    taken = next((name for name in stream.added.names if name.casefold() in theirs), None)
+    if taken is not None:
+        raise SchemaRefused(
+            f"stream {stream.name!r} keeps a column {taken!r} of its own in the table, and the source has one, too",
+            hint="Give the source's column another name with a `query:`, or delete rows with `deletes: {apply: hard}`.",
+            column=taken,
+        )
 
 
 def _refuse_rename(stream: Stream, changes: Sequence[SchemaChange]) -> None:

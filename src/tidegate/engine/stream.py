@@ -9,8 +9,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from tidegate.core.deletes import Deletes
 from tidegate.core.ids import Target
 from tidegate.core.protocols import Format, Layout, Source, Strategy, Writer
+from tidegate.core.schema import Schema
 
 
 class VerifyLevel(StrEnum):
@@ -43,3 +45,9 @@ class Stream:
     verify: VerifyLevel = VerifyLevel.MOVED
     contract: Mapping[str, str] = field(default_factory=dict)
     layout: Layout = field(default_factory=Layout)
+    deletes: Deletes = field(default_factory=Deletes)
+
+    @property
+    def added(self) -> Schema:
+        """The columns that the table has beside those of the source."""
+        return self.deletes.columns

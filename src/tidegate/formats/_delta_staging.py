@@ -23,10 +23,10 @@ from tidegate.formats import _delta_table as table
 from tidegate.formats._delta_ddl import by_path
 from tidegate.formats._delta_log import Commit, Log
 from tidegate.formats._few import SETTINGS, few, named
-from tidegate.formats._statements import bound, merge
+from tidegate.formats._statements import bound, live, marked, merge
 from tidegate.spark import sql
 from tidegate.spark.failures import translated
-from tidegate.spark.frames import of_keys
+from tidegate.spark.frames import completed, of_keys
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -89,7 +89,15 @@ class DeltaStaging:
         with self._committing("writing to"):
             writer.save(self.location)
 
-    def merge(self, rows: DataFrame, *, prune: Sequence[Prune], skip_equal: bool, gone: str | None = None) -> None:
+    def merge(
+        self,
+        rows: DataFrame,
+        *,
+        prune: Sequence[Prune],
+        skip_equal: bool,
+        gone: str | None = None,
+        again: str | None = None,
+    ) -> None:
         """Updates and inserts by key; keys must be unique in `rows`."""
         view = f"tidegate_{self.plan.load_id}"
         with self._committing("merging into"):
@@ -111,6 +119,8 @@ class DeltaStaging:
                         prune=prune,
                         skip_equal=skip_equal,
                         gone=gone,
+                        again=again,
+                        marked=marked(self.plan),
                     )
                 )
             finally:
@@ -119,8 +129,9 @@ class DeltaStaging:
                 self.session.sql(f"DROP VIEW IF EXISTS {sql.quote(view)}")
 
     def read(self) -> DataFrame:
-        """The whole version that the load made; before it did, the one that it was opened on."""
-        return read(self.session, self.target, self.location, str([*self._opened, *self._landed][-1]))
+        """The whole version that the load made, before it did the one that it was opened on; of live rows."""
+        rows = read(self.session, self.target, self.location, str([*self._opened, *self._landed][-1]))
+        return rows.where(live(self.plan))
 
     def read_keys(self, keys: DataFrame | None, *, prune: Sequence[Prune]) -> DataFrame:
         """The rows, as committed, whose key is among `keys` and within `prune`."""
@@ -167,7 +178,7 @@ class DeltaStaging:
         return few(self.plan) and (small or self.plan.write.mode is Mode.APPEND or named(self.plan))
 
     def _writer(self, rows: DataFrame) -> Any:
-        wanted = rows.select(*(sql.quote(name) for name in self.plan.columns.names))
+        wanted = completed(rows, self.plan.table)
         options = {**self._number(""), "userMetadata": self._metadata()}
         return wanted.write.format("delta").options(**options)
 

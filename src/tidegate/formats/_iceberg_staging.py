@@ -22,10 +22,10 @@ from tidegate.errors import CommitConflict, CommitUnknown, InternalError, WriteE
 from tidegate.formats import _iceberg_ddl as ddl
 from tidegate.formats._few import SETTINGS, few, named
 from tidegate.formats._iceberg_metadata import Metadata, Snapshot
-from tidegate.formats._statements import bound, merge
+from tidegate.formats._statements import bound, live, marked, merge
 from tidegate.spark import sql
 from tidegate.spark.failures import translated
-from tidegate.spark.frames import of_keys
+from tidegate.spark.frames import completed, of_keys
 from tidegate.spark.session import is_connect
 
 if TYPE_CHECKING:
@@ -103,7 +103,15 @@ class IcebergStaging:
                 self._writer(rows).overwrite(expr(where))
         self._need_mark()
 
-    def merge(self, rows: DataFrame, *, prune: Sequence[Prune], skip_equal: bool, gone: str | None = None) -> None:
+    def merge(
+        self,
+        rows: DataFrame,
+        *,
+        prune: Sequence[Prune],
+        skip_equal: bool,
+        gone: str | None = None,
+        again: str | None = None,
+    ) -> None:
         """Updates and inserts by key, in one commit that carries the position.
 
         Keys must be unique in `rows`: Iceberg inserts an unmatched key as often as it comes.
@@ -124,6 +132,8 @@ class IcebergStaging:
                         prune=prune,
                         skip_equal=skip_equal,
                         gone=gone,
+                        again=again,
+                        marked=marked(self.plan),
                     )
                 )
             finally:
@@ -132,9 +142,10 @@ class IcebergStaging:
         self._need_mark()
 
     def read(self) -> DataFrame:
-        """The whole version, as committed."""
+        """The whole version, as committed, without rows that are marked as deleted."""
         with self._translated("reading"):
-            return self.session.sql(f"SELECT * FROM {self._table} VERSION AS OF {sql.string(self.plan.branch)}")
+            version = f"{self._table} VERSION AS OF {sql.string(self.plan.branch)}"
+            return self.session.sql(f"SELECT * FROM {version} WHERE {live(self.plan)}")
 
     def read_keys(self, keys: DataFrame | None, *, prune: Sequence[Prune]) -> DataFrame:
         """The rows, as committed, whose key is among `keys` and within `prune`."""
@@ -203,7 +214,7 @@ class IcebergStaging:
 
     def _writer(self, rows: DataFrame) -> Any:
         option = PROPERTY + property_name(self.plan.uid)
-        wanted = rows.select(*(sql.quote(name) for name in self.plan.columns.names))
+        wanted = completed(rows, self.plan.table)
         return wanted.writeTo(sql.table(self.target, self.plan.branch)).option(option, self.plan.position.to_json())
 
     def _metadata(self) -> Metadata:

@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC
 
-from tidegate.core.plan import Prune
-from tidegate.core.schema import ChangeKind, Column, Schema, SchemaChange
+from tidegate.core.deletes import DELETED_AT
+from tidegate.core.plan import LoadPlan, Prune
+from tidegate.core.schema import TIMESTAMPTZ, ChangeKind, Column, Schema, SchemaChange
 from tidegate.dialects.spark import Spark
 from tidegate.errors import ConfigError, InternalError
 from tidegate.spark import sql
@@ -26,11 +28,15 @@ def merge(  # noqa: PLR0913 - what a merge is made of
     prune: Sequence[Prune] = (),
     skip_equal: bool = False,
     gone: str | None = None,
+    again: str | None = None,
+    marked: tuple[str, str] | None = None,
 ) -> str:
     """The statement that updates rows of a known key, inserts the others and deletes those that are `gone`.
 
     Args:
         into, view: as they stand in a statement.
+        again: a column that is true for a row whose key is deleted for good, because its row comes again.
+        marked: a column of the table and a literal: rows that are `gone` stay and get it, all others have NULL.
 
     Raises:
         InternalError: there is no key.
@@ -40,14 +46,34 @@ def merge(  # noqa: PLR0913 - what a merge is made of
     others = [name for name in columns if name not in key]
     on = [f"t.{sql.quote(name)} = s.{sql.quote(name)}" for name in key] + [bound(each, "t.") for each in prune]
     text = f"MERGE INTO {into} t USING {view} s ON {' AND '.join(on)}"
-    if gone:
-        text += f" WHEN MATCHED AND s.{sql.quote(gone)} THEN DELETE"
-    if others:
-        equal = " AND ".join(f"t.{sql.quote(name)} <=> s.{sql.quote(name)}" for name in others)
-        assigned = ", ".join(f"t.{sql.quote(name)} = s.{sql.quote(name)}" for name in others)
-        text += f" WHEN MATCHED{f' AND NOT ({equal})' if skip_equal else ''} THEN UPDATE SET {assigned}"
     new = f" AND NOT s.{sql.quote(gone)}" if gone else ""
+    same = [f"t.{sql.quote(name)} <=> s.{sql.quote(name)}" for name in others]
+    assigned = [f"t.{sql.quote(name)} = s.{sql.quote(name)}" for name in others]
+    if marked:
+        mark = f"t.{sql.quote(marked[0])}"
+        text += f" WHEN MATCHED AND s.{sql.quote(again)} THEN DELETE" if again else ""
+        if gone:
+            text += f" WHEN MATCHED AND s.{sql.quote(gone)} AND {mark} IS NULL THEN UPDATE SET {mark} = {marked[1]}"
+        same, assigned = [*same, f"{mark} IS NULL"], [*assigned, f"{mark} = NULL"]
+    elif gone:
+        text += f" WHEN MATCHED AND s.{sql.quote(gone)} THEN DELETE"
+    if assigned:
+        differs = f" AND NOT ({' AND '.join(same)})" if skip_equal else ""
+        text += f" WHEN MATCHED{new if marked else ''}{differs} THEN UPDATE SET {', '.join(assigned)}"
     return f"{text} WHEN NOT MATCHED{new} THEN INSERT ({sql.names(columns)}) VALUES ({sql.names(columns, 's')})"
+
+
+def marked(plan: LoadPlan) -> tuple[str, str] | None:
+    """The column that marks deleted rows, and the load's mark; None where they are deleted for good."""
+    if not plan.deletes.soft:
+        return None
+    at = plan.created_at.astimezone(UTC).replace(tzinfo=None).isoformat(" ", "microseconds")
+    return DELETED_AT, Spark().literal(TIMESTAMPTZ, at)
+
+
+def live(plan: LoadPlan) -> str:
+    """The condition of rows that are not marked as deleted."""
+    return f"{sql.quote(DELETED_AT)} IS NULL" if plan.deletes.soft else "true"
 
 
 def bound(prune: Prune, prefix: str = "") -> str:

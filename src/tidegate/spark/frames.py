@@ -139,8 +139,8 @@ def differences(wanted: DataFrame, present: DataFrame, *, key: Sequence[str], ot
     """What has to happen to `present` for it to become `wanted`, which holds one row a key.
 
     Rows: one a key that differs, the columns of `wanted`, `GONE`, `TWICE` and `NEW`. GONE is true for a key that
-    `wanted` does not have, whose other columns are then NULL, TWICE for one that `present` has several times: all of
-    its rows have to go before the one that is wanted can come. NEW is true for one that `present` does not have.
+    `wanted` does not have, whose other columns are then NULL, TWICE for one that both have and `present` several times:
+    all of its rows have to go before the one that is wanted can come. NEW is true for one that `present` does not have.
     """
     keys = [quote(name) for name in key]
     mine = wanted.selectExpr(*keys, *(quote(name) for name in others), f"true AS {_HERE}")
@@ -152,7 +152,7 @@ def differences(wanted: DataFrame, present: DataFrame, *, key: Sequence[str], ot
         .drop(_RANK)
     )
     equal = " AND ".join(f"{quote(name)} <=> {quote(_WAS + name)}" for name in others) or "true"
-    twice = f"coalesce({_THERE} > 1, false)"
+    twice = f"coalesce({_HERE} AND {_THERE} > 1, false)"
     differs = f"{_HERE} IS NULL OR {_THERE} IS NULL OR {twice} OR NOT ({equal})"
     both = mine.join(theirs, on=list(key), how="full_outer").where(differs)
     columns = [quote(name) for name in wanted.columns]
@@ -188,16 +188,17 @@ def mending(wanted: DataFrame, keys: DataFrame, *, key: Sequence[str], columns: 
         keys: of `differing`.
 
     Rows: one a key, the columns, then `GONE`: true for a key that `wanted` does not have, whose other columns are NULL,
-    and for one that is present several times: all of its rows have to go before the one that is wanted can come.
+    and for one that is present several times; and `TWICE`, true for one that is wanted and present several times: all
+    of its rows have to go before the one that is wanted can come.
     """
     names_of = [quote(name) for name in columns.names]
     came = wanted.selectExpr(*names_of).join(keys.where(f"{HERE} > 0"), on=list(key), how="inner")
-    came = came.selectExpr(*names_of, f"{THERE} > 1 AS {GONE}")
+    came = came.selectExpr(*names_of, f"{THERE} > 1 AS {GONE}", f"{THERE} > 1 AS {TWICE}")
     empty = [
         quote(each.name) if each.name in key else f"CAST(NULL AS {each.type.stored.spark}) AS {quote(each.name)}"
         for each in columns
     ]
-    return came.unionAll(keys.where(f"{HERE} = 0").selectExpr(*empty, f"true AS {GONE}"))
+    return came.unionAll(keys.where(f"{HERE} = 0").selectExpr(*empty, f"true AS {GONE}", f"false AS {TWICE}"))
 
 
 def count_if(rows: DataFrame, *conditions: str) -> tuple[int, ...]:

@@ -20,7 +20,7 @@ from tidegate.dialects.spark import Spark
 from tidegate.errors import CheckFailed, DuplicateKeys
 from tidegate.spark import frames
 from tidegate.spark.failures import translated
-from tidegate.spark.frames import GONE, HASH, HERE, THERE
+from tidegate.spark.frames import GONE, HASH, HERE, THERE, TWICE
 from tidegate.spark.sql import quote
 from tidegate.writers._batch import keyed
 
@@ -116,7 +116,7 @@ def _merge(wanted: DataFrame, keys: DataFrame, plan: LoadPlan, staging: Staging,
         prune = keyed(keys, plan, Latest(key=plan.key, order=()), unique=True).prune
     moving = frames.mending(wanted, keys, key=plan.key, columns=plan.columns).persist()
     try:
-        staging.merge(moving, prune=prune, skip_equal=False, gone=GONE)
+        staging.merge(moving, prune=prune, skip_equal=False, gone=GONE, again=TWICE)
         if counts.again:
             # All rows of such a key went; the one that is wanted comes by a second merge of the same load.
             come = frames.of_keys(moving, keys.where(AGAIN).select(*map(quote, plan.key)), plan.key)

@@ -168,10 +168,12 @@ def _merge_differences(checked: Checked, plan: LoadPlan, staging: Staging) -> bo
             if not staging.read_keys(keys, prune=one.prune).isEmpty():
                 raise RowsMoved(f"rows of {plan.target} have moved between partitions")
         # Not bounded by the slices: the row of a key may have to come from another one.
-        rows = differing.drop(frames.TWICE, frames.NEW)
-        staging.merge(rows, prune=one.prune, skip_equal=False, gone=frames.GONE)
+        rows = differing.drop(frames.NEW)
+        staging.merge(rows, prune=one.prune, skip_equal=False, gone=frames.GONE, again=frames.TWICE)
     finally:
         differing.unpersist()
-    if vouched and staging.receipt().rows_inserted < new:
+    # A row that was marked as deleted comes back by an update: only what was looked for before is known to be new.
+    looked = plan.deletes.soft and not staging.invisible
+    if vouched and not looked and staging.receipt().rows_inserted < new:
         raise RowsMoved(f"rows of {plan.target} have moved between partitions")
     return twice > 0

@@ -1,0 +1,68 @@
+"""Decides what becomes of rows that the source does not have any more: how they are found, what is done, how many go.
+
+The `deletes:` of a stream; read by planner, writers and formats. Holds values only; must never delete.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from tidegate.core.schema import TIMESTAMPTZ, Column, Schema
+
+DELETED_AT = "deleted_at"
+"""The column of a table that keeps deleted rows: when the load that found them gone was planned; NULL for live rows."""
+MAX_FRACTION = 0.1
+
+
+class Detect(StrEnum):
+    """How a strategy that sees no deletes learns of them."""
+
+    NONE = "none"
+    KEY_DIFF = "key_diff"
+
+
+class Apply(StrEnum):
+    """What is done with a row that is gone at the source."""
+
+    HARD = "hard"
+    SOFT = "soft"
+
+
+class Scope(StrEnum):
+    """Which rows of the table are looked for at the source."""
+
+    TABLE = "table"
+    WINDOW = "window"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Deletes:
+    """How rows that are gone at the source leave the table.
+
+    Args:
+        detect: `key_diff` compares the keys of both sides after every load; `none` leaves it to the strategy.
+        apply: `hard` deletes the row, `soft` keeps it and sets `deleted_at`.
+        max_fraction: of the table's rows that one load may delete; 0.1 for `key_diff` unless stated. Deletes that a
+            strategy itself finds are held to it only where it is stated. 1 lets an empty source empty the table.
+        scope: of `key_diff`: the whole `table`, or only rows whose cursor lies in the loaded `window`.
+    """
+
+    detect: Detect = Detect.NONE
+    apply: Apply = Apply.HARD
+    max_fraction: float | None = None
+    scope: Scope = Scope.TABLE
+
+    def __post_init__(self) -> None:
+        if self.max_fraction is not None and not 0 <= self.max_fraction <= 1:
+            raise ValueError(f"max_fraction is {self.max_fraction}, it should be from 0 to 1")
+
+    @property
+    def soft(self) -> bool:
+        """Whether deleted rows stay in the table."""
+        return self.apply is Apply.SOFT
+
+    @property
+    def columns(self) -> Schema:
+        """What the table has for it beside the source's columns."""
+        return Schema(columns=(Column(name=DELETED_AT, type=TIMESTAMPTZ),) if self.soft else ())
