@@ -100,7 +100,7 @@ def test_values_from_python_are_the_same_project(tmp_path):
         ("key: [id]", "key: [{id: 1}]", "7: streams.orders.key.0: should be a valid string"),
         ("key: [id]", "uid: a_b", "7: streams.orders.uid: should be 1 to 64 letters, digits and hyphens"),
         ("key: [id]", "verify: full", "7: streams.orders.verify: should be one of none, counts, moved"),
-        ("key: [id]", "deletes: {detect: key_diff}", "7: streams.orders.deletes: unknown key"),
+        ("key: [id]", "removals: {detect: key_diff}", "7: streams.orders.removals: unknown key"),
         ("key: [id]", "contract: {narrow: evolve}", "7: streams.orders.contract.narrow: should be one of keep, stop"),
         ("key: [id]", "contract: {widn: stop}", "7: streams.orders.contract.widn: unknown key; did you mean 'widen'?"),
         ("key: [id]", "layout: {partition: a}", "7: streams.orders.layout.partition: unknown key"),
