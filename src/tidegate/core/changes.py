@@ -101,6 +101,7 @@ class ChangeSet:
         fenced: some partitions were not compared, so a row may have moved in from one of them.
         again: why rows that are read may stand in the table already, a sentence's beginning; empty when none can.
         mirror: the table becomes what the slices hold: a row of it that they do not have goes.
+        anew: the table is written anew from the slices, whatever it holds.
         significant: which differences are worth a load of a mirror; None for all.
         notes: what people should know, one sentence each.
     """
@@ -119,6 +120,7 @@ class ChangeSet:
     fenced: bool = False
     again: str = ""
     mirror: bool = False
+    anew: bool = False
     significant: Significance | None = None
     notes: tuple[str, ...] = ()
 

@@ -30,7 +30,8 @@ def misfits(
         ('write: merge needs `key:`, the columns that identify a row',)
     """
     found = list(strategy.problems())
-    if not strategy.emits & writer.accepts:
+    whatever = getattr(strategy, "chooses", False)
+    if not (strategy.emits <= writer.accepts if whatever else strategy.emits & writer.accepts):
         emits, accepts = (", ".join(sorted(values)) for values in (strategy.emits, writer.accepts))
         found.append(f"strategy {strategy.kind} emits {emits}; write: {writer.kind} accepts {accepts}")
     special: frozenset[type] = getattr(strategy, "reads", frozenset())

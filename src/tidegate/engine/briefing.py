@@ -17,7 +17,7 @@ def write_facts(work: Work, changes: ChangeSet, *, unique: bool) -> WriteFacts:
     """What the writer chooses its mode by."""
     stream, table = work.stream, work.standing.table
     filled = holds_rows(table)
-    anew = work.context.full_refresh and filled
+    anew = (work.context.full_refresh or changes.anew) and filled
     batch_keys = file_keys = None
     if stream.writer.needs_key and filled and not anew and _bounded(changes):
         batch_keys = work.probe.key_bounds(changes.slices[0], stream.key[0])

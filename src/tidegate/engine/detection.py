@@ -10,11 +10,12 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from tidegate.core.changes import ChangeSet
+from tidegate.core.experience import Learning
 from tidegate.core.grouping import Grouping
 from tidegate.core.ledger import Ledger
 from tidegate.core.manifest import MANIFEST, Manifest
 from tidegate.core.position import Position
-from tidegate.engine import partitions
+from tidegate.engine import experience, partitions
 from tidegate.engine.events import Stage
 from tidegate.engine.work import Work
 
@@ -33,8 +34,10 @@ def detect(work: Work, *, measure: Measure | None = None) -> tuple[ChangeSet | N
     stream, probe = work.stream, work.probe
     since = None if work.context.full_refresh else work.standing.vouched
     with work.journal.stage(Stage.DETECT) as tell:
-        kept = _kept(work, since)
-        changes = stream.strategy.detect(probe, since, kept)
+        kept, strategy = _kept(work, since), stream.strategy
+        if isinstance(strategy, Learning):
+            strategy = strategy.learned(experience.of(work.context.registry, stream.uid))
+        changes = strategy.detect(probe, since, kept)
         grouping = changes.grouping if changes else None
         if grouping is not None and since is not None and since.state.get("method") != grouping.to_dict():
             kept = None  # of partitions that were cut another way
@@ -42,7 +45,7 @@ def detect(work: Work, *, measure: Measure | None = None) -> tuple[ChangeSet | N
             kept = measure(work, grouping)
             known = replace(since, state={**since.state, "method": grouping.to_dict()})
             # The position is to vouch for what was measured, even where nothing has to move.
-            changes = stream.strategy.detect(probe, known, kept) or partitions.nothing(grouping, since)
+            changes = strategy.detect(probe, known, kept) or partitions.nothing(grouping, since)
         tell(changes.reason if changes else "nothing changed")
     return changes, kept or Ledger()
 

@@ -130,6 +130,7 @@ def _verify(stream: Stream, context: Context, level: Level, lease: Lease | None)
                 difference = comparison.difference(work, session, level)
                 probe.still()
                 payload |= {"source_rows": difference.source_rows, "target_rows": difference.target_rows}
+                payload |= {"level": str(level), "equal": difference.equal}
             repaired = 0
             if lease is not None and not difference.equal:
                 repaired = _repair(work, since, difference, lease)

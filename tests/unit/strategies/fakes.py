@@ -129,5 +129,6 @@ class Stream:
             clock=self.table.clock(),
             state=changes.state,
             loaded_through=changes.loaded_through,
+            schema=self.table.schema().digest,
         )
         return changes

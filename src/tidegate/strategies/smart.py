@@ -1,0 +1,226 @@
+"""Decides for each run how much to look at: what changed by a column, by partitions, every row, or nothing.
+
+Chosen by `strategy: smart`; asks the other strategies and compares what each would cost. Must never let a cheap way
+hide for ever what only a whole comparison finds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+from typing import Any, ClassVar, cast
+
+from tidegate import plugins
+from tidegate.core.changes import ChangeSet
+from tidegate.core.experience import CHOICE, Experience, Way
+from tidegate.core.grouping import Period
+from tidegate.core.ledger import BEGIN, VOUCHER, Ledger
+from tidegate.core.position import Position
+from tidegate.core.protocols import Probe, Strategy
+from tidegate.core.slices import Everything, Meaning
+from tidegate.errors import ConfigError
+from tidegate.strategies._history import check_continues, check_owner
+
+WHOLE_AT = "whole_at"
+WHOLE = (Way.PARTITIONS, Way.SNAPSHOT_DIFF, Way.FULL)
+KIND = {
+    Way.INCREMENTAL: "watermark",
+    Way.PARTITIONS: "checksum",
+    Way.SNAPSHOT_DIFF: "snapshot_diff",
+    Way.FULL: "full",
+}
+OWN: Mapping[Way, tuple[str, ...]] = {
+    Way.INCREMENTAL: ("cursor", "value", "window", "nulls"),
+    Way.PARTITIONS: ("method", BEGIN, *VOUCHER),
+    Way.SNAPSHOT_DIFF: ("version", "fingerprint"),
+    Way.FULL: (),
+}
+"""The keys of a position's state that each way reads and writes."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Run:
+    """What one run knows before it chooses.
+
+    Args:
+        new: what the column, or without one a look at the whole, says has changed.
+    """
+
+    probe: Probe
+    since: Position | None
+    kept: Ledger | None
+    new: ChangeSet | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Smart:
+    """Goes the cheapest way that is right, and compares the whole table every so often whatever the column says.
+
+    Args:
+        column: a timestamp or date that every insert and update sets; without it every run compares the whole table.
+        safety_lag, time_zone: as for strategy watermark.
+        partition_by: a column by which the table can be compared in partitions, with one of the next three.
+        period, modulus, length: as for strategy checksum.
+        full_every: a table that was not compared or loaded as a whole for this long is, by the cheapest way.
+        max_changed_fraction: of more changed rows than this share of the table, the whole table is loaded or compared.
+    """
+
+    kind: ClassVar[str] = "smart"
+    emits: ClassVar[frozenset[Meaning]] = frozenset({Meaning.ALL, Meaning.UPSERTS})
+    chooses: ClassVar[bool] = True
+
+    column: str | None = None
+    safety_lag: timedelta = timedelta(0)
+    time_zone: str | None = None
+    partition_by: str | None = None
+    period: Period | None = None
+    modulus: int | None = None
+    length: int | None = None
+    full_every: timedelta = timedelta(hours=24)
+    max_changed_fraction: float = 0.3
+    experience: Experience = field(default_factory=Experience, metadata={"given": True}, repr=False)
+
+    @property
+    def rereads(self) -> bool:
+        """Every row, whenever the whole table is looked at."""
+        return True
+
+    @property
+    def cursor(self) -> tuple[str, ...]:
+        """The column, if there is one."""
+        return (self.column,) if self.column else ()
+
+    def learned(self, experience: Experience) -> Smart:
+        """The same options, with what earlier loads took."""
+        return replace(self, experience=experience)
+
+    def problems(self) -> tuple[str, ...]:
+        """What is wrong with the options on their own."""
+        found = []
+        cut = [name for name in ("period", "modulus", "length") if getattr(self, name) is not None]
+        if self.partition_by is None and cut:
+            found.append(f"{cut[0]} needs partition_by:, the column it cuts")
+        if self.partition_by is not None and len(cut) != 1:
+            found.append("partition_by needs one of period, modulus and length, which says how it is cut")
+        if not 0 < self.max_changed_fraction <= 1:
+            found.append(f"max_changed_fraction is a share above 0 and up to 1, got {self.max_changed_fraction}")
+        if self.full_every <= timedelta(0):
+            found.append("full_every must be longer than nothing")
+        asked = {
+            Way.INCREMENTAL: self.column is not None,
+            Way.PARTITIONS: self.partition_by is not None and len(cut) == 1,
+        }
+        return (*found, *(text for way, has in asked.items() if has for text in self._strategy(way).problems()))
+
+    def resume(self, value: str | None) -> Mapping[str, Any]:
+        """The state of a table that holds every row up to a value; the next run compares the whole of it."""
+        if self.column is not None and value is not None:
+            return self._strategy(Way.INCREMENTAL).resume(value)
+        if value is not None:
+            raise ConfigError(f"strategy smart has no column here, so it cannot go on from {value!r}")
+        return {}
+
+    def detect(self, probe: Probe, since: Position | None, kept: Ledger | None = None) -> ChangeSet | None:
+        """What the cheapest right way says; None when nothing changed and no comparison is due.
+
+        With partitions that the position does not vouch for, because they were measured for the answer before, that
+        answer is given again.
+        """
+        if since is not None and kept is not None and not kept.vouched(since.state):
+            run = _Run(probe=probe, since=since, kept=kept, new=None)
+            return self._whole(Way.PARTITIONS, run, why="the table was measured")
+        new = self._first_look(probe, since)
+        run = _Run(probe=probe, since=since, kept=kept, new=new)
+        if since is None:
+            return self._whole(Way.FULL, run, why="nothing has been loaded yet")
+        check_owner(since, self.kind, self.cursor)
+        check_continues(since, probe)
+        due = self.column is not None and self._due(since, probe.now())
+        if new is None and not due:
+            return None
+        rows = probe.stats(Everything()).rows
+        changed = (new.rows or 0) if new and self.column else 0
+        ways, why = self._right_ways(since, rows, changed, due=due)
+        sizes = {way: changed if way is Way.INCREMENTAL else rows for way in ways}
+        costs = sorted((self.experience.estimate(way, sizes[way]) for way in ways), key=lambda cost: cost.seconds)
+        way = costs[0].way
+        chosen = self._incremental(since, new, why) if way is Way.INCREMENTAL and new else self._whole(way, run, why)
+        return replace(chosen, notes=(*chosen.notes, *map(str, costs)))
+
+    def _first_look(self, probe: Probe, since: Position | None) -> ChangeSet | None:
+        """What the column says has changed, or else what the cheapest honest question does; None for nothing."""
+        way = Way.SNAPSHOT_DIFF if self.column is None else Way.INCREMENTAL
+        return self._strategy(way).detect(probe, self._since(since, way))
+
+    def _right_ways(self, since: Position, rows: int, changed: int, *, due: bool) -> tuple[tuple[Way, ...], str]:
+        """The ways that would be right, and why no others."""
+        whole = tuple(way for way in WHOLE if way is not Way.PARTITIONS or self.partition_by is not None)
+        if due:
+            return whole, f"the whole table is looked at every {self.full_every}, last {since.state.get(WHOLE_AT)}"
+        if self.column is None:
+            return whole, "the rows are not those that were loaded, and no column tells which changed"
+        if changed > self.max_changed_fraction * rows:
+            return whole, f"{changed} of {rows} rows changed, more than {self.max_changed_fraction:.0%}"
+        return (Way.INCREMENTAL, *whole), f"{changed} of {rows} rows changed"
+
+    def _incremental(self, since: Position, new: ChangeSet, why: str) -> ChangeSet:
+        """The rows that the column tells; what vouched for the whole table does so no more."""
+        gone = {*VOUCHER, *OWN[Way.SNAPSHOT_DIFF]}
+        known = {name: value for name, value in since.state.items() if name not in gone}
+        choice = _choice(Way.INCREMENTAL, new.rows or 0)
+        return replace(new, state={**known, **new.state, **choice}, reason=f"incremental, because {why}: {new.reason}")
+
+    def _whole(self, way: Way, run: _Run, why: str) -> ChangeSet:
+        """The changes of a way that looks at every row."""
+        found = self._strategy(way).detect(run.probe, self._since(run.since, way), run.kept)
+        known = run.since.state if run.since else {}
+        rows = run.probe.stats(Everything()).rows
+        noted = {WHOLE_AT: run.probe.now().astimezone(UTC).isoformat(), **_choice(way, rows)}
+        if found is None:
+            reason = f"{way}, because {why}: nothing differs"
+            return ChangeSet(slices=(), meaning=Meaning.UPSERTS, state={**known, **noted}, rows=0, reason=reason)
+        # Partitions may land in several commits: until all have, the column says what it said before.
+        looked = run.new.state if run.new and way is not Way.PARTITIONS else known
+        kept = {name: looked[name] for name in (*OWN[Way.INCREMENTAL], *OWN[Way.SNAPSHOT_DIFF]) if name in looked}
+        if way is Way.PARTITIONS:
+            kept = {name: value for name, value in kept.items() if name in OWN[Way.INCREMENTAL]}
+        kept |= {"cursor": list(self.cursor)} if self.cursor else {}
+        return replace(
+            found,
+            state={**kept, **found.state, **noted},
+            anew=way is Way.FULL,
+            reason=f"{way}, because {why}: {found.reason}",
+        )
+
+    def _due(self, since: Position, now: datetime) -> bool:
+        """Whether the whole table has to be looked at, whatever the column says."""
+        loaded = since.state.get(WHOLE_AT)
+        known = [datetime.fromisoformat(loaded)] if loaded else []
+        known += [self.experience.proven_at] if self.experience.proven_at else []
+        return not known or now - max(known) >= self.full_every
+
+    def _strategy(self, way: Way) -> Strategy:
+        return cast("Strategy", plugins.load("strategies", KIND[way])(**self._options(way)))
+
+    def _options(self, way: Way) -> dict[str, Any]:
+        if way is Way.INCREMENTAL:
+            return {"column": self.column, "safety_lag": self.safety_lag, "time_zone": self.time_zone}
+        if way is not Way.PARTITIONS:
+            return {}
+        cuts = {"by_date": ("period", self.period), "by_integer": ("modulus", self.modulus)}
+        cuts["by_substr"] = ("length", self.length)
+        method, (name, value) = next((m, cut) for m, cut in cuts.items() if cut[1] is not None)
+        return {"method": method, "column": self.partition_by, name: value}
+
+    def _since(self, since: Position | None, way: Way) -> Position | None:
+        """The position as the strategy of that way would have written it."""
+        if since is None or (way is Way.INCREMENTAL and "value" not in since.state):
+            return None
+        own = {name: value for name, value in since.state.items() if name in OWN[way]}
+        return replace(since, kind=KIND[way], state=own)
+
+
+def _choice(way: Way, rows: int) -> dict[str, Any]:
+    """What a position says of how it came to be, for later choices."""
+    return {CHOICE: {"way": str(way), "rows": rows}}

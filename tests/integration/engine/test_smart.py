@@ -1,0 +1,95 @@
+"""Strategy smart on a database: ways chosen by what the registry recorded, and the same rows after each."""
+
+from __future__ import annotations
+
+import pytest
+
+from support.shops import texts
+from tidegate.core.experience import Way
+from tidegate.core.outcome import Result
+from tidegate.engine import experience
+
+pytestmark = pytest.mark.spark
+
+TABLE = "create table sales (id integer primary key, day date not null, amount integer, changed_at timestamp not null)"
+
+
+@pytest.fixture
+def engine() -> str:
+    return "sqlite"
+
+
+def stream(**options) -> dict:
+    return {
+        "source": {"connection": "shop", "table": "sales"},
+        "target": "lake.shop.sales",
+        "key": ["id"],
+        "strategy": {"kind": "smart", "column": "changed_at", **options},
+        "write": "merge",
+    }
+
+
+def test_a_stream_goes_every_way_and_ends_equal(workspace, shop, spark) -> None:
+    rows = ", ".join(f"({n}, '2025-01-0{1 + n // 100}', {n}, '2025-01-10 00:00:0{n // 100}')" for n in range(400))
+    shop.sql(TABLE, f"insert into sales values {rows}")
+
+    def run(**options):
+        workspace.write({"sales": stream(**options)}, connections={"shop": {"url": shop.url}})
+        outcome = workspace.run("sales", spark=spark).streams[0]
+        assert outcome.error is None, outcome.error
+        return outcome
+
+    def way(outcome) -> str:
+        return outcome.position["state"]["choice"]["way"]
+
+    def check() -> None:
+        there = texts(shop.rows("select id, day, amount, changed_at from sales"))
+        assert texts(tuple(row.values()) for row in workspace.rows("shop.sales")) == there
+
+    first = run()
+    assert (way(first), first.write, first.rows_read) == ("full", "append", 400)
+    assert run().outcome is Result.UNCHANGED
+
+    # Little changed, and every other way is dear by what was recorded: `max_changed_fraction` alone decides here.
+    shop.sql("update sales set amount = -1, changed_at = '2025-01-11 00:00:00' where id = 7")
+    shop.sql("delete from sales where id = 8")
+    second = run()
+    assert (way(second), second.rows_read, second.rows_updated) == ("incremental", 1, 1)
+    assert len(workspace.rows("shop.sales")) == 400, "the column does not tell that a row went"
+
+    # Due: whatever the column says, the whole table is looked at.
+    third = run(full_every="1s")
+    assert way(third) in {"full", "snapshot_diff"}
+    assert third.verified
+    check()
+
+    # What neither the column nor the calendar asks for is left; then partitions are compared, too.
+    shop.sql("update sales set amount = -2 where id = 9", "delete from sales where id = 399")
+    assert run().outcome is Result.UNCHANGED
+    run(full_every="1s", partition_by="day", period="month")
+    check()
+    run(full_every="1s", max_changed_fraction=0.001)
+    check()
+
+    workspace.write({"sales": stream(full_every="30s")}, connections={"shop": {"url": shop.url}})
+    with workspace.project(spark) as project:
+        assert project.verify("sales", level="rows").streams[0].equal
+        registry, uid = project.registry, project.streams("sales")[0].uid
+        known = experience.of(registry, uid)
+        assert known.proven_at is not None
+        assert {cost.way for cost in known.costs} >= {Way.FULL, Way.INCREMENTAL}
+        assert project.plan("sales").streams[0].outcome == "unchanged", "a proof counts as a look at the whole"
+
+
+def test_the_plan_prints_estimates_beside_what_was_measured(workspace, shop, spark) -> None:
+    shop.sql(TABLE, "insert into sales values (1, '2025-01-01', 1, '2025-01-10 00:00:00')")
+    shop.sql(*(f"insert into sales values ({n}, '2025-01-01', 1, '2025-01-10 00:00:00')" for n in range(2, 9)))
+    workspace.write({"sales": stream()}, connections={"shop": {"url": shop.url}})
+    workspace.run("sales", spark=spark)
+    shop.sql("update sales set amount = 2, changed_at = '2025-01-11 00:00:00' where id = 1")
+    with workspace.project() as project:
+        plan = project.plan("sales").streams[0]
+    assert plan.outcome == "changed"
+    told = {note.split(":")[0]: note for note in plan.notes}
+    assert "the last one took" in told["full"]
+    assert "a guess: not measured yet" in told["incremental"]
