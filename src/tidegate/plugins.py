@@ -14,7 +14,7 @@ from typing import Any
 
 from tidegate.errors import ConfigError, UnknownPlugin
 
-GROUPS = ("sources", "strategies", "writers", "formats", "dialects")
+GROUPS = ("sources", "strategies", "writers", "formats", "dialects", "envelopes")
 
 
 def names(group: str) -> tuple[str, ...]:

@@ -150,7 +150,7 @@ def test_every_command_is_documented():
 def test_every_key_is_documented():
     text = (ROOT / "docs/config.md").read_text(encoding="utf-8")
     keys = {*SECTIONS, *fields(SparkOptions), *fields(Contract), *fields(Layout)}
-    for group in ("sources", "strategies", "writers", "formats"):
+    for group in ("sources", "strategies", "writers", "formats", "envelopes"):
         for kind in plugins.names(group):
             keys |= {kind, *fields(plugins.load(group, kind))} - {"name", "folder"}
     assert sorted(key for key in keys if f"`{key}`" not in text) == []

@@ -9,7 +9,7 @@ import dataclasses
 
 from tidegate import plugins
 from tidegate.config.nodes import Node
-from tidegate.config.options import KIND, fields, missing, plugin_of
+from tidegate.config.options import KIND, as_plugin, fields, missing, plugin_of
 
 STREAM_KEYS = ("source", "target", "key", "strategy", "write", "contract", "layout", "deletes", "verify", "uid")
 INHERITED = ("source", "key", "strategy", "write", "contract", "layout", "deletes", "verify")
@@ -21,6 +21,9 @@ REQUIRED = {
     "write": "merge",
 }
 INFERRED_KINDS = {
+    "topic": "change_log",
+    "slot": "change_log",
+    "envelope": "change_log",
     "table": "database",
     "query": "database",
     "path": "files",
@@ -46,8 +49,8 @@ def complete(stream: Node, defaults: Node) -> Node:
     for key, example in REQUIRED.items():
         if key not in entries:
             raise missing(stream.mark, key, example)
-    entries["strategy"] = _with_options(_with_kind(entries["strategy"]), options)
-    entries["write"] = _with_kind(entries["write"])
+    entries["strategy"] = _with_options(as_plugin(entries["strategy"]), options)
+    entries["write"] = as_plugin(entries["write"])
     entries["source"] = _with_source_kind(entries["source"])
     return dataclasses.replace(stream, value=entries)
 
@@ -56,10 +59,6 @@ def strategy_options() -> frozenset[str]:
     """Every option that some strategy has: what `defaults:` may hold besides the keys of a stream."""
     kinds = plugins.names("strategies")
     return frozenset(option for kind in kinds for option in fields(plugins.load("strategies", kind)))
-
-
-def _with_kind(node: Node) -> Node:
-    return Node(value={KIND: node}, mark=node.mark) if isinstance(node.value, str) else node
 
 
 def _with_source_kind(node: Node) -> Node:

@@ -81,7 +81,9 @@ def check(cls: type[Any], node: Node, given: Iterable[str] = ()) -> dict[str, An
     values = {}
     for name, field in wanted.items():
         entry = node.get(name)
-        if entry is not None:
+        if entry is not None and field.plugin:
+            values[name] = build(field.plugin, as_plugin(entry))
+        elif entry is not None:
             values[name] = convert(field.hint, entry)
         elif field.required:
             raise node.mark.error(f"needs the key {name!r}")
@@ -96,6 +98,11 @@ def convert(hint: Any, node: Node) -> Any:
         raise _explain(error, node) from error
 
 
+def as_plugin(node: Node) -> Node:
+    """A plugin that is named alone, as a mapping with its `kind`."""
+    return Node(value={KIND: node}, mark=node.mark) if isinstance(node.value, str) else node
+
+
 def without(node: Node, *keys: str) -> Node:
     """A mapping without some of its keys."""
     return dataclasses.replace(node, value={key: item for key, item in node.items.items() if key not in keys})
@@ -103,18 +110,28 @@ def without(node: Node, *keys: str) -> Node:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Option:
-    """A field of a class as a key of the project file."""
+    """A field of a class as a key of the project file.
+
+    Args:
+        plugin: the group of which the key names a plugin; empty for a plain value.
+    """
 
     hint: Any
     required: bool
     default: Any = None
+    plugin: str = ""
 
 
 def fields(cls: type[Any]) -> Mapping[str, Option]:
     """The keys that a class takes; fields whose metadata say `given` are the program's own."""
     hints = typing.get_type_hints(cls, include_extras=True)
     return {
-        field.name: Option(hint=hints[field.name], required=_required(field), default=_default(field))
+        field.name: Option(
+            hint=hints[field.name],
+            required=_required(field),
+            default=_default(field),
+            plugin=field.metadata.get("plugin", ""),
+        )
         for field in dataclasses.fields(cls)
         if field.init and not field.metadata.get("given")
     }
@@ -125,12 +142,26 @@ def schema_of(cls: type[Any], *, hidden: Iterable[str] = ()) -> dict[str, Any]:
     known = {name: option for name, option in fields(cls).items() if name not in hidden}
     properties = {}
     for name, option in known.items():
+        if option.plugin:
+            properties[name] = plugin_schema(option.plugin)
+            continue
         properties[name] = _inlined(_adapter(option.hint).json_schema())
         if isinstance(option.default, str | int | float) and not isinstance(option.default, timedelta):
             properties[name]["default"] = option.default
     schema: dict[str, Any] = {"type": "object", "additionalProperties": False, "properties": properties}
     required = [name for name, option in known.items() if option.required]
     return {**schema, "required": required} if required else schema
+
+
+def plugin_schema(group: str) -> dict[str, Any]:
+    """The JSON schema of a key that names a plugin: its kind alone, or with options."""
+    kinds = plugins.names(group)
+    mappings = []
+    for kind in kinds:
+        schema = schema_of(plugins.load(group, kind))
+        schema["properties"] = {KIND: {"const": kind}, **schema["properties"]}
+        mappings.append({**schema, "required": [KIND, *schema.get("required", [])]})
+    return {"anyOf": [{"enum": list(kinds)}, *mappings]}
 
 
 def _inlined(schema: dict[str, Any]) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from typing import Any
 
 from tidegate.core.fingerprint import Fingerprint
 from tidegate.core.grouping import Grouping
+from tidegate.core.log import EventRules
 from tidegate.core.manifest import File
 from tidegate.core.significance import Significance
 from tidegate.core.slices import Meaning, Slice
@@ -104,6 +105,7 @@ class ChangeSet:
         anew: the table is written anew from the slices, whatever it holds.
         significant: which differences are worth a load of a mirror; None for all.
         notes: what people should know, one sentence each.
+        events: how events of a log are applied; None where the rows are none.
     """
 
     slices: tuple[Slice, ...]
@@ -123,6 +125,7 @@ class ChangeSet:
     anew: bool = False
     significant: Significance | None = None
     notes: tuple[str, ...] = ()
+    events: EventRules | None = None
 
     def only(self, parts: tuple[Part, ...]) -> ChangeSet:
         """The same changes, of these parts alone; the state is the caller's to complete."""

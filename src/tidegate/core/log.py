@@ -6,11 +6,17 @@ beginning is gone.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol, runtime_checkable
+from datetime import timedelta
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, runtime_checkable
 
+from tidegate.core.schema import Schema
 from tidegate.core.slices import Slice
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
 
 UNKNOWN = "__tidegate_unknown"
 """Array of names: columns whose value the event does not carry, so that the newest known value stays."""
@@ -28,6 +34,35 @@ RAW = "__tidegate_raw"
 """A refused event as it came, as text (base64 where it is none); NULL for one that can be taken."""
 
 EVENT_COLUMNS = (UNKNOWN, CLEARS, REFUSED, ORIGIN, RAW)
+
+KEY = "__tidegate_key"
+VALUE = "__tidegate_value"
+"""Key and value of a message, binary; NULL where it has none."""
+
+PLACE = "__tidegate_place"
+"""Where a message or a row stands in its log: a text that sorts as the log does, within one part of it."""
+
+
+class Truncate(StrEnum):
+    """What an event that empties the table does."""
+
+    APPLY = "apply"
+    IGNORE = "ignore"
+    STOP = "stop"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EventRules:
+    """How the events of a load are applied.
+
+    Args:
+        floor: an order at or below which no event counts; None for none.
+        remember: how long the last order that was applied is kept of every key.
+    """
+
+    floor: str | None = None
+    truncate: Truncate = Truncate.APPLY
+    remember: timedelta = timedelta(days=7)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,4 +106,56 @@ class Logged(Protocol):
 
         Raises:
             HistoryGone: the log has lost events after the position, is not the one that was read, or ends before it.
+        """
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Message:
+    """One message of a log, as it came; None for a key or a value that it does not have."""
+
+    key: bytes | None
+    value: bytes | None
+
+
+class Envelope(Protocol):
+    """How a log writes its events.
+
+    `messages` says that they are messages of key and value, which a `MessageEnvelope` takes apart; else they are rows
+    with columns of their own, which a `RowEnvelope` tells what they mean.
+    """
+
+    kind: ClassVar[str]
+    messages: ClassVar[bool]
+
+
+class MessageEnvelope(Envelope, Protocol):
+    """Takes messages apart."""
+
+    def schema(self, messages: Sequence[Message]) -> Schema:
+        """The columns of the table, as these messages tell them; without Spark. Raises SchemaRefused, PlanError."""
+
+    def events(self, messages: DataFrame, schema: Schema) -> DataFrame:
+        """Messages as events.
+
+        Args:
+            messages: `KEY`, `VALUE`, `PLACE`, `ORIGIN`.
+
+        Rows: one an event that says something, see `Logged`; the columns of `schema` in order with its stored types.
+        """
+
+
+class RowEnvelope(Envelope, Protocol):
+    """Tells what rows mean."""
+
+    def schema(self, columns: Schema) -> Schema:
+        """The columns of the table among those of the log. Raises ColumnMissing."""
+
+    def events(self, rows: DataFrame, columns: Schema, schema: Schema) -> DataFrame:
+        """Rows as events.
+
+        Args:
+            rows: the log's columns, `PLACE`, `ORIGIN`, and `REFUSED` and `RAW` of rows that could not be read.
+            columns: those of the log, with the types that they are read by.
+
+        Rows: see `MessageEnvelope.events`.
         """

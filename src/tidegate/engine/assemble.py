@@ -102,7 +102,7 @@ def join(config: Config, lakes: dict[str, Format], entry: StreamConfig) -> Strea
         raise Misfit(f"{entry.mark}: " + "; ".join(reasons), file=entry.mark.file, line=entry.mark.line)
     target = _target(entry)
     given: dict[str, Any] = {"connection": config.connections[entry.connection]} if entry.connection else {}
-    given |= _wanted(plugin, lakes=lakes, folder=config.folder)
+    given |= _wanted(plugin, lakes=lakes, folder=config.folder, connections=config.connections)
     return Stream(
         name=entry.name,
         uid=entry.uid or stream_uid(entry.name, target),
@@ -140,7 +140,7 @@ def _target(entry: StreamConfig) -> Target:
 
 def source_name(entry: StreamConfig) -> str:
     """`connection: relation`, for people."""
-    named = (entry.source.get(key) for key in INFERRED_KINDS if key != "query")
+    named = (entry.source.get(key) for key in INFERRED_KINDS if key not in ("query", "envelope"))
     relation = next((node.text() for node in named if node is not None), "a query")
     return f"{entry.connection}: {relation}" if entry.connection else relation
 

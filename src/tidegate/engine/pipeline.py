@@ -21,7 +21,7 @@ from tidegate.core.outcome import Outcome
 from tidegate.core.plan import LoadPlan, Mode
 from tidegate.core.protocols import Layout, Receipt, Staging
 from tidegate.core.slices import Files, Meaning
-from tidegate.engine import briefing, detection, outcomes, partitions, standing, verify
+from tidegate.engine import briefing, detection, outcomes, partitions, reread, standing, verify
 from tidegate.engine.events import Journal, Moment, Stage
 from tidegate.engine.planner import Found, make_plan
 from tidegate.engine.recover import Heal, Standing
@@ -138,7 +138,7 @@ def plan(work: Work, changes: ChangeSet, *, save: Callable[[LoadPlan], None]) ->
     """One load of these changes: moves nothing, starts no Spark; the plan is handed to `save` before it is used."""
     stream, probe = work.stream, work.probe
     with work.journal.stage(Stage.PLAN) as tell:
-        unique = bool(stream.key) and probe.unique(stream.key)
+        unique = bool(stream.key) and changes.meaning is not Meaning.CHANGELOG and probe.unique(stream.key)
         found = Found(
             table=work.standing.table,
             since=work.standing.since,
@@ -165,7 +165,8 @@ def move(work: Work, planned: Planned, lease: Lease) -> Outcome:
             held.callback(work.context.sessions.release, session)
             rows = stream.source.read(session, work.probe, plan.changes.slices, plan.columns)
         with journal.stage(Stage.CHECK):
-            checked = stream.writer.check(rows, plan, briefing.batch(work, planned))
+            batch = briefing.batch(work, planned)
+            checked = stream.writer.check(rows, plan, batch)
             held.callback(_release, checked)
         staging = stream.format.stage(session, stream.target, plan)
         held.enter_context(_discarded_on_error(staging))
@@ -178,7 +179,10 @@ def move(work: Work, planned: Planned, lease: Lease) -> Outcome:
                 work.probe.still()  # what moves out of a window is read by the next load; what moves in a whole is torn
             tell(plan.write.mode)
         with journal.stage(Stage.VERIFY), standing.seen_unverified(work, plan, staging):
-            verdict = _verify(work, plan, staging, checked, expected)
+            if reread.of_events(plan):
+                verdict = reread.verify_events(work, session, plan, staging, batch)
+            else:
+                verdict = _verify(work, plan, staging, checked, expected)
         journal.tell(Stage.ADVANCE, Moment.START)
         lease.check()
         receipt = _publish(stream, plan, staging)
@@ -226,7 +230,12 @@ def _asked_meanwhile(work: Work, planned: Planned) -> Iterator[Future[Fingerprin
     """Asks the source while Spark reads, when the answer does not depend on what the check finds."""
     level = work.stream.verify
     found_by_check = work.stream.key and not planned.unique
-    if level is VerifyLevel.NONE or found_by_check or planned.plan.write.mode is Mode.MERGE_DIFFERENCES:
+    if (
+        level is VerifyLevel.NONE
+        or found_by_check
+        or reread.of_events(planned.plan)
+        or planned.plan.write.mode is Mode.MERGE_DIFFERENCES
+    ):
         yield None
         return
     with ThreadPoolExecutor(max_workers=1, thread_name_prefix="verify") as pool:

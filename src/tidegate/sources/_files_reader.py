@@ -134,9 +134,12 @@ class Reader:
             options = {"multiLine": str(shape.listed).lower(), **options}
         return session.read.format(self.form).options(**options)
 
+    def uri(self, path: str) -> str:
+        """The file for Spark, to which a path is a pattern."""
+        return re.sub(r"([*?\[\]{}\\])", r"\\\1", self.store.uri(path))
+
     def _uris(self, paths: Sequence[str]) -> list[str]:
-        # A path is a pattern to Spark.
-        return [re.sub(r"([*?\[\]{}\\])", r"\\\1", self.store.uri(path)) for path in paths]
+        return [self.uri(path) for path in paths]
 
     def _path(self) -> str:
         """The path below the root, decoded from the URI that Spark tells."""

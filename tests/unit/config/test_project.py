@@ -90,7 +90,7 @@ def test_values_from_python_are_the_same_project(tmp_path):
         ("kind: watermark", "kind: watermrk", "8: streams.orders.strategy.kind: 'watermrk' is not a known kind"),
         ("write: merge", "write: murge", "9: streams.orders.write: 'murge' is not a known kind of writers"),
         ("connection: shop", "connection: shp", "5: streams.orders.source.connection: 'shp' is not under"),
-        ("table: public.orders", "tabel: a", "5: streams.orders.source: needs one of `table:`, `query:`"),
+        ("table: public.orders", "tabel: a", "5: streams.orders.source: needs one of `topic:`, `slot:`"),
         ("lake.shop.orders", "lak.shop.orders", "6: streams.orders.target: names the lake 'lak'"),
         ("lake.shop.orders", "lake.orders", "6: streams.orders.target: should name lake, schema and table"),
         ("lake.shop.orders", "lake..orders", "6: streams.orders.target: should be names separated by dots"),

@@ -1,0 +1,45 @@
+"""Decides what the files of AWS Database Migration Service say: an `Op` beside the row's columns.
+
+Chosen by `envelope: dms`. Must never order events by the names of files alone.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from tidegate.core.schema import Schema
+from tidegate.envelopes import _operations as operations
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dms:
+    """Rows of AWS DMS; those of its full load have no `Op`, or `I`.
+
+    Args:
+        sequence: the columns that order the events: that of `TimestampColumnName`, or `AR_H_CHANGE_SEQ`.
+        keep: of these, what the table has all the same.
+    """
+
+    kind: ClassVar[str] = "dms"
+    messages: ClassVar[bool] = False
+
+    sequence: tuple[str, ...]
+    keep: tuple[str, ...] = ()
+
+    def schema(self, columns: Schema) -> Schema:
+        """The columns beside `Op` and the order, unless they are kept."""
+        known = ["Op"] if columns.find("Op") else []
+        left = operations.without(columns, (*known, *self.sequence))
+        return Schema(columns=tuple(each for each in columns if each in left.columns or each.name in self.keep))
+
+    def events(self, rows: DataFrame, columns: Schema, schema: Schema) -> DataFrame:
+        """Every row as an event; one without an operation is of the full load, so it is an insert."""
+        order = [column for name in self.sequence if (column := columns.find(name))]
+        word = f"coalesce({operations.word('Op')}, 'I')" if columns.find("Op") else "'I'"
+        return operations.events(
+            rows, schema, operation=word, order=operations.orders(order), unordered=operations.unordered(order)
+        )

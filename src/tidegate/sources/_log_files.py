@@ -1,0 +1,278 @@
+"""Decides how a log of changes is kept in files: by the order of their paths, each read whole.
+
+Opened by the source of change logs. Must never take a file for read that is not the one that was, nor let an event
+that it cannot read become NULL.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, cast
+
+from tidegate.core.log import ORIGIN, PLACE, RAW, REFUSED, Envelope, LogSpan, Message, MessageEnvelope, RowEnvelope
+from tidegate.core.protocols import Sparks
+from tidegate.core.schema import TEXT, Column, Schema
+from tidegate.core.slices import LogRange, Slice
+from tidegate.dialects.spark import Spark
+from tidegate.errors import ConfigError, HistoryGone, InternalError, PlanError, SourceMoved
+from tidegate.sources import _log_json as json_lines
+from tidegate.sources._files_place import Place, Seen, place
+from tidegate.sources._files_reader import Reader
+from tidegate.sources._files_shape import SUFFIXES, TYPED, FileFormat, Shape, format_of, shape_of
+from tidegate.sources._files_types import BEFORE, STATED, of_spark, stated, united
+from tidegate.sources._frame import LazySpark, reading
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+AVRO = "org.apache.spark:spark-avro_2.13:4.1.1"
+SAMPLE = 200
+"""Messages of a file by which an envelope tells its columns."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileLogOptions:
+    """What a log of files is, as the project says; see `ChangeLog`."""
+
+    path: str
+    envelope: Envelope
+    form: FileFormat | None = None
+    options: Mapping[str, str | int | float | bool] = field(default_factory=dict)
+    columns: Mapping[str, str] = field(default_factory=dict)
+    settle: timedelta = timedelta(0)
+
+    def __post_init__(self) -> None:
+        stated(self.columns)
+        if self.form is None and format_of(self.path) is None:
+            known = ", ".join(sorted(SUFFIXES))
+            raise ConfigError(f"path: {self.path!r} does not tell its format by its suffix ({known}); name a `format:`")
+        if self.envelope.messages and self.format is not FileFormat.JSON:
+            raise ConfigError(f"envelope: {self.envelope.kind} is written one a line, so its files are `format: json`")
+
+    @property
+    def format(self) -> FileFormat:
+        """Stated, or told by the suffix."""
+        return FileFormat(self.form or format_of(self.path) or FileFormat.JSON)
+
+
+def jars(options: FileLogOptions) -> tuple[str, ...]:
+    """Spark's reader of Avro, which it does not come with."""
+    return (AVRO,) if options.format is FileFormat.AVRO else ()
+
+
+@contextmanager
+def opened(options: FileLogOptions, sparks: Sparks | None) -> Iterator[FileLog]:
+    """The log as it is now; its files are listed once."""
+    spark = LazySpark(sparks)
+    try:
+        yield FileLog(options, place(options.path), spark)
+    finally:
+        spark.close()
+
+
+class FileLog:
+    """Files of events."""
+
+    def __init__(self, options: FileLogOptions, where: Place, spark: LazySpark) -> None:
+        self._options = options
+        self._place = where
+        self._spark = spark
+        self._chosen: Sequence[Seen] = ()
+        self._before: Mapping[str, str] = {}
+        self._shapes: dict[str, Shape] = {}
+
+    @property
+    def label(self) -> str:
+        """The path."""
+        return self._options.path
+
+    def identity(self) -> str:
+        """The path: files are told apart by their names and sizes."""
+        return f"log of files:{self._options.path}"
+
+    def clock(self) -> int | None:
+        """None."""
+        return None
+
+    def now(self) -> datetime:
+        """The time."""
+        return datetime.now(UTC)
+
+    def notes(self) -> tuple[str, ...]:
+        """Whether files wait for a later run."""
+        _, waiting = self._listed
+        return (f"{waiting} is still being written, so it and what comes after it waits",) if waiting else ()
+
+    def after(self, state: Mapping[str, Any] | None, *, most: int | None) -> LogSpan:
+        """The files after the one that was read last; all of them again where those before are not what was read.
+
+        Reading a file again changes nothing: no event counts twice.
+
+        Raises:
+            HistoryGone: the file that was read last is gone, so others may be, too.
+        """
+        ready, _ = self._listed
+        before = dict(state or {})
+        self._before = before.get("columns", {})
+        read = before.get("upto")
+        after, reason = None, "events"
+        if read is not None:
+            known = [each for each in ready if each.path <= read]
+            if not known or known[-1].path != read:
+                raise HistoryGone(f"{read} was the last file read of {self.label}, and it is gone: others may be, too")
+            if _digest(known) == before.get("digest"):
+                after = read
+            else:
+                reason = "events, those before once more, because files came in between or are others now"
+        chosen = [each for each in ready if after is None or each.path > after]
+        chosen, counted = self._few(chosen, most)
+        self._chosen = chosen
+        if not chosen:
+            return LogSpan(slices=(), state=before, reason="no new file")
+        upto = chosen[-1].path
+        position: dict[str, Any] = {"upto": upto, "digest": _digest([each for each in ready if each.path <= upto])}
+        if not self._options.envelope.messages:
+            position["columns"] = {column.name: column.type.spark for column in self._columns}
+        return LogSpan(
+            slices=(LogRange(part=self.label, after=after, upto=upto),),
+            state=position,
+            events=counted,
+            reason=f"{len(chosen)} files of {reason}",
+        )
+
+    def schema(self) -> Schema:
+        """The columns of the table, as the files that are read next and those before tell them."""
+        if self._options.envelope.messages:
+            return cast("MessageEnvelope", self._options.envelope).schema(self._sample())
+        return cast("RowEnvelope", self._options.envelope).schema(self._columns)
+
+    def events(self, session: SparkSession, parts: Sequence[Slice], schema: Schema) -> DataFrame:
+        """The events of the files in these ranges."""
+        ready, _ = self._listed
+        paths = [each.path for each in ready if any(_within(part, each.path) for part in parts)]
+        with reading(self.label):
+            if self._options.format is FileFormat.JSON:
+                uris = [self._reader().uri(path) for path in paths]
+                messages = json_lines.lines(session, uris)
+                if self._options.envelope.messages:
+                    return cast("MessageEnvelope", self._options.envelope).events(messages, schema)
+                rows = json_lines.parsed(messages, self._columns)
+            else:
+                rows = self._rows(session, paths)
+            return cast("RowEnvelope", self._options.envelope).events(rows, self._columns, schema)
+
+    def still(self) -> None:
+        """Raises SourceMoved when a file that was read is another one now."""
+        for each in self._chosen:
+            seen = self._place.store.look(each.path)
+            if seen is None or seen.size != each.size:
+                raise SourceMoved(
+                    f"{each.path} was changed while it was read",
+                    hint="Run again once it is written; `source: {settle: 5m}` leaves files alone that are younger.",
+                )
+
+    @cached_property
+    def _listed(self) -> tuple[list[Seen], str | None]:
+        """The files that can be read, in order, and the first that cannot yet: it ends them."""
+        seen, unfinished = self._place.seen()
+        young = time.time() - self._options.settle.total_seconds()
+        waiting = [*unfinished, *(each.path for each in seen if self._options.settle and each.modified > young)]
+        first = min(waiting, default=None)
+        return [each for each in seen if first is None or each.path < first], first
+
+    def _few(self, files: list[Seen], most: int | None) -> tuple[list[Seen], int | None]:
+        """As many whole files as hold that many events, at least one, and how many they hold."""
+        if most is None or not files:
+            return files, None
+        total = 0
+        chosen: list[Seen] = []
+        for each in files:
+            count = self._count(each.path)
+            if chosen and total + count > most:
+                break
+            chosen.append(each)
+            total += count
+        return chosen, total
+
+    def _count(self, path: str) -> int:
+        with self._place.store.open(path) as content:
+            if self._options.format is FileFormat.PARQUET:
+                from pyarrow import parquet  # type: ignore[import-untyped]  # noqa: PLC0415 - half a second
+
+                return int(parquet.ParquetFile(content).metadata.num_rows)
+            return sum(1 for _ in content)
+
+    def _sample(self) -> list[Message]:
+        found = []
+        for each in self._chosen:
+            with self._place.store.open(each.path) as content:
+                found += [Message(key=None, value=line.strip()) for line in itertools.islice(content, SAMPLE)]
+        return found
+
+    @cached_property
+    def _columns(self) -> Schema:
+        """The columns of the files, operation and order among them."""
+        types = stated(self._options.columns)
+        before = {name: of_spark(text) or TEXT for name, text in self._before.items()}
+        paths = [each.path for each in self._chosen]
+        if not paths and not before and not types:
+            raise PlanError(
+                f"there is no event yet at {self.label}, so nobody knows its columns",
+                hint="Wait for the first one, or state them: `source: {columns: …}`.",
+            )
+        found = [(BEFORE, before)]
+        if self._options.format is FileFormat.JSON:
+            if not types:
+                uris = [self._reader().uri(path) for path in paths]
+                found.append((self.label, json_lines.told(self._spark.session(), uris)))
+        else:
+            shapes = {path: self._shape(path) for path in paths}
+            if self._options.format in TYPED:
+                found += [(path, dict(zip(shape.names, shape.types, strict=True))) for path, shape in shapes.items()]
+            elif shapes:
+                found += self._reader().told(self._spark.session(), shapes)
+        return united([*found, (STATED, types)], types)
+
+    def _shape(self, path: str) -> Shape:
+        if path not in self._shapes:
+            options = {name: str(value) for name, value in self._options.options.items()}
+            self._shapes[path] = shape_of(self._place.store, path, self._options.format, options, frozenset())
+        return self._shapes[path]
+
+    def _reader(self) -> Reader:
+        texts = {
+            name: str(value).lower() if isinstance(value, bool) else str(value)
+            for name, value in self._options.options.items()
+        }
+        return Reader(store=self._place.store, form=self._options.format, options=texts, carrier=PLACE)
+
+    def _rows(self, session: SparkSession, paths: Sequence[str]) -> DataFrame:
+        columns = self._columns
+        carried = Schema(columns=(*columns.columns, Column(name=PLACE, type=TEXT)))
+        rows = self._reader().rows(session, {path: self._shape(path) for path in paths}, carried)
+        none = "CAST(NULL AS string)"
+        return rows.selectExpr(
+            *(Spark().quote(name) for name in columns.names),
+            PLACE,
+            f"concat('file ', {PLACE}) AS {ORIGIN}",
+            f"{none} AS {REFUSED}",
+            f"{none} AS {RAW}",
+        )
+
+
+def _within(part: Slice, path: str) -> bool:
+    if not isinstance(part, LogRange):
+        raise InternalError("a log is read by ranges")
+    return (part.after is None or path > part.after) and path <= part.upto
+
+
+def _digest(files: Sequence[Seen]) -> str:
+    lines = "\n".join(f"{each.path}\0{each.size}" for each in files)
+    return hashlib.sha256(lines.encode("utf-8", "surrogateescape")).hexdigest()[:16]

@@ -1,0 +1,105 @@
+"""Decides what changed by the log of changes that the source keeps: the events after the position.
+
+Chosen by `strategy: cdc`; asks the log alone. Must never go on from a position that the log does not reach any more,
+neither from its newest event nor from its oldest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any, ClassVar
+
+from tidegate.core.changes import ChangeSet
+from tidegate.core.ledger import Ledger
+from tidegate.core.log import EventRules, Logged, LogSpan, Truncate
+from tidegate.core.position import Position
+from tidegate.core.protocols import Probe
+from tidegate.core.slices import LogRange, Meaning
+from tidegate.errors import ConfigError, HistoryGone, Misfit
+from tidegate.strategies._history import check_continues, check_owner
+
+RESYNC = "Load it anew: `tidegate resync STREAM`."
+FLOOR = "floor"
+"""The key of a position's state for the order at or below which no event counts."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cdc:
+    """Applies the events of a log, each key's in their order, however often and in whatever order they come.
+
+    Args:
+        max_events: how many events one load takes at most; the others are for the next.
+        truncate: what an event that empties the table does: `apply`, `ignore` or `stop`.
+        remember: how long the last order that was applied is kept of every key; an event that comes later than that is
+            not applied.
+    """
+
+    kind: ClassVar[str] = "cdc"
+    emits: ClassVar[frozenset[Meaning]] = frozenset({Meaning.ALL, Meaning.CHANGELOG})
+    reads: ClassVar[frozenset[type]] = frozenset({LogRange})
+
+    max_events: int | None = 1_000_000
+    truncate: Truncate = Truncate.APPLY
+    remember: timedelta = timedelta(days=7)
+
+    @property
+    def rereads(self) -> bool:
+        """Never as rows: an event that comes again is superseded."""
+        return False
+
+    @property
+    def cursor(self) -> tuple[str, ...]:
+        """None: events have an order of their own."""
+        return ()
+
+    def problems(self) -> tuple[str, ...]:
+        """A number of events that loads nothing."""
+        if self.max_events is not None and self.max_events < 1:
+            return (f"max_events is {self.max_events}, and a load takes at least one event",)
+        return ()
+
+    def resume(self, value: str | None) -> Mapping[str, Any]:  # noqa: ARG002 - whatever it is
+        """Never: nobody knows which events a table holds that cdc did not load.
+
+        Raises:
+            ConfigError: always.
+        """
+        raise ConfigError("strategy cdc cannot take a table over by a value", hint="Use `tidegate resync STREAM`.")
+
+    def detect(
+        self,
+        probe: Probe,
+        since: Position | None,
+        kept: Ledger | None = None,  # noqa: ARG002 - the position is all there is to go on from
+    ) -> ChangeSet | None:
+        """The events after the position; None for none.
+
+        Raises:
+            HistoryGone: the log has lost some of them, is another one, or ends before it.
+        """
+        if not isinstance(probe, Logged):
+            raise Misfit("strategy cdc needs a log of changes: `source: {topic: …}`, `{slot: …}` or an `envelope:`")
+        try:
+            if since is not None:
+                check_owner(since, self.kind, ())
+                check_continues(since, probe)
+            span = probe.after(since.state if since else None, most=self.max_events)
+        except HistoryGone as gone:
+            raise HistoryGone(gone.message, hint=RESYNC, **gone.context) from gone
+        return self._changes(span, since) if span.slices else None
+
+    def _changes(self, span: LogSpan, since: Position | None) -> ChangeSet:
+        floor = span.floor if since is None or span.bulk else since.state.get(FLOOR, span.floor)
+        waiting = (f"{span.behind} events wait for the next load (max_events)",) if span.behind else ()
+        return ChangeSet(
+            slices=span.slices,
+            meaning=Meaning.ALL if span.bulk else Meaning.CHANGELOG,
+            mirror=span.bulk,
+            state={**span.state, **({FLOOR: floor} if floor is not None else {})},
+            rows=span.events,
+            reason=span.reason,
+            events=EventRules(floor=floor, truncate=self.truncate, remember=self.remember),
+            notes=waiting,
+        )

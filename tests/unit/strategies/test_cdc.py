@@ -1,0 +1,101 @@
+"""Strategy cdc: what it asks a log, what it keeps in the position, and when it stops."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from tidegate.core.fit import misfits
+from tidegate.core.log import LogSpan, Truncate
+from tidegate.core.position import Position
+from tidegate.core.slices import Everything, LogRange, Meaning
+from tidegate.errors import ConfigError, HistoryGone, Misfit
+from tidegate.sources.change_log import ChangeLog
+from tidegate.sources.files import Files
+from tidegate.strategies.cdc import Cdc
+from tidegate.writers.append import Append
+from tidegate.writers.merge import Merge
+
+RANGE = LogRange(part="shop.orders:0", after="4", upto="9")
+
+
+@dataclass(kw_only=True)
+class FakeLog:
+    """A log that answers one span, and remembers what it was asked."""
+
+    span: LogSpan = field(default_factory=lambda: LogSpan(slices=(RANGE,), state={"0": 9}, events=5))
+    source: str = "kafka:a"
+    asked: list[Any] = field(default_factory=list)
+    gone: str = ""
+
+    def identity(self):
+        return self.source
+
+    def clock(self):
+        return None
+
+    def after(self, state, *, most):
+        self.asked.append((state, most))
+        if self.gone:
+            raise HistoryGone(self.gone)
+        return self.span
+
+
+def position(**state: Any) -> Position:
+    return Position(sequence=3, load_id="x", kind="cdc", source="kafka:a", state=state)
+
+
+def test_events_after_the_position_are_a_changelog():
+    log = FakeLog()
+    found = Cdc(max_events=5).detect(log, position(**{"0": 4}))
+    assert log.asked == [({"0": 4}, 5)]
+    assert (found.meaning, found.slices, found.state, found.rows) == (Meaning.CHANGELOG, (RANGE,), {"0": 9}, 5)
+    assert found.events.truncate is Truncate.APPLY
+    assert not found.mirror
+
+
+def test_the_first_load_asks_for_the_beginning_and_nothing_new_is_nothing():
+    log = FakeLog(span=LogSpan(slices=(), state={}))
+    assert Cdc().detect(log, None) is None
+    assert log.asked == [(None, 1_000_000)]
+
+
+def test_a_table_read_before_its_log_is_a_mirror_and_its_floor_stays():
+    bulk = LogSpan(slices=(Everything(),), state={"lsn": "7"}, bulk=True, floor="0007")
+    found = Cdc().detect(FakeLog(span=bulk), None)
+    assert (found.meaning, found.mirror, found.state) == (Meaning.ALL, True, {"lsn": "7", "floor": "0007"})
+    later = Cdc().detect(FakeLog(), position(**found.state))
+    assert later.events.floor == later.state["floor"] == "0007"
+
+
+def test_a_lost_log_names_the_command():
+    with pytest.raises(HistoryGone, match="offsets 5 to 8 are gone") as caught:
+        Cdc().detect(FakeLog(gone="offsets 5 to 8 are gone"), position())
+    assert caught.value.hint == "Load it anew: `tidegate resync STREAM`."
+    with pytest.raises(HistoryGone, match="it was kafka:a and is kafka:b") as caught:
+        Cdc().detect(FakeLog(source="kafka:b"), position())
+    assert "resync" in caught.value.hint
+
+
+def test_what_waits_is_told():
+    span = LogSpan(slices=(RANGE,), state={}, behind=12)
+    assert Cdc().detect(FakeLog(span=span), None).notes == ("12 events wait for the next load (max_events)",)
+
+
+def test_another_strategys_position_and_values_of_hand_are_refused():
+    other = Position(sequence=1, load_id="x", kind="full", source="kafka:a")
+    with pytest.raises(ConfigError, match="loaded by strategy full"):
+        Cdc().detect(FakeLog(), other)
+    with pytest.raises(ConfigError, match="cannot take a table over"):
+        Cdc().resume("7")
+    with pytest.raises(Misfit, match="needs a log"):
+        Cdc().detect(object(), None)
+
+
+def test_what_fits():
+    assert misfits(strategy=Cdc(), writer=Merge(), key=("id",), source=ChangeLog) == ()
+    assert "LogRange" in misfits(strategy=Cdc(), writer=Merge(), key=("id",), source=Files)[0]
+    assert "write: append accepts" in misfits(strategy=Cdc(), writer=Append(), key=(), source=ChangeLog)[0]
+    assert "at least one" in misfits(strategy=Cdc(max_events=0), writer=Merge(), key=("id",))[0]
