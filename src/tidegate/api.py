@@ -31,9 +31,12 @@ from tidegate.spark.session import Sessions
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from tidegate.core.maintenance import Version
     from tidegate.engine.checked import CheckedStream
     from tidegate.engine.checksum_tasks import ChecksumTasks, Identifiers
     from tidegate.engine.doctor import Finding
+    from tidegate.engine.maintain import UpkeepReport
+    from tidegate.engine.rollback import RolledBack
     from tidegate.engine.verification import VerificationReport
     from tidegate.registry.values import RunRecord, StreamStatus, TaskRecord
 
@@ -219,6 +222,42 @@ class Project:
         return VerificationReport(
             streams=tuple(verify_stream(stream, context, Level(level), repair=repair) for stream in streams)
         )
+
+    def maintain(
+        self, *names: str, select: str | None = None, dry_run: bool = False, force: bool = False
+    ) -> UpkeepReport:
+        """Keeps tables small and quick; rows and positions stay. A stream's error is part of the report.
+
+        Args:
+            dry_run: says what would be done; takes no lease, starts no Spark.
+            force: every step that there is anything for, below its threshold, too.
+        """
+        from tidegate.engine.maintain import UpkeepReport, maintain_stream  # noqa: PLC0415 - a run does not need it
+
+        context = self._context()
+        streams = self.streams(*names, select=select)
+        return UpkeepReport(
+            streams=tuple(maintain_stream(stream, context, force=force, dry_run=dry_run) for stream in streams)
+        )
+
+    def rollback(self, name: str, to: str) -> RolledBack:
+        """The stream's table shows an older version again, and its position is that version's.
+
+        Args:
+            to: a version's id, or a time in ISO 8601.
+
+        Raises:
+            VersionGone: it is not kept any more; nothing was changed.
+        """
+        from tidegate.engine.rollback import rollback  # noqa: PLC0415 - a run does not need it
+
+        return rollback(self._one(name), self._context(), to)
+
+    def versions(self, name: str) -> Sequence[Version]:
+        """The versions of the stream's table that are kept, newest first."""
+        from tidegate.engine.rollback import versions  # noqa: PLC0415 - as above
+
+        return versions(self._one(name))
 
     def filled(self, *names: str, select: str | None = None) -> list[str]:
         """The names of those streams whose table shows rows; what a full refresh would replace."""

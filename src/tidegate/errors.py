@@ -22,6 +22,7 @@ Called by every layer; imports nothing of Tidegate. Must never log, print or car
       WriteError                   the lake refused a write
         CommitConflict *           somebody else committed in between
         CommitUnknown *            the reply to a commit was lost
+        VersionGone                an older version of the table that is not kept any more
         RowsMoved                  rows came out of partitions that the load did not look at
       VerifyFailed                 table and source differ after the write; not published, but seen on Delta
       RegistryError                the registry of positions and runs
@@ -216,6 +217,14 @@ class CommitUnknown(WriteError):
     code = "commit_unknown"
     retryable = True
     default_hint = "Run again: the table itself tells whether the load landed."
+
+
+class VersionGone(WriteError):
+    """A version of the table that was asked for is not kept, or not whole any more. Exit code 4, nothing changed."""
+
+    code = "version_gone"
+    exit_code = 4
+    default_hint = "`tidegate history STREAM --versions` lists what can be read."
 
 
 class RowsMoved(WriteError):

@@ -16,7 +16,7 @@ from typing import Annotated
 import typer
 
 import tidegate
-from tidegate.cli import loads, positions, proofs, records, start
+from tidegate.cli import loads, positions, proofs, records, start, upkeep
 from tidegate.cli.command import command
 from tidegate.cli.shell import INTERRUPTED, UNHARMED
 
@@ -56,6 +56,8 @@ COMMANDS: dict[str, Callable[..., int]] = {
     "plan": loads.plan,
     "run": loads.run,
     "verify": proofs.verify,
+    "maintain": upkeep.maintain,
+    "rollback": upkeep.rollback,
     "status": records.status,
     "history": records.history,
     "tasks": records.tasks,

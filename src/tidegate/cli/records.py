@@ -1,10 +1,12 @@
 """Decides the commands `status`, `history` and `tasks`: what the registry remembers, for people and programs.
 
-Registered by `cli.app`. Must never read a source or a table.
+Registered by `cli.app`. Must never read a source, nor a row of a table.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import asdict
 from datetime import datetime
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -15,6 +17,7 @@ from tidegate.cli.shell import Shell
 from tidegate.cli.tables import Table, count, seconds, yes
 
 if TYPE_CHECKING:
+    from tidegate.core.maintenance import Version
     from tidegate.registry.values import RunRecord
 
 Limit = Annotated[int, Option(min=1, metavar="N", help="At most so many, newest first.")]
@@ -50,15 +53,46 @@ def status(shell: Shell) -> int:
     return 0
 
 
-def history(shell: Shell, stream: Stream, limit: Limit = 20) -> int:
-    """Lists the last runs of a stream."""
+def history(
+    shell: Shell,
+    stream: Stream,
+    limit: Limit = 20,
+    versions: Annotated[
+        bool, Option("--versions", help="The versions of the table that can be read, instead.")
+    ] = False,
+) -> int:
+    """Lists the last runs of a stream, or the versions of its table."""
     with shell.project() as project:
+        if versions:
+            return _versions(shell, stream, project.versions(stream)[:limit])
         runs = project.history(stream, limit)
     if shell.as_json:
         shell.document({"stream": stream, "runs": [run.to_dict() for run in runs]})
         return 0
     columns = ("started", "outcome", "read", "inserted", "updated", "deleted", "verified", "time", "run", "error")
     shell.table(Table(columns=columns, rows=tuple(_run_row(run) for run in runs)))
+    return 0
+
+
+def _versions(shell: Shell, stream: str, found: Sequence[Version]) -> int:
+    if shell.as_json:
+        listed = [{**asdict(each), "made_at": each.made_at.isoformat()} for each in found]
+        shell.document({"stream": stream, "versions": listed})
+        return 0
+    rows = (
+        (
+            each.id,
+            moment(each.made_at),
+            count(each.load),
+            count(each.rows),
+            each.operation or "-",
+            yes(value=each.readable),
+            "yes" if each.current else "-",
+        )
+        for each in found
+    )
+    columns = ("version", "made", "load", "rows", "by", "readable", "current")
+    shell.table(Table(columns=columns, rows=tuple(rows)))
     return 0
 
 

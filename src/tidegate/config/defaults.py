@@ -11,9 +11,21 @@ from tidegate import plugins
 from tidegate.config.nodes import Node
 from tidegate.config.options import KIND, as_plugin, fields, missing, plugin_of
 
-STREAM_KEYS = ("source", "target", "key", "strategy", "write", "contract", "layout", "deletes", "verify", "uid")
-INHERITED = ("source", "key", "strategy", "write", "contract", "layout", "deletes", "verify")
-MERGED = ("source", "contract", "layout", "deletes")
+STREAM_KEYS = (
+    "source",
+    "target",
+    "key",
+    "strategy",
+    "write",
+    "contract",
+    "layout",
+    "deletes",
+    "maintenance",
+    "verify",
+    "uid",
+)
+INHERITED = ("source", "key", "strategy", "write", "contract", "layout", "deletes", "maintenance", "verify")
+MERGED = ("source", "contract", "layout", "deletes", "maintenance")
 REQUIRED = {
     "source": "{connection: shop, table: public.orders}",
     "target": "lake.shop.orders",

@@ -14,12 +14,15 @@ from collections.abc import Iterable, Mapping
 from datetime import timedelta
 from typing import Annotated, Any, TypeVar
 
-from pydantic import BeforeValidator, TypeAdapter, ValidationError, WithJsonSchema
+from pydantic import BeforeValidator, InstanceOf, TypeAdapter, ValidationError, WithJsonSchema
 
 from tidegate import plugins
 from tidegate.config.durations import PATTERN, duration
 from tidegate.config.nodes import Mark, Node, suggest
+from tidegate.config.sizes import PATTERN as SIZE
+from tidegate.config.sizes import size
 from tidegate.core.ids import Connection
+from tidegate.core.maintenance import Bytes
 from tidegate.errors import ConfigError
 
 T = TypeVar("T")
@@ -146,7 +149,7 @@ def schema_of(cls: type[Any], *, hidden: Iterable[str] = ()) -> dict[str, Any]:
             properties[name] = plugin_schema(option.plugin)
             continue
         properties[name] = _inlined(_adapter(option.hint).json_schema())
-        if isinstance(option.default, str | int | float) and not isinstance(option.default, timedelta):
+        if isinstance(option.default, str | int | float) and not isinstance(option.default, Bytes):
             properties[name]["default"] = option.default
     schema: dict[str, Any] = {"type": "object", "additionalProperties": False, "properties": properties}
     required = [name for name, option in known.items() if option.required]
@@ -196,6 +199,9 @@ def _written(hint: Any) -> Any:
     if hint is timedelta:
         schema = WithJsonSchema({"type": "string", "pattern": PATTERN, "examples": ["5m", "7d"]})
         return Annotated[timedelta, BeforeValidator(duration), schema]
+    if hint is Bytes:
+        schema = WithJsonSchema({"type": "string", "pattern": SIZE, "examples": ["32MB"]})
+        return Annotated[InstanceOf[Bytes], BeforeValidator(size), schema]
     if hint is Connection:
         return Annotated[str, WithJsonSchema({"type": "string", "description": "a name under `connections:`"})]
     origin, arguments = typing.get_origin(hint), typing.get_args(hint)

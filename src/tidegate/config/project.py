@@ -22,6 +22,7 @@ from tidegate.config.paths import absolute_path, absolute_url
 from tidegate.config.references import References
 from tidegate.core.deletes import Deletes
 from tidegate.core.ids import Connection, split_name
+from tidegate.core.maintenance import Maintenance
 from tidegate.core.protocols import Layout
 from tidegate.errors import ConfigError
 
@@ -83,6 +84,7 @@ class StreamConfig:
     contract: Mapping[str, str]
     layout: Layout
     deletes: Deletes
+    maintenance: Maintenance
     verify: Verify
     uid: str | None
     mark: Mark
@@ -287,6 +289,7 @@ class _Project:
             contract=dataclasses.asdict(contract),
             layout=read(Layout, node.get("layout") or Node(value={}, mark=node.mark.inside("layout"))),
             deletes=read(Deletes, node.get("deletes") or Node(value={}, mark=node.mark.inside("deletes"))),
+            maintenance=read(Maintenance, node.get("maintenance") or Node(value={}, mark=node.mark)),
             verify=convert(Verify, node.items["verify"]) if node.get("verify") else "moved",
             uid=_uid(node),
             mark=node.mark,

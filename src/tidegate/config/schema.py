@@ -12,6 +12,7 @@ from tidegate.config.defaults import INFERRED_KINDS
 from tidegate.config.options import KIND, schema_of
 from tidegate.config.project import REGISTRY, WAREHOUSE, Contract, SparkOptions
 from tidegate.core.deletes import Deletes
+from tidegate.core.maintenance import Maintenance
 from tidegate.core.protocols import Layout
 
 
@@ -54,6 +55,7 @@ def _stream() -> dict[str, Any]:
             "contract": schema_of(Contract),
             "layout": schema_of(Layout),
             "deletes": schema_of(Deletes),
+            "maintenance": schema_of(Maintenance),
             "verify": {"enum": ["none", "counts", "moved"], "default": "moved"},
             "uid": {"type": "string", "pattern": "^[A-Za-z0-9-]{1,64}$"},
         },

@@ -117,6 +117,7 @@ def join(config: Config, lakes: dict[str, Format], entry: StreamConfig) -> Strea
         contract=entry.contract,
         layout=entry.layout,
         deletes=entry.deletes,
+        maintenance=entry.maintenance,
     )
 
 

@@ -11,6 +11,7 @@ from enum import StrEnum
 
 from tidegate.core.deletes import Deletes
 from tidegate.core.ids import Target
+from tidegate.core.maintenance import Maintenance
 from tidegate.core.protocols import Format, Layout, Source, Strategy, Writer
 from tidegate.core.schema import Schema
 
@@ -51,3 +52,5 @@ class Stream:
     def added(self) -> Schema:
         """The columns that the table has beside those of the source."""
         return self.deletes.columns
+
+    maintenance: Maintenance = field(default_factory=Maintenance)

@@ -136,6 +136,20 @@ class Log:
         replay = self._checksum(wanted) or self._replayed(wanted)
         return replay.snapshot(wanted)
 
+    def snapshots(self) -> Iterator[Snapshot]:
+        """The table as of every version that the log still tells, oldest first, each replayed once."""
+        kept = sorted(int(name[:20]) for name in self.names if _COMMIT.fullmatch(name))
+        replay = _Replay()
+        started = False
+        for version in kept:
+            if not started:  # commits before the first checkpoint that is kept tell of no whole table
+                replay = _Replay()
+                started = version == 0 or self._checkpoint(version, replay) >= version - 1
+            commit = self.commit(version) if started else None
+            if commit is not None:
+                replay.take(commit.actions)
+                yield replay.snapshot(version)
+
     def _replayed(self, wanted: int) -> _Replay:
         replay = _Replay()
         start = self._checkpoint(wanted, replay)

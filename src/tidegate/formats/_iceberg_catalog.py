@@ -31,6 +31,10 @@ _POINTER = (
     "SELECT metadata_location FROM iceberg_tables "
     "WHERE catalog_name = {0} AND table_namespace = {0} AND table_name = {0}"
 )
+_NAMES = (
+    "SELECT table_name FROM iceberg_tables "
+    "WHERE catalog_name = {0} AND table_namespace = {0} AND substr(table_name, 1, {0}) = {0} ORDER BY table_name"
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -151,6 +155,27 @@ class Catalog:
         except Exception as error:
             raise self._unreachable(error) from error
 
+    def tables(self, target: Target, prefix: str) -> list[str]:
+        """The names of the tables beside the target that begin so.
+
+        Raises:
+            WriteError: the catalog cannot be reached.
+        """
+        if self.in_tables:
+            wanted = (self.name, ".".join(target.namespace), len(prefix), prefix)
+            return [row[0] for row in self._ask(_NAMES, wanted)]
+        from pyiceberg.catalog import load_catalog  # noqa: PLC0415 - the import costs more than a check may
+        from pyiceberg.exceptions import NoSuchNamespaceError  # noqa: PLC0415 - as above
+
+        try:
+            with load_catalog(self.name, **self.pyiceberg()) as catalog:
+                names = [name for *_, name in catalog.list_tables(target.namespace)]
+        except NoSuchNamespaceError:
+            return []
+        except Exception as error:
+            raise self._unreachable(error) from error
+        return sorted(name for name in names if name.startswith(prefix))
+
     def _jdbc(self) -> dict[str, str]:
         if self.kind == "sqlite":
             uri = f"jdbc:sqlite:{self.file}?busy_timeout=10000"
@@ -167,29 +192,32 @@ class Catalog:
 
     def _pointer(self, target: Target) -> str | None:
         wanted = (self.name, ".".join(target.namespace), target.table)
-        row = self._ask_sqlite(wanted) if self.kind == "sqlite" else self._ask_postgresql(wanted)
-        return row[0] if row else None
+        rows = self._ask(_POINTER, wanted)
+        return rows[0][0] if rows else None
 
-    def _ask_sqlite(self, wanted: tuple[str, ...]) -> Any:
+    def _ask(self, question: str, wanted: tuple[Any, ...]) -> list[Any]:
+        return self._ask_sqlite(question, wanted) if self.kind == "sqlite" else self._ask_postgresql(question, wanted)
+
+    def _ask_sqlite(self, question: str, wanted: tuple[Any, ...]) -> list[Any]:
         if not self.file.is_file():
-            return None
+            return []
         try:
             with closing(sqlite3.connect(f"file:{quote(str(self.file))}?mode=ro", uri=True, timeout=10)) as connection:
-                return connection.execute(_POINTER.format("?"), wanted).fetchone()
+                return connection.execute(question.format("?"), wanted).fetchall()
         except sqlite3.Error as error:
             if "no such table" in str(error):
-                return None
+                return []
             raise self._unreachable(error) from error
 
-    def _ask_postgresql(self, wanted: tuple[str, ...]) -> Any:
+    def _ask_postgresql(self, question: str, wanted: tuple[Any, ...]) -> list[Any]:
         import psycopg  # noqa: PLC0415 - only for this kind of catalog
 
         uri = "postgresql" + self.options["uri"][self.options["uri"].index(":") :]
         try:
             with psycopg.connect(uri, connect_timeout=10) as connection:
-                return connection.execute(_POINTER.format("%s"), wanted).fetchone()
+                return connection.execute(question.format("%s"), wanted).fetchall()
         except psycopg.errors.UndefinedTable:
-            return None
+            return []
         except psycopg.Error as error:
             raise self._unreachable(error) from error
 

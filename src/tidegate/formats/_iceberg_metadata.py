@@ -6,8 +6,9 @@ Called by the Iceberg format on the parsed metadata JSON. Pure; must never impor
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any
 
 from tidegate.core import schema as types
@@ -122,6 +123,20 @@ class Metadata:
                 return Snapshot(each["snapshot-id"], each.get("parent-snapshot-id"), each.get("summary") or {})
         return None
 
+    def snapshots(self) -> Mapping[int, datetime]:
+        """Every snapshot that is kept, and when it was made."""
+        return {each["snapshot-id"]: moment(each["timestamp-ms"]) for each in self.raw.get("snapshots") or ()}
+
+    def heads(self) -> frozenset[int]:
+        """The snapshots at which branches and tags stand, main among them."""
+        return frozenset(each["snapshot-id"] for each in (self.raw.get("refs") or {}).values())
+
+    def seen(self) -> Sequence[tuple[int, datetime]]:
+        """The snapshots that were the visible one and are kept, and since when, oldest first."""
+        kept = {each["snapshot-id"] for each in self.raw.get("snapshots") or ()}
+        log = self.raw.get("snapshot-log") or ()
+        return [(each["snapshot-id"], moment(each["timestamp-ms"])) for each in log if each["snapshot-id"] in kept]
+
     def ancestors(self, start: int | None) -> Iterator[Snapshot]:
         """The snapshot and those it stands on, newest first, as far as they are kept."""
         known = {each["snapshot-id"]: each for each in self.raw.get("snapshots") or ()}
@@ -176,6 +191,11 @@ class Metadata:
         found = next((each for each in schemas if each.get("schema-id", 0) == current), schemas[-1])
         fields: list[Mapping[str, Any]] = found["fields"]
         return fields
+
+
+def moment(milliseconds: int) -> datetime:
+    """A time of the metadata."""
+    return datetime.fromtimestamp(milliseconds / 1000, UTC)
 
 
 def _type(native: Any, column: str) -> Type:

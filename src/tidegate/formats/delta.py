@@ -7,23 +7,27 @@ nor commit anything that does not carry the load's number and position.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
 from tidegate.core.grouping import Grouping
 from tidegate.core.history import Span
 from tidegate.core.ids import Target
+from tidegate.core.maintenance import SIDE, Need, Step, Upkeep, Usage, Version
 from tidegate.core.plan import LoadPlan, Prune
 from tidegate.core.protocols import Layout, TableState
 from tidegate.core.schema import Schema, SchemaChange
 from tidegate.errors import ConfigError, WriteError
 from tidegate.formats import _delta_ddl as ddl
 from tidegate.formats import _delta_history as history
+from tidegate.formats import _delta_maintenance as maintenance
 from tidegate.formats import _delta_table as table
+from tidegate.formats import _delta_versions as travel
 from tidegate.formats._delta_log import Log
 from tidegate.formats._delta_staging import DeltaStaging, read
 from tidegate.formats._delta_store import store_of
+from tidegate.formats._storage import usage
 from tidegate.spark import jars
 from tidegate.spark.failures import translated
 
@@ -170,6 +174,41 @@ class Delta:
 
     def drop_branches(self, session: SparkSession, target: Target, branches: Sequence[str]) -> None:
         """Nothing: Delta has no branches."""
+
+    def side_tables(self, target: Target) -> tuple[Target, ...]:
+        """The tables that belong to a stream beside its own, found beside its folder."""
+        above, _, own = self._location(target).rpartition("/")
+        names = store_of(above).names("") or ()
+        found = sorted(name.removeprefix(own) for name in names if name.startswith(f"{own}{SIDE}"))
+        return tuple(replace(target, table=f"{target.table}{ending}") for ending in found)
+
+    def survey(self, upkeep: Upkeep) -> tuple[Need, ...]:
+        """The steps that are worth doing, told by log and listing."""
+        log = self._log(upkeep.target)
+        return () if log is None else tuple(maintenance.survey(log, self._location(upkeep.target), upkeep))
+
+    def maintain(self, session: SparkSession, upkeep: Upkeep, step: Step) -> str:
+        """Does the step by Delta's statements; what it did, for people."""
+        keeper = maintenance.Keeper(
+            session=session,
+            upkeep=upkeep,
+            load=lambda: self._log(upkeep.target),
+            location=self._location(upkeep.target),
+        )
+        return keeper.do(step)
+
+    def versions(self, target: Target, uid: str) -> tuple[Version, ...]:
+        """The versions whose commits the log keeps, oldest first."""
+        log = self._log(target)
+        return () if log is None else tuple(travel.versions(log, self._location(target), uid))
+
+    def rollback(self, session: SparkSession, target: Target, version: str) -> None:
+        """Makes that version the visible one by RESTORE."""
+        travel.rollback(session, target, self._location(target), version)
+
+    def usage(self, target: Target) -> Usage | None:
+        """What lies below the table's folder; None where that cannot be listed."""
+        return usage(self._location(target))
 
     def _location(self, target: Target) -> str:
         return ddl.location(target, self.warehouse)

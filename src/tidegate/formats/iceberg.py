@@ -8,23 +8,27 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from tidegate.core.grouping import Grouping
 from tidegate.core.history import Span
 from tidegate.core.ids import Target
+from tidegate.core.maintenance import SIDE, Need, Step, Upkeep, Usage, Version
 from tidegate.core.plan import LoadPlan, Prune, branch_prefix
 from tidegate.core.protocols import Layout, TableState
 from tidegate.core.schema import Schema, SchemaChange
 from tidegate.errors import WriteError
 from tidegate.formats import _iceberg_ddl as ddl
 from tidegate.formats import _iceberg_history as history
+from tidegate.formats import _iceberg_maintenance as maintenance
+from tidegate.formats import _iceberg_versions as travel
 from tidegate.formats._iceberg_catalog import Catalog
 from tidegate.formats._iceberg_metadata import Metadata
 from tidegate.formats._iceberg_partitions import aligned, partition_by
 from tidegate.formats._iceberg_staging import IcebergStaging, drop_branch
+from tidegate.formats._storage import usage
 from tidegate.spark import sql
 from tidegate.spark.failures import translated
 
@@ -192,6 +196,44 @@ class Iceberg:
         """Drops what a crash left behind; main stays as it is."""
         for branch in branches:
             drop_branch(session, target, branch, self._where.warehouse)
+
+    def side_tables(self, target: Target) -> tuple[Target, ...]:
+        """The tables that belong to a stream beside its own, asked of the catalog."""
+        return tuple(replace(target, table=name) for name in self._where.tables(target, f"{target.table}{SIDE}"))
+
+    def survey(self, upkeep: Upkeep) -> tuple[Need, ...]:
+        """The steps that are worth doing, told by metadata and manifests."""
+        metadata = self._where.load(upkeep.target)
+        if metadata is None:
+            return ()
+        return tuple(maintenance.survey(metadata, lambda: self._where.table(upkeep.target), upkeep))
+
+    def maintain(self, session: SparkSession, upkeep: Upkeep, step: Step) -> str:
+        """Does the step by Iceberg's procedures; what it did, for people."""
+        keeper = maintenance.Keeper(
+            session=session,
+            upkeep=upkeep,
+            load=lambda: self._where.load(upkeep.target),
+            warehouse=self._where.warehouse,
+        )
+        return keeper.do(step)
+
+    def versions(self, target: Target, uid: str) -> tuple[Version, ...]:
+        """The snapshots that people saw and that are kept, oldest first."""
+        metadata = self._where.load(target)
+        return () if metadata is None else tuple(travel.versions(metadata, uid))
+
+    def rollback(self, session: SparkSession, target: Target, version: str) -> None:
+        """Makes that snapshot the visible one."""
+        metadata = self._where.load(target)
+        if metadata is None:
+            raise WriteError(f"table {target} is not there any more", hint="Run again.")
+        travel.rollback(session, target, version, metadata, self._where.warehouse)
+
+    def usage(self, target: Target) -> Usage | None:
+        """What lies below the table's location; None where that cannot be listed."""
+        metadata = self._where.load(target)
+        return None if metadata is None or metadata.location is None else usage(metadata.location)
 
     def _create(self, session: SparkSession, target: Target, statements: Sequence[str], order: str | None) -> None:
         with translated(f"creating {target}", self._where.warehouse):

@@ -312,10 +312,12 @@ class Registry:
         with self._database.read() as connection:
             return views.history(connection, uid, limit)
 
-    def tasks(self, uid: str | None = None, status: Status | None = None, limit: int = 100) -> list[TaskRecord]:
+    def tasks(
+        self, uid: str | None = None, status: Status | None = None, limit: int = 100, *, task_type: str | None = None
+    ) -> list[TaskRecord]:
         """The last tasks, newest first."""
         with self._database.read() as connection:
-            return views.task_list(connection, uid, status, limit)
+            return views.task_list(connection, uid, status, limit, task_type=task_type)
 
     def changes(self, uid: str, limit: int = 100) -> list[StatusChange]:
         """The stream's last changes of status and position, newest first."""

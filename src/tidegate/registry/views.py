@@ -57,8 +57,10 @@ def history(connection: Connection, uid: str, limit: int) -> list[RunRecord]:
     ]
 
 
-def task_list(connection: Connection, uid: str | None, wanted: Status | None, limit: int) -> list[TaskRecord]:
-    """The last tasks, newest first; of one stream and in one status if asked for."""
+def task_list(
+    connection: Connection, uid: str | None, wanted: Status | None, limit: int, *, task_type: str | None = None
+) -> list[TaskRecord]:
+    """The last tasks, newest first; of one stream, in one status and of one type if asked for."""
     query = select(tasks, object_info.c.object_name).join(
         object_info, object_info.c.object_id == tasks.c.target_object_id
     )
@@ -66,6 +68,8 @@ def task_list(connection: Connection, uid: str | None, wanted: Status | None, li
         query = query.where(object_info.c.uid == uid)
     if wanted is not None:
         query = query.where(tasks.c.status_cd == wanted)
+    if task_type is not None:
+        query = query.where(tasks.c.task_type == task_type)
     return [
         TaskRecord(
             task_id=row.task_id,

@@ -1,0 +1,205 @@
+"""Decides what keeps a table small and quick: the rules of a stream, the steps, and what a format owes for them.
+
+Read from `maintenance:` of a stream, surveyed and done by formats, led by the engine. Must never name a format.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import StrEnum
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
+
+from tidegate.core.ids import Target
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+SIDE = "__tidegate_"
+"""Between the name of a stream's table and the rest of the names of the tables that belong to it."""
+SMALL_FILES = 5
+"""So many small files in one partition are worth a rewrite."""
+DELETE_FILES = 10
+"""So many files of deletes are worth a rewrite."""
+DELETED_SHARE = 0.1
+"""So great a part of the rows, deleted beside their files, is worth a rewrite."""
+MANIFESTS = 50
+"""So many manifests are worth a rewrite."""
+ORPHANS_EVERY = timedelta(days=1)
+"""A look for orphan files lists every file of the table, so it is not taken at each maintenance."""
+SAFE_AGE = timedelta(days=1)
+"""What is younger may belong to a writer that has not committed yet."""
+
+
+class Bytes(int):
+    """A number of bytes, in the project file a text such as `32MB`."""
+
+
+SMALL = Bytes(32_000_000)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Maintenance:
+    """The rules of a stream's table; the `maintenance:` of a stream.
+
+    Args:
+        compact_below: data files below this size are small.
+        expire_after: versions of the table older than this go, and with them the files that only they need.
+        keep: so many of the newest versions stay, however old they are.
+        orphans_after: files that no version knows go once they are older than this; at least a day.
+    """
+
+    compact_below: Bytes = SMALL
+    expire_after: timedelta = timedelta(days=7)
+    keep: int = 20
+    orphans_after: timedelta = timedelta(days=3)
+
+    def __post_init__(self) -> None:
+        if self.keep < 1:
+            raise ValueError("keep should be 1 or more: the newest version is the table")
+        if self.orphans_after < SAFE_AGE:
+            raise ValueError("orphans_after should be 1d or more: younger files may be those of a load at work")
+
+
+class Step(StrEnum):
+    """What a maintenance does, in this order."""
+
+    BRANCHES = "branches"
+    """Branches that crashed loads left behind are dropped."""
+
+    LAYOUT = "layout"
+    """New rows are partitioned as `layout:` says."""
+
+    COMPACT = "compact"
+    """Small files become few."""
+
+    DELETES = "deletes"
+    """Rows that were deleted beside their files leave them."""
+
+    MANIFESTS = "manifests"
+    """Small manifests become few."""
+
+    POSITION = "position"
+    """The stream's position is carried on into a version that stays."""
+
+    EXPIRE = "expire"
+    """Old versions go, and the files that only they need."""
+
+    ORPHANS = "orphans"
+    """Files that no version knows go."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Upkeep:
+    """One maintenance of one table.
+
+    Args:
+        uid: the stream whose table it is.
+        partition_by: of the stream's layout; empty leaves the table's partitions as they are.
+        now: the time; ages are counted back from it.
+        force: every step that there is anything for, whatever its threshold.
+        looked_at: when orphan files were last looked for; None if never.
+    """
+
+    target: Target
+    uid: str
+    rules: Maintenance
+    now: datetime
+    partition_by: tuple[str, ...] = ()
+    force: bool = False
+    looked_at: datetime | None = None
+
+    @property
+    def expires_before(self) -> datetime:
+        """Versions made before this are old."""
+        return self.now - self.rules.expire_after
+
+    @property
+    def orphaned_before(self) -> datetime:
+        """Files written before this belong to no writer at work."""
+        return self.now - self.rules.orphans_after
+
+    @property
+    def looks(self) -> bool:
+        """Whether it is time to look for orphan files."""
+        return self.force or self.looked_at is None or self.now - self.looked_at >= ORPHANS_EVERY
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Need:
+    """A step that is worth doing, and why."""
+
+    step: Step
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Usage:
+    """What a table takes up: data, deletes, metadata, of all its versions and of none."""
+
+    files: int
+    bytes: int
+
+
+@runtime_checkable
+class Maintained(Protocol):
+    """The part of a format that keeps its tables small."""
+
+    def side_tables(self, target: Target) -> tuple[Target, ...]:
+        """The tables that belong to a stream beside its own: `<table>__tidegate_…`."""
+
+    def survey(self, upkeep: Upkeep) -> tuple[Need, ...]:
+        """The steps that are worth doing, in order, told by the metadata alone; none of a table that is not there.
+
+        Raises:
+            ConfigError: the layout asks for what the format cannot change in a table that is there.
+        """
+
+    def maintain(self, session: SparkSession, upkeep: Upkeep, step: Step) -> str:
+        """Does the step; what it did, for people. The rows and the position of every stream stay as they are.
+
+        Raises:
+            CommitConflict: another writer came in between; the step can be done again.
+        """
+
+    def usage(self, target: Target) -> Usage | None:
+        """What the table takes up in the warehouse; None where that cannot be listed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Version:
+    """One version of a table that people saw.
+
+    Args:
+        id: the snapshot or version, as `rollback --to` takes it.
+        made_at: when it became the visible one.
+        load: the number of the newest load whose rows it shows; None for none of this stream.
+        rows: that it holds; None when not known.
+        operation: what made it, in the format's word.
+        readable: its files are there.
+        current: it is what people see now.
+    """
+
+    id: str
+    made_at: datetime
+    load: int | None
+    rows: int | None
+    operation: str
+    readable: bool = True
+    current: bool = False
+
+
+@runtime_checkable
+class Travelling(Protocol):
+    """The part of a format that goes back in time."""
+
+    def versions(self, target: Target, uid: str) -> Sequence[Version]:
+        """The versions that are kept, oldest first, without Spark; none of a table that is not there."""
+
+    def rollback(self, session: SparkSession, target: Target, version: str) -> None:
+        """Makes that version the visible one; what was made since is kept until it expires.
+
+        Raises:
+            CommitConflict: another writer came in between.
+        """

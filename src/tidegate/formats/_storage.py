@@ -1,0 +1,68 @@
+"""Decides what lies below a table's location: every file with its size and its time.
+
+Called by the formats' maintenance, without Spark. Must never delete anything.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from tidegate.core.maintenance import Usage
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """One file; `path` is relative to the location."""
+
+    path: str
+    bytes: int
+    written_at: datetime
+
+
+def stored(location: str) -> Iterator[Stored]:
+    """Every file below the location; none where there is no such folder.
+
+    Raises:
+        OSError: it cannot be listed from here.
+    """
+    if location.startswith("file:") or "://" not in location:
+        yield from _local(Path("/" + location.removeprefix("file:").lstrip("/")))
+        return
+    from pyarrow import fs  # type: ignore[import-untyped]  # noqa: PLC0415 - not for local tables
+
+    try:
+        store, root = fs.FileSystem.from_uri(re.sub(r"^s3[an]://", "s3://", location))
+    except ValueError as error:
+        raise OSError(f"no file system is known for {location.partition(':')[0]}") from error
+    for each in store.get_file_info(fs.FileSelector(root, recursive=True, allow_not_found=True)):
+        if each.is_file:
+            yield Stored(each.path.removeprefix(f"{root}/"), each.size, each.mtime or datetime.now(UTC))
+
+
+def usage(location: str) -> Usage | None:
+    """What lies below the location; None where that cannot be listed from here."""
+    files = total = 0
+    try:
+        for each in stored(location):
+            files += 1
+            total += each.bytes
+    except OSError:
+        return None
+    return Usage(files=files, bytes=total)
+
+
+def _local(root: Path) -> Iterator[Stored]:
+    for folder, _, names in os.walk(root):
+        for name in names:
+            path = Path(folder, name)
+            try:
+                told = path.stat()
+            except FileNotFoundError:
+                continue  # a writer at work took it away
+            at = datetime.fromtimestamp(told.st_mtime, UTC)
+            yield Stored(str(path.relative_to(root)), told.st_size, at)
