@@ -18,7 +18,16 @@ from tidegate.errors import WriteError
 from tidegate.formats._delta_store import Store
 
 FOLDER = "_delta_log"
-CHECKPOINT_COLUMNS = ("metaData", "protocol", "txn", "add.path", "add.partitionValues", "add.stats", "sidecar")
+CHECKPOINT_COLUMNS = (
+    "metaData",
+    "protocol",
+    "txn",
+    "add.path",
+    "add.size",
+    "add.partitionValues",
+    "add.stats",
+    "sidecar",
+)
 DELETION_VECTOR = tuple(
     f"add.deletionVector.{name}" for name in ("storageType", "pathOrInlineDv", "offset", "cardinality")
 )

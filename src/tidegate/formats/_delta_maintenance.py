@@ -90,9 +90,9 @@ def retained(log: Log, upkeep: Upkeep) -> timedelta:
 
     A version is whole as long as no file is deleted that was removed after it was made.
     """
-    newest = log.version
-    oldest_kept = log.commit(max(newest - upkeep.rules.keep + 1, 0))
-    age = timedelta(0) if oldest_kept is None else upkeep.now - made_at(oldest_kept.info)
+    oldest = max(log.version - upkeep.rules.keep + 1, 0)
+    kept = log.commit(oldest) if oldest < log.version else None  # the newest version needs no file that was removed
+    age = timedelta(0) if kept is None else upkeep.now - made_at(kept.info)
     # A writer that has not committed yet is protected by nothing but the age of its files.
     return max(upkeep.rules.expire_after, age, timedelta(0))
 

@@ -29,6 +29,7 @@ PROPERTIES = {
     "write.parquet.compression-codec": "zstd",
     "write.metadata.delete-after-commit.enabled": "true",
     "write.metadata.previous-versions-max": "20",
+    "commit.manifest.min-count-to-merge": "20",
 }
 # Without partitions there is nothing to bring together before a write: a shuffle less in each merge.
 UNPARTITIONED = {f"write.{operation}.distribution-mode": "none" for operation in ("merge", "update", "delete")}
