@@ -93,7 +93,7 @@ class Folder:
         sequence = last.sequence + 1 if last else 1
         folder = f"{PREFIX}={sequence}-{position.load_id[:12]}"
         kind = last.format if last else self.kind
-        writer = rows.write.format(kind).options(**OPTIONS.get(kind, {})).mode("errorifexists")
+        writer = rows.write.format(kind).options(**OPTIONS.get(kind, {})).mode("error")
         writer.partitionBy(*self.partition_by).save(posixpath.join(self.path, folder))
         positions = {**(last.positions if last else {}), self.uid: position.to_json()}
         entry = Entry(

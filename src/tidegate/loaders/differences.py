@@ -73,7 +73,7 @@ class DeltaDiffLoader(IncrementalLoader):
         last = since.state.get("snapshot") if since else None
         number = (since.sequence if since else 0) + 1
         new = f"{number:08d}-{new_load_id()[:12]}"
-        source.write.mode("errorifexists").parquet(posixpath.join(folder, new))
+        source.write.mode("error").parquet(posixpath.join(folder, new))
         wanted = one_a_key(self._snapshot(folder, new).distinct(), Latest(key=key, order=()))
         was = wanted.limit(0) if last is None else aligned(self._snapshot(folder, last), wanted)
         others = [name for name in wanted.columns if name not in key]
