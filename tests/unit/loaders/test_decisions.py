@@ -8,9 +8,9 @@ import pytest
 from tidegate.core import schema as types
 from tidegate.core.position import Position, property_name
 from tidegate.errors import ColumnMissing, ConfigError, PositionMissing, WriteError
+from tidegate.formats._statements import merge
 from tidegate.loaders._cursor import NUMBERS, TIMES, Cursor
 from tidegate.loaders._delta import Commit, position_in
-from tidegate.loaders._handover import merge_text
 from tidegate.loaders._manifest import Entry, replay
 from tidegate.loaders._places import is_name, planned, short_name
 from tidegate.loaders._watermarks import escaped
@@ -130,8 +130,8 @@ def test_names_paths_and_what_a_new_target_becomes():
 
 def test_names_are_quoted_and_folders_escaped():
     assert escaped("a/b=c%d e") == "a%2Fb%3Dc%25d%20e"
-    text = merge_text("t1", "v", ["i`d", "x"], ["i`d"], "gone")
+    text = merge("t1", "v", columns=["i`d", "x"], key=["i`d"], gone="gone")
     assert "t.`i``d` = s.`i``d`" in text
     assert text.startswith("MERGE INTO t1 t USING v s ON ")
     assert "WHEN MATCHED AND s.`gone` THEN DELETE WHEN MATCHED THEN UPDATE SET t.`x` = s.`x`" in text
-    assert "UPDATE" not in merge_text("t1", "v", ["id"], ["id"], "gone")
+    assert "UPDATE" not in merge("t1", "v", columns=["id"], key=["id"], gone="gone")
