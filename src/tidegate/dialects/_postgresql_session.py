@@ -6,7 +6,7 @@ Made by the dialect's `open`. Must never write, nor let a statement of the edges
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, ClassVar, cast
@@ -67,6 +67,14 @@ class PostgresqlSession:
     def rows(self, sql: str) -> list[Row]:
         """The rows of one statement."""
         return self._ask(self._main, sql)
+
+    def stream(self, sql: str, at_a_time: int) -> Iterator[Row]:
+        """The rows of one statement in a transaction of its own, fetched so many at a time."""
+        main = self._main
+        with border(self.name), main.transaction(), main.cursor(name=f"{APPLICATION}_stream", binary=True) as cursor:
+            cursor.itersize = at_a_time
+            cursor.execute(sql)
+            yield from cursor
 
     def outside(self, sql: str) -> list[Row]:
         """The rows of a statement that must not run inside the snapshot."""

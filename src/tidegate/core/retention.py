@@ -1,0 +1,64 @@
+"""Decides how a source whose log is kept for one reader is told what that reader has.
+
+Implemented by sources, called by the engine. Must never let a source forget what no table's own position covers.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any, Protocol, runtime_checkable
+
+from tidegate.core.position import Position
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Retained:
+    """What a server keeps for one stream.
+
+    Args:
+        name: of the slot.
+        where: the connection's name.
+        exists: it has been made; what follows is 0 or empty where it was not.
+        active: somebody reads it now.
+        status: the server's word: `reserved`, `extended`, `unreserved`, `lost`.
+        bytes: of the log, kept for it.
+        behind: bytes of the log that were not yet loaded and confirmed.
+        warning: what is wrong with it, for people; empty for nothing.
+    """
+
+    name: str
+    where: str
+    exists: bool
+    active: bool = False
+    status: str = ""
+    bytes: int = 0
+    behind: int = 0
+    warning: str = ""
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON types only."""
+        return asdict(self)
+
+
+@runtime_checkable
+class Retaining(Protocol):
+    """A source of which a server may keep the log until it is told otherwise."""
+
+    def claim(self) -> None:
+        """Makes the server keep every change from now on, where it does not yet.
+
+        Called before the first row of a table is read that has no position, so that nothing falls in between.
+        """
+
+    def acknowledge(self, position: Position) -> None:
+        """Lets the server forget what a published position covers; any number of times, nothing where it has.
+
+        Raises:
+            SourceError: it does not answer; nothing is lost, the next run tells it again.
+        """
+
+    def retained(self) -> Retained | None:
+        """What is kept; None for a log that nobody keeps for one reader."""
+
+    def release(self) -> None:
+        """Makes the server forget everything; the stream has to be loaded anew afterwards."""

@@ -1,0 +1,94 @@
+"""Decides when a source that keeps its log for a stream is told: before its first load, and after every commit.
+
+Called by the pipeline, by assemble and by `tidegate slot`. Must never tell a source of a position that is not
+published.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tidegate.config import Config, StreamConfig
+from tidegate.core.position import Position
+from tidegate.core.retention import Retained, Retaining
+from tidegate.engine.stream import Stream
+from tidegate.errors import ConfigError, Misfit, SourceError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StreamSlot:
+    """What is kept for one stream."""
+
+    stream: str
+    slot: Retained
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON types only."""
+        return {"stream": self.stream, **self.slot.to_dict()}
+
+
+def claim(stream: Stream, since: Position | None) -> None:
+    """Before a load that begins from nothing: whatever happens while it reads stays in the source's log."""
+    if since is None and isinstance(stream.source, Retaining):
+        stream.source.claim()
+
+
+def acknowledge(stream: Stream, position: Position | None) -> tuple[str, ...]:
+    """After a commit is published and recorded, and whenever nothing was to do.
+
+    Returns:
+        What people should know: a source that did not take it, which harms nothing.
+    """
+    if position is None or not isinstance(stream.source, Retaining):
+        return ()
+    try:
+        stream.source.acknowledge(position)
+    except SourceError as error:
+        return (f"the source was not told that the load is kept, the next run tells it: {error.message}",)
+    return ()
+
+
+def slots(streams: Sequence[Stream]) -> list[StreamSlot]:
+    """What is kept for each of the streams that have a slot."""
+    found = ((stream, stream.source.retained()) for stream in streams if isinstance(stream.source, Retaining))
+    return [StreamSlot(stream=stream.name, slot=slot) for stream, slot in found if slot is not None]
+
+
+def drop(streams: Sequence[Stream], name: str) -> StreamSlot:
+    """Drops the slot of that name.
+
+    Raises:
+        ConfigError: none of the streams names it, or it is not there.
+    """
+    for stream in streams:
+        slot = stream.source.retained() if isinstance(stream.source, Retaining) else None
+        if isinstance(stream.source, Retaining) and slot is not None and slot.name == name:
+            if not slot.exists:
+                raise ConfigError(f"the slot {name} is not there", hint="`tidegate slot list` shows those that are.")
+            stream.source.release()
+            return StreamSlot(stream=stream.name, slot=slot)
+    raise ConfigError(
+        f"no stream of this project has a slot {name!r}", hint="`tidegate slot list` shows those of the project."
+    )
+
+
+def refuse_shared(config: Config, entry: StreamConfig) -> None:
+    """Raises Misfit when another stream reads the same slot: what one of them confirms, the other has lost."""
+    mine = _slot(config, entry)
+    for other in config.streams:
+        if mine is not None and other.name != entry.name and _slot(config, other) == mine:
+            raise Misfit(
+                f"{entry.mark}: the slot {mine[1]} is also that of stream {other.name!r}, and what one of them "
+                "confirms the other would lose",
+                hint="Give each stream a `slot:` of its own; the first run makes it.",
+            )
+
+
+def _slot(config: Config, entry: StreamConfig) -> tuple[str, str] | None:
+    """The database and the slot's name."""
+    node = entry.source.get("slot")
+    if node is None or entry.connection is None:
+        return None
+    return config.connections[entry.connection].url, node.text()

@@ -1,0 +1,86 @@
+"""A shop on a real PostgreSQL whose commits are on disk before they are answered, and what reads its slot."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from tidegate.core.ids import Connection
+from tidegate.core.log import LogSpan
+from tidegate.core.position import Position
+from tidegate.sources import _log_slot as log_slot
+from tidegate.sources._slot_events import Event
+from tidegate.sources.database import Database
+
+SLOT = "tidegate_orders"
+
+
+@dataclass(kw_only=True)
+class SlotShop:
+    """One table, its slot, and a session that changes it."""
+
+    url: str
+    folder: Path
+    session: psycopg.Connection
+    table: str = "public.orders"
+    publication: str = SLOT
+
+    def sql(self, *statements: str) -> None:
+        for statement in statements:
+            self.session.execute(statement)
+
+    def rows(self, query: str) -> list[tuple]:
+        return self.session.execute(query).fetchall()
+
+    @property
+    def options(self) -> log_slot.SlotOptions:
+        return log_slot.SlotOptions(
+            connection=self.connection,
+            slot=SLOT,
+            table=self.table,
+            publication=self.publication,
+            folder=self.folder,
+        )
+
+    @property
+    def connection(self) -> Connection:
+        return Connection(name="shop", url=self.url)
+
+    @contextmanager
+    def log(self) -> Iterator[log_slot.SlotLog]:
+        with (
+            Database(connection=self.connection, table=self.table).probe() as table,
+            log_slot.opened(self.options, table) as found,
+        ):
+            yield found
+
+    def claim(self) -> None:
+        log_slot.claim(self.options)
+
+    def after(self, state, most=None) -> LogSpan:
+        with self.log() as log:
+            return log.after(state, most=most)
+
+    def read(self, state, most=None) -> tuple[LogSpan, list[Event]]:
+        """What lies after a position."""
+        with self.log() as log:
+            span = log.after(state, most=most)
+            return span, [event for part in span.slices for event in log._events(part, log.schema())]
+
+    def acknowledge(self, state) -> None:
+        position = Position(sequence=1, load_id="0" * 32, kind="cdc", state=state)
+        log_slot.acknowledge(self.options, position)
+
+    def confirmed(self) -> str:
+        return self.rows(f"select confirmed_flush_lsn::text from pg_replication_slots where slot_name = '{SLOT}'")[0][0]
+
+
+@pytest.fixture
+def shop(pg_url: str, tmp_path: Path) -> Iterator[SlotShop]:
+    """Slots go with their database."""
+    with psycopg.connect(pg_url, autocommit=True) as session:
+        session.execute("set synchronous_commit = on")
+        yield SlotShop(url=pg_url, folder=tmp_path, session=session)
