@@ -16,7 +16,7 @@ from typing import Annotated
 import typer
 
 import tidegate
-from tidegate.cli import loads, positions, proofs, records, start, upkeep
+from tidegate.cli import loads, positions, proofs, records, slots, start, upkeep
 from tidegate.cli.command import command
 from tidegate.cli.shell import INTERRUPTED, UNHARMED
 
@@ -30,6 +30,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 state = typer.Typer(help="Shows, sets, adopts, repairs or rewinds the position of a stream.")
+slot = typer.Typer(help="Lists or drops the replication slots of the project's streams.")
 
 
 def _version(*, asked: bool) -> None:
@@ -70,11 +71,15 @@ STATE_COMMANDS: dict[str, Callable[..., int]] = {
     "repair": positions.repair,
     "rewind": positions.rewind,
 }
+SLOT_COMMANDS: dict[str, Callable[..., int]] = {"list": slots.show, "drop": slots.drop}
 for _name, _work in COMMANDS.items():
     app.command(_name)(command(_work))
 for _name, _work in STATE_COMMANDS.items():
     state.command(_name)(command(_work))
+for _name, _work in SLOT_COMMANDS.items():
+    slot.command(_name)(command(_work))
 app.add_typer(state, name="state")
+app.add_typer(slot, name="slot")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -84,7 +89,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     runner holds the stream, 130 interrupted.
     """
     words = list(sys.argv[1:] if arguments is None else arguments)
-    if words in ([], ["state"]):
+    if words in ([], ["state"], ["slot"]):
         words.append("--help")
     with _terminated_like_interrupted():
         try:

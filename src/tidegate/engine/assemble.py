@@ -19,6 +19,7 @@ from tidegate.config.options import fields, plugin_of
 from tidegate.core.fit import misfits
 from tidegate.core.ids import Target, join_name, stream_uid
 from tidegate.core.protocols import Format
+from tidegate.engine.retention import refuse_shared
 from tidegate.engine.stream import Stream, VerifyLevel
 from tidegate.errors import ConfigError, Misfit
 
@@ -100,6 +101,7 @@ def join(config: Config, lakes: dict[str, Format], entry: StreamConfig) -> Strea
     reasons = misfits(strategy=strategy, writer=writer, key=entry.key, source=plugin, deletes=entry.deletes)
     if reasons:
         raise Misfit(f"{entry.mark}: " + "; ".join(reasons), file=entry.mark.file, line=entry.mark.line)
+    refuse_shared(config, entry)
     target = _target(entry)
     given: dict[str, Any] = {"connection": config.connections[entry.connection]} if entry.connection else {}
     given |= _wanted(plugin, lakes=lakes, folder=config.folder, connections=config.connections)

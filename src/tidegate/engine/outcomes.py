@@ -21,8 +21,8 @@ from tidegate.errors import LeaseHeld, TidegateError
 log = logging.getLogger("tidegate")
 
 
-def loaded(work: Work, plan: LoadPlan, receipt: Receipt, verdict: Verdict) -> Outcome:
-    """Of one commit that was published."""
+def loaded(work: Work, plan: LoadPlan, receipt: Receipt, verdict: Verdict, notes: tuple[str, ...] = ()) -> Outcome:
+    """Of one commit that was published; `notes` on what came after it."""
     return Outcome(
         stream=work.stream.name,
         outcome=Result.LOADED,
@@ -39,7 +39,7 @@ def loaded(work: Work, plan: LoadPlan, receipt: Receipt, verdict: Verdict) -> Ou
         position=plan.position.to_dict(),
         verified=verdict.equal,
         seconds=dict(work.journal.seconds),
-        notes=(*work.probe.notes(), *_coverage(verdict)),
+        notes=(*work.probe.notes(), *_coverage(verdict), *notes),
     )
 
 

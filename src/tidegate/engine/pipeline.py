@@ -21,7 +21,7 @@ from tidegate.core.outcome import Outcome
 from tidegate.core.plan import LoadPlan, Mode
 from tidegate.core.protocols import Layout, Receipt, Staging
 from tidegate.core.slices import Files, Meaning
-from tidegate.engine import briefing, detection, outcomes, partitions, reread, standing, verify
+from tidegate.engine import briefing, detection, outcomes, partitions, reread, retention, standing, verify
 from tidegate.engine.events import Journal, Moment, Stage
 from tidegate.engine.planner import Found, make_plan
 from tidegate.engine.recover import Heal, Standing
@@ -57,6 +57,7 @@ def run(stream: Stream, context: Context, lease: Lease, journal: Journal) -> Out
     with stream.source.probe(context.sessions) as probe:
         work = Work(stream=stream, context=context, journal=journal, probe=probe, standing=stands)
         work = standing.prove(work)
+        retention.begin(stream, None if context.full_refresh else work.standing.since)
         with _question(work) as payload:
             changes, ledger = detection.detect(work, measure=detection.measure)
             payload.update(_answer(changes))
@@ -190,7 +191,7 @@ def move(work: Work, planned: Planned, lease: Lease) -> Outcome:
     uuid = work.standing.table.uuid or stream.format.state(stream.target, stream.uid).uuid
     work.context.registry.advance(plan, snapshot=receipt.snapshot, table_uuid=uuid, verified=verdict.equal)
     journal.tell(Stage.ADVANCE, Moment.DONE)
-    told = outcomes.loaded(work, plan, receipt, verdict)
+    told = outcomes.loaded(work, plan, receipt, verdict, retention.acknowledge(stream, plan.position))
     rows_read = next(n for n in (checked.rows, verdict.rows, plan.changes.rows, 0) if n is not None)
     return replace(told, rows_read=rows_read, spark_started=not started_before and work.context.sessions.started)
 

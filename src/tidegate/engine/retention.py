@@ -29,14 +29,21 @@ class StreamSlot:
         return {"stream": self.stream, **self.slot.to_dict()}
 
 
-def claim(stream: Stream, since: Position | None) -> None:
-    """Before a load that begins from nothing: whatever happens while it reads stays in the source's log."""
+def begin(stream: Stream, since: Position | None) -> None:
+    """Before a load: one from nothing claims the log, so that whatever happens meanwhile stays in it.
+
+    Any other tells once more what the table's position covers, for a run may have ended before it did.
+
+    Args:
+        since: the table's own position; None for a load from nothing.
+    """
     if since is None and isinstance(stream.source, Retaining):
         stream.source.claim()
+    acknowledge(stream, since)
 
 
 def acknowledge(stream: Stream, position: Position | None) -> tuple[str, ...]:
-    """After a commit is published and recorded, and whenever nothing was to do.
+    """After a commit is published and recorded, or when a later run finds it published.
 
     Returns:
         What people should know: a source that did not take it, which harms nothing.

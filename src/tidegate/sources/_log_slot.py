@@ -54,7 +54,7 @@ class SlotOptions:
     """What a log in a slot is, as the project says; see `ChangeLog`.
 
     Args:
-        folder: in which events wait for Spark.
+        folder: the project's.
     """
 
     connection: Connection
@@ -71,7 +71,7 @@ class SlotOptions:
     @property
     def place(self) -> Path:
         """Where its events wait for Spark."""
-        return self.folder / SPOOL / self.slot
+        return self.folder / ".tidegate" / SPOOL / self.slot
 
     @property
     def relation(self) -> Relation:

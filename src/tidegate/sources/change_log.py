@@ -10,21 +10,26 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from tidegate import plugins
 from tidegate.core.ids import Connection
 from tidegate.core.log import Envelope
+from tidegate.core.position import Position
 from tidegate.core.protocols import Probe, Source, Sparks
+from tidegate.core.retention import Retained
 from tidegate.core.schema import Schema
 from tidegate.core.slices import LogRange, Slice
 from tidegate.errors import ConfigError, InternalError
 from tidegate.sources import _log_files as files
 from tidegate.sources._files_shape import FileFormat
-from tidegate.sources._log import LogProbe
+from tidegate.sources._log import Log, LogProbe
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+    from tidegate.sources._log_slot import SlotOptions
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,6 +45,10 @@ class ChangeLog:
         settle: leave files alone that were written less than this ago.
         table: that the log is of, where it can be asked: to compare with, and to load before the log.
         database: the connection of that table.
+        slot: a replication slot of PostgreSQL, made by the first run; the table is that of `connection:` then.
+        publication: that the slot tells; made by the first run, for the table alone, unless given.
+        connection: one of `connections:`, of a slot.
+        folder: the project's folder.
     """
 
     kind: ClassVar[str] = "change_log"
@@ -53,11 +62,18 @@ class ChangeLog:
     settle: timedelta = timedelta(0)
     table: str | None = None
     database: str | None = None
+    slot: str | None = None
+    publication: str | None = None
+    connection: Connection | None = None
+    folder: Path = field(default_factory=Path.cwd, metadata={"given": True}, repr=False)
     connections: Mapping[str, Connection] = field(default_factory=dict, metadata={"given": True}, repr=False)
 
     def __post_init__(self) -> None:
+        if self.slot is not None:
+            self._check_slot()
+            return
         if self.path is None:
-            raise ConfigError("a change log is named by `path:`")
+            raise ConfigError("a change log is named by `path:` or by `slot:`")
         if self.envelope is None:
             known = ", ".join(plugins.names("envelopes"))
             raise ConfigError(f"a change log needs `envelope:`, how its events are written: {known}")
@@ -77,7 +93,12 @@ class ChangeLog:
         rows = self._rows()
         with ExitStack() as held:
             table = held.enter_context(rows.probe(sparks)) if rows else None
-            log = held.enter_context(files.opened(self._files(), sparks))
+            slot = self._slot()
+            log: Log
+            if slot is not None and table is not None:
+                log = held.enter_context(_slots().opened(slot, table))
+            else:
+                log = held.enter_context(files.opened(self._files(), sparks))
             yield LogProbe(log, table)
 
     def read(self, session: SparkSession, probe: Probe, parts: Sequence[Slice], schema: Schema) -> DataFrame:
@@ -91,10 +112,31 @@ class ChangeLog:
             raise InternalError("a change log without a table has no rows")
         return rows.read(session, probe.table, parts, schema)
 
+    def claim(self) -> None:
+        """See `core.retention.Retaining`."""
+        if slot := self._slot():
+            _slots().claim(slot)
+
+    def acknowledge(self, position: Position) -> None:
+        """See `core.retention.Retaining`."""
+        if slot := self._slot():
+            _slots().acknowledge(slot, position)
+
+    def retained(self) -> Retained | None:
+        """See `core.retention.Retaining`."""
+        slot = self._slot()
+        return _slots().retained(slot) if slot else None
+
+    def release(self) -> None:
+        """See `core.retention.Retaining`."""
+        if slot := self._slot():
+            _slots().release(slot)
+
     def jars(self) -> tuple[str, ...]:
         """What the log needs, and what the table needs."""
         rows = self._rows()
-        return (*files.jars(self._files()), *(rows.jars() if rows else ()))
+        own = files.jars(self._files()) if self.slot is None else ()
+        return (*own, *(rows.jars() if rows else ()))
 
     def spark_conf(self) -> Mapping[str, str]:
         """What the table needs."""
@@ -103,10 +145,32 @@ class ChangeLog:
 
     def _rows(self) -> Source | None:
         """The table, as the source that it would be without its log."""
-        if self.table is None or self.database is None:
+        connection = self.connections[self.database] if self.database is not None else self.connection
+        if self.table is None or connection is None:
             return None
         made: Any = plugins.load("sources", "database")
-        found: Source = made(connection=self.connections[self.database], table=self.table)
+        found: Source = made(connection=connection, table=self.table)
+        return found
+
+    def _check_slot(self) -> None:
+        if self.table is None or self.connection is None:
+            raise ConfigError("a replication slot needs `connection:` and `table:`, whose changes it tells")
+        others = {"path": self.path, "envelope": self.envelope, "format": self.format, "database": self.database}
+        for name, value in {**others, "options": self.options or None, "columns": self.columns or None}.items():
+            if value is not None:
+                raise ConfigError(f"{name}: is not for a replication slot")
+        self._slot()
+
+    def _slot(self) -> SlotOptions | None:
+        if self.slot is None or self.table is None or self.connection is None:
+            return None
+        found: SlotOptions = _slots().SlotOptions(
+            connection=self.connection,
+            slot=self.slot,
+            table=self.table,
+            publication=self.publication or self.slot,
+            folder=self.folder,
+        )
         return found
 
     def _files(self) -> files.FileLogOptions:
@@ -120,3 +184,10 @@ class ChangeLog:
             columns=self.columns,
             settle=self.settle,
         )
+
+
+def _slots() -> Any:
+    """The log in a slot; its driver takes 0.2 s to import, and other logs need none."""
+    from tidegate.sources import _log_slot  # noqa: PLC0415 - as said
+
+    return _log_slot
