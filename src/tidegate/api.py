@@ -5,7 +5,9 @@ Called by people, the CLI and the demo. Must never start Spark for a question th
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from datetime import timedelta
 from functools import cached_property
 from pathlib import Path
 from types import TracebackType
@@ -21,7 +23,7 @@ from tidegate.engine.assemble import Choice
 from tidegate.engine.events import Listener, ignore
 from tidegate.engine.preview import PlanReport, preview
 from tidegate.engine.recover import holds_rows
-from tidegate.engine.runner import new_run_id, run_streams, utc_now
+from tidegate.engine.runner import new_run_id, run_stream, run_streams, utc_now
 from tidegate.engine.stream import Stream
 from tidegate.engine.work import Context
 from tidegate.errors import ConfigError
@@ -38,6 +40,7 @@ if TYPE_CHECKING:
     from tidegate.engine.maintain import UpkeepReport
     from tidegate.engine.rollback import RolledBack
     from tidegate.engine.verification import VerificationReport
+    from tidegate.engine.watch import Turned
     from tidegate.registry.values import RunRecord, StreamStatus, TaskRecord
 
 
@@ -239,6 +242,36 @@ class Project:
         return UpkeepReport(
             streams=tuple(maintain_stream(stream, context, force=force, dry_run=dry_run) for stream in streams)
         )
+
+    def watch(
+        self,
+        *names: str,
+        select: str | None = None,
+        every: timedelta | None = None,
+        parallel: int = 1,
+        tell: Callable[[Turned], None],
+    ) -> None:
+        """Runs the streams when they are due, until SIGINT or SIGTERM; from the main thread only.
+
+        Args:
+            every: for streams that have no `schedule:`.
+            tell: told of every turn that has ended.
+        """
+        from tidegate.engine.maintain import maintain_stream  # noqa: PLC0415 - a run does not need it
+        from tidegate.engine.watch import Watch, schedules, stopped_by_signals  # noqa: PLC0415 - as above
+
+        streams = {stream.name: stream for stream in self.streams(*names, select=select)}
+        context = self._context()
+        watched = Watch(
+            streams=streams,
+            run=lambda stream: run_stream(stream, replace(context, run_id=new_run_id()), ignore),
+            maintain=lambda stream: maintain_stream(stream, replace(context, run_id=new_run_id())),
+            now=utc_now,
+            tell=tell,
+            parallel=parallel,
+        )
+        with stopped_by_signals(watched.stop):
+            watched.go(schedules(list(streams.values()), every))
 
     def rollback(self, name: str, to: str) -> RolledBack:
         """The stream's table shows an older version again, and its position is that version's.

@@ -16,7 +16,7 @@ from typing import Annotated
 import typer
 
 import tidegate
-from tidegate.cli import loads, positions, proofs, records, slots, start, upkeep
+from tidegate.cli import loads, positions, proofs, records, slots, start, upkeep, watching
 from tidegate.cli.command import command
 from tidegate.cli.shell import INTERRUPTED, UNHARMED
 
@@ -59,6 +59,7 @@ COMMANDS: dict[str, Callable[..., int]] = {
     "verify": proofs.verify,
     "maintain": upkeep.maintain,
     "rollback": upkeep.rollback,
+    "watch": watching.watch,
     "status": records.status,
     "history": records.history,
     "tasks": records.tasks,

@@ -21,10 +21,11 @@ STREAM_KEYS = (
     "layout",
     "deletes",
     "maintenance",
+    "schedule",
     "verify",
     "uid",
 )
-INHERITED = ("source", "key", "strategy", "write", "contract", "layout", "deletes", "maintenance", "verify")
+INHERITED = ("source", "key", "strategy", "write", "contract", "layout", "deletes", "maintenance", "schedule", "verify")
 MERGED = ("source", "contract", "layout", "deletes", "maintenance")
 REQUIRED = {
     "source": "{connection: shop, table: public.orders}",

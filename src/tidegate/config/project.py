@@ -24,6 +24,7 @@ from tidegate.core.deletes import Deletes
 from tidegate.core.ids import Connection, split_name
 from tidegate.core.maintenance import Maintenance
 from tidegate.core.protocols import Layout
+from tidegate.core.schedule import Schedule
 from tidegate.errors import ConfigError
 
 T = TypeVar("T")
@@ -85,6 +86,7 @@ class StreamConfig:
     layout: Layout
     deletes: Deletes
     maintenance: Maintenance
+    schedule: Schedule | None
     verify: Verify
     uid: str | None
     mark: Mark
@@ -290,6 +292,7 @@ class _Project:
             layout=read(Layout, node.get("layout") or Node(value={}, mark=node.mark.inside("layout"))),
             deletes=read(Deletes, node.get("deletes") or Node(value={}, mark=node.mark.inside("deletes"))),
             maintenance=read(Maintenance, node.get("maintenance") or Node(value={}, mark=node.mark)),
+            schedule=read(Schedule, when) if (when := node.get("schedule")) else None,
             verify=convert(Verify, node.items["verify"]) if node.get("verify") else "moved",
             uid=_uid(node),
             mark=node.mark,

@@ -14,6 +14,7 @@ from tidegate.config.project import REGISTRY, WAREHOUSE, Contract, SparkOptions
 from tidegate.core.deletes import Deletes
 from tidegate.core.maintenance import Maintenance
 from tidegate.core.protocols import Layout
+from tidegate.core.schedule import Schedule
 
 
 def json_schema() -> dict[str, Any]:
@@ -56,6 +57,7 @@ def _stream() -> dict[str, Any]:
             "layout": schema_of(Layout),
             "deletes": schema_of(Deletes),
             "maintenance": schema_of(Maintenance),
+            "schedule": schema_of(Schedule),
             "verify": {"enum": ["none", "counts", "moved"], "default": "moved"},
             "uid": {"type": "string", "pattern": "^[A-Za-z0-9-]{1,64}$"},
         },

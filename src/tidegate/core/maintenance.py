@@ -48,12 +48,14 @@ class Maintenance:
         expire_after: versions of the table older than this go, and with them the files that only they need.
         keep: so many of the newest versions stay, however old they are.
         orphans_after: files that no version knows go once they are older than this; at least a day.
+        every: how often `watch` maintains the table, after a load; None for never.
     """
 
     compact_below: Bytes = SMALL
     expire_after: timedelta = timedelta(days=7)
     keep: int = 20
     orphans_after: timedelta = timedelta(days=3)
+    every: timedelta | None = None
 
     def __post_init__(self) -> None:
         if self.keep < 1:

@@ -120,6 +120,7 @@ def join(config: Config, lakes: dict[str, Format], entry: StreamConfig) -> Strea
         layout=entry.layout,
         deletes=entry.deletes,
         maintenance=entry.maintenance,
+        schedule=entry.schedule,
     )
 
 

@@ -13,9 +13,10 @@ from typing import Any
 from tidegate.core.maintenance import Maintained, Need, Step, Upkeep, Usage
 from tidegate.core.outcome import EXIT_ORDER, Problem
 from tidegate.engine.outcomes import failure
+from tidegate.engine.runner import first_line
 from tidegate.engine.stream import Stream
 from tidegate.engine.work import Context
-from tidegate.errors import CommitConflict, ConfigError, TidegateError
+from tidegate.errors import CommitConflict, ConfigError, InternalError, TidegateError
 from tidegate.registry.leases import Lease
 from tidegate.registry.values import Status
 
@@ -115,9 +116,16 @@ def maintain_stream(stream: Stream, context: Context, *, force: bool = False, dr
         )
         with context.registry.lease(stream.uid) as lease:
             return _maintained(stream, context, lease, force=force)
-    except TidegateError as error:
-        told = failure(stream, error, context.redact)
+    except Exception as error:  # noqa: BLE001 - the border of a stream: a bug must not take the others down
+        wrapped = error if isinstance(error, TidegateError) else _bug(stream, error)
+        told = failure(stream, wrapped, context.redact)
         return StreamUpkeep(stream=stream.name, outcome=str(told.outcome), error=told.error)
+
+
+def _bug(stream: Stream, error: Exception) -> InternalError:
+    wrapped = InternalError(f"stream {stream.name!r}: {type(error).__name__}: {first_line(error)}")
+    wrapped.__cause__ = error
+    return wrapped
 
 
 def last_look(stream: Stream, context: Context) -> datetime | None:

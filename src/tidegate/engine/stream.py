@@ -13,6 +13,7 @@ from tidegate.core.deletes import Deletes
 from tidegate.core.ids import Target
 from tidegate.core.maintenance import Maintenance
 from tidegate.core.protocols import Format, Layout, Source, Strategy, Writer
+from tidegate.core.schedule import Schedule
 from tidegate.core.schema import Schema
 
 
@@ -54,3 +55,4 @@ class Stream:
         return self.deletes.columns
 
     maintenance: Maintenance = field(default_factory=Maintenance)
+    schedule: Schedule | None = None

@@ -32,7 +32,8 @@ def test_loads_go_on_over_maintenance(loads):
     assert done.outcome == "maintained"
     assert "compact" in loads.steps(done)
     assert "expire" in loads.steps(done)
-    assert len(set(loads.folder.rglob("*.parquet")) - {young}) == 1, "one file of six, and no version needs the six"
+    data = {path for path in loads.folder.rglob("*.parquet") if path.parent.name != "_delta_log"}
+    assert len(data - {young}) == 1, "one file of six, and no version needs the six"
     assert done.tables[0].saved is not None
     assert not orphan.exists()
     if loads.kind == "iceberg":

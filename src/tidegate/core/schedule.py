@@ -1,0 +1,108 @@
+"""Decides when a stream is due: by an interval or by cron, once at a time, later after errors.
+
+Read from `schedule:` of a stream, asked by `watch`. Pure; must never look at a clock.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+
+SHORTEST = timedelta(seconds=1)
+FIRST_PAUSE = timedelta(seconds=10)
+LONGEST_PAUSE = timedelta(hours=1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Schedule:
+    """When `tidegate watch` runs a stream; the `schedule:` of a stream.
+
+    Args:
+        every: from the start of one run to the start of the next; a run that takes longer is followed at once.
+        cron: five fields in UTC, such as `*/5 * * * *`; times that pass while the stream is at work count once.
+    """
+
+    every: timedelta | None = None
+    cron: str | None = None
+
+    def __post_init__(self) -> None:
+        if (self.every is None) == (self.cron is None):
+            raise ValueError("should have one of `every:` and `cron:`")
+        if self.every is not None and self.every < SHORTEST:
+            raise ValueError("every should be 1s or more")
+        if self.cron is not None:
+            from cronsim import CronSim, CronSimError  # noqa: PLC0415 - few streams have a cron
+
+            try:
+                CronSim(self.cron, datetime(2025, 1, 1))  # noqa: DTZ001 - only its form is looked at
+            except CronSimError as error:
+                raise ValueError(f"cron {self.cron!r}: {str(error).lower()}; write five fields: */5 * * * *") from error
+
+    def first(self, now: datetime) -> datetime:
+        """When the first run is due of a watch that begins now: at once, or at the next time of the cron."""
+        return now if self.cron is None else self._next(now)
+
+    def after(self, began: datetime, now: datetime) -> datetime:
+        """When the next run is due after one that began then and has ended now."""
+        return max(began + self.every, now) if self.every is not None else self._next(now)
+
+    def _next(self, now: datetime) -> datetime:
+        from cronsim import CronSim  # noqa: PLC0415 - as above
+
+        return next(CronSim(self.cron or "", now))
+
+
+@dataclass(slots=True, kw_only=True)
+class Turn:
+    """One stream on the agenda."""
+
+    schedule: Schedule
+    due_at: datetime
+    began_at: datetime | None = None
+    failures: int = 0
+
+
+@dataclass(slots=True, kw_only=True)
+class Agenda:
+    """When each stream is due, and which are at work: none is ever twice.
+
+    Example:
+        >>> now = datetime(2025, 1, 1)
+        >>> agenda = Agenda.of({"orders": Schedule(every=timedelta(minutes=5))}, now)
+        >>> agenda.take(now), agenda.take(now)
+        (['orders'], [])
+    """
+
+    turns: dict[str, Turn] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, schedules: Mapping[str, Schedule], now: datetime) -> Agenda:
+        """The agenda of a watch that begins now."""
+        return cls(turns={name: Turn(schedule=each, due_at=each.first(now)) for name, each in schedules.items()})
+
+    def take(self, now: datetime) -> list[str]:
+        """The streams that are due, longest first; from now on they are at work."""
+        due = [name for name, turn in self.turns.items() if turn.began_at is None and turn.due_at <= now]
+        due.sort(key=lambda name: self.turns[name].due_at)
+        for name in due:
+            self.turns[name].began_at = now
+        return due
+
+    def ended(self, name: str, now: datetime, *, well: bool) -> datetime:
+        """When the stream, whose run has ended now, is due again.
+
+        After errors the pause doubles from ten seconds up to an hour, and is never shorter than the schedule's.
+        """
+        turn = self.turns[name]
+        turn.failures = 0 if well else turn.failures + 1
+        turn.due_at = turn.schedule.after(turn.began_at or now, now)
+        if not well:
+            pause = min(FIRST_PAUSE * 2 ** min(turn.failures - 1, 20), LONGEST_PAUSE)
+            turn.due_at = max(turn.due_at, now + pause)
+        turn.began_at = None
+        return turn.due_at
+
+    def next_due(self) -> datetime | None:
+        """When the next stream is due that is not at work; None where all are."""
+        return min((turn.due_at for turn in self.turns.values() if turn.began_at is None), default=None)

@@ -1,0 +1,151 @@
+"""Decides how streams run again and again in one warm process: each when it is due, none twice at a time.
+
+Called by the API. Must never break off a load: who asks it to stop waits for the loads at work.
+"""
+
+from __future__ import annotations
+
+import queue
+import signal
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from types import FrameType
+
+from tidegate.core.outcome import Outcome
+from tidegate.core.schedule import Agenda, Schedule
+from tidegate.engine.maintain import StreamUpkeep
+from tidegate.engine.stream import Stream
+from tidegate.errors import ConfigError
+
+LONGEST_WAIT = timedelta(minutes=1)
+"""A machine that slept, or a clock that was set, is noticed after that long."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Turned:
+    """One turn of a stream that has ended.
+
+    Args:
+        upkeep: of its tables, where that was due, too.
+        next_at: when the stream is due again.
+    """
+
+    stream: str
+    ended_at: datetime
+    outcome: Outcome
+    next_at: datetime
+    upkeep: StreamUpkeep | None = None
+
+
+@dataclass(kw_only=True)
+class Watch:
+    """Streams that run when they are due, until somebody asks to stop.
+
+    Args:
+        run: runs a stream once; errors are part of the outcome.
+        maintain: maintains its tables; as above.
+        now: the clock.
+        tell: told of every turn that has ended.
+        parallel: streams at work at a time.
+    """
+
+    streams: Mapping[str, Stream]
+    run: Callable[[Stream], Outcome]
+    maintain: Callable[[Stream], StreamUpkeep]
+    now: Callable[[], datetime]
+    tell: Callable[[Turned], None]
+    parallel: int = 1
+    _ended: queue.SimpleQueue[tuple[str, Outcome, StreamUpkeep | None] | None] = field(
+        default_factory=queue.SimpleQueue, init=False
+    )
+    _stopping: threading.Event = field(default_factory=threading.Event, init=False)
+    _maintained: dict[str, datetime] = field(default_factory=dict, init=False)
+
+    def stop(self) -> None:
+        """No stream starts from now on; may be called from a signal handler."""
+        self._stopping.set()
+        self._ended.put(None)
+
+    def go(self, schedules: Mapping[str, Schedule]) -> None:
+        """Runs the streams until `stop`; returns when the last one at work has ended."""
+        agenda = Agenda.of(schedules, self.now())
+        with ThreadPoolExecutor(max_workers=self.parallel, thread_name_prefix="watch") as pool:
+            while not self._stopping.is_set():
+                for name in agenda.take(self.now()):
+                    pool.submit(self._turn, self.streams[name])
+                self._note(agenda, self._wait(agenda))
+        while not self._ended.empty():
+            self._note(agenda, 0)
+
+    def _turn(self, stream: Stream) -> None:
+        """In a thread of its own, which signals do not reach."""
+        if self._stopping.is_set():
+            return
+        outcome = self.run(stream)
+        upkeep = None
+        if outcome.error is None and not self._stopping.is_set() and self._needs_upkeep(stream):
+            self._maintained[stream.name] = self.now()
+            upkeep = self.maintain(stream)
+        self._ended.put((stream.name, outcome, upkeep))
+
+    def _needs_upkeep(self, stream: Stream) -> bool:
+        every, last = stream.maintenance.every, self._maintained.get(stream.name)
+        return every is not None and (last is None or self.now() - last >= every)
+
+    def _wait(self, agenda: Agenda) -> float:
+        """Seconds until there may be something to do."""
+        due = agenda.next_due()
+        wait = LONGEST_WAIT if due is None else min(due - self.now(), LONGEST_WAIT)
+        return max(wait.total_seconds(), 0)
+
+    def _note(self, agenda: Agenda, seconds: float) -> None:
+        try:
+            ended = self._ended.get(timeout=seconds)
+        except queue.Empty:
+            return
+        if ended is not None:
+            name, outcome, upkeep = ended
+            now = self.now()
+            next_at = agenda.ended(name, now, well=outcome.error is None)
+            self.tell(Turned(stream=name, ended_at=now, outcome=outcome, next_at=next_at, upkeep=upkeep))
+
+
+def schedules(streams: Sequence[Stream], every: timedelta | None) -> dict[str, Schedule]:
+    """When each stream is due, by name; streams without a schedule are left out.
+
+    Args:
+        every: for streams that have no schedule.
+
+    Raises:
+        ConfigError: no stream has one.
+    """
+    usual = None if every is None else Schedule(every=every)
+    found = {stream.name: when for stream in streams if (when := stream.schedule or usual) is not None}
+    if not found:
+        raise ConfigError(
+            "none of these streams has a `schedule:`, so there is nothing to watch",
+            hint="Give them `schedule: {every: 5m}`, or watch with `tidegate watch --every 5m`.",
+        )
+    return found
+
+
+@contextmanager
+def stopped_by_signals(stop: Callable[[], None]) -> Iterator[None]:
+    """SIGINT and SIGTERM call `stop`; the second one ends the process as if nobody had listened."""
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+
+    def listen(number: int, _frame: FrameType | None) -> None:
+        signal.signal(number, signal.SIG_DFL)
+        stop()
+
+    for number in before:
+        signal.signal(number, listen)
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -1,0 +1,90 @@
+"""When a stream is due, told by a clock that a test moves."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from tidegate.core.schedule import Agenda, Schedule
+
+NOON = datetime(2025, 6, 1, 12, tzinfo=UTC)
+SECOND, MINUTE, HOUR = timedelta(seconds=1), timedelta(minutes=1), timedelta(hours=1)
+
+
+def agenda(**schedules: Schedule) -> Agenda:
+    return Agenda.of(schedules, NOON)
+
+
+def test_an_interval_begins_at_once_and_counts_from_start_to_start():
+    found = agenda(orders=Schedule(every=5 * MINUTE))
+    assert found.take(NOON) == ["orders"]
+    assert found.ended("orders", NOON + MINUTE, well=True) == NOON + 5 * MINUTE
+    assert found.take(NOON + 5 * MINUTE - SECOND) == []
+    assert found.take(NOON + 5 * MINUTE) == ["orders"]
+
+
+def test_a_run_that_takes_longer_is_followed_at_once_by_one_run():
+    found = agenda(orders=Schedule(every=5 * MINUTE))
+    found.take(NOON)
+    late = NOON + 23 * MINUTE
+    assert found.take(late) == [], "never twice at a time"
+    assert found.ended("orders", late, well=True) == late
+    assert found.take(late) == ["orders"]
+    assert found.ended("orders", late + SECOND, well=True) == late + 5 * MINUTE, "what was missed is not made up for"
+
+
+def test_a_cron_waits_for_its_time_and_counts_missed_ones_once():
+    found = agenda(orders=Schedule(cron="*/15 * * * *"))
+    assert found.take(NOON) == []
+    assert found.next_due() == NOON + 15 * MINUTE
+    assert found.take(NOON + 15 * MINUTE) == ["orders"]
+    assert found.ended("orders", NOON + 50 * MINUTE, well=True) == NOON + HOUR
+
+
+def test_errors_make_pauses_that_double_up_to_an_hour_and_success_ends_them():
+    found = agenda(orders=Schedule(every=SECOND))
+    now, pauses = NOON, []
+    for _ in range(12):
+        assert found.take(now) == ["orders"]
+        due = found.ended("orders", now, well=False)
+        pauses.append(due - now)
+        now = due
+    assert pauses[:4] == [10 * SECOND, 20 * SECOND, 40 * SECOND, 80 * SECOND]
+    assert pauses == sorted(pauses)
+    assert pauses[-1] == HOUR
+    found.take(now)
+    assert found.ended("orders", now, well=True) == now + SECOND
+    found.take(now + SECOND)
+    assert found.ended("orders", now + SECOND, well=False) == now + 11 * SECOND
+
+
+def test_a_pause_is_never_shorter_than_the_schedule():
+    found = agenda(orders=Schedule(every=HOUR), items=Schedule(cron="0 0 * * *"))
+    found.take(NOON)
+    assert found.ended("orders", NOON + SECOND, well=False) == NOON + HOUR
+    midnight = NOON + 12 * HOUR
+    assert found.take(midnight) == ["orders", "items"], "longest due first"
+    assert found.ended("items", midnight, well=False) == midnight + 24 * HOUR
+
+
+def test_streams_are_independent():
+    found = agenda(a=Schedule(every=MINUTE), b=Schedule(every=10 * MINUTE))
+    assert found.take(NOON) == ["a", "b"]
+    assert found.next_due() is None
+    found.ended("a", NOON, well=True)
+    assert found.next_due() == NOON + MINUTE
+    assert found.take(NOON + MINUTE) == ["a"], "b is still at work"
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({}, "one of"),
+        ({"every": MINUTE, "cron": "* * * * *"}, "one of"),
+        ({"every": timedelta(0)}, "1s or more"),
+        ({"cron": "61 * * * *"}, "cron '61"),
+        ({"cron": "every day"}, "five fields"),
+    ],
+)
+def test_schedules_that_mean_nothing_are_refused(given, said):
+    with pytest.raises(ValueError, match=said):
+        Schedule(**given)

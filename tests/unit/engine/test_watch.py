@@ -1,0 +1,129 @@
+"""Streams that run again and again: stopped without breaking one off, none twice at a time."""
+
+import threading
+import time
+from dataclasses import dataclass, field
+from datetime import timedelta
+
+import pytest
+
+from tidegate.core.maintenance import Maintenance
+from tidegate.core.outcome import Outcome, Problem, Result
+from tidegate.core.schedule import Schedule
+from tidegate.engine.maintain import StreamUpkeep
+from tidegate.engine.runner import utc_now
+from tidegate.engine.watch import Turned, Watch, schedules
+from tidegate.errors import ConfigError
+
+SOON = Schedule(every=timedelta(seconds=1))
+
+
+@dataclass
+class Stream:
+    name: str
+    schedule: Schedule | None = SOON
+    maintenance: Maintenance = field(default_factory=Maintenance)
+
+
+@dataclass
+class Runs:
+    """Counts who is at work; a run lasts until the gate is open."""
+
+    fails: bool = False
+    gate: threading.Event = field(default_factory=threading.Event)
+    began: threading.Event = field(default_factory=threading.Event)
+    at_work: list[str] = field(default_factory=list)
+    most: int = 0
+    twice: bool = False
+    kept: list[str] = field(default_factory=list)
+
+    def run(self, stream: Stream) -> Outcome:
+        self.twice = self.twice or stream.name in self.at_work
+        self.at_work.append(stream.name)
+        self.most = max(self.most, len(self.at_work))
+        self.began.set()
+        assert self.gate.wait(10)
+        self.at_work.remove(stream.name)
+        problem = Problem(code="x", message="x", hint="x") if self.fails else None
+        return Outcome(stream=stream.name, outcome=Result.LOADED, strategy="full", error=problem)
+
+    def maintain(self, stream: Stream) -> StreamUpkeep:
+        self.kept.append(stream.name)
+        return StreamUpkeep(stream=stream.name, outcome="unchanged")
+
+
+def watching(runs, *streams, parallel=1, stop_after=1):
+    """A watch that stops after so many turns, and what it told."""
+    told: list[Turned] = []
+
+    def tell(turned):
+        told.append(turned)
+        if len(told) >= stop_after:
+            watch.stop()
+
+    named = {stream.name: stream for stream in streams}
+    watch = Watch(streams=named, run=runs.run, maintain=runs.maintain, now=utc_now, tell=tell, parallel=parallel)
+    return watch, told
+
+
+def test_who_asks_to_stop_waits_for_the_load_at_work_and_no_other_starts():
+    runs = Runs()
+    watch, told = watching(runs, Stream("a"), Stream("b"))
+    going = threading.Thread(target=watch.go, args=({"a": SOON, "b": SOON},))
+    going.start()
+    assert runs.began.wait(10)
+    watch.stop()
+    going.join(0.2)
+    assert going.is_alive(), "the load at work is not broken off"
+    runs.gate.set()
+    going.join(10)
+    assert not going.is_alive()
+    assert [(turned.stream, turned.outcome.outcome) for turned in told] == [("a", Result.LOADED)]
+
+
+@pytest.mark.parametrize(("parallel", "most"), [(1, 1), (2, 2)])
+def test_so_many_at_a_time_and_none_twice(parallel, most):
+    runs = Runs()
+    runs.gate.set()
+    slow = runs.run
+
+    def run(stream):
+        time.sleep(0.05)
+        return slow(stream)
+
+    watch, told = watching(runs, Stream("a"), Stream("b"), parallel=parallel, stop_after=4)
+    watch.run = run
+    if parallel == 2:
+        runs.gate.clear()
+        threading.Timer(0.3, runs.gate.set).start()
+    watch.go({"a": SOON, "b": SOON})
+    assert (runs.most, runs.twice) == (most, False)
+    assert {turned.stream for turned in told} == {"a", "b"}
+    assert all(turned.next_at > turned.ended_at - timedelta(seconds=1) for turned in told)
+
+
+def test_errors_pause_the_stream():
+    runs = Runs(fails=True)
+    runs.gate.set()
+    watch, told = watching(runs, Stream("a"))
+    watch.go({"a": SOON})
+    assert told[0].next_at - told[0].ended_at == timedelta(seconds=10)
+    assert runs.kept == [], "a stream that fails is not maintained"
+
+
+def test_tables_are_maintained_as_often_as_the_rules_say():
+    runs = Runs()
+    runs.gate.set()
+    often = Maintenance(every=timedelta(hours=1))
+    watch, told = watching(runs, Stream("a", maintenance=often), Stream("b"), stop_after=4)
+    watch.go({"a": SOON, "b": SOON})
+    assert runs.kept == ["a"]
+    assert [turned.upkeep is not None for turned in told if turned.stream == "a"] == [True, False]
+
+
+def test_streams_without_a_schedule_need_one_from_the_call():
+    named = [Stream("a"), Stream("b", schedule=None)]
+    assert set(schedules(named, None)) == {"a"}
+    assert schedules(named, timedelta(minutes=5))["b"] == Schedule(every=timedelta(minutes=5))
+    with pytest.raises(ConfigError, match="nothing to watch"):
+        schedules(named[1:], None)
