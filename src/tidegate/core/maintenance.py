@@ -151,6 +151,9 @@ class Maintained(Protocol):
     def side_tables(self, target: Target) -> tuple[Target, ...]:
         """The tables that belong to a stream beside its own: `<table>__tidegate_…`."""
 
+    def layout_differs(self, target: Target, partition_by: Sequence[str]) -> str:
+        """Why the table is not partitioned like that; empty where it is, or there is no table or nothing asked for."""
+
     def survey(self, upkeep: Upkeep) -> tuple[Need, ...]:
         """The steps that are worth doing, in order, told by the metadata alone; none of a table that is not there.
 

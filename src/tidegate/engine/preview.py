@@ -10,6 +10,7 @@ from typing import Any
 
 from tidegate.core.changes import Action, ChangeSet
 from tidegate.core.ledger import Ledger
+from tidegate.core.maintenance import Maintained
 from tidegate.core.outcome import Problem
 from tidegate.core.plan import LoadPlan
 from tidegate.engine import detection, partitions, pipeline
@@ -100,7 +101,7 @@ def preview(stream: Stream, context: Context) -> StreamPlan:
             work = Work(stream=stream, context=context, journal=journal, probe=probe, standing=standing)
             changes, ledger = detection.detect(work)
             plan = _plan(work, changes, ledger)
-            notes = (*probe.notes(), *(changes.notes if changes else ()))
+            notes = (*probe.notes(), *(changes.notes if changes else ()), *_layout(stream))
     except TidegateError as error:
         outcome = failure(stream, error, context.redact)
         return StreamPlan(**about, outcome=outcome.outcome, error=outcome.error)
@@ -130,6 +131,16 @@ def _plan(work: Work, changes: ChangeSet | None, ledger: Ledger) -> LoadPlan | N
 
 def _keep_nothing(plan: LoadPlan) -> None:
     """A preview is not a load: its plan is not kept."""
+
+
+def _layout(stream: Stream) -> tuple[str, ...]:
+    """That a table lies otherwise than the project says, which a run does not change."""
+    if not isinstance(stream.format, Maintained):
+        return ()
+    reason = stream.format.layout_differs(stream.target, stream.layout.partition_by)
+    return (
+        (f"{reason}; `tidegate maintain {stream.name}` lets new rows lie so, where the format can",) if reason else ()
+    )
 
 
 def _position(standing: Standing) -> dict[str, Any] | None:

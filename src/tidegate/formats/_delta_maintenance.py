@@ -47,7 +47,12 @@ def survey(log: Log, location: str, upkeep: Upkeep) -> Iterator[Need]:
         ConfigError: the layout names other partitions than the table has.
     """
     snapshot = log.snapshot()
-    refuse_layout(snapshot, upkeep)
+    if reason := layout_differs(snapshot, upkeep.partition_by):
+        # Delta would have to write every file anew.
+        raise ConfigError(
+            f"table {upkeep.target}: {reason}, and Delta cannot change that of a table that is there",
+            hint="Name another `target:` and `tidegate run STREAM`, or put `layout:` back.",
+        )
     few = 2 if upkeep.force else SMALL_FILES
     small = Counter(
         json.dumps(file["partitionValues"], sort_keys=True)
@@ -67,15 +72,12 @@ def survey(log: Log, location: str, upkeep: Upkeep) -> Iterator[Need]:
         yield Need(step=Step.EXPIRE, reason=f"{old} files that the table does not need are old")
 
 
-def refuse_layout(snapshot: Snapshot, upkeep: Upkeep) -> None:
-    """Refuses other partitions than the table has: Delta would have to write every file anew."""
+def layout_differs(snapshot: Snapshot, wanted: Sequence[str]) -> str:
+    """Why the table is not partitioned like that; empty where it is."""
     have = tuple(snapshot.metadata.get("partitionColumns") or ())
-    if upkeep.partition_by and tuple(each.strip() for each in upkeep.partition_by) != have:
-        raise ConfigError(
-            f"table {upkeep.target} is partitioned by {', '.join(have) or 'nothing'}, layout says "
-            f"{', '.join(upkeep.partition_by)}, and Delta cannot change that of a table that is there",
-            hint="Name another `target:` and `tidegate run STREAM`, or put `layout:` back.",
-        )
+    if not wanted or tuple(each.strip() for each in wanted) == have:
+        return ""
+    return f"the table is partitioned by {', '.join(have) or 'nothing'}, layout says {', '.join(wanted)}"
 
 
 def position_ages(log: Log, upkeep: Upkeep) -> bool:

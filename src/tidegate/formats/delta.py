@@ -182,6 +182,11 @@ class Delta:
         found = sorted(name.removeprefix(own) for name in names if name.startswith(f"{own}{SIDE}"))
         return tuple(replace(target, table=f"{target.table}{ending}") for ending in found)
 
+    def layout_differs(self, target: Target, partition_by: Sequence[str]) -> str:
+        """Why the table is not partitioned like that; empty where it is."""
+        log = self._log(target) if partition_by else None
+        return "" if log is None else maintenance.layout_differs(log.snapshot(), partition_by)
+
     def survey(self, upkeep: Upkeep) -> tuple[Need, ...]:
         """The steps that are worth doing, told by log and listing."""
         log = self._log(upkeep.target)

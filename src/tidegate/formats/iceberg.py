@@ -22,6 +22,7 @@ from tidegate.core.schema import Schema, SchemaChange
 from tidegate.errors import WriteError
 from tidegate.formats import _iceberg_ddl as ddl
 from tidegate.formats import _iceberg_history as history
+from tidegate.formats import _iceberg_layout as layouts
 from tidegate.formats import _iceberg_maintenance as maintenance
 from tidegate.formats import _iceberg_versions as travel
 from tidegate.formats._iceberg_catalog import Catalog
@@ -200,6 +201,11 @@ class Iceberg:
     def side_tables(self, target: Target) -> tuple[Target, ...]:
         """The tables that belong to a stream beside its own, asked of the catalog."""
         return tuple(replace(target, table=name) for name in self._where.tables(target, f"{target.table}{SIDE}"))
+
+    def layout_differs(self, target: Target, partition_by: Sequence[str]) -> str:
+        """Why the table is not partitioned like that; empty where it is."""
+        metadata = self._where.load(target) if partition_by else None
+        return "" if metadata is None else layouts.differs(metadata.raw, partition_by)
 
     def survey(self, upkeep: Upkeep) -> tuple[Need, ...]:
         """The steps that are worth doing, told by metadata and manifests."""

@@ -1,0 +1,86 @@
+"""The commands `maintain`, `rollback`, `history --versions` and `watch` where no row moves: no Spark is started."""
+
+import pytest
+
+from tidegate.api import Project
+
+
+@pytest.fixture(autouse=True)
+def no_spark(monkeypatch):
+    def start(*_given, **_named):
+        raise AssertionError("Spark was started")
+
+    monkeypatch.setattr("tidegate.spark.session.Sessions.load_session", start)
+
+
+def test_tables_that_are_not_there_need_nothing(folder, tidegate):
+    for words in (("maintain",), ("maintain", "--dry-run"), ("maintain", "orders", "--force")):
+        said = tidegate(*words, "--json")
+        assert said.exit_code == 0, said.err
+        assert {one["outcome"] for one in said.document["streams"]} == {"unchanged"}
+    said = tidegate("maintain")
+    assert "orders" in said.out
+    assert "unchanged" in said.out
+
+
+def test_a_stream_at_work_is_held_and_the_others_go_on(folder, tidegate):
+    with Project.load(folder) as project:
+        stream = project.streams("orders")[0]
+        project.registry.register(uid=stream.uid, name="orders", source="shop: orders", target=str(stream.target))
+        with project.registry.lease(stream.uid):
+            said = tidegate("maintain", "--json")
+            back = tidegate("rollback", "orders", "--to", "7", "--yes", "--json")
+            looked = tidegate("maintain", "--dry-run")
+    assert said.exit_code == 5
+    outcomes = {one["stream"]: one["outcome"] for one in said.document["streams"]}
+    assert outcomes == {"orders": "held", "items": "unchanged"}
+    assert (back.exit_code, back.document["error"]["code"]) == (5, "lease_held")
+    assert looked.exit_code == 0, "a look needs no lease"
+
+
+def test_a_rollback_wants_yes_and_something_to_go_back_to(folder, tidegate):
+    said = tidegate("rollback", "orders", "--to", "7")
+    assert said.exit_code == 2
+    assert "--yes" in said.err
+    for to, code, text in [
+        ("7", "version_gone", "no version can be gone back to"),
+        ("2025-01-01T00:00:00Z", "version_gone", "the version of 2025"),
+        ("yesterday", "config", "neither a version nor a time"),
+        ("2025-01-01T00:00:00", "config", "no time zone"),
+    ]:
+        said = tidegate("rollback", "orders", "--to", to, "--yes", "--json")
+        assert (said.exit_code, said.document["error"]["code"]) == (4 if code == "version_gone" else 2, code)
+        assert text in said.document["error"]["message"]
+    assert tidegate("rollback", "nope", "--to", "7").exit_code == 2
+
+
+def test_versions_of_no_table(folder, tidegate):
+    assert tidegate("history", "orders", "--versions", "--json").document == {"stream": "orders", "versions": []}
+
+
+def test_a_watch_of_nothing_is_refused(folder, tidegate):
+    said = tidegate("watch", "--json")
+    assert (said.exit_code, said.document["error"]["code"]) == (2, "config")
+    assert "--every 5m" in said.document["error"]["hint"]
+    assert tidegate("watch", "--every", "soon").exit_code == 2
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("maintenance: {compact_below: 32}", "should be a size"),
+        ("maintenance: {keep: 0}", "keep should be 1 or more"),
+        ("maintenance: {orphans_after: 1h}", "1d or more"),
+        ("maintenance: {kept: 3}", "keep"),
+        ("schedule: {every: 5m, cron: '* * * * *'}", "one of `every:` and `cron:`"),
+        ("schedule: {cron: 'every day'}", "five fields"),
+        ("schedule: {every: 0s}", "1s or more"),
+    ],
+)
+def test_rules_that_nobody_can_keep_are_refused_with_their_line(folder, tidegate, line, said):
+    path = folder / "tidegate.yaml"
+    path.write_text(path.read_text().replace("    write: append\n", f"    write: append\n    {line}\n"))
+    found = tidegate("check")
+    assert found.exit_code == 2
+    assert said in found.err
+    assert "tidegate.yaml:9" in found.err
