@@ -5,6 +5,7 @@ Implemented by sources, called by the engine. Must never let a source forget wha
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Protocol, runtime_checkable
 
@@ -44,10 +45,16 @@ class Retained:
 class Retaining(Protocol):
     """A source of which a server may keep the log until it is told otherwise."""
 
-    def claim(self) -> None:
+    def claim(self, key: Sequence[str]) -> None:
         """Makes the server keep every change from now on, where it does not yet.
 
         Called before the first row of a table is read that has no position, so that nothing falls in between.
+
+        Args:
+            key: of the stream, by which changes will be applied.
+
+        Raises:
+            ConfigError: the server's log would not say which row of that key changed, or cannot be kept.
         """
 
     def acknowledge(self, position: Position) -> None:

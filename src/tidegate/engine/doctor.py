@@ -15,10 +15,10 @@ from typing import Any
 from tidegate.config import Config
 from tidegate.core.ids import Target
 from tidegate.core.protocols import Format
-from tidegate.engine import assemble
+from tidegate.engine import assemble, retention
 from tidegate.engine.assemble import Choice
 from tidegate.engine.stream import Stream
-from tidegate.errors import EnvironmentMissing, TidegateError
+from tidegate.errors import EnvironmentMissing, SourceError, TidegateError
 from tidegate.registry.store import Registry
 
 NOBODY = "doctor"
@@ -55,6 +55,8 @@ def _examine(config: Config, lakes: Mapping[str, Format], *, fetch: bool) -> Ite
         yield Finding(name="streams", ok=False, detail=error.message, hint=error.hint)
     for stream in streams:
         yield _finding(f"source of {stream.name}", lambda stream=stream: _source(stream))  # type: ignore[misc]
+        if _has_slot(stream):
+            yield _finding(f"slot of {stream.name}", lambda stream=stream: _slot(stream))  # type: ignore[misc]
     if config.spark.remote:
         yield _finding("spark", _connect_client)
         return
@@ -100,6 +102,21 @@ def _source(stream: Stream) -> str:
         columns = probe.schema()
         probe.identity()
     return f"{stream.source_name} answers, {len(columns.columns)} columns"
+
+
+def _has_slot(stream: Stream) -> bool:
+    return bool(getattr(stream.source, "slot", None))
+
+
+def _slot(stream: Stream) -> str:
+    kept = next((one.slot for one in retention.slots([stream])), None)
+    if kept is None or not kept.exists:
+        return "not made yet: the first run makes it"
+    if kept.warning:
+        raise SourceError(
+            kept.warning, hint=f"`tidegate run {stream.name}`, or `tidegate slot drop {kept.name} --yes`."
+        )
+    return f"{kept.name} is {kept.status}, {kept.bytes / 2**20:,.0f} MiB of the log are kept for it"
 
 
 def _connect_client() -> str:

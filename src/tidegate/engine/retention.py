@@ -38,7 +38,7 @@ def begin(stream: Stream, since: Position | None) -> None:
         since: the table's own position; None for a load from nothing.
     """
     if since is None and isinstance(stream.source, Retaining):
-        stream.source.claim()
+        stream.source.claim(stream.key)
     acknowledge(stream, since)
 
 

@@ -47,6 +47,8 @@ if TYPE_CHECKING:
 QUIET_BYTES = 256 * 1024 * 1024
 KEPT_BYTES = 1024 * 1024 * 1024
 SPOOL = "spool"
+KEPT = ("slot", "publication", "identity")
+"""What of a position's state is as it was after every load."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,16 +81,26 @@ class SlotOptions:
         return of_table(Postgresql(), self.table)
 
 
-def claim(options: SlotOptions) -> None:
+def claim(options: SlotOptions, key: Sequence[str]) -> None:
     """Makes the server keep every change from now on, where it does not yet; called before the table is read.
 
+    Args:
+        key: by which the changes will be applied.
+
     Raises:
-        ConfigError: the server cannot, or slot or publication are made for something else.
+        ConfigError: the server cannot, the slot or the publication are made for something else, or the log does not
+            tell the key of a row that went.
         SchemaRefused: the table's log would not say which row changed.
     """
     with _session(options) as session:
         slots.check_server(session)
-        check_identity(session, options.relation)
+        told = check_identity(session, options.relation).columns
+        if told and not set(key) <= set(told):
+            raise ConfigError(
+                f"the log of {options.relation.label} tells a row that changed by {', '.join(told)}, "
+                f"and the key of the stream is {', '.join(key)}",
+                hint=f"Take `key: [{', '.join(told)}]`, or `ALTER TABLE … REPLICA IDENTITY USING INDEX …`.",
+            )
         found = slots.find(session, options.slot)
         if found is not None and found.plugin != slots.PLUGIN:
             raise ConfigError(
@@ -231,7 +243,6 @@ class SlotLog:
 
         `behind` is 1 where more than `most` lies after the position: how much, only reading all of it would tell.
         """
-        check_identity(self._session, self._options.relation)
         found = slots.find(self._session, self._options.slot)
         if found is not None and (warning := _warning(found)):
             self._notes.append(warning)
@@ -264,6 +275,7 @@ class SlotLog:
             "lsn": lsn(found.confirmed),
             "through": lsn(slots.written(self._session)),
             "publication": _check_publication(self._session, self._options).mark,
+            "identity": list(check_identity(self._session, self._options.relation).columns),
         }
         reason = f"read whole, and its log from {state['lsn']} on by slot {self._options.slot}"
         return LogSpan(slices=(Everything(),), state=state, bulk=True, floor=floor(found.confirmed), reason=reason)
@@ -287,6 +299,9 @@ class SlotLog:
             )
         if state.get("publication") != _check_publication(self._session, self._options).mark:
             raise HistoryGone(f"the table was not in the publication {self._options.publication} all the time")
+        told = check_identity(self._session, self._options.relation).columns
+        if state.get("identity") != list(told):
+            raise HistoryGone(f"the log told a row that changed by other columns than by {', '.join(told) or 'all'}")
         return position, found.confirmed < position
 
     def _span(self, state: Mapping[str, Any], position: int, end: int, most: int | None, *, lagging: bool) -> LogSpan:
@@ -306,7 +321,7 @@ class SlotLog:
             return LogSpan(slices=(), state=state, events=0)
         return LogSpan(
             slices=(LogRange(part=name, after=lsn(position), upto=lsn(upto)),),
-            state={"slot": name, "lsn": lsn(upto), "publication": state["publication"]},
+            state={**{name: kept for name, kept in state.items() if name in KEPT}, "lsn": lsn(upto)},
             events=counted,
             behind=int(limited and upto < end),
             reason=f"{counted} changes up to {lsn(upto)}"

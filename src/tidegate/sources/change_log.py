@@ -112,10 +112,10 @@ class ChangeLog:
             raise InternalError("a change log without a table has no rows")
         return rows.read(session, probe.table, parts, schema)
 
-    def claim(self) -> None:
+    def claim(self, key: Sequence[str]) -> None:
         """See `core.retention.Retaining`."""
         if slot := self._slot():
-            _slots().claim(slot)
+            _slots().claim(slot, key)
 
     def acknowledge(self, position: Position) -> None:
         """See `core.retention.Retaining`."""

@@ -57,8 +57,8 @@ class SlotShop:
         ):
             yield found
 
-    def claim(self) -> None:
-        log_slot.claim(self.options)
+    def claim(self, *key: str) -> None:
+        log_slot.claim(self.options, key or ("id",))
 
     def after(self, state, most=None) -> LogSpan:
         with self.log() as log:

@@ -233,6 +233,28 @@ def test_a_table_whose_log_does_not_tell_its_rows_is_refused(shop, statements, r
     assert reason in f"{refused.value.message} {refused.value.hint}"
 
 
+def test_a_key_that_the_log_does_not_tell_is_refused(shop):
+    """An update of it would leave the row of the old key behind, for ever."""
+    shop.sql("create table orders (id bigint primary key, name text unique not null, big text)")
+    with pytest.raises(ConfigError, match="tells a row that changed by id") as refused:
+        shop.claim("name")
+    assert "USING INDEX" in refused.value.hint
+    assert log_slot.retained(shop.options).exists is False
+    shop.sql("alter table orders replica identity using index orders_name_key")
+    shop.claim("name")
+    state = shop.after(None).state
+    shop.sql("insert into orders values (1, 'a', 'x')", "update orders set name = 'b'", "delete from orders")
+    assert [(event.gone, event.values[1]) for event in shop.read(state)[1]] == [
+        (False, "a"),
+        (True, "a"),
+        (False, "b"),
+        (True, "b"),
+    ]
+    shop.sql("alter table orders replica identity default")
+    with pytest.raises(HistoryGone, match="by other columns"):
+        shop.after(state)
+
+
 def test_with_full_identity_a_table_needs_no_primary_key(shop):
     shop.sql("create table orders (id bigint, name text, big text)", "alter table orders replica identity full")
     shop.claim()
@@ -257,7 +279,7 @@ def test_partitions_tell_as_their_table(shop):
 def test_odd_names(shop):
     shop.sql('create schema "o""dd"', 'create table "o""dd"."t a.b" ("k""1" int primary key, "é" text)')
     shop.table = '"o""dd"."t a.b"'
-    shop.claim()
+    shop.claim('k"1')
     state = shop.after(None).state
     shop.sql('insert into "o""dd"."t a.b" values (1, \'ü\')')
     assert [tuple(event.values) for event in shop.read(state)[1]] == [("1", "ü")]
