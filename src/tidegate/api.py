@@ -177,6 +177,7 @@ class Project:
         options: Mapping[str, Any] | None = None,
         parallel: int = 1,
         full_refresh: bool = False,
+        allow_deletes: bool = False,
         fail_fast: bool = False,
         on_event: Listener | None = None,
     ) -> RunReport:
@@ -186,6 +187,7 @@ class Project:
             options: of the strategies, stated for this run alone: `{"lookback": "LAST_3_DAYS"}`.
             parallel: streams loaded at a time.
             full_refresh: every row is read again and replaces what the table holds.
+            allow_deletes: any number of rows may be deleted, this once (`deletes: {max_fraction: …}`); recorded.
             fail_fast: no stream starts after the first failure.
             on_event: told at every boundary of every stage.
 
@@ -198,7 +200,7 @@ class Project:
         streams = self.streams(*names, select=select, options=options)
         return run_streams(
             streams,
-            self._context(full_refresh=full_refresh),
+            self._context(full_refresh=full_refresh, allow_deletes=allow_deletes),
             listener=on_event or ignore,
             parallel=parallel,
             fail_fast=fail_fast,
@@ -327,13 +329,14 @@ class Project:
     def _one(self, name: str) -> Stream:
         return self.streams(name)[0]
 
-    def _context(self, *, full_refresh: bool = False) -> Context:
+    def _context(self, *, full_refresh: bool = False, allow_deletes: bool = False) -> Context:
         return Context(
             registry=self.registry,
             sessions=self.sessions,
             run_id=new_run_id(),
             now=utc_now,
             full_refresh=full_refresh,
+            allow_deletes=allow_deletes,
             redact=self.config.redact,
         )
 

@@ -17,6 +17,7 @@ Called by every layer; imports nothing of Tidegate. Must never log, print or car
         EdgeUnknown                nobody can tell which rows are still being written
       PlanError                    the load must not start
         SchemaRefused              the contract forbids a change of columns
+        DeleteFuse                 more rows are gone at the source than one load may delete
       CheckFailed                  rows that must not be published
         DuplicateKeys              one key, several rows, nothing to choose by
       WriteError                   the lake refused a write
@@ -179,6 +180,15 @@ class SchemaRefused(PlanError):
 
     code = "schema_refused"
     default_hint = "Allow it under `contract:` in tidegate.yaml, or change the source back."
+
+
+class DeleteFuse(PlanError):
+    """More rows are gone at the source than `max_fraction` allows, or all of them. Exit code 4, nothing deleted."""
+
+    code = "delete_fuse"
+    default_hint = (
+        "Look at the source; if these rows are really gone, allow it once: `tidegate run STREAM --allow-deletes`."
+    )
 
 
 class CheckFailed(TidegateError):

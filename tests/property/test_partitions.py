@@ -56,6 +56,7 @@ class Story:
         stream = {
             "source": {"connection": "shop", "table": "sales"},
             "target": "lake.shop.sales",
+            "deletes": {"max_fraction": 1},  # a history may delete every row
             "strategy": {"kind": "checksum", "method": history["method"], **METHODS[history["method"]]},
             "write": history["write"].split()[0],
         }

@@ -82,6 +82,9 @@ def run(
         bool, Option("--full-refresh", help="Read every row again and replace the tables.")
     ] = False,
     yes: Annotated[bool, Option("--yes", help="Replace tables that hold rows.")] = False,
+    allow_deletes: Annotated[
+        bool, Option("--allow-deletes", help="Let any number of rows be deleted, this once; it is recorded.")
+    ] = False,
     fail_fast: Annotated[bool, Option("--fail-fast", help="Start no stream after the first failure.")] = False,
 ) -> int:
     """Loads what changed.
@@ -101,6 +104,7 @@ def run(
                 options=_options(options),
                 parallel=parallel,
                 full_refresh=full_refresh,
+                allow_deletes=allow_deletes,
                 fail_fast=fail_fast,
                 on_event=listener,
             )

@@ -60,6 +60,8 @@ class Checked:
         latest: the whole rule by which superseded rows were dropped; None when none could have been.
         skip_equal: rows that the table holds in every column already are left alone.
         moved: the slices that verification asks the source for, where these are not the plan's.
+        gone: the keys of the table that the source does not have any more, key columns only; None for none.
+        reach: literal bounds of every key that is written or deleted, where keys are gone.
         skipped: why nothing was written, where what differs is not worth a load.
         held: the rows as Spark keeps them; the engine calls its `unpersist()` once nobody reads them again.
     """
@@ -71,5 +73,7 @@ class Checked:
     latest: Latest | None = None
     skip_equal: bool = False
     moved: tuple[Slice, ...] | None = None
+    gone: DataFrame | None = None
+    reach: tuple[Prune, ...] = ()
     skipped: str | None = None
     held: DataFrame | None = None

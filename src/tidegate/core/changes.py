@@ -100,6 +100,7 @@ class ChangeSet:
         skipped: slices that were compared and are equal.
         grouping: how the parts cut the table; the table becomes what the source holds of each.
         fenced: some partitions were not compared, so a row may have moved in from one of them.
+        gone: why keys of the table may be gone at the source, a sentence; empty when nobody looks for them.
         again: why rows that are read may stand in the table already, a sentence's beginning; empty when none can.
         mirror: the table becomes what the slices hold: a row of it that they do not have goes.
         anew: the table is written anew from the slices, whatever it holds.
@@ -120,6 +121,7 @@ class ChangeSet:
     skipped: int = 0
     grouping: Grouping | None = None
     fenced: bool = False
+    gone: str = ""
     again: str = ""
     mirror: bool = False
     anew: bool = False

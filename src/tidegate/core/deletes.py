@@ -13,6 +13,8 @@ from tidegate.core.schema import TIMESTAMPTZ, Column, Schema
 DELETED_AT = "deleted_at"
 """The column of a table that keeps deleted rows: when the load that found them gone was planned; NULL for live rows."""
 MAX_FRACTION = 0.1
+KEYS = "keys"
+"""The key of a position's state that says of which keys at the source the table holds none but these."""
 
 
 class Detect(StrEnum):
@@ -56,6 +58,11 @@ class Deletes:
     def __post_init__(self) -> None:
         if self.max_fraction is not None and not 0 <= self.max_fraction <= 1:
             raise ValueError(f"max_fraction is {self.max_fraction}, it should be from 0 to 1")
+
+    @property
+    def fraction(self) -> float | None:
+        """Of the table's rows that one load may delete; None for any number."""
+        return MAX_FRACTION if self.max_fraction is None and self.detect is Detect.KEY_DIFF else self.max_fraction
 
     @property
     def soft(self) -> bool:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from tidegate.core.deletes import Deletes, Detect, Scope
 from tidegate.core.protocols import Source, Strategy, Writer
-from tidegate.core.slices import Meaning
 
 
 def misfits(
@@ -54,12 +53,15 @@ def _deletes(deletes: Deletes, strategy: Strategy, writer: Writer, key: tuple[st
         found.append(f"deletes: {{apply: soft}} marks rows by their key, and write: {writer.kind} does not; use merge")
     if deletes.detect is not Detect.KEY_DIFF:
         return found
-    if Meaning.CHANGELOG not in writer.accepts:
-        found.append(f"deletes: {{detect: key_diff}} deletes by key, and write: {writer.kind} cannot; use merge")
+    if writer.kind != "merge":
+        found.append(f"deletes: {{detect: key_diff}} deletes by key, and write: {writer.kind} does not; use merge")
     if not key:
         found.append("deletes: {detect: key_diff} needs `key:`, the columns that identify a row")
-    if strategy.emits & {Meaning.CHANGELOG}:
-        found.append(f"strategy {strategy.kind} is told of deletes, so deletes: {{detect: key_diff}} has nothing to do")
-    if deletes.scope is Scope.WINDOW and not strategy.cursor:
-        found.append(f"deletes: {{scope: window}} needs a strategy with a cursor, and {strategy.kind} has none")
+    if not strategy.cursor:
+        found.append(
+            f"deletes: {{detect: key_diff}} is for strategies that go on from a cursor, and {strategy.kind} has none; "
+            "strategy snapshot_diff compares whole rows, deleted ones among them"
+        )
+    elif deletes.scope is Scope.WINDOW and not strategy.rereads:
+        found.append("deletes: {scope: window} needs a window that is compared again: give the strategy a `lookback:`")
     return found

@@ -15,6 +15,7 @@ from tidegate.core.changes import ChangeSet
 from tidegate.core.deletes import Deletes
 from tidegate.core.position import Position
 from tidegate.core.schema import Kind, Schema, SchemaChange, Type
+from tidegate.errors import DeleteFuse
 
 
 class Mode(StrEnum):
@@ -76,6 +77,7 @@ class WriteFacts:
         key: the key columns; empty for none.
         mirror: the table becomes what the batch holds; see `ChangeSet`.
         again: why rows of the batch may stand in the table already, a sentence's beginning; empty when none can.
+        gone: rows of the table may go although the batch does not name them.
         carried: rows carry the name of the file that they came from, in the batch and in the table.
     """
 
@@ -91,6 +93,7 @@ class WriteFacts:
     key: tuple[str, ...] = ()
     mirror: bool = False
     again: str = ""
+    gone: bool = False
     carried: bool = False
 
 
@@ -118,6 +121,7 @@ class LoadPlan:
         evolve: the changes of columns that are applied before the write.
         create: the table is made by this load.
         deletes: what becomes of rows that are gone.
+        most_deleted: more rows than these may not go; None for any number.
         added: the columns that the table has beside those of the source.
     """
 
@@ -137,6 +141,7 @@ class LoadPlan:
     write: WriteChoice
     create: bool = False
     deletes: Deletes = field(default_factory=Deletes)
+    most_deleted: int | None = None
     added: Schema = field(default_factory=lambda: Schema(columns=()))
 
     @property
@@ -148,6 +153,15 @@ class LoadPlan:
     def branch(self) -> str:
         """The invisible version that this load writes to; begins with `branch_prefix(uid)`."""
         return f"{branch_prefix(self.uid)}{self.load_id[:12]}"
+
+    def refuse_many(self, gone: int) -> None:
+        """Raises DeleteFuse when more rows would go than may."""
+        if self.most_deleted is not None and gone > self.most_deleted:
+            raise DeleteFuse(
+                f"stream {self.stream!r}: {gone} rows of {self.target} are gone at the source, and one load may delete "
+                f"{self.most_deleted} (deletes: {{max_fraction: …}})",
+                load_id=self.load_id,
+            )
 
     def to_dict(self) -> dict[str, Any]:
         """JSON types only; times in ISO 8601."""

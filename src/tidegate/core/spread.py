@@ -25,11 +25,16 @@ class Spread:
         count: how many; those of a multiple of it lie within them.
         within: only the rows of these buckets of a smaller spread; None for all rows.
         among: the smaller spread's `count`.
+        keys: the fingerprints are of keys alone.
+        width: of keys that are one integer: the buckets are ranges of so many numbers, named by the end nearest to
+            zero, and the fingerprint of each is the number of its keys and the sum of their distances from that end.
     """
 
     count: int
     within: tuple[str, ...] | None = None
     among: int = 1
+    keys: bool = False
+    width: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from tidegate.core.grouping import CHARACTERS, Grouping, Periods, Prefixes, Steps
-from tidegate.core.schema import Column, Kind
+from tidegate.core.schema import Column, Kind, Type
 from tidegate.errors import PlanError
 
 
@@ -24,6 +24,9 @@ class Expressions(Protocol):
 
     def comparable(self, sql: str, column: Column) -> str:
         """The expression that compares with a literal."""
+
+    def literal(self, kind: Type, text: str) -> str:
+        """The value of a canonical text."""
 
     def as_text(self, sql: str) -> str:
         """A number as text."""
@@ -87,6 +90,41 @@ def spread(dialect: Expressions, key: Sequence[Column], covered: Sequence[Column
         return dialect.as_text(dialect.remainder(number, count))
     text = row_of(dialect, [field(dialect, column) for column in key or covered])
     return dialect.as_text(dialect.remainder(dialect.quarter(dialect.digest(text), 3), count))
+
+
+def key_range(dialect: Expressions, key: Column, width: int) -> tuple[str, str]:
+    """The range, as text, that an integer key falls in, and its distance from the end of it that names the range."""
+    number = dialect.comparable(dialect.quote(key.name), key)
+    rest = dialect.remainder(number, width)
+    return dialect.as_text(f"({number} - {rest})"), rest
+
+
+def in_key_ranges(dialect: Expressions, key: Column, names: Sequence[str], width: int) -> str:
+    """What a key of the named ranges fulfils; neighbouring ranges become one, so that an index serves few.
+
+    Example:
+        >>> from tidegate.core.schema import BIGINT
+        >>> from tidegate.dialects.spark import Spark
+        >>> in_key_ranges(Spark(), Column(name="id", type=BIGINT), ["10", "20"], 10)
+        "((`id` >= CAST('10' AS bigint) AND `id` <= CAST('29' AS bigint)))"
+    """
+    number, most = dialect.comparable(dialect.quote(key.name), key), 2 ** (key.type.bits - 1)
+    joined: list[tuple[int, int]] = []
+    for low, high in sorted(_ends(int(name), width) for name in names):
+        if joined and low <= joined[-1][1] + 1:
+            joined[-1] = (joined[-1][0], high)
+        else:
+            joined.append((low, high))
+
+    def end(value: int) -> str:
+        return dialect.literal(key.type, str(min(max(value, -most), most - 1)))
+
+    found = (f"({number} >= {end(low)} AND {number} <= {end(high)})" for low, high in joined)
+    return f"({' OR '.join(found) or '1 = 0'})"
+
+
+def _ends(name: int, width: int) -> tuple[int, int]:
+    return (name if name > 0 else name - width + 1), (name if name < 0 else name + width - 1)
 
 
 def field(dialect: Expressions, column: Column) -> str:

@@ -13,7 +13,7 @@ from tidegate.core.grouping import NULL_LABEL, Grouping
 from tidegate.core.schema import Column, Schema
 from tidegate.core.slices import Everything, Keys, Partition, Range, Slice
 from tidegate.core.spread import Spread
-from tidegate.dialects._buckets import bucket, field, row_of, spread
+from tidegate.dialects._buckets import bucket, field, in_key_ranges, key_range, row_of, spread
 from tidegate.dialects._dialect import Dialect, Relation
 from tidegate.errors import ColumnMissing, ConfigError, InternalError
 
@@ -117,11 +117,13 @@ class Statements:
         """
         return self.grouped_where(by, self.among(parts), cut)
 
-    def grouped_where(self, by: str, where: str, cut: str | None = None) -> str:
-        """The same for the rows that fulfil a condition."""
+    def grouped_where(
+        self, by: str, where: str, cut: str | None = None, covered: Sequence[Column] | None = None
+    ) -> str:
+        """The same for the rows that fulfil a condition; of these columns alone if they are given."""
         bucket, digest = self.dialect.quote(BUCKET), self.dialect.quote(DIGEST)
         source = f"{self.relation.sql} WHERE {where}" + (f" AND {cut}" if cut else "")
-        inner = f"SELECT {by} AS {bucket}, {self._digest()} AS {digest} FROM {source} {self.dialect.fence}"
+        inner = f"SELECT {by} AS {bucket}, {self._digest(covered)} AS {digest} FROM {source} {self.dialect.fence}"
         return f"SELECT {bucket}, count(*), {self._sums()} FROM ({inner}) AS hashed GROUP BY {bucket}"
 
     def quick_hashes(self, by: str, parts: Sequence[Slice], cut: str | None = None) -> str | None:
@@ -142,10 +144,24 @@ class Statements:
         """The bucket, as text, of a row among `count`, see `_buckets.spread`."""
         return spread(self.dialect, [self.column(name) for name in key], self.schema.covered, count)
 
+    def spread_of(self, key: Sequence[str], spread: Spread, where: str, cut: str | None = None) -> str:
+        """One row a bucket of the rows that fulfil a condition: the bucket, then `Fingerprint.of_sums`."""
+        if spread.width is None:
+            covered = [self.column(name) for name in key] if spread.keys else None
+            return self.grouped_where(self.spread(key, spread.count), where, cut, covered)
+        bucket, rest = self.dialect.quote(BUCKET), self.dialect.quote(DIGEST)
+        by, distance = key_range(self.dialect, self.column(key[0]), spread.width)
+        source = f"{self.relation.sql} WHERE {where}" + (f" AND {cut}" if cut else "")
+        inner = f"SELECT {by} AS {bucket}, {distance} AS {rest} FROM {source} {self.dialect.fence}"
+        total = self.dialect.as_text(f"coalesce(sum({rest}), 0)")
+        return f"SELECT {bucket}, count(*), {total}, '0', '0', '0' FROM ({inner}) AS ranged GROUP BY {bucket}"
+
     def within(self, key: Sequence[str], spread: Spread) -> str:
         """What a row of the named buckets of a smaller spread fulfils; every row where none are named."""
         if spread.within is None:
             return "1 = 1"
+        if spread.width is not None:
+            return in_key_ranges(self.dialect, self.column(key[0]), spread.within, spread.width)
         names = ", ".join(self.dialect.string(name) for name in spread.within) or "NULL"
         return f"{self.spread(key, spread.among)} IN ({names})"
 
@@ -154,11 +170,12 @@ class Statements:
         column = self.column(grouping.column) if grouping.column else None
         return grouping.part(grouping.coarse(bucket), column)
 
-    def digests(self, key: Sequence[str], part: Slice, where: str) -> str:
-        """One row a row: its key as canonical texts, its md5, and 1 if it lies in the slice."""
-        keys = [self.dialect.text(self.dialect.quote(name), self.column(name)) for name in key]
+    def digests(self, key: Sequence[str], part: Slice, where: str, *, keys: bool = False) -> str:
+        """One row a row: its key as canonical texts, its md5 (nothing for `keys`), 1 if it lies in the slice."""
+        texts = [self.dialect.text(self.dialect.quote(name), self.column(name)) for name in key]
         inside = f"CASE WHEN {self.condition(part)} THEN 1 ELSE 0 END"
-        return f"SELECT {', '.join([*keys, self._digest(), inside])} FROM {self.relation.sql} WHERE {where}"
+        digest = "''" if keys else self._digest()
+        return f"SELECT {', '.join([*texts, digest, inside])} FROM {self.relation.sql} WHERE {where}"
 
     def among(self, parts: Sequence[Slice], cut: str | None = None) -> str:
         """What a row of any of the slices fulfils."""
@@ -227,10 +244,9 @@ class Statements:
         each = (" AND ".join(f"{value} = {text}" for value, text in zip(values, key, strict=True)) for key in found)
         return f"({' OR '.join(f'({one})' for one in each)})" if found else "1 = 0"
 
-    def _digest(self) -> str:
-        return self.dialect.digest(
-            row_of(self.dialect, [field(self.dialect, column) for column in self.schema.covered])
-        )
+    def _digest(self, covered: Sequence[Column] | None = None) -> str:
+        columns = self.schema.covered if covered is None else covered
+        return self.dialect.digest(row_of(self.dialect, [field(self.dialect, column) for column in columns]))
 
     def _sums(self) -> str:
         digest = self.dialect.quote(DIGEST)

@@ -35,6 +35,7 @@ def write_facts(work: Work, changes: ChangeSet, *, unique: bool) -> WriteFacts:
         key=stream.key,
         mirror=changes.mirror,
         again=changes.again,
+        gone=bool(changes.gone),
         carried=any(isinstance(part, Files) and part.carrier for part in changes.slices),
     )
 

@@ -58,16 +58,20 @@ def difference(work: Work, session: SparkSession, level: Level) -> Difference:
 
 def window(work: Work, session: SparkSession, part: Range) -> Difference:
     """The rows of one window, which is all that can be compared of a table that keeps every version of a row."""
-    stream, columns, spark = work.stream, work.probe.schema(), Spark()
-    column = columns.find(part.cursor[0])
-    if column is None:
+    stream, columns = work.stream, work.probe.schema()
+    if columns.find(part.cursor[0]) is None:
         return Difference(source_rows=0, target_rows=0, buckets=1)
-    cursor = f"coalesce({', '.join(map(spark.quote, part.cursor))})"
-    ends = [f"{cursor} {sign} {spark.literal(column.type, end)}" for sign, end in _ends(part)]
-    where = f"({' AND '.join(ends) or 'true'})" + (f" OR {cursor} IS NULL" if part.nulls else "")
-    theirs = fingerprint(stream, session, work.standing.table, columns, where)
+    theirs = fingerprint(stream, session, work.standing.table, columns, within(part, columns))
     mine = work.probe.fingerprint(part)
     return Difference(source_rows=mine.rows, target_rows=theirs.rows, buckets=int(mine != theirs))
+
+
+def within(part: Range, columns: Schema) -> str:
+    """What a row of the table fulfils that lies in the slice."""
+    column, spark = columns.find(part.cursor[0]), Spark()
+    cursor = f"coalesce({', '.join(map(spark.quote, part.cursor))})"
+    ends = [] if column is None else [f"{cursor} {sign} {spark.literal(column.type, end)}" for sign, end in _ends(part)]
+    return f"(({' AND '.join(ends) or 'true'})" + (f" OR {cursor} IS NULL)" if part.nulls else ")")
 
 
 def fingerprint(

@@ -94,20 +94,20 @@ def compare(source: Side, target: Side, *, rows: int, to_rows: bool) -> Differen
     spread = Spread(count=buckets_for(rows))
     mine, theirs = _both(source.spread, target.spread, spread)
     totals = (_rows(mine.values()), _rows(theirs.values()))
-    differing = _differing(mine, theirs)
+    unlike = differing(mine, theirs)
     leaves: list[tuple[int, tuple[str, ...]]] = []
-    while to_rows and differing:
-        small = tuple(name for name in differing if _leaf(mine, theirs, name) or spread.count >= DEEPEST)
+    while to_rows and unlike:
+        small = tuple(name for name in unlike if _leaf(mine, theirs, name) or spread.count >= DEEPEST)
         if small:
             leaves.append((spread.count, small))
-        large = tuple(name for name in differing if name not in set(small))
+        large = tuple(name for name in unlike if name not in set(small))
         if not large:
             break
         spread = Spread(count=spread.count * FINER, within=large, among=spread.count)
         mine, theirs = _both(source.spread, target.spread, spread)
-        differing = _differing(mine, theirs)
+        unlike = differing(mine, theirs)
     if not to_rows:
-        return Difference(source_rows=totals[0], target_rows=totals[1], buckets=len(differing))
+        return Difference(source_rows=totals[0], target_rows=totals[1], buckets=len(unlike))
     found = _Found()
     for count, names in leaves:
         within = Spread(count=count, within=names, among=count)
@@ -174,7 +174,8 @@ def _by_key(rows: Sequence[RowDigest], pending: set[Key]) -> defaultdict[Key, Co
     return found
 
 
-def _differing(mine: Mapping[str, Fingerprint], theirs: Mapping[str, Fingerprint]) -> tuple[str, ...]:
+def differing(mine: Mapping[str, Fingerprint], theirs: Mapping[str, Fingerprint]) -> tuple[str, ...]:
+    """The buckets of which both sides do not hold the same, sorted."""
     nothing = Fingerprint()
     names = sorted(mine.keys() | theirs.keys())
     return tuple(name for name in names if mine.get(name, nothing) != theirs.get(name, nothing))

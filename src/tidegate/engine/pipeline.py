@@ -21,7 +21,18 @@ from tidegate.core.outcome import Outcome
 from tidegate.core.plan import LoadPlan, Mode
 from tidegate.core.protocols import Layout, Receipt, Staging
 from tidegate.core.slices import Files, Meaning
-from tidegate.engine import briefing, detection, outcomes, partitions, reread, retention, standing, verify
+from tidegate.engine import (
+    briefing,
+    detection,
+    fuse,
+    key_diff,
+    outcomes,
+    partitions,
+    reread,
+    retention,
+    standing,
+    verify,
+)
 from tidegate.engine.events import Journal, Moment, Stage
 from tidegate.engine.planner import Found, make_plan
 from tidegate.engine.recover import Heal, Standing
@@ -61,12 +72,14 @@ def run(stream: Stream, context: Context, lease: Lease, journal: Journal) -> Out
         with _question(work) as payload:
             changes, ledger = detection.detect(work, measure=detection.measure)
             payload.update(_answer(changes))
+        work, changes = key_diff.watch(work, changes)
         if changes is not None and (equal := partitions.equal(changes)):
             context.registry.keep_quick(stream.uid, equal)
         if changes is not None and not changes.slices:
             detection.remember_files(work, changes)
         if changes is None or (changes.parts and not changes.slices):
             return outcomes.unchanged(work)
+        fuse.guard(work, changes)
         if changes.grouping is None:
             return _load(work, changes, lease)
         return _load_partitions(work, changes, ledger, lease)
@@ -150,7 +163,7 @@ def plan(work: Work, changes: ChangeSet, *, save: Callable[[LoadPlan], None]) ->
             facts=briefing.write_facts(work, changes, unique=unique),
             last_sequence=work.context.registry.last_sequence(stream.uid),
         )
-        made = make_plan(stream, found, now=work.context.now())
+        made = replace(make_plan(stream, found, now=work.context.now()), most_deleted=fuse.limit(work, changes))
         save(made)
         tell(made.write.reason)
     return Planned(plan=made, unique=unique)
@@ -173,7 +186,11 @@ def move(work: Work, planned: Planned, lease: Lease) -> Outcome:
         held.enter_context(_discarded_on_error(staging))
         with journal.stage(Stage.WRITE) as tell:
             lease.check()
-            checked = stream.writer.write(checked, plan, staging)
+            checked = key_diff.find(work, plan, session, staging, checked)
+            if checked.gone is not None:
+                held.callback(checked.gone.unpersist)
+            if checked.skipped is None:
+                checked = stream.writer.write(checked, plan, staging)
             if checked.skipped is not None:
                 return _dropped(work, plan, staging, checked.skipped)
             if plan.changes.meaning is Meaning.ALL or any(isinstance(part, Files) for part in plan.changes.slices):
@@ -207,7 +224,7 @@ def _dropped(work: Work, plan: LoadPlan, staging: Staging, reason: str) -> Outco
 def _ready_session(work: Work, plan: LoadPlan) -> SparkSession:
     """A session for this load, the table made or evolved, branches of a crash dropped."""
     stream, table = work.stream, work.standing.table
-    rows = plan.changes.rows
+    rows = plan.changes.rows if work.key_diff is None else max(plan.changes.rows or 0, work.key_diff.rows or 0)
     session = work.context.sessions.load_session(small=rows is not None and rows < SMALL_ROWS)
     if table.snapshot is None:  # also made already, by a load that crashed before all of it was done
         stream.format.create(session, stream.target, plan.table, _layout(stream, plan))
@@ -261,6 +278,7 @@ def _verify(
     def ask() -> Fingerprint:
         return verify.source_side(work.probe, plan, level, checked.latest, moved=checked.moved)
 
+    key_diff.need_absent(plan, staging, checked)
     table = verify.table_side(plan, staging, checked, level)
     source = expected.result() if expected is not None else ask()
     sides, seen = verify.Sides(source=source, table=table), not staging.invisible

@@ -13,7 +13,7 @@ from tidegate.core.ledger import Ledger
 from tidegate.core.maintenance import Maintained
 from tidegate.core.outcome import Problem
 from tidegate.core.plan import LoadPlan
-from tidegate.engine import detection, partitions, pipeline
+from tidegate.engine import detection, fuse, key_diff, partitions, pipeline
 from tidegate.engine.events import Journal
 from tidegate.engine.outcomes import failure
 from tidegate.engine.recover import Standing, reconcile
@@ -100,6 +100,9 @@ def preview(stream: Stream, context: Context) -> StreamPlan:
             journal = Journal(stream=stream.name)
             work = Work(stream=stream, context=context, journal=journal, probe=probe, standing=standing)
             changes, ledger = detection.detect(work)
+            work, changes = key_diff.watch(work, changes)
+            if changes is not None:
+                fuse.guard(work, changes)
             plan = _plan(work, changes, ledger)
             notes = (*probe.notes(), *(changes.notes if changes else ()), *_layout(stream))
     except TidegateError as error:

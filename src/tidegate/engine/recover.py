@@ -9,12 +9,13 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Protocol
 
+from tidegate.core.deletes import KEYS
 from tidegate.core.ledger import VOUCHER
 from tidegate.core.position import Position
 from tidegate.core.protocols import TableState
 from tidegate.errors import PositionMissing, PositionMoved
 
-CLAIMS = (*VOUCHER, "version", "fingerprint")
+CLAIMS = (*VOUCHER, KEYS, "version", "fingerprint")
 """The keys of a position's state by which a strategy knows, without a look, that the table is as the source."""
 
 

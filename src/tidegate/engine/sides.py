@@ -14,6 +14,7 @@ from tidegate.core.protocols import Probe
 from tidegate.core.schema import Column, Schema
 from tidegate.core.slices import Slice
 from tidegate.core.spread import RowDigest, Spread
+from tidegate.dialects._buckets import in_key_ranges, key_range
 from tidegate.dialects._buckets import spread as spread_sql
 from tidegate.dialects.spark import Spark
 
@@ -50,28 +51,38 @@ class TableSide:
         """Fingerprint of every bucket that has rows."""
         from tidegate.spark import frames  # noqa: PLC0415 - rows are looked at, Spark is running
 
-        by = self._bucket(spread.count)
-        found = frames.partitions(self._within(spread), by=by, steps=Spark().steps(self.columns.columns))
+        rows = self.within(spread)
+        if spread.width is not None:
+            by, rest = key_range(Spark(), self._key()[0], spread.width)
+            found = frames.ranges(rows, by=by, rest=rest)
+        else:
+            steps = Spark().steps(self._key() if spread.keys else self.columns.columns)
+            found = frames.partitions(rows, by=self._bucket(spread.count), steps=steps)
         return {str(name): one for name, one in found.items()}
 
     def digests(self, spread: Spread) -> Sequence[RowDigest]:
         """The rows of the buckets named by `within`."""
-        spark = Spark()
-        keys = [spark.text(spark.quote(column.name), column) for column in self._key()]
-        asked = [f"{text} AS k{number}" for number, text in enumerate(keys)]
-        asked.append(f"{spark.row_digest(self.columns.columns)} AS digest")
+        asked = [*self.texts(), f"{Spark().row_digest(self.columns.columns)} AS digest"]
         return [
-            RowDigest(key=tuple(row[:-1]), digest=row[-1]) for row in self._within(spread).selectExpr(*asked).collect()
+            RowDigest(key=tuple(row[:-1]), digest=row[-1]) for row in self.within(spread).selectExpr(*asked).collect()
         ]
+
+    def texts(self) -> list[str]:
+        """The key as canonical texts, in columns `k0`, `k1` …."""
+        spark = Spark()
+        return [f"{spark.text(spark.quote(column.name), column)} AS k{n}" for n, column in enumerate(self._key())]
+
+    def within(self, spread: Spread) -> DataFrame:
+        """The rows of the buckets named by `within`."""
+        if spread.within is None:
+            return self.rows
+        if spread.width is not None:
+            return self.rows.where(in_key_ranges(Spark(), self._key()[0], spread.within, spread.width))
+        names = ", ".join(Spark().string(name) for name in spread.within) or "NULL"
+        return self.rows.where(f"{self._bucket(spread.among)} IN ({names})")
 
     def _key(self) -> list[Column]:
         return [column for name in self.key if (column := self.columns.find(name)) is not None]
 
     def _bucket(self, count: int) -> str:
         return spread_sql(Spark(), self._key(), self.columns.covered, count)
-
-    def _within(self, spread: Spread) -> DataFrame:
-        if spread.within is None:
-            return self.rows
-        names = ", ".join(Spark().string(name) for name in spread.within) or "NULL"
-        return self.rows.where(f"{self._bucket(spread.among)} IN ({names})")

@@ -18,6 +18,7 @@ from tidegate.engine.stream import Stream
 from tidegate.registry.store import Registry
 
 if TYPE_CHECKING:
+    from tidegate.engine.key_diff import KeyDiff
     from tidegate.spark.session import Sessions
 
 
@@ -27,6 +28,7 @@ class Context:
 
     Args:
         redact: takes the project's secrets out of a text that is kept or shown.
+        allow_deletes: any number of rows may go, this once.
     """
 
     registry: Registry
@@ -35,6 +37,7 @@ class Context:
     now: Callable[[], datetime]
     redact: Callable[[str], str]
     full_refresh: bool = False
+    allow_deletes: bool = False
 
     def save(self, plan: LoadPlan) -> None:
         """Keeps the plan, before anything is read."""
@@ -43,13 +46,18 @@ class Context:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Work:
-    """One stream at work, its source open."""
+    """One stream at work, its source open.
+
+    Args:
+        key_diff: how keys that are gone at the source are looked for; None where nobody does.
+    """
 
     stream: Stream
     context: Context
     journal: Journal
     probe: Probe
     standing: Standing
+    key_diff: KeyDiff | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

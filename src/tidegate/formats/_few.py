@@ -17,8 +17,8 @@ SETTINGS = {
 
 
 def few(plan: LoadPlan) -> bool:
-    """Whether few rows come."""
-    return plan.changes.rows is not None and plan.changes.rows <= FEW_ROWS
+    """Whether few rows come and nothing but these is looked at."""
+    return not plan.changes.gone and plan.changes.rows is not None and plan.changes.rows <= FEW_ROWS
 
 
 def named(plan: LoadPlan) -> bool:

@@ -163,6 +163,11 @@ class Registry:
         with self._database.read() as connection:
             return checksums.ledger(connection, uid)
 
+    def record(self, uid: str, change: tuple[str, str], *, reason: str) -> None:
+        """One row of the stream's `status_change_log`: from the first to the second."""
+        with self._database.write() as connection:
+            streams.log(connection, streams.lock(connection, uid), change, self._stamp(), reason=reason)
+
     def keep_ledger(
         self,
         uid: str,

@@ -21,7 +21,7 @@ from tidegate.core.fingerprint import Fingerprint
 from tidegate.core.grouping import Grouping
 from tidegate.core.plan import Prune
 from tidegate.core.protocols import Clock, Sparks
-from tidegate.core.schema import Kind, Schema
+from tidegate.core.schema import Column, Kind, Schema
 from tidegate.core.slices import Everything, Partition, Range, Slice
 from tidegate.core.spread import RowDigest, Spread
 from tidegate.dialects._bounds import lowered, must_be_time
@@ -202,7 +202,7 @@ class FrameProbe:
         statements = self.statements
         found: defaultdict[Slice, Fingerprint] = defaultdict(Fingerprint)
         by, where = statements.bucket(grouping), statements.among(scope(since, only))
-        for bucket, one in self._grouped(by, where).items():
+        for bucket, one in self._grouped(by, where, self.schema().columns).items():
             found[statements.partition(grouping, bucket)] += one
         self._stats |= {part: SliceStats(rows=one.rows) for part, one in found.items()}
         return found
@@ -222,11 +222,16 @@ class FrameProbe:
         """Fingerprint of every bucket of the slice that has rows, by one pass."""
         statements = self.statements
         where = f"{statements.condition(part)} AND {statements.within(key, spread)}"
-        return {str(name): one for name, one in self._grouped(statements.spread(key, spread.count), where).items()}
+        if spread.width is not None:
+            found = self.ask(statements.spread_of(key, spread, where))
+            return {str(bucket): Fingerprint.of_sums(sums) for bucket, *sums in map(tuple, found)}
+        covered = [statements.column(name) for name in key] if spread.keys else self.schema().columns
+        hashed = self._grouped(statements.spread(key, spread.count), where, covered)
+        return {str(name): one for name, one in hashed.items()}
 
     def digests(self, part: Slice, key: Sequence[str], spread: Spread) -> Sequence[RowDigest]:
         """The rows of the named buckets by key and md5, also those beyond the slice."""
-        asked = self.statements.digests(key, part, self.statements.within(key, spread))
+        asked = self.statements.digests(key, part, self.statements.within(key, spread), keys=spread.keys)
         return [
             RowDigest(key=tuple(values), digest=digest, inside=bool(inside))
             for *values, digest, inside in map(tuple, self.ask(asked))
@@ -273,12 +278,12 @@ class FrameProbe:
         with reading(self.frame.label):
             return list(session.sql(statement).collect())
 
-    def _grouped(self, by: str, where: str) -> Mapping[str | None, Fingerprint]:
+    def _grouped(self, by: str, where: str, columns: Sequence[Column]) -> Mapping[str | None, Fingerprint]:
         from tidegate.spark import frames  # noqa: PLC0415 - rows are looked at, Spark is running
 
         rows = self.session().sql(f"SELECT * FROM {self.statements.relation.sql} WHERE {where}")
         with reading(self.frame.label):
-            return frames.partitions(rows, by=by, steps=Spark().steps(self.schema().columns))
+            return frames.partitions(rows, by=by, steps=Spark().steps(columns))
 
     def _greatest(self, column: str) -> str | None:
         found, dialect = self.statements.column(column), Spark()

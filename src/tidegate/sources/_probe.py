@@ -152,16 +152,15 @@ class DatabaseProbe:
     def spread(self, part: Slice, key: Sequence[str], spread: Spread) -> Mapping[str, Fingerprint]:
         """Fingerprint of every bucket of the slice that has rows; of a big table over several connections."""
         statements = self.statements
-        by = statements.spread(key, spread.count)
         where = f"{statements.condition(part)} AND {statements.within(key, spread)}"
         found: defaultdict[str, Fingerprint] = defaultdict(Fingerprint)
-        for bucket, *sums in self._asked(where, lambda cut: statements.grouped_where(by, where, cut)):
+        for bucket, *sums in self._asked(where, lambda cut: statements.spread_of(key, spread, where, cut)):
             found[bucket] += Fingerprint.of_sums(sums)
         return found
 
     def digests(self, part: Slice, key: Sequence[str], spread: Spread) -> Sequence[RowDigest]:
         """The rows of the named buckets by key and md5, also those beyond the slice."""
-        asked = self.statements.digests(key, part, self.statements.within(key, spread))
+        asked = self.statements.digests(key, part, self.statements.within(key, spread), keys=spread.keys)
         return [
             RowDigest(key=tuple(values), digest=digest, inside=bool(inside))
             for *values, digest, inside in self.session.parallel(self._relation, [asked])

@@ -194,11 +194,9 @@ def mending(wanted: DataFrame, keys: DataFrame, *, key: Sequence[str], columns: 
     names_of = [quote(name) for name in columns.names]
     came = wanted.selectExpr(*names_of).join(keys.where(f"{HERE} > 0"), on=list(key), how="inner")
     came = came.selectExpr(*names_of, f"{THERE} > 1 AS {GONE}", f"{THERE} > 1 AS {TWICE}")
-    empty = [
-        quote(each.name) if each.name in key else f"CAST(NULL AS {each.type.stored.spark}) AS {quote(each.name)}"
-        for each in columns
-    ]
-    return came.unionAll(keys.where(f"{HERE} = 0").selectExpr(*empty, f"true AS {GONE}", f"false AS {TWICE}"))
+    return came.unionAll(
+        keys.where(f"{HERE} = 0").selectExpr(*_bare(key, columns), f"true AS {GONE}", f"false AS {TWICE}")
+    )
 
 
 def count_if(rows: DataFrame, *conditions: str) -> tuple[int, ...]:
@@ -222,12 +220,36 @@ def partitions(rows: DataFrame, *, by: str, steps: Sequence[Sequence[str]]) -> d
     return {row[0]: Fingerprint.of_sums(list(row)[1:]) for row in found}
 
 
+def ranges(rows: DataFrame, *, by: str, rest: str) -> dict[str | None, Fingerprint]:
+    """Of each range of integers that has rows, their number and the sum of their distances `rest` from its name."""
+    found = rows.selectExpr(f"{by} AS bucket", "1L AS n", f"CAST({rest} AS bigint) AS rest")
+    sums = found.groupBy("bucket").sum("n", "rest").collect()
+    return {row[0]: Fingerprint(rows=row[1], s0=row[2] or 0) for row in sums}
+
+
+def with_gone(rows: DataFrame, keys: DataFrame, *, key: Sequence[str], columns: Schema) -> DataFrame:
+    """The rows, and those by which a merge deletes the keys of `keys`.
+
+    Rows: the columns, then `GONE`; of a key that goes every other column is NULL.
+    """
+    mine = rows.selectExpr(*(quote(name) for name in columns.names), f"false AS {GONE}")
+    return mine.unionAll(keys.selectExpr(*_bare(key, columns), f"true AS {GONE}"))
+
+
 def fingerprint(rows: DataFrame, steps: Sequence[Sequence[str]]) -> Fingerprint:
     """Of all the rows; `steps` as for `partitions`."""
     for step in steps:
         rows = rows.selectExpr(*step)
     sums = (f"sum(q{number})" for number in range(4))
     return Fingerprint.of_sums(list(rows.selectExpr("count(*)", *sums).collect()[0]))
+
+
+def _bare(key: Sequence[str], columns: Schema) -> list[str]:
+    """The columns of a row of which nothing but the key is known."""
+    return [
+        quote(each.name) if each.name in key else f"CAST(NULL AS {each.type.stored.spark}) AS {quote(each.name)}"
+        for each in columns
+    ]
 
 
 def _numbered(window: str) -> str:

@@ -36,10 +36,11 @@ _WAS = "__tidegate_was_"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Counts:
-    """What differs: keys in all, and those whose rows are to be taken away before one comes again."""
+    """What differs: keys in all, those whose rows are taken away before one comes again, those that go."""
 
     keys: int
     again: int
+    gone: int
 
 
 def merge(checked: Checked, plan: LoadPlan, staging: Staging) -> Checked:
@@ -53,6 +54,7 @@ def merge(checked: Checked, plan: LoadPlan, staging: Staging) -> Checked:
     try:
         with translated(f"comparing with {plan.target}"):
             counts = _counted(keys, plan)
+            plan.refuse_many(counts.gone)
             if (skipped := _insignificant(checked.frame, keys, plan, staging)) is not None:
                 return replace(checked, skipped=skipped)
             moved = _texts(keys, plan) if counts.keys <= MOST_KEYS else None
@@ -92,8 +94,8 @@ def _differing(wanted: DataFrame, present: DataFrame, plan: LoadPlan, key: Seque
 
 def _counted(keys: DataFrame, plan: LoadPlan) -> Counts:
     missing = " OR ".join(f"{quote(name)} IS NULL" for name in plan.key)
-    asked = ("true", f"{HERE} > 0 AND ({missing})", f"{HERE} > 1", AGAIN)
-    total, nulls, several, again = frames.count_if(keys, *asked)
+    asked = ("true", f"{HERE} > 0 AND ({missing})", f"{HERE} > 1", AGAIN, f"{HERE} = 0")
+    total, nulls, several, again, gone = frames.count_if(keys, *asked)
     listed = ", ".join(plan.key)
     if nulls:
         raise CheckFailed(
@@ -105,7 +107,7 @@ def _counted(keys: DataFrame, plan: LoadPlan) -> Counts:
             f"the source has several rows of one key ({listed}), {several} keys in all",
             hint="Name the columns that identify a row as `key:`, or compare without one: `write: replace`.",
         )
-    return Counts(keys=total, again=again)
+    return Counts(keys=total, again=again, gone=gone)
 
 
 def _merge(wanted: DataFrame, keys: DataFrame, plan: LoadPlan, staging: Staging, counts: Counts) -> None:

@@ -5,6 +5,7 @@ Called by the writers. Must never overwrite a partition of which a file holds ot
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from tidegate.core.batch import Batch, Checked, Latest
@@ -20,6 +21,9 @@ from tidegate.writers._batch import keyed
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
+
+
+WENT = f"{frames.GONE} AND NOT {frames.TWICE}"
 
 
 def put(checked: Checked, plan: LoadPlan, staging: Staging) -> Checked:
@@ -38,6 +42,8 @@ def put(checked: Checked, plan: LoadPlan, staging: Staging) -> Checked:
             staging.overwrite(checked.frame, plan.changes.slices)
         case Mode.MERGE_PARTITIONS:
             _merge_partitions(checked, plan, staging)
+        case _ if checked.gone is not None:
+            return _merge_with_gone(checked, checked.gone, plan, staging)
         case _:
             gone = frames.GONE if changelog else None
             staging.merge(checked.frame, prune=checked.prune, skip_equal=checked.skip_equal, gone=gone)
@@ -138,6 +144,18 @@ def last_of_each_key(rows: DataFrame, plan: LoadPlan, batch: Batch) -> Checked:
     return Checked(frame=frame, rows=one.rows, keys=keys, prune=one.prune, latest=rule, held=held)
 
 
+def _merge_with_gone(checked: Checked, gone: DataFrame, plan: LoadPlan, staging: Staging) -> Checked:
+    """The batch and the keys that are gone, in one merge."""
+    rows = frames.with_gone(checked.frame, gone, key=plan.key, columns=plan.columns).persist()
+    try:
+        with translated(f"reading the rows for {plan.target}"):
+            prune = keyed(rows, plan, Latest(key=plan.key, order=()), unique=True).prune
+        staging.merge(rows, prune=prune, skip_equal=checked.skip_equal, gone=frames.GONE)
+    finally:
+        rows.unpersist()
+    return replace(checked, reach=prune)
+
+
 def _merge_partitions(checked: Checked, plan: LoadPlan, staging: Staging) -> None:
     """What differs between the batch and the table's rows of the same slices, in one merge that also deletes.
 
@@ -160,7 +178,8 @@ def _merge_differences(checked: Checked, plan: LoadPlan, staging: Staging) -> bo
     try:
         with translated(f"comparing with {plan.target}"):
             one = keyed(differing, plan, Latest(key=plan.key, order=()), unique=True)
-            twice, new = frames.count_if(differing, frames.TWICE, frames.NEW)
+            twice, new, gone = frames.count_if(differing, frames.TWICE, frames.NEW, WENT)
+        plan.refuse_many(gone)
         vouched = "ledger" in plan.position.state
         if vouched and new and not staging.invisible:
             # What is seen at once must be known before: whether a row that is new here stands elsewhere in the table.

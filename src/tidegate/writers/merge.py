@@ -59,7 +59,8 @@ class Merge:
 
     def _by_share(self, facts: WriteFacts) -> WriteChoice:
         prune = (facts.batch_keys,) if facts.batch_keys else ()
-        if facts.keys_unique and facts.batch_keys and facts.file_keys and apart(facts.batch_keys, facts.file_keys):
+        may_append = facts.keys_unique and not facts.gone
+        if may_append and facts.batch_keys and facts.file_keys and apart(facts.batch_keys, facts.file_keys):
             reason = f"no {facts.batch_keys.column} of the batch lies within the bounds of the table's files"
             return WriteChoice(mode=Mode.APPEND, reason=reason)
         if facts.rows is None or not facts.table_rows:

@@ -1,0 +1,231 @@
+"""Decides which keys of a table its source does not have any more: by fingerprints of keys first, then by few keys.
+
+Called by the pipeline: `watch` before a load, without Spark, `find` once its rows are read. Must never call a key gone
+that the source has, also beyond the bound of what is loaded, nor fetch keys where both sides hold the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from tidegate.core.batch import Checked
+from tidegate.core.changes import ChangeSet
+from tidegate.core.deletes import KEYS, Detect, Scope
+from tidegate.core.fingerprint import Fingerprint
+from tidegate.core.plan import LoadPlan
+from tidegate.core.protocols import Staging
+from tidegate.core.schema import Column, Kind, Schema
+from tidegate.core.slices import Everything, Keys, Meaning, Range
+from tidegate.core.spread import Spread
+from tidegate.engine.comparison import within
+from tidegate.engine.drilldown import differing
+from tidegate.engine.recover import holds_rows
+from tidegate.engine.sides import TableSide
+from tidegate.engine.work import Work
+from tidegate.errors import PlanError, VerifyFailed
+from tidegate.spark.failures import translated
+from tidegate.spark.sql import quote
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+MOST_BUCKETS = 65_536
+BUCKET_KEYS = 64
+WIDEST = 2**40  # beyond, keys lie too far apart for ranges, and the sums of their distances grow too great
+FEW_KEYS = 1_000  # so few are fetched at the cost of a fingerprint
+MOST_FETCHED = 200_000
+MOST_NAMED = 500  # buckets in one statement, candidates in one slice
+MOST_CANDIDATES = 20_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeyDiff:
+    """How keys that are gone are looked for.
+
+    Args:
+        rows: keys that the source has; None where only a window is looked at.
+        spread: the buckets that both sides are compared by; None for fetching all keys, or those of the window.
+        source: what the source holds of each bucket.
+    """
+
+    rows: int | None = None
+    spread: Spread | None = None
+    source: Mapping[str, Fingerprint] = field(default_factory=dict)
+
+
+def watch(work: Work, changes: ChangeSet | None) -> tuple[Work, ChangeSet | None]:
+    """The changes, with deletes where keys of the table may be gone; starts no Spark.
+
+    The new position vouches for the keys that the source has: while they are these, nothing of the table is gone.
+
+    Raises:
+        PlanError: a column of the key has no exact text.
+    """
+    stream, table = work.stream, work.standing.table
+    if stream.deletes.detect is not Detect.KEY_DIFF:
+        return work, changes
+    filled = holds_rows(table) and not work.context.full_refresh
+    if stream.deletes.scope is Scope.WINDOW:
+        if changes is None or not filled:
+            return work, changes
+        reason = "rows of the loaded window are looked for at the source by key"
+        return replace(work, key_diff=KeyDiff()), replace(changes, gone=reason, notes=(*changes.notes, reason))
+    spread = _spread(work)
+    source = work.probe.spread(Everything(), stream.key, spread)
+    since, told = work.standing.vouched, _digest(stream.key, spread, source)
+    if changes is None:
+        if since is None or not filled or since.state.get(KEYS) == told:
+            return work, None
+        changes = ChangeSet(
+            slices=(),
+            meaning=Meaning.UPSERTS,
+            state=since.state,
+            loaded_through=since.loaded_through,
+            rows=0,
+            bytes=0,
+            reason="no row changed, but the source's keys are not those that were loaded",
+        )
+    changes = replace(changes, state={**changes.state, KEYS: told})
+    if not filled:
+        return work, changes
+    diff, reason = _cheapest(work, spread, source)
+    return replace(work, key_diff=diff), replace(changes, gone=reason, notes=(*changes.notes, reason))
+
+
+def find(work: Work, plan: LoadPlan, session: SparkSession, staging: Staging, checked: Checked) -> Checked:
+    """The batch with the keys that are gone; a load of no rows of which none is gone is skipped.
+
+    Raises:
+        DeleteFuse: more of them than the plan lets go.
+    """
+    if work.key_diff is None:
+        return checked
+    with translated(f"comparing the keys of {plan.target}"):
+        gone = _gone(work, plan, session, staging, checked).persist()
+        try:
+            count = gone.count()
+            plan.refuse_many(count)
+        except BaseException:
+            gone.unpersist()
+            raise
+    if count:
+        return replace(checked, gone=gone)
+    gone.unpersist()
+    return checked if plan.changes.slices else replace(checked, skipped="no key of the table is gone at the source")
+
+
+def need_absent(plan: LoadPlan, staging: Staging, checked: Checked) -> None:
+    """Raises VerifyFailed when the committed version still has a key that is gone."""
+    if checked.gone is not None and not staging.read_keys(checked.gone, prune=checked.reach).isEmpty():
+        raise VerifyFailed(
+            f"stream {plan.stream!r}: keys that are gone at the source are still in {plan.target}", load_id=plan.load_id
+        )
+
+
+def _gone(work: Work, plan: LoadPlan, session: SparkSession, staging: Staging, checked: Checked) -> DataFrame:
+    diff = work.key_diff
+    keys = [quote(name) for name in plan.key]
+    batch = checked.frame.selectExpr(*keys)
+    if diff is None or diff.rows is None:
+        return _of_window(work, plan, session, staging, batch)
+    present = staging.read().selectExpr(*keys)
+    if diff.spread is None:
+        return present.join(_source_keys(work, plan, session), on=list(plan.key), how="left_anti")
+    # What the table will hold of keys once the batch is in, without a look at which of them are new.
+    after = present.join(batch, on=list(plan.key), how="left_anti").unionAll(batch)
+    columns = Schema(columns=_key_columns(work))
+    theirs = TableSide(rows=after, columns=columns, key=plan.key).spread(diff.spread)
+    names = tuple(name for name in differing(diff.source, theirs) if name in theirs)
+    fetched = sum(diff.source[name].rows for name in names if name in diff.source)
+    if fetched > MOST_FETCHED or len(names) > MOST_NAMED:
+        return present.join(_source_keys(work, plan, session), on=list(plan.key), how="left_anti")
+    if not names:
+        return present.where("false")
+    spread = replace(diff.spread, within=names, among=diff.spread.count)
+    here = [tuple(row.key) for row in work.probe.digests(Everything(), plan.key, spread)]
+    side = TableSide(rows=present, columns=columns, key=plan.key)
+    texts = [f"k{number}" for number in range(len(plan.key))]
+    known = session.createDataFrame(here, ", ".join(f"{name} string" for name in texts))
+    candidates = side.within(spread).selectExpr(*keys, *side.texts())
+    return candidates.join(known, on=texts, how="left_anti").selectExpr(*keys)
+
+
+def _of_window(work: Work, plan: LoadPlan, session: SparkSession, staging: Staging, batch: DataFrame) -> DataFrame:
+    """Keys of the window's rows that neither the batch has, which is all of the window, nor anything beyond it."""
+    keys, columns = [quote(name) for name in plan.key], plan.columns
+    windows = [part for part in plan.changes.slices if isinstance(part, Range)]
+    where = " OR ".join(within(part, columns) for part in windows) or "false"
+    candidates = staging.read().where(where).selectExpr(*keys).join(batch, on=list(plan.key), how="left_anti").persist()
+    texts = TableSide(rows=candidates, columns=Schema(columns=_key_columns(work)), key=plan.key).texts()
+    found = [tuple(row) for row in candidates.selectExpr(*texts).limit(MOST_CANDIDATES + 1).collect()]
+    if len(found) > MOST_CANDIDATES:
+        there = _source_keys(work, plan, session)
+    else:
+        slices = [
+            Keys(columns=plan.key, values=tuple(found[first : first + MOST_NAMED]))
+            for first in range(0, len(found), MOST_NAMED)
+        ]
+        there = work.stream.source.read(session, work.probe, slices, columns).selectExpr(*keys)
+    return candidates.join(there, on=list(plan.key), how="left_anti")
+
+
+def _source_keys(work: Work, plan: LoadPlan, session: SparkSession) -> DataFrame:
+    rows = work.stream.source.read(session, work.probe, (Everything(),), plan.columns)
+    return rows.selectExpr(*(quote(name) for name in plan.key))
+
+
+def _key_columns(work: Work) -> tuple[Column, ...]:
+    columns = work.probe.schema()
+    return tuple(column for name in work.stream.key if (column := columns.find(name)) is not None)
+
+
+def _spread(work: Work) -> Spread:
+    """Ranges for integers that lie close enough together, else buckets by hash."""
+    columns = _key_columns(work)
+    for column in columns:
+        if not column.type.covered:
+            raise PlanError(
+                f"the key column {column.name!r} is {column.type}, which has no exact text, so keys cannot be compared",
+                hint="Choose a `key:` of other columns, or `deletes: {detect: none}`.",
+            )
+    if len(columns) == 1 and columns[0].type.kind is Kind.INTEGER:
+        bounds = work.probe.key_bounds(Everything(), columns[0].name)
+        span = int(bounds.high) - int(bounds.low) if bounds else 0
+        if span <= WIDEST:
+            return Spread(count=1, keys=True, width=_power(max(BUCKET_KEYS, span // MOST_BUCKETS)))
+    rows = max(work.standing.table.rows or 0, 1)
+    return Spread(count=min(MOST_BUCKETS, _power(rows // BUCKET_KEYS)), keys=True)
+
+
+def _power(number: int) -> int:
+    """The least power of two that is not below a number.
+
+    Example:
+        >>> _power(0), _power(64), _power(65)
+        (1, 64, 128)
+    """
+    return 1 << max(number - 1, 0).bit_length()
+
+
+def _cheapest(work: Work, spread: Spread, source: Mapping[str, Fingerprint]) -> tuple[KeyDiff, str]:
+    """Buckets, unless as many keys seem to be gone that most buckets would be fetched anyway."""
+    rows, table_rows = sum(one.rows for one in source.values()), work.standing.table.rows
+    missing = max(0, (table_rows or 0) - rows)
+    fetched = min(rows, missing * rows // max(len(source), 1))
+    about = f"the table has {table_rows} rows, the source {rows} keys"
+    if rows <= FEW_KEYS or fetched > rows // 2:
+        return KeyDiff(rows=rows), f"deleted keys: {about}; all keys are fetched, the cheaper way"
+    how = "fingerprints of buckets" if spread.width is None else f"count and sum over ranges of {spread.width}"
+    reason = f"deleted keys: {about}; compared by {how}, about {fetched} keys fetched of {len(source)} buckets"
+    return KeyDiff(rows=rows, spread=spread, source=source), reason
+
+
+def _digest(key: tuple[str, ...], spread: Spread, source: Mapping[str, Fingerprint]) -> str:
+    """A text that no other keys have, whatever buckets they were asked by."""
+    total = sum(source.values(), Fingerprint())
+    if spread.width is None:
+        return f"{','.join(key)} {total}"
+    numbers = sum(int(name) * one.rows + one.s0 for name, one in source.items())
+    return f"{','.join(key)} {total.rows} keys, sum {numbers}"
