@@ -29,8 +29,9 @@ def test_a_fraction_is_a_fraction(fraction):
         (SnapshotDiff(), Replace(), ("id",), Deletes(apply=Apply.SOFT), "use merge"),
         (Watermark(column="at"), Append(), ("id",), KEY_DIFF, "use merge"),
         (Watermark(column="at"), Merge(), (), KEY_DIFF, "needs `key:`"),
-        (TableChanges(), Merge(), ("id",), KEY_DIFF, "nothing to do"),
+        (TableChanges(), Merge(), ("id",), KEY_DIFF, "go on from a cursor"),
         (SnapshotDiff(), Merge(), ("id",), Deletes(detect=Detect.KEY_DIFF, scope=Scope.WINDOW), "cursor"),
+        (Watermark(column="at"), Merge(), ("id",), Deletes(detect=Detect.KEY_DIFF, scope=Scope.WINDOW), "lookback"),
     ],
 )
 def test_what_goes_together(strategy, writer, key, deletes, reason):
