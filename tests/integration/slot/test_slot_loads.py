@@ -5,10 +5,16 @@ from dataclasses import dataclass
 
 import psycopg
 import pytest
+import yaml
 
 from support.lake import delta_rows
 from support.workspace import Workspace
+from tidegate.api import Project
 from tidegate.core.outcome import Outcome, Result
+from tidegate.engine.events import Moment, Stage
+from tidegate.errors import SourceUnavailable
+from tidegate.sources import _log_slot as log_slot
+from tidegate.sources import _slot_spool
 
 pytestmark = [pytest.mark.postgres, pytest.mark.spark]
 
@@ -114,3 +120,128 @@ def test_the_table_then_its_log(loaded):
     assert loaded.run().outcome is Result.UNCHANGED
     assert not list((loaded.workspace.folder / ".tidegate" / "spool" / SLOT).iterdir())
     assert json.dumps(second.to_dict())
+
+
+only_iceberg = pytest.mark.parametrize("loaded", ["iceberg"], indirect=True)
+
+
+@only_iceberg
+def test_what_happens_around_the_first_load_is_neither_lost_nor_doubled(loaded, monkeypatch):
+    """Between slot and snapshot, and between snapshot and commit; then the run is cut off before it can confirm."""
+    loaded.sql(ROW.format(1, 60))
+    claim = log_slot.claim
+
+    def claims(options, key):
+        claim(options, key)
+        loaded.sql(
+            ROW.format(61, 62), "update orders set name = 'meanwhile' where id < 5", "delete from orders where id = 9"
+        )
+
+    monkeypatch.setattr(log_slot, "claim", claims)
+    before = loaded.run(on_event=at(Stage.READ, Moment.DONE, lambda: loaded.sql("delete from orders where id = 61")))
+    assert (before.error, before.outcome) == (None, Result.LOADED)
+    assert {row["id"] for row in loaded.rows()} >= {61, 62}
+    assert 9 not in {row["id"] for row in loaded.rows()}
+    monkeypatch.setattr(_slot_spool, "CHUNK", 50)
+    loaded.sql(ROW.format(100, 300), "update orders set big = 'small' where id = 100")
+    monkeypatch.setattr(log_slot, "acknowledge", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        loaded.run()
+    assert loaded.confirmed() == before.position["state"]["lsn"]
+    loaded.proves()
+    monkeypatch.undo()
+    healed = loaded.run()
+    assert (healed.error, healed.outcome) == (None, Result.UNCHANGED)
+    assert loaded.confirmed() == healed.position["state"]["lsn"] != before.position["state"]["lsn"]
+    loaded.sql("update orders set name = 'once more' where id = 100")
+    assert loaded.loads().rows_updated == 1
+    loaded.proves()
+
+
+@only_iceberg
+def test_a_server_that_does_not_take_the_confirmation_is_told_later(loaded, monkeypatch):
+    loaded.sql(ROW.format(1, 5))
+    loaded.loads()
+    confirmed = loaded.confirmed()
+    loaded.sql("delete from orders where id = 1")
+
+    def away(options, position):
+        raise SourceUnavailable("the server is away")
+
+    monkeypatch.setattr(log_slot, "acknowledge", away)
+    outcome = loaded.loads()
+    assert any("the server is away" in note for note in outcome.notes)
+    assert loaded.confirmed() == confirmed
+    monkeypatch.undo()
+    assert loaded.run().outcome is Result.UNCHANGED
+    assert loaded.confirmed() == outcome.position["state"]["lsn"]
+
+
+@only_iceberg
+def test_two_runs_at_once_publish_once(loaded):
+    loaded.sql(ROW.format(1, 5))
+    loaded.loads()
+    loaded.sql("update orders set name = 'both' where id = 3", "update orders set id = 30 where id = 4")
+    values = yaml.safe_load(loaded.workspace.file.read_text())
+    values["registry"] = f"sqlite:///{loaded.workspace.folder / 'other.db'}"
+
+    def other() -> None:
+        with Project.from_dict(values, folder=loaded.workspace.folder, spark=loaded.spark) as project:
+            assert project.run("orders").streams[0].outcome is Result.LOADED
+
+    late = loaded.run(on_event=at(Stage.VERIFY, Moment.DONE, other))
+    assert late.error.code == "position_moved"
+    loaded.proves()
+    assert loaded.run().outcome is Result.UNCHANGED
+    loaded.proves()
+
+
+@only_iceberg
+def test_a_slot_that_was_recreated_stops_until_the_table_is_loaded_anew(loaded):
+    loaded.sql(ROW.format(1, 5))
+    loaded.loads()
+    loaded.sql(
+        "delete from orders where id = 1",  # nobody will ever tell
+        f"select pg_drop_replication_slot('{SLOT}')",
+        f"select pg_create_logical_replication_slot('{SLOT}', 'pgoutput')",
+        "delete from orders where id = 2",
+    )
+    stopped = loaded.run()
+    assert (stopped.outcome, stopped.error.code, stopped.error.exit_code) == (Result.STOPPED, "history_gone", 4)
+    assert len(loaded.rows()) == 5
+    anew = loaded.run(full_refresh=True)
+    assert (anew.error, anew.outcome) == (None, Result.LOADED)
+    loaded.sql("delete from orders where id = 3", "insert into orders (id, day) values (50, 'epoch')")
+    loaded.loads()
+    loaded.proves()
+
+
+@only_iceberg
+def test_a_value_that_no_column_keeps_stops_and_is_not_shown(loaded):
+    loaded.sql(ROW.format(1, 5))
+    loaded.loads()
+    loaded.sql("update orders set day = 'infinity' where id = 3", "update orders set tags = '{{q},{r}}' where id = 4")
+    stopped = loaded.run()
+    assert (stopped.outcome, stopped.error.code) == (Result.STOPPED, "check_failed")
+    assert "2 events" in stopped.error.message
+    assert f"slot {SLOT}, LSN" in stopped.error.message
+    assert "column 'day'" in stopped.error.message
+    assert "infinity" not in stopped.error.message
+
+
+def at(stage: Stage, moment: Moment, action):
+    """A listener that acts once at a boundary."""
+    done = []
+
+    def listen(event) -> None:
+        if (event.stage, event.moment) == (stage, moment) and not done:
+            done.append(event)
+            action()
+
+    return listen
+
+
+def interrupted(options, position) -> None:
+    """Ends the run once its load is published; what it says before that is of the load before."""
+    if position.sequence == 2:
+        raise KeyboardInterrupt
