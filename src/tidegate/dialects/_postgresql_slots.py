@@ -7,7 +7,7 @@ let the server forget anything.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -227,6 +227,17 @@ def messages(session: PostgresqlSession, name: str, publication: str, *, upto: s
     asked = f"SELECT (lsn - '0/0')::bigint, data FROM {_peek(session, name, publication, upto, None)}"
     with _slot_border(session, name):
         yield from session.stream(asked, ROWS_AT_A_TIME)
+
+
+def values(
+    session: PostgresqlSession, relation: Relation, key: Mapping[str, str], names: Sequence[str]
+) -> list[str | None] | None:
+    """What the columns of one row are now, as output functions write them; None where there is no such row."""
+    quote, string = session.dialect.quote, session.dialect.string
+    listed = ", ".join(f"CASE WHEN {quote(n)} IS NOT NULL THEN format('%s', {quote(n)}) END" for n in names)
+    where = " AND ".join(f"{quote(name)} = {string(text)}" for name, text in key.items())
+    rows = session.rows(f"SELECT {listed} FROM {relation.sql} WHERE {where}")
+    return list(rows[0]) if rows else None
 
 
 def identified(session: PostgresqlSession, relation: Relation) -> Identified:

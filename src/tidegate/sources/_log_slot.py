@@ -1,6 +1,6 @@
-"""Decides how a replication slot of PostgreSQL is a log of changes: made before the table is read, confirmed after.
+"""Decides how a replication slot of PostgreSQL is a log of changes: what lies after a position, and its events.
 
-Opened by the source of change logs. Must never confirm to the server what no table's own position covers.
+Opened by the source of change logs. Must never go on where the slot has not everything after the position, nor move it.
 
 The position is a place of the write-ahead log; a transaction lies after it if its commit begins there or later, which
 is the server's own rule for a slot. So three numbers tell everything: what the slot is confirmed to may lag behind the
@@ -19,183 +19,34 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tidegate.core.ids import Connection
 from tidegate.core.log import LogSpan
-from tidegate.core.position import Position
 from tidegate.core.protocols import Probe
-from tidegate.core.retention import Retained
 from tidegate.core.schema import Schema
 from tidegate.core.slices import Everything, LogRange, Slice
 from tidegate.dialects import _postgresql_output as output
 from tidegate.dialects import _postgresql_slots as slots
-from tidegate.dialects._dialect import Relation
 from tidegate.dialects._postgresql_session import PostgresqlSession
 from tidegate.dialects.postgresql import Postgresql
-from tidegate.errors import ConfigError, HistoryGone, InternalError, SchemaRefused
+from tidegate.errors import HistoryGone, InternalError
+from tidegate.sources import _slot as slot
 from tidegate.sources import _slot_spool as spool
-from tidegate.sources._relation import of_table
-from tidegate.sources._slot_events import Event, Wanted, events, floor, lsn, number
+from tidegate.sources._slot_events import Event, Wanted, completed, events, floor, lsn, number
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 QUIET_BYTES = 256 * 1024 * 1024
-KEPT_BYTES = 1024 * 1024 * 1024
-SPOOL = "spool"
 KEPT = ("slot", "publication", "identity")
 """What of a position's state is as it was after every load."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SlotOptions:
-    """What a log in a slot is, as the project says; see `ChangeLog`.
-
-    Args:
-        folder: the project's.
-    """
-
-    connection: Connection
-    slot: str
-    table: str
-    publication: str
-    folder: Path
-
-    def __post_init__(self) -> None:
-        slots.check_name(self.slot)
-        if self.connection.url.partition(":")[0].split("+")[0] not in ("postgresql", "postgres"):
-            raise ConfigError(f"connection {self.connection.name!r} is not PostgreSQL, and only that has slots")
-
-    @property
-    def place(self) -> Path:
-        """Where its events wait for Spark."""
-        return self.folder / ".tidegate" / SPOOL / self.slot
-
-    @property
-    def relation(self) -> Relation:
-        """The table."""
-        return of_table(Postgresql(), self.table)
-
-
-def claim(options: SlotOptions, key: Sequence[str]) -> None:
-    """Makes the server keep every change from now on, where it does not yet; called before the table is read.
-
-    Args:
-        key: by which the changes will be applied.
-
-    Raises:
-        ConfigError: the server cannot, the slot or the publication are made for something else, or the log does not
-            tell the key of a row that went.
-        SchemaRefused: the table's log would not say which row changed.
-    """
-    with _session(options) as session:
-        slots.check_server(session)
-        told = check_identity(session, options.relation).columns
-        if told and not set(key) <= set(told):
-            raise ConfigError(
-                f"the log of {options.relation.label} tells a row that changed by {', '.join(told)}, "
-                f"and the key of the stream is {', '.join(key)}",
-                hint=f"Take `key: [{', '.join(told)}]`, or `ALTER TABLE … REPLICA IDENTITY USING INDEX …`.",
-            )
-        found = slots.find(session, options.slot)
-        if found is not None and found.plugin != slots.PLUGIN:
-            raise ConfigError(
-                f"the slot {options.slot} is made for the plugin {found.plugin}, not {slots.PLUGIN}",
-                hint="Name another `slot:`; it is made by the first run.",
-            )
-        unpublished = slots.published(session, options.publication, options.relation) is None
-        if unpublished:
-            slots.publish(session, options.publication, options.relation)
-        _check_publication(session, options)
-        # A slot decodes with the publications of the time of a change.
-        if found is not None and (unpublished or found.status == slots.LOST):
-            slots.drop(session, options.slot)
-            found = None
-        if found is None:
-            slots.make(session, options.slot)
-
-
-def acknowledge(options: SlotOptions, position: Position) -> None:
-    """Lets the server forget what the table's own position covers; nothing where it has already."""
-    place = position.state.get("lsn")
-    if place is None or position.state.get("slot") != options.slot:
-        return
-    with _session(options) as session:
-        found = slots.find(session, options.slot)
-        if found is not None and found.confirmed is not None and found.confirmed < number(place):
-            slots.advance(session, options.slot, place)
-
-
-def retained(options: SlotOptions) -> Retained:
-    """What the server keeps for the slot."""
-    with _session(options) as session:
-        found = slots.find(session, options.slot)
-    where = options.connection.name
-    if found is None:
-        return Retained(name=options.slot, where=where, exists=False)
-    return Retained(
-        name=found.name,
-        where=where,
-        exists=True,
-        active=found.active is not None,
-        status=found.status or "",
-        bytes=found.retained,
-        behind=found.behind,
-        warning=_warning(found),
-    )
-
-
-def release(options: SlotOptions) -> None:
-    """Drops the slot, and the publication that was made with it."""
-    with _session(options) as session:
-        slots.drop(session, options.slot)
-        if options.publication == options.slot:
-            slots.unpublish(session, options.publication)
-
-
-def _warning(found: slots.Slot) -> str:
-    if found.status == slots.LOST:
-        return f"slot {found.name} has lost changes: the server keeps no more than `max_slot_wal_keep_size`"
-    if found.retained > KEPT_BYTES or found.status not in ("reserved", None):
-        return f"slot {found.name} keeps {found.retained / 2**20:,.0f} MiB of write-ahead log ({found.status})"
-    return ""
-
-
-def check_identity(session: PostgresqlSession, relation: Relation) -> slots.Identified:
-    """How a row is identified in the log.
-
-    Raises:
-        SchemaRefused: it is not, or the log does not carry every column.
-    """
-    found, table = slots.identified(session, relation), relation.sql
-    if found.kind not in ("r", "p"):
-        raise SchemaRefused(f"{relation.label} is no table, and only tables have a log")
-    if found.identity == "n" or (found.identity in "di" and not found.columns):
-        raise SchemaRefused(
-            f"the log of {relation.label} does not say which row an update or a delete is about: it has no primary key",
-            hint=f"`ALTER TABLE {table} REPLICA IDENTITY FULL`, or give it a primary key; then run again.",
-        )
-    if found.kind == "p" and (found.identity in "fi" or not found.uniform):
-        raise SchemaRefused(
-            f"the partitions of {relation.label} do not all identify their rows by the primary key alone",
-            hint="`ALTER TABLE … REPLICA IDENTITY DEFAULT` for the table and each of its partitions.",
-        )
-    if found.generated:
-        raise SchemaRefused(
-            f"column {found.generated[0]!r} of {relation.label} is generated, and the log does not carry it",
-            hint=f"`ALTER TABLE {table} ALTER COLUMN … DROP EXPRESSION`, or load the table by another strategy.",
-        )
-    return found
-
-
 @contextmanager
-def opened(options: SlotOptions, table: Probe) -> Iterator[SlotLog]:
+def opened(options: slot.SlotOptions, table: Probe) -> Iterator[SlotLog]:
     """The log, beside the table that it is of."""
-    with _session(options) as session, ExitStack() as held:
+    with slot.session_of(options) as session, ExitStack() as held:
         slots.check_server(session)
         yield SlotLog(options, session, table, held)
 
@@ -203,7 +54,7 @@ def opened(options: SlotOptions, table: Probe) -> Iterator[SlotLog]:
 class SlotLog:
     """A replication slot as a log of one table."""
 
-    def __init__(self, options: SlotOptions, session: PostgresqlSession, table: Probe, held: ExitStack) -> None:
+    def __init__(self, options: slot.SlotOptions, session: PostgresqlSession, table: Probe, held: ExitStack) -> None:
         self._options = options
         self._session = session
         self._table = table
@@ -244,7 +95,7 @@ class SlotLog:
         `behind` is 1 where more than `most` lies after the position: how much, only reading all of it would tell.
         """
         found = slots.find(self._session, self._options.slot)
-        if found is not None and (warning := _warning(found)):
+        if found is not None and (warning := slot.warning_of(found)):
             self._notes.append(warning)
         if state is None:
             return self._bulk(found)
@@ -274,8 +125,8 @@ class SlotLog:
         state |= {
             "lsn": lsn(found.confirmed),
             "through": lsn(slots.written(self._session)),
-            "publication": _check_publication(self._session, self._options).mark,
-            "identity": list(check_identity(self._session, self._options.relation).columns),
+            "publication": slot.check_publication(self._session, self._options).mark,
+            "identity": list(slot.check_identity(self._session, self._options.relation).columns),
         }
         reason = f"read whole, and its log from {state['lsn']} on by slot {self._options.slot}"
         return LogSpan(slices=(Everything(),), state=state, bulk=True, floor=floor(found.confirmed), reason=reason)
@@ -297,9 +148,9 @@ class SlotLog:
                 f"the table was loaded up to {state['lsn']}, and the slot {name} begins at {lsn(found.confirmed)}: "
                 "it was recreated, or read by somebody else, or the table was set back"
             )
-        if state.get("publication") != _check_publication(self._session, self._options).mark:
+        if state.get("publication") != slot.check_publication(self._session, self._options).mark:
             raise HistoryGone(f"the table was not in the publication {self._options.publication} all the time")
-        told = check_identity(self._session, self._options.relation).columns
+        told = slot.check_identity(self._session, self._options.relation).columns
         if state.get("identity") != list(told):
             raise HistoryGone(f"the log told a row that changed by other columns than by {', '.join(told) or 'all'}")
         return position, found.confirmed < position
@@ -330,7 +181,7 @@ class SlotLog:
         )
 
     def _events(self, part: LogRange, schema: Schema) -> Iterator[Event]:
-        identity = check_identity(self._session, self._options.relation)
+        identity = slot.check_identity(self._session, self._options.relation)
         wanted = Wanted(
             slot=part.part,
             table=self._table_name(),
@@ -340,7 +191,20 @@ class SlotLog:
             upto=number(part.upto),
         )
         self._session.rows(output.SETTINGS)
-        return events(slots.messages(self._session, part.part, self._options.publication, upto=part.upto), wanted)
+        read = slots.messages(self._session, part.part, self._options.publication, upto=part.upto)
+        for event in events(read, wanted):
+            yield self._looked_up(event, schema, identity.columns) if event.untold else event
+
+    def _looked_up(self, event: Event, schema: Schema, key: Sequence[str]) -> Event:
+        """With the values that the table has now of a row whose key changed, where the log does not tell them.
+
+        Whatever changed them since is an event that comes later, and so is the end of a row that is not there.
+        """
+        texts = dict(zip(schema.names, event.values, strict=True))
+        named = {name: text for name in key if (text := texts.get(name)) is not None}
+        found = slots.values(self._session, self._options.relation, named, event.untold)
+        known = dict(zip(event.untold, found or [None] * len(event.untold), strict=True))
+        return completed(event, schema, known)
 
     def _table_name(self) -> tuple[str, str]:
         """Schema and name, also of a table that was named without its schema."""
@@ -351,32 +215,3 @@ class SlotLog:
         )
         ((schema, name),) = self._session.rows(asked)
         return schema, name
-
-
-@contextmanager
-def _session(options: SlotOptions) -> Iterator[PostgresqlSession]:
-    """A connection of its own: what is asked about slots must not run inside the snapshot of the rows."""
-    session = PostgresqlSession(Postgresql(), options.connection)
-    try:
-        session.rows("SET statement_timeout = 0")
-        yield session
-    finally:
-        session.close()
-
-
-def _check_publication(session: PostgresqlSession, options: SlotOptions) -> slots.Publication:
-    name, table = options.publication, options.relation
-    found = slots.published(session, name, table)
-    if found is None:
-        raise HistoryGone(f"there is no publication {name} any more")
-    if not found.holds:
-        raise ConfigError(
-            f"the publication {name} does not hold {table.label}",
-            hint=f"Name another `publication:`, or `ALTER PUBLICATION {name} ADD TABLE {table.sql}` and load it anew.",
-        )
-    if not found.whole or found.limited:
-        raise ConfigError(
-            f"the publication {name} leaves out some changes, rows or columns of {table.label}",
-            hint="Name another `publication:`; without one the first run makes it.",
-        )
-    return found

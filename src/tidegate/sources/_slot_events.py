@@ -7,12 +7,11 @@ event of a transaction that lies outside the range.
 from __future__ import annotations
 
 import base64
-import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from tidegate.core.schema import Kind, Schema
+from tidegate.core.schema import Column, Kind, Schema
 from tidegate.dialects._postgresql_output import array_json
 from tidegate.errors import SourceError
 from tidegate.sources._pgoutput import (
@@ -50,7 +49,13 @@ class Wanted:
 
 
 class Event(NamedTuple):
-    """See `core.log.Logged` for what the parts are; `values` are texts in the order of the columns."""
+    """See `core.log.Logged` for what the parts are.
+
+    Args:
+        values: texts in the order of the columns.
+        untold: columns of a row whose key changed that were stored apart and not sent: nothing in the log tells them
+            under the new key.
+    """
 
     order: str
     gone: bool
@@ -60,6 +65,7 @@ class Event(NamedTuple):
     refused: str | None
     raw: str | None
     origin: str
+    untold: tuple[str, ...] = ()
 
 
 def lsn(number: int) -> str:
@@ -168,6 +174,7 @@ class _Reader:
             refused=told.refused,
             raw=told.raw,
             origin=f"slot {self._wanted.slot}, LSN {lsn(place)}, transaction {begun.xid}, event {index}",
+            untold=told.untold,
         )
 
 
@@ -178,6 +185,7 @@ class _Told(NamedTuple):
     unknown: tuple[str, ...] = ()
     refused: str | None = None
     raw: str | None = None
+    untold: tuple[str, ...] = ()
 
 
 class _Places:
@@ -216,12 +224,10 @@ class _Places:
         except UnicodeDecodeError:
             return self._refused("a value is not a text in UTF-8", data)
         for place in self._arrays:
-            text, column = values[place], self._columns[place]
-            if text is not None and column.type.element is not None:
-                try:
-                    values[place] = array_json(text, column.type.element)
-                except ValueError as error:
-                    return self._refused(f"column {column.name!r} holds {error}", data)
+            try:
+                values[place] = _plain(values[place], self._columns[place])
+            except ValueError as error:
+                return self._refused(f"column {self._columns[place].name!r} holds {error}", data)
         left = (
             column.name
             for column, place in zip(self._columns, self._at, strict=True)
@@ -230,19 +236,29 @@ class _Places:
         return _Told(values=values, unknown=(*left, *self._missing))
 
     def begun(self, told: _Told) -> _Told:
-        """Of a row that is another one now: what the log does not tell of it, nothing else does."""
-        lost = [name for name in told.unknown if name not in self._missing]
-        if not lost:
-            return told
-        reason = (
-            f"the row's key changed, and column {lost[0]!r}, stored apart, was not sent (REPLICA IDENTITY FULL does)"
-        )
-        values = dict(zip((column.name for column in self._columns), told.values, strict=True))
-        return told._replace(refused=told.refused or reason, raw=told.raw or json.dumps(values, ensure_ascii=False))
+        """Of a row that is another one now: what the log does not tell of it, no earlier event of its key does."""
+        untold = tuple(name for name in told.unknown if name not in self._missing)
+        return told._replace(unknown=self._missing, untold=untold) if untold else told
 
     def _refused(self, reason: str, data: bytes) -> _Told:
         nothing = (None,) * len(self._columns)
         return _Told(values=nothing, refused=reason, raw=base64.b64encode(data).decode())
+
+
+def completed(event: Event, columns: Schema, known: Mapping[str, str | None]) -> Event:
+    """The event with values that somebody else told, as texts."""
+    try:
+        told = {name: _plain(text, column) for name, text in known.items() if (column := columns.find(name))}
+    except ValueError as error:
+        return event._replace(refused=f"a value of the row holds {error}", untold=())
+    values = [told.get(name, value) for name, value in zip(columns.names, event.values, strict=True)]
+    return event._replace(values=values, untold=())
+
+
+def _plain(text: str | None, column: Column) -> str | None:
+    """An array as JSON, anything else as it is. Raises ValueError."""
+    element = column.type.element
+    return text if text is None or element is None else array_json(text, element)
 
 
 def _text(value: Value) -> str | None:

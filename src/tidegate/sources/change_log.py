@@ -29,7 +29,7 @@ from tidegate.sources._log import Log, LogProbe
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from tidegate.sources._log_slot import SlotOptions
+    from tidegate.sources._slot import SlotOptions
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,7 +96,7 @@ class ChangeLog:
             slot = self._slot()
             log: Log
             if slot is not None and table is not None:
-                log = held.enter_context(_slots().opened(slot, table))
+                log = held.enter_context(_log_slot().opened(slot, table))
             else:
                 log = held.enter_context(files.opened(self._files(), sparks))
             yield LogProbe(log, table)
@@ -187,7 +187,14 @@ class ChangeLog:
 
 
 def _slots() -> Any:
-    """The log in a slot; its driver takes 0.2 s to import, and other logs need none."""
-    from tidegate.sources import _log_slot  # noqa: PLC0415 - as said
+    """What a server is told of a slot; its driver takes 0.2 s to import, and other logs need none."""
+    from tidegate.sources import _slot  # noqa: PLC0415 - as said
+
+    return _slot
+
+
+def _log_slot() -> Any:
+    """The log in a slot."""
+    from tidegate.sources import _log_slot  # noqa: PLC0415 - as above
 
     return _log_slot

@@ -11,7 +11,7 @@ import pytest
 from tidegate.core.ids import Connection
 from tidegate.core.log import LogSpan
 from tidegate.core.position import Position
-from tidegate.sources import _log_slot as log_slot
+from tidegate.sources import _log_slot, _slot
 from tidegate.sources._slot_events import Event
 from tidegate.sources.database import Database
 
@@ -36,8 +36,8 @@ class SlotShop:
         return self.session.execute(query).fetchall()
 
     @property
-    def options(self) -> log_slot.SlotOptions:
-        return log_slot.SlotOptions(
+    def options(self) -> _slot.SlotOptions:
+        return _slot.SlotOptions(
             connection=self.connection,
             slot=SLOT,
             table=self.table,
@@ -50,15 +50,15 @@ class SlotShop:
         return Connection(name="shop", url=self.url)
 
     @contextmanager
-    def log(self) -> Iterator[log_slot.SlotLog]:
+    def log(self) -> Iterator[_log_slot.SlotLog]:
         with (
             Database(connection=self.connection, table=self.table).probe() as table,
-            log_slot.opened(self.options, table) as found,
+            _log_slot.opened(self.options, table) as found,
         ):
             yield found
 
     def claim(self, *key: str) -> None:
-        log_slot.claim(self.options, key or ("id",))
+        _slot.claim(self.options, key or ("id",))
 
     def after(self, state, most=None) -> LogSpan:
         with self.log() as log:
@@ -72,7 +72,7 @@ class SlotShop:
 
     def acknowledge(self, state) -> None:
         position = Position(sequence=1, load_id="0" * 32, kind="cdc", state=state)
-        log_slot.acknowledge(self.options, position)
+        _slot.acknowledge(self.options, position)
 
     def confirmed(self) -> str:
         return self.rows(f"select confirmed_flush_lsn::text from pg_replication_slots where slot_name = '{SLOT}'")[0][0]

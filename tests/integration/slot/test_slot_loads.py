@@ -13,8 +13,7 @@ from tidegate.api import Project
 from tidegate.core.outcome import Outcome, Result
 from tidegate.engine.events import Moment, Stage
 from tidegate.errors import SourceUnavailable
-from tidegate.sources import _log_slot as log_slot
-from tidegate.sources import _slot_spool
+from tidegate.sources import _slot, _slot_spool
 
 pytestmark = [pytest.mark.postgres, pytest.mark.spark]
 
@@ -129,7 +128,7 @@ only_iceberg = pytest.mark.parametrize("loaded", ["iceberg"], indirect=True)
 def test_what_happens_around_the_first_load_is_neither_lost_nor_doubled(loaded, monkeypatch):
     """Between slot and snapshot, and between snapshot and commit; then the run is cut off before it can confirm."""
     loaded.sql(ROW.format(1, 60))
-    claim = log_slot.claim
+    claim = _slot.claim
 
     def claims(options, key):
         claim(options, key)
@@ -137,14 +136,14 @@ def test_what_happens_around_the_first_load_is_neither_lost_nor_doubled(loaded, 
             ROW.format(61, 62), "update orders set name = 'meanwhile' where id < 5", "delete from orders where id = 9"
         )
 
-    monkeypatch.setattr(log_slot, "claim", claims)
+    monkeypatch.setattr(_slot, "claim", claims)
     before = loaded.run(on_event=at(Stage.READ, Moment.DONE, lambda: loaded.sql("delete from orders where id = 61")))
     assert (before.error, before.outcome) == (None, Result.LOADED)
     assert {row["id"] for row in loaded.rows()} >= {61, 62}
     assert 9 not in {row["id"] for row in loaded.rows()}
     monkeypatch.setattr(_slot_spool, "CHUNK", 50)
     loaded.sql(ROW.format(100, 300), "update orders set big = 'small' where id = 100")
-    monkeypatch.setattr(log_slot, "acknowledge", interrupted)
+    monkeypatch.setattr(_slot, "acknowledge", interrupted)
     with pytest.raises(KeyboardInterrupt):
         loaded.run()
     assert loaded.confirmed() == before.position["state"]["lsn"]
@@ -168,7 +167,7 @@ def test_a_server_that_does_not_take_the_confirmation_is_told_later(loaded, monk
     def away(options, position):
         raise SourceUnavailable("the server is away")
 
-    monkeypatch.setattr(log_slot, "acknowledge", away)
+    monkeypatch.setattr(_slot, "acknowledge", away)
     outcome = loaded.loads()
     assert any("the server is away" in note for note in outcome.notes)
     assert loaded.confirmed() == confirmed

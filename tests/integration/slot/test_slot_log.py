@@ -8,7 +8,7 @@ import pytest
 
 from support.postgres import binaries
 from tidegate.errors import ConfigError, HistoryGone, SchemaRefused, SourceError, SourceUnavailable
-from tidegate.sources import _log_slot as log_slot
+from tidegate.sources import _log_slot, _slot
 from tidegate.sources._slot_events import lsn, number
 
 pytestmark = pytest.mark.postgres
@@ -60,6 +60,8 @@ def test_every_kind_of_change_in_every_kind_of_transaction(shop):
         late.commit()
     shop.sql(
         "update orders set name = 'big stays' where id = 2",
+        "update orders set id = 20 where id = 2",
+        "update orders set id = 21 where id = 20",
         "update orders set big = 'small' where id = 4",
         "delete from orders where id = 1",
         "insert into orders values (1, null, '')",
@@ -146,7 +148,7 @@ def test_what_others_write_moves_a_quiet_table_only_now_and_then(shop, monkeypat
     state = shop.after(None).state
     shop.sql("insert into lines select repeat('x', 1000) from generate_series(1, 500)")
     assert not shop.after(state).slices
-    monkeypatch.setattr(log_slot, "QUIET_BYTES", 100_000)
+    monkeypatch.setattr(_log_slot, "QUIET_BYTES", 100_000)
     span, events = shop.read(state)
     assert (span.events, events) == (0, [])
     shop.acknowledge(span.state)
@@ -239,7 +241,7 @@ def test_a_key_that_the_log_does_not_tell_is_refused(shop):
     with pytest.raises(ConfigError, match="tells a row that changed by id") as refused:
         shop.claim("name")
     assert "USING INDEX" in refused.value.hint
-    assert log_slot.retained(shop.options).exists is False
+    assert _slot.retained(shop.options).exists is False
     shop.sql("alter table orders replica identity using index orders_name_key")
     shop.claim("name")
     state = shop.after(None).state
@@ -314,7 +316,7 @@ def test_a_slot_that_somebody_reads_now_is_worth_another_try(shop, postgres):
         stderr=subprocess.DEVNULL,
     )
     try:
-        while not log_slot.retained(shop.options).active:
+        while not _slot.retained(shop.options).active:
             assert reader.poll() is None
             time.sleep(0.05)
         with pytest.raises(SourceUnavailable, match="somebody else reads slot tidegate_orders"):
@@ -326,10 +328,10 @@ def test_a_slot_that_somebody_reads_now_is_worth_another_try(shop, postgres):
 
 def test_what_is_kept_is_told_and_dropped(shop, monkeypatch):
     shop.sql(ORDERS)
-    assert log_slot.retained(shop.options).exists is False
+    assert _slot.retained(shop.options).exists is False
     shop.claim()
     shop.sql("insert into orders select i, 'n', repeat('x', 100) from generate_series(1, 5000) i")
-    found = log_slot.retained(shop.options)
+    found = _slot.retained(shop.options)
     assert (found.name, found.where, found.exists, found.active, found.status) == (
         "tidegate_orders",
         "shop",
@@ -339,11 +341,11 @@ def test_what_is_kept_is_told_and_dropped(shop, monkeypatch):
     )
     assert found.bytes >= found.behind > 500_000
     assert found.warning == ""
-    monkeypatch.setattr(log_slot, "KEPT_BYTES", 500_000)
-    assert "slot tidegate_orders keeps" in log_slot.retained(shop.options).warning
+    monkeypatch.setattr(_slot, "KEPT_BYTES", 500_000)
+    assert "slot tidegate_orders keeps" in _slot.retained(shop.options).warning
     with shop.log() as log:
         log.after(None, most=None)
         assert "write-ahead log" in log.notes()[0]
-    log_slot.release(shop.options)
+    _slot.release(shop.options)
     assert not shop.rows("select 1 from pg_replication_slots where database = current_database()")
     assert not shop.rows("select 1 from pg_publication")

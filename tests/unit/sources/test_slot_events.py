@@ -7,7 +7,7 @@ import pytest
 from tidegate.core.schema import BIGINT, INT, TEXT, Column, Schema, array
 from tidegate.dialects._postgresql_output import array_json
 from tidegate.errors import SourceError
-from tidegate.sources._slot_events import Wanted, events, floor, lsn, number
+from tidegate.sources._slot_events import Wanted, completed, events, floor, lsn, number
 
 SCHEMA = Schema(columns=tuple(Column(name=name, type=kind) for name, kind in (("id", BIGINT), ("name", TEXT))))
 OURS, OTHER = 7, 8
@@ -113,11 +113,18 @@ def test_a_key_that_changes_is_an_end_and_a_beginning():
     assert found[0].order < found[1].order
 
 
-def test_a_key_that_changes_without_a_value_that_nothing_else_tells_is_refused():
+def test_a_key_that_changes_without_a_value_that_nothing_else_tells_says_so():
     gone, came = told(*transaction(500, (10, update((2, SAME), key=(1, None)))))
-    assert gone.refused is None
-    assert "'name'" in came.refused
-    assert came.raw == '{"id": "2", "name": null}'
+    assert (gone.untold, came.untold, came.unknown) == ((), ("name",), ())
+    known = completed(came, SCHEMA, {"name": "as it is now"})
+    assert (known.values, known.untold, known.order) == (["2", "as it is now"], (), came.order)
+
+
+def test_an_array_that_no_column_keeps_is_refused_also_as_it_is_now():
+    schema = Schema(columns=(Column(name="id", type=BIGINT), Column(name="name", type=array(INT))))
+    _, came = told(*transaction(500, (10, update((2, SAME), key=(1, None)))), schema=schema)
+    assert completed(came, schema, {"name": "{1,2}"}).values == ["2", "[1,2]"]
+    assert completed(came, schema, {"name": "{{1},{2}}"}).refused
 
 
 def test_with_full_identity_the_old_row_tells_what_was_left_alone():
