@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from tidegate.engine.checksum_tasks import ChecksumTasks, Identifiers
     from tidegate.engine.doctor import Finding
     from tidegate.engine.maintain import UpkeepReport
+    from tidegate.engine.replay import Quarantined
     from tidegate.engine.rollback import RolledBack
     from tidegate.engine.verification import VerificationReport
     from tidegate.engine.watch import Turned
@@ -310,6 +311,12 @@ class Project:
     def tasks(self, name: str | None = None, limit: int = 100) -> list[TaskRecord]:
         """The last tasks, newest first."""
         return self.registry.tasks(self._one(name).uid if name else None, limit=limit)
+
+    def quarantine(self, *names: str) -> Quarantined:
+        """Rows that broke a check and were not loaded: listed, shown, replayed."""
+        from tidegate.engine.replay import Quarantined  # noqa: PLC0415 - a run does not need it
+
+        return Quarantined(streams=self.streams(*names), context=self._context())
 
     @property
     def state(self) -> State:

@@ -14,7 +14,7 @@ from typing import Any
 
 from tidegate.errors import ConfigError, UnknownPlugin
 
-GROUPS = ("sources", "strategies", "writers", "formats", "dialects", "envelopes")
+GROUPS = ("sources", "strategies", "writers", "formats", "dialects", "envelopes", "checks")
 
 
 def names(group: str) -> tuple[str, ...]:

@@ -12,7 +12,7 @@ import pytest
 import tidegate
 
 SOURCE = Path(tidegate.__file__).parent
-GROUPS = ("dialects", "envelopes", "formats", "sources", "strategies", "writers")
+GROUPS = ("checks", "dialects", "envelopes", "formats", "sources", "strategies", "writers")
 PLUGINS = [path for group in GROUPS for path in sorted((SOURCE / group).glob("[!_]*.py"))]
 
 

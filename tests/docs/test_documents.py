@@ -18,6 +18,7 @@ import typer
 
 from tidegate import config, plugins
 from tidegate.cli.app import COMMANDS, app
+from tidegate.config.checks import Common
 from tidegate.config.options import fields
 from tidegate.config.project import SECTIONS, Contract, SparkOptions
 from tidegate.core.protocols import Layout
@@ -149,8 +150,8 @@ def test_every_command_is_documented():
 
 def test_every_key_is_documented():
     text = (ROOT / "docs/config.md").read_text(encoding="utf-8")
-    keys = {*SECTIONS, *fields(SparkOptions), *fields(Contract), *fields(Layout)}
-    for group in ("sources", "strategies", "writers", "formats", "envelopes"):
+    keys = {*SECTIONS, *fields(SparkOptions), *fields(Contract), *fields(Layout), *fields(Common)}
+    for group in ("sources", "strategies", "writers", "formats", "envelopes", "checks"):
         for kind in plugins.names(group):
             keys |= {kind, *fields(plugins.load(group, kind))} - {"name", "folder"}
     assert sorted(key for key in keys if f"`{key}`" not in text) == []

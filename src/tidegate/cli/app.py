@@ -16,7 +16,7 @@ from typing import Annotated
 import typer
 
 import tidegate
-from tidegate.cli import loads, positions, proofs, records, slots, start, upkeep, watching
+from tidegate.cli import loads, positions, proofs, quarantine, records, slots, start, upkeep, watching
 from tidegate.cli.command import command
 from tidegate.cli.shell import INTERRUPTED, UNHARMED
 
@@ -31,6 +31,7 @@ app = typer.Typer(
 )
 state = typer.Typer(help="Shows, sets, adopts, repairs or rewinds the position of a stream.")
 slot = typer.Typer(help="Lists or drops the replication slots of the project's streams.")
+aside = typer.Typer(help="Lists, shows and replays rows that broke a check and were not loaded.")
 
 
 def _version(*, asked: bool) -> None:
@@ -73,6 +74,11 @@ STATE_COMMANDS: dict[str, Callable[..., int]] = {
     "rewind": positions.rewind,
 }
 SLOT_COMMANDS: dict[str, Callable[..., int]] = {"list": slots.show, "drop": slots.drop}
+QUARANTINE_COMMANDS: dict[str, Callable[..., int]] = {
+    "list": quarantine.listed,
+    "show": quarantine.show,
+    "replay": quarantine.replay,
+}
 for _name, _work in COMMANDS.items():
     app.command(_name)(command(_work))
 for _name, _work in STATE_COMMANDS.items():
@@ -81,6 +87,9 @@ for _name, _work in SLOT_COMMANDS.items():
     slot.command(_name)(command(_work))
 app.add_typer(state, name="state")
 app.add_typer(slot, name="slot")
+for _name, _work in QUARANTINE_COMMANDS.items():
+    aside.command(_name)(command(_work))
+app.add_typer(aside, name="quarantine")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -90,7 +99,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     runner holds the stream, 130 interrupted.
     """
     words = list(sys.argv[1:] if arguments is None else arguments)
-    if words in ([], ["state"], ["slot"]):
+    if words in ([], ["state"], ["slot"], ["quarantine"]):
         words.append("--help")
     with _terminated_like_interrupted():
         try:

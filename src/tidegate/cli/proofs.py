@@ -41,6 +41,11 @@ def verify(
     for one in report.streams:
         if one.columns_not_covered:
             shell.result(f"note: {one.stream}: not covered by the fingerprint: {', '.join(one.columns_not_covered)}")
+        if one.rows_quarantined:
+            shell.result(
+                f"note: {one.stream}: {count(one.rows_quarantined)} rows of the source wait in the quarantine; "
+                f"`tidegate quarantine show {one.stream}`"
+            )
         if one.equal is False:
             deeper = "" if one.rows_different is not None else f"`tidegate verify {one.stream} --level rows` counts, "
             shell.problem(

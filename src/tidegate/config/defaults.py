@@ -11,9 +11,8 @@ from tidegate import plugins
 from tidegate.config.nodes import Node
 from tidegate.config.options import KIND, as_plugin, fields, missing, plugin_of
 
-STREAM_KEYS = (
+INHERITED = (
     "source",
-    "target",
     "key",
     "strategy",
     "write",
@@ -23,9 +22,9 @@ STREAM_KEYS = (
     "maintenance",
     "schedule",
     "verify",
-    "uid",
+    "checks",
 )
-INHERITED = ("source", "key", "strategy", "write", "contract", "layout", "deletes", "maintenance", "schedule", "verify")
+STREAM_KEYS = (*INHERITED, "target", "uid")
 MERGED = ("source", "contract", "layout", "deletes", "maintenance")
 REQUIRED = {
     "source": "{connection: shop, table: public.orders}",

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, Literal, TypeVar
 
 from tidegate.config import secrets
+from tidegate.config.checks import read_checks
 from tidegate.config.defaults import complete
 from tidegate.config.nodes import Mark, Node, from_values, parse, suggest
 from tidegate.config.options import KIND, check, convert, plugin_of, read, without
@@ -73,6 +74,7 @@ class StreamConfig:
         contract: the mode for each kind of change of columns.
         deletes: how rows that are gone leave the table.
         verify: `none`, `counts` or `moved`.
+        checks: mappings with a `kind`, for `config.checks.rule_of`.
         uid: the identity that the project states; None for the one of name and target.
     """
 
@@ -90,6 +92,7 @@ class StreamConfig:
     verify: Verify
     uid: str | None
     mark: Mark
+    checks: tuple[Node, ...] = ()
 
     @property
     def is_pattern(self) -> bool:
@@ -296,6 +299,7 @@ class _Project:
             verify=convert(Verify, node.items["verify"]) if node.get("verify") else "moved",
             uid=_uid(node),
             mark=node.mark,
+            checks=read_checks(node.get("checks")),
         )
 
     def refuse_stranger(self, source: Node) -> None:

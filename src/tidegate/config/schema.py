@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from tidegate import plugins
+from tidegate.config.checks import checks_schema
 from tidegate.config.defaults import INFERRED_KINDS
 from tidegate.config.options import KIND, schema_of
 from tidegate.config.project import REGISTRY, WAREHOUSE, Contract, SparkOptions
@@ -59,6 +60,7 @@ def _stream() -> dict[str, Any]:
             "maintenance": schema_of(Maintenance),
             "schedule": schema_of(Schedule),
             "verify": {"enum": ["none", "counts", "moved"], "default": "moved"},
+            "checks": checks_schema(),
             "uid": {"type": "string", "pattern": "^[A-Za-z0-9-]{1,64}$"},
         },
         "source",

@@ -48,6 +48,22 @@ class Batch:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Aside:
+    """Rows of a load that are kept in its quarantine, as the quarantine's own commit holds them.
+
+    Args:
+        rows: how many.
+        frame: those with columns, with the load's columns; `last` names the condition of the last ones of their keys.
+        key: the key columns; empty for none.
+    """
+
+    rows: int
+    frame: DataFrame
+    last: str
+    key: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Checked:
     """Rows that may be written, and what verification needs to find them again.
 
@@ -64,6 +80,8 @@ class Checked:
         reach: literal bounds of every key that is written or deleted, where keys are gone.
         skipped: why nothing was written, where what differs is not worth a load.
         held: the rows as Spark keeps them; the engine calls its `unpersist()` once nobody reads them again.
+        aside: the rows that are not written, because they break a rule; None for none.
+        findings: what the stream's checks have to say, one sentence each.
     """
 
     frame: DataFrame
@@ -77,3 +95,5 @@ class Checked:
     reach: tuple[Prune, ...] = ()
     skipped: str | None = None
     held: DataFrame | None = None
+    aside: Aside | None = None
+    findings: tuple[str, ...] = ()

@@ -13,13 +13,16 @@ from typing import Any
 
 from tidegate import plugins
 from tidegate.config import Config, Node, StreamConfig, build
+from tidegate.config.checks import rule_of
 from tidegate.config.defaults import INFERRED_KINDS
 from tidegate.config.nodes import from_values
 from tidegate.config.options import fields, plugin_of
+from tidegate.core.checks import Rule
 from tidegate.core.fit import misfits
 from tidegate.core.ids import Target, join_name, stream_uid
 from tidegate.core.protocols import Format
 from tidegate.engine.retention import refuse_shared
+from tidegate.engine.rules import renamed
 from tidegate.engine.stream import Stream, VerifyLevel
 from tidegate.errors import ConfigError, Misfit
 
@@ -121,7 +124,12 @@ def join(config: Config, lakes: dict[str, Format], entry: StreamConfig) -> Strea
         deletes=entry.deletes,
         maintenance=entry.maintenance,
         schedule=entry.schedule,
+        checks=renamed([_rule(node, lakes, target) for node in entry.checks]),
     )
+
+
+def _rule(node: Node, lakes: dict[str, Format], target: Target) -> Rule:
+    return rule_of(node, **_wanted(plugin_of("checks", node), lakes=lakes, target=target))
 
 
 def _wanted(plugin: type[Any], **values: Any) -> dict[str, Any]:

@@ -6,6 +6,7 @@ next load is about to bring.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from tidegate.core.deletes import DELETED_AT
@@ -20,6 +21,7 @@ from tidegate.core.spread import Level
 from tidegate.dialects.spark import Spark
 from tidegate.engine import drilldown
 from tidegate.engine.drilldown import Difference
+from tidegate.engine.quarantine import as_read
 from tidegate.engine.sides import SourceSide, TableSide
 from tidegate.engine.stream import Stream
 from tidegate.engine.work import Context, Work
@@ -37,23 +39,23 @@ def mirrors(stream: Stream) -> bool:
 
 def difference(work: Work, session: SparkSession, level: Level) -> Difference:
     """Each side as of one moment: the probe's snapshot, and the table's version whose position was read."""
-    from tidegate.spark import frames  # noqa: PLC0415 - rows are looked at, Spark is running
-
     stream, table = work.stream, work.standing.table
     part = loaded(stream, work.standing.since)
     rows = live(stream, session, table.snapshot)
     columns = work.probe.schema()
     with translated(f"reading {stream.target}"):
+        full, aside = as_read(stream, session, rows, since=work.standing.since, columns=columns)
         if level is Level.COUNTS:
-            counted = (work.probe.count(part), rows.count())
-            return Difference(source_rows=counted[0], target_rows=counted[1], buckets=int(counted[0] != counted[1]))
-        full = frames.completed(rows, columns)
-        return drilldown.compare(
-            SourceSide(probe=work.probe, part=part, key=stream.key),
-            TableSide(rows=full, columns=columns, key=stream.key),
-            rows=table.rows or 0,
-            to_rows=level is Level.ROWS,
-        )
+            counted = (work.probe.count(part), full.count())
+            found = Difference(source_rows=counted[0], target_rows=counted[1], buckets=int(counted[0] != counted[1]))
+        else:
+            found = drilldown.compare(
+                SourceSide(probe=work.probe, part=part, key=stream.key),
+                TableSide(rows=full, columns=columns, key=stream.key),
+                rows=table.rows or 0,
+                to_rows=level is Level.ROWS,
+            )
+        return replace(found, target_rows=rows.count(), aside=aside) if aside else found
 
 
 def window(work: Work, session: SparkSession, part: Range) -> Difference:
@@ -61,7 +63,8 @@ def window(work: Work, session: SparkSession, part: Range) -> Difference:
     stream, columns = work.stream, work.probe.schema()
     if columns.find(part.cursor[0]) is None:
         return Difference(source_rows=0, target_rows=0, buckets=1)
-    theirs = fingerprint(stream, session, work.standing.table, columns, within(part, columns))
+    where = within(part, columns)
+    theirs = fingerprint(stream, session, work.standing.table, columns, where, since=work.standing.since)
     mine = work.probe.fingerprint(part)
     return Difference(source_rows=mine.rows, target_rows=theirs.rows, buckets=int(mine != theirs))
 
@@ -74,15 +77,26 @@ def within(part: Range, columns: Schema) -> str:
     return f"(({' AND '.join(ends) or 'true'})" + (f" OR {cursor} IS NULL)" if part.nulls else ")")
 
 
-def fingerprint(
-    stream: Stream, session: SparkSession, table: TableState, columns: Schema, where: str = "true"
+def fingerprint(  # noqa: PLR0913 - a version of a table, and which of its rows
+    stream: Stream,
+    session: SparkSession,
+    table: TableState,
+    columns: Schema,
+    where: str = "true",
+    *,
+    since: Position | None = None,
 ) -> Fingerprint:
-    """Of the rows of one version of the table; a column that it does not have yet counts as NULL."""
+    """Of the rows of one version of the table; a column that it does not have yet counts as NULL.
+
+    Args:
+        since: with the rows that were set aside up to this position; None for the table's own rows alone.
+    """
     from tidegate.spark import frames  # noqa: PLC0415 - rows are looked at, Spark is running
 
     rows = live(stream, session, table.snapshot)
     with translated(f"reading {stream.target}"):
-        return frames.fingerprint(frames.completed(rows, columns).where(where), Spark().steps(columns.columns))
+        full = as_read(stream, session, rows, since=since, columns=columns)[0] if since else rows
+        return frames.fingerprint(frames.completed(full, columns).where(where), Spark().steps(columns.columns))
 
 
 def live(stream: Stream, session: SparkSession, snapshot: str | None) -> DataFrame:

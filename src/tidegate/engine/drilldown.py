@@ -47,6 +47,7 @@ class Difference:
         missing: keys that the table lacks, changed: whose rows differ, extra: that only the table has. Without a key
             rows are counted in `missing_rows` and `extra_rows` alone.
         fetched: rows that travelled to find this, from both sides together.
+        aside: rows that wait in the quarantine, compared with the table's and counted apart from them.
     """
 
     source_rows: int
@@ -58,6 +59,7 @@ class Difference:
     missing_rows: int = 0
     extra_rows: int = 0
     fetched: int = 0
+    aside: int = 0
 
     @property
     def rows(self) -> int:

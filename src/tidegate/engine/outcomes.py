@@ -19,6 +19,15 @@ from tidegate.engine.work import Work
 from tidegate.errors import LeaseHeld, TidegateError
 
 log = logging.getLogger("tidegate")
+COUNTED = (
+    "rows_read",
+    "rows_inserted",
+    "rows_updated",
+    "rows_deleted",
+    "rows_quarantined",
+    "bytes_read",
+    "slices_changed",
+)
 
 
 def loaded(work: Work, plan: LoadPlan, receipt: Receipt, verdict: Verdict, notes: tuple[str, ...] = ()) -> Outcome:
@@ -93,10 +102,7 @@ def combined(outcomes: Sequence[Outcome], changes: ChangeSet) -> Outcome:
     total = len(changes.slices) + changes.skipped
     together = replace(
         last,
-        **{
-            name: sum(getattr(outcome, name) for outcome in outcomes)
-            for name in ("rows_read", "rows_inserted", "rows_updated", "rows_deleted", "bytes_read", "slices_changed")
-        },
+        **{name: sum(getattr(outcome, name) for outcome in outcomes) for name in COUNTED},
         slices_total=total,
         spark_started=any(outcome.spark_started for outcome in outcomes),
         notes=tuple(dict.fromkeys(note for outcome in outcomes for note in outcome.notes)) + changes.notes,

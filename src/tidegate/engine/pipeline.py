@@ -28,6 +28,7 @@ from tidegate.engine import (
     key_diff,
     outcomes,
     partitions,
+    quality,
     reread,
     retention,
     standing,
@@ -180,17 +181,16 @@ def move(work: Work, planned: Planned, lease: Lease) -> Outcome:
             rows = stream.source.read(session, work.probe, plan.changes.slices, plan.columns)
         with journal.stage(Stage.CHECK):
             batch = briefing.batch(work, planned)
-            checked = stream.writer.check(rows, plan, batch)
-            held.callback(_release, checked)
+            checked = quality.check(work, planned, batch, rows, held)
         staging = stream.format.stage(session, stream.target, plan)
-        held.enter_context(_discarded_on_error(staging))
+        held.enter_context(discarded_on_error(staging))
         with journal.stage(Stage.WRITE) as tell:
             lease.check()
             checked = key_diff.find(work, plan, session, staging, checked)
             if checked.gone is not None:
                 held.callback(checked.gone.unpersist)
             if checked.skipped is None:
-                checked = stream.writer.write(checked, plan, staging)
+                checked = quality.write(work, plan, staging, checked)
             if checked.skipped is not None:
                 return _dropped(work, plan, staging, checked.skipped)
             if plan.changes.meaning is Meaning.ALL or any(isinstance(part, Files) for part in plan.changes.slices):
@@ -203,13 +203,14 @@ def move(work: Work, planned: Planned, lease: Lease) -> Outcome:
                 verdict = _verify(work, plan, staging, checked, expected)
         journal.tell(Stage.ADVANCE, Moment.START)
         lease.check()
-        receipt = _publish(stream, plan, staging)
+        receipt = publish(stream, plan, staging)
     journal.tell(Stage.ADVANCE, Moment.PUBLISHED)
     uuid = work.standing.table.uuid or stream.format.state(stream.target, stream.uid).uuid
     work.context.registry.advance(plan, snapshot=receipt.snapshot, table_uuid=uuid, verified=verdict.equal)
     journal.tell(Stage.ADVANCE, Moment.DONE)
     told = outcomes.loaded(work, plan, receipt, verdict, retention.acknowledge(stream, plan.position))
-    rows_read = next(n for n in (checked.rows, verdict.rows, plan.changes.rows, 0) if n is not None)
+    rows_read = next(n for n in (quality.rows_of(checked), verdict.rows, plan.changes.rows, 0) if n is not None)
+    told = quality.told(told, checked)
     return replace(told, rows_read=rows_read, spark_started=not started_before and work.context.sessions.started)
 
 
@@ -285,13 +286,7 @@ def _verify(
     return verify.judge(plan, level, sides, again=ask, still=work.probe.still, seen=seen)
 
 
-def _release(checked: Checked) -> None:
-    if checked.held is not None:
-        with contextlib.suppress(Exception):  # a Spark that died holds nothing, and the reason is on its way
-            checked.held.unpersist()
-
-
-def _publish(stream: Stream, plan: LoadPlan, staging: Staging) -> Receipt:
+def publish(stream: Stream, plan: LoadPlan, staging: Staging) -> Receipt:
     """Publishes; a refusal or a lost reply is settled by the table itself."""
     try:
         return staging.publish()
@@ -308,7 +303,8 @@ def _publish(stream: Stream, plan: LoadPlan, staging: Staging) -> Receipt:
 
 
 @contextmanager
-def _discarded_on_error(staging: Staging) -> Iterator[None]:
+def discarded_on_error(staging: Staging) -> Iterator[None]:
+    """Around a load's write: on an error the table stays as it was."""
     try:
         yield
     except CommitUnknown:

@@ -17,6 +17,7 @@ from tidegate.core.position import Position
 from tidegate.core.protocols import TableState
 from tidegate.core.schema import ChangeKind, Schema, SchemaChange, compare
 from tidegate.engine.recover import next_sequence
+from tidegate.engine.rules import refuse_rules
 from tidegate.engine.stream import Stream
 from tidegate.errors import ColumnMissing, PlanError, SchemaRefused
 
@@ -61,6 +62,7 @@ def make_plan(stream: Stream, found: Found, *, now: datetime) -> LoadPlan:
     refuse_columns(stream, found.columns)
     refuse_meaning(stream, found.changes)
     columns, changes, evolve = fit_columns(stream, found.table, found.columns)
+    refuse_rules(stream.name, stream.checks, columns)
     load_id = new_load_id()
     return LoadPlan(
         load_id=load_id,

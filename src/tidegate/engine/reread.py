@@ -14,6 +14,7 @@ from tidegate.core.plan import LoadPlan, Mode
 from tidegate.core.protocols import Staging
 from tidegate.core.slices import Meaning
 from tidegate.dialects.spark import Spark
+from tidegate.engine import quality
 from tidegate.engine.stream import VerifyLevel
 from tidegate.engine.verify import Sides, Verdict, judge
 from tidegate.engine.work import Work
@@ -49,7 +50,7 @@ def verify_events(work: Work, session: SparkSession, plan: LoadPlan, staging: St
 
 def _again(work: Work, session: SparkSession, plan: LoadPlan, batch: Batch) -> Checked:
     rows = work.stream.source.read(session, work.probe, plan.changes.slices, plan.columns)
-    return work.stream.writer.check(rows, plan, batch)
+    return work.stream.writer.check(quality.good(work, plan, rows), plan, batch)
 
 
 def _wanted(again: Checked, plan: LoadPlan, level: VerifyLevel) -> Fingerprint:

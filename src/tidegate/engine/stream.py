@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from tidegate.core.checks import OnFail, Rule
 from tidegate.core.deletes import Deletes
 from tidegate.core.ids import Target
 from tidegate.core.maintenance import Maintenance
@@ -33,6 +34,7 @@ class Stream:
         uid: the identity in the table's commits.
         source_name: for people and the registry, `connection:relation`, without a secret.
         contract: the mode for each kind of change of columns.
+        checks: what its rows have to fulfil before anything is visible.
     """
 
     name: str
@@ -48,11 +50,16 @@ class Stream:
     contract: Mapping[str, str] = field(default_factory=dict)
     layout: Layout = field(default_factory=Layout)
     deletes: Deletes = field(default_factory=Deletes)
+    maintenance: Maintenance = field(default_factory=Maintenance)
+    schedule: Schedule | None = None
+    checks: tuple[Rule, ...] = ()
 
     @property
     def added(self) -> Schema:
         """The columns that the table has beside those of the source."""
         return self.deletes.columns
 
-    maintenance: Maintenance = field(default_factory=Maintenance)
-    schedule: Schedule | None = None
+    @property
+    def refused(self) -> OnFail:
+        """What becomes of events of a log that cannot be taken."""
+        return OnFail(getattr(self.strategy, "bad_events", OnFail.STOP))

@@ -40,6 +40,7 @@ class Verification:
         slices_different: buckets that differed.
         rows_different: None at levels that do not look at rows.
         rows_fetched: rows that travelled to find them, from both sides together.
+        rows_quarantined: rows that wait in the quarantine; they count as what the source holds, and not as target rows.
         columns_not_covered: of a type that has no exact text on every engine; they are not compared.
     """
 
@@ -53,6 +54,7 @@ class Verification:
     columns_not_covered: tuple[str, ...] = ()
     repaired_rows: int = 0
     rows_fetched: int = 0
+    rows_quarantined: int = 0
     seconds: float = 0.0
     error: Problem | None = None
 
@@ -147,6 +149,7 @@ def _verify(stream: Stream, context: Context, level: Level, lease: Lease | None)
                 columns_not_covered=columns.not_covered,
                 repaired_rows=repaired,
                 rows_fetched=difference.fetched,
+                rows_quarantined=difference.aside,
             )
     finally:
         context.sessions.release(session)

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from tidegate.core.batch import Checked, Latest
+from tidegate.core.batch import Aside, Checked, Latest
 from tidegate.core.fingerprint import Fingerprint
 from tidegate.core.plan import LoadPlan, Mode
 from tidegate.core.protocols import Probe, Staging
@@ -71,9 +71,16 @@ def source_side(
 
 def table_side(plan: LoadPlan, staging: Staging, checked: Checked, level: VerifyLevel) -> Fingerprint:
     """What the committed, invisible version holds of the same rows."""
+    rows = _moved(plan, staging, checked)
+    if checked.aside is not None:
+        rows = _with_those_aside(rows, checked.aside, plan, checked)
+    return measured(rows, plan, level)
+
+
+def measured(rows: DataFrame, plan: LoadPlan, level: VerifyLevel) -> Fingerprint:
+    """The fingerprint of rows with the plan's columns; at level counts their number alone."""
     from tidegate.spark import frames  # noqa: PLC0415 - rows have moved, Spark is running
 
-    rows = _moved(plan, staging, checked)
     if level is VerifyLevel.COUNTS:
         return Fingerprint(rows=rows.count())
     return frames.fingerprint(rows, Spark().steps(plan.columns.columns))
@@ -89,6 +96,22 @@ def _moved(plan: LoadPlan, staging: Staging, checked: Checked) -> DataFrame:
     if plan.write.mode in (Mode.OVERWRITE, Mode.MERGE_DIFFERENCES):
         return staging.read()
     return staging.read_keys(checked.keys, prune=checked.prune)
+
+
+def _with_those_aside(rows: DataFrame, aside: Aside, plan: LoadPlan, checked: Checked) -> DataFrame:
+    """The rows and, in the quarantine's own commit, those that the source holds and the table does not.
+
+    Where the source is asked for the last row of each key, a row aside stands for its key if it is the last one.
+    """
+    from tidegate.spark import frames  # noqa: PLC0415 - rows have moved, Spark is running
+
+    held = aside.frame
+    if checked.latest is not None:
+        held = held.where(aside.last)
+        rows = frames.without_keys(rows, held, aside.key)
+    if checked.moved is not None:
+        held = held.where(Spark().among(checked.moved, plan.columns))
+    return frames.completed(rows, plan.columns).unionAll(frames.completed(held, plan.columns))
 
 
 def judge(  # noqa: PLR0913 - both sides, and the ways to ask again

@@ -23,7 +23,7 @@ ORDER = "__tidegate_order"
 HASH = "__tidegate_hash"
 TWICE = "__tidegate_twice"
 NEW = "__tidegate_new"
-_RANK = "__tidegate_rank"
+RANK = "__tidegate_rank"
 HERE, THERE = "__tidegate_of_source", "__tidegate_of_table"
 _HERE, _THERE, _WAS = "__tidegate_here", "__tidegate_there", "__tidegate_was_"
 
@@ -92,19 +92,28 @@ def of_keys(rows: DataFrame, keys: DataFrame, key: Sequence[str]) -> DataFrame:
     return rows.join(keys, on=list(key), how="left_semi")
 
 
+def without_keys(rows: DataFrame, keys: DataFrame, key: Sequence[str]) -> DataFrame:
+    """The rows whose key is not among those of `keys`."""
+    return rows.join(keys.selectExpr(*map(quote, key)), on=list(key), how="left_anti")
+
+
 def latest(rows: DataFrame, rule: Latest) -> DataFrame:
     """One row of each key: the one with the greatest `order`, NULL last.
 
     Rows: as given, at most one a key. Rows that tie must be equal (see `ties`), or the choice is arbitrary.
     """
-    ranked = rows.selectExpr("*", f"row_number() OVER ({_window(rule)}) AS {_RANK}")
-    return ranked.where(f"{_RANK} = 1").drop(_RANK)
+    return ranked(rows, rule).where(f"{RANK} = 1").drop(RANK)
+
+
+def ranked(rows: DataFrame, rule: Latest) -> DataFrame:
+    """The rows with `RANK`: 1 for the one of each key that `latest` keeps."""
+    return rows.selectExpr("*", f"row_number() OVER ({_window(rule)}) AS {RANK}")
 
 
 def ties(rows: DataFrame, rule: Latest) -> int:
     """Keys whose latest rows differ, so that no rule says which one counts."""
     whole = f"struct({names(rows.columns)})"
-    first = rows.selectExpr("*", f"rank() OVER ({_window(rule)}) AS {_RANK}").where(f"{_RANK} = 1")
+    first = rows.selectExpr("*", f"rank() OVER ({_window(rule)}) AS {RANK}").where(f"{RANK} = 1")
     key = [f"{quote(name)} AS k{index}" for index, name in enumerate(rule.key)]
     grouped = first.selectExpr(*key, f"{whole} AS whole").distinct()
     keys = [f"k{index}" for index in range(len(rule.key))]
@@ -131,7 +140,7 @@ def came_twice(rows: DataFrame, rule: Latest) -> int:
     Args:
         rule: its order is `ORDER`.
     """
-    last = rows.selectExpr("*", f"rank() OVER ({_window(rule)}) AS {_RANK}").where(f"{_RANK} = 1 AND NOT {GONE}")
+    last = rows.selectExpr("*", f"rank() OVER ({_window(rule)}) AS {RANK}").where(f"{RANK} = 1 AND NOT {GONE}")
     return last.groupBy(*(quote(name) for name in rule.key)).count().where("count > 1").count()
 
 
@@ -147,9 +156,9 @@ def differences(wanted: DataFrame, present: DataFrame, *, key: Sequence[str], ot
     was = [f"{quote(name)} AS {quote(_WAS + name)}" for name in others]
     window = f"PARTITION BY {names(key)}"
     theirs = (
-        present.selectExpr(*keys, *was, f"count(*) OVER ({window}) AS {_THERE}", f"{_numbered(window)} AS {_RANK}")
-        .where(f"{_RANK} = 1")
-        .drop(_RANK)
+        present.selectExpr(*keys, *was, f"count(*) OVER ({window}) AS {_THERE}", f"{_numbered(window)} AS {RANK}")
+        .where(f"{RANK} = 1")
+        .drop(RANK)
     )
     equal = " AND ".join(f"{quote(name)} <=> {quote(_WAS + name)}" for name in others) or "true"
     twice = f"coalesce({_HERE} AND {_THERE} > 1, false)"

@@ -5,16 +5,23 @@ import json
 import pytest
 
 import tidegate as package
-from tidegate.cli.app import COMMANDS, STATE_COMMANDS
+from tidegate.cli.app import COMMANDS, QUARANTINE_COMMANDS, STATE_COMMANDS
 
 
 def test_without_a_command_there_is_help(tidegate):
     said = tidegate()
     assert said.exit_code == 0
-    assert all(f"  {name} " in said.out for name in (*COMMANDS, "state"))
+    assert all(f"  {name} " in said.out for name in (*COMMANDS, "state", "quarantine"))
 
 
-@pytest.mark.parametrize("words", [*([name] for name in COMMANDS), *(["state", name] for name in STATE_COMMANDS)])
+@pytest.mark.parametrize(
+    "words",
+    [
+        *([name] for name in COMMANDS),
+        *(["state", name] for name in STATE_COMMANDS),
+        *(["quarantine", name] for name in QUARANTINE_COMMANDS),
+    ],
+)
 def test_every_command_has_help_and_the_common_options(words, tidegate):
     said = tidegate(*words, "--help")
     assert said.exit_code == 0

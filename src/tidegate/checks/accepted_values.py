@@ -1,0 +1,52 @@
+"""Decides what accepted_values means: a column holds nothing but the values of a list.
+
+Chosen by `checks: [{accepted_values: …}]`; asked by the engine. Must never refuse NULL: that is not_null's to do.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from tidegate.checks._values import Value, literal
+from tidegate.core.schema import Schema
+from tidegate.errors import ConfigError
+from tidegate.spark.sql import quote
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AcceptedValues:
+    """Every value of the column is one of the list; NULL is accepted.
+
+    Args:
+        column: the column.
+        values: the list, in the column's type.
+    """
+
+    kind: ClassVar[str] = "accepted_values"
+    main: ClassVar[str] = "column"
+
+    column: str
+    values: tuple[Value, ...]
+
+    def __post_init__(self) -> None:
+        if not self.values:
+            raise ConfigError("accepted_values needs `values:` with at least one value")
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The column."""
+        return (self.column,)
+
+    def refuse(self, schema: Schema) -> None:
+        """Refuses values that the column cannot hold."""
+        self.condition(schema)
+
+    def condition(self, schema: Schema) -> str:
+        """False for a row with another value."""
+        listed = (literal(column, value) for column in schema if column.name == self.column for value in self.values)
+        return f"{quote(self.column)} IN ({', '.join(listed)})"
+
+    def reason(self) -> str:
+        """Which column."""
+        return f"{self.column} is none of the accepted values"

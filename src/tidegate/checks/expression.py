@@ -1,0 +1,47 @@
+"""Decides what expression means: a condition in Spark SQL holds for every row.
+
+Chosen by `checks: [{expression: …}]`; asked by the engine. Must never refuse a row for which it is NULL, as SQL's own
+CHECK does not.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from tidegate.core.schema import Schema
+from tidegate.spark.expressions import columns_of
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Expression:
+    """The condition is true or NULL for every row.
+
+    Args:
+        sql: a condition on the columns of one row.
+    """
+
+    kind: ClassVar[str] = "expression"
+    main: ClassVar[str] = "sql"
+    any_case: ClassVar[bool] = True
+
+    sql: str
+
+    def __post_init__(self) -> None:
+        columns_of(self.sql)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Those that the condition names."""
+        return columns_of(self.sql)
+
+    def refuse(self, schema: Schema) -> None:
+        """Nothing: Spark knows the types."""
+
+    def condition(self, schema: Schema) -> str:  # noqa: ARG002 - it names its columns itself
+        """The condition itself."""
+        return self.sql
+
+    def reason(self) -> str:
+        """The condition."""
+        return f"{self.sql} does not hold"

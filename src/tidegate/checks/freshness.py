@@ -1,0 +1,77 @@
+"""Decides what freshness means: the newest row of a load is not too old.
+
+Chosen by `checks: [{freshness: …}]`; asked by the engine before anything is visible. Must never take a time without a
+zone for anything but UTC.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any, ClassVar
+
+from tidegate.core.checks import Known, Scope
+from tidegate.core.schema import Kind, Schema
+from tidegate.dialects.spark import Spark
+from tidegate.errors import ConfigError
+from tidegate.spark.sql import quote
+
+TIMES = (Kind.DATE, Kind.TIMESTAMP, Kind.TIMESTAMPTZ)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Freshness:
+    """The newest value of a column in a load is at most so old.
+
+    A run that finds nothing to load asks nothing; `tidegate status` tells how far behind a stream is.
+
+    Args:
+        column: a timestamp, in UTC where it has no zone, or a date, which counts as its midnight.
+        max_age: how old the newest row may be.
+    """
+
+    kind: ClassVar[str] = "freshness"
+    main: ClassVar[str] = "column"
+    scope: ClassVar[Scope] = Scope.LOAD
+
+    column: str
+    max_age: timedelta
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The column."""
+        return (self.column,)
+
+    def refuse(self, schema: Schema) -> None:
+        """Refuses a column that holds no times."""
+        found = schema.find(self.column)
+        if found is not None and found.type.kind not in TIMES:
+            raise ConfigError(
+                f"freshness: column {self.column!r} has the type {found.type}, it should be a timestamp or a date",
+                column=self.column,
+            )
+
+    def ask(self, schema: Schema) -> tuple[str, ...]:
+        """The rows, and the canonical text of the greatest value."""
+        texts = [Spark().text_of(quote(each.name), each.type) for each in schema if each.name == self.column]
+        return "count(*)", f"max({texts[0]})"
+
+    def judge(self, answers: Sequence[Any], known: Known) -> str | None:
+        """How old the newest row is."""
+        rows, newest = answers
+        if not rows:
+            return None
+        if newest is None:
+            return f"no row has a value in {self.column}"
+        try:
+            age = known.now - datetime.fromisoformat(newest).replace(tzinfo=UTC)
+        except ValueError:
+            return None  # of a year with five digits: nothing is fresher
+        if age <= self.max_age:
+            return None
+        return f"the newest {self.column} is {_rounded(age)} old, at most {self.max_age} is expected"
+
+
+def _rounded(age: timedelta) -> timedelta:
+    return timedelta(seconds=round(age.total_seconds()))

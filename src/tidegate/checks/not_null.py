@@ -1,0 +1,37 @@
+"""Decides what not_null means: none of the columns holds NULL.
+
+Chosen by `checks: [{not_null: …}]`; asked by the engine. Must never take an empty text for NULL.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from tidegate.core.schema import Schema
+from tidegate.spark.sql import quote
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NotNull:
+    """Every row has a value in each of the columns.
+
+    Args:
+        columns: one or more columns.
+    """
+
+    kind: ClassVar[str] = "not_null"
+    main: ClassVar[str] = "columns"
+
+    columns: tuple[str, ...]
+
+    def refuse(self, schema: Schema) -> None:
+        """Nothing: any column may hold NULL."""
+
+    def condition(self, schema: Schema) -> str:  # noqa: ARG002 - the same for every type
+        """False for a row with a NULL in one of the columns."""
+        return " AND ".join(f"{quote(name)} IS NOT NULL" for name in self.columns)
+
+    def reason(self) -> str:
+        """Which columns."""
+        return f"no value in {' or '.join(self.columns)}"

@@ -1,0 +1,64 @@
+"""Decides what range means: a column's values lie between two bounds.
+
+Chosen by `checks: [{range: …}]`; asked by the engine. Must never refuse NULL: that is not_null's to do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import ClassVar
+
+from tidegate.checks._values import Value, literal
+from tidegate.core.schema import Schema
+from tidegate.errors import ConfigError
+from tidegate.spark.sql import quote
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Range:
+    """Every value of the column lies within the bounds; NULL is accepted.
+
+    Args:
+        column: a number, text, date or timestamp.
+        min, max: the bounds, in the column's type; one of them may be left out.
+        inclusive: whether the bounds themselves are accepted.
+    """
+
+    kind: ClassVar[str] = "range"
+    main: ClassVar[str] = "column"
+
+    column: str
+    min: Value | None = None
+    max: Value | None = None
+    inclusive: bool = True
+
+    def __post_init__(self) -> None:
+        if self.min is None and self.max is None:
+            raise ConfigError("range needs `min:`, `max:` or both")
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The column."""
+        return (self.column,)
+
+    def refuse(self, schema: Schema) -> None:
+        """Refuses bounds that the column cannot hold."""
+        self.condition(schema)
+
+    def condition(self, schema: Schema) -> str:
+        """False for a row beyond a bound."""
+        return " AND ".join(self._ends(schema))
+
+    def reason(self) -> str:
+        """Which column, and the bounds."""
+        ends = [f"at least {self.min}"] if self.min is not None else []
+        ends += [f"at most {self.max}"] if self.max is not None else []
+        return f"{self.column} is not {' and '.join(ends)}" + ("" if self.inclusive else " (the bounds excluded)")
+
+    def _ends(self, schema: Schema) -> Iterator[str]:
+        equal = "=" if self.inclusive else ""
+        column = schema.find(self.column)
+        for sign, end in ((">", self.min), ("<", self.max)):
+            if column is not None and end is not None:
+                yield f"{quote(self.column)} {sign}{equal} {literal(column, end)}"

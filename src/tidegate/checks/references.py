@@ -1,0 +1,93 @@
+"""Decides what references means: the values of some columns stand in a table of the lake.
+
+Chosen by `checks: [{references: …}]`; asked by the engine of the rows of a load, before anything is visible. Must never
+refuse a row with a NULL among the values: SQL's own foreign keys do not.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from tidegate.core.ids import Target, split_name
+from tidegate.core.protocols import Format
+from tidegate.core.schema import Schema
+from tidegate.errors import ConfigError
+from tidegate.spark.sql import quote
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+GIVEN = {"given": True}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class References:
+    """Every row's values of the columns are those of a row of another table, as that stands when the load is checked.
+
+    Args:
+        columns: of the rows that are loaded.
+        to: the other table: lake, schema, table.
+        field: its columns, in the same order; of the same names unless stated.
+    """
+
+    kind: ClassVar[str] = "references"
+    main: ClassVar[str] = "columns"
+
+    columns: tuple[str, ...]
+    to: str
+    field: tuple[str, ...] = ()
+    lakes: Mapping[str, Format] = dataclasses.field(
+        default_factory=dict, metadata={"given": True}, repr=False, compare=False
+    )
+    target: Target | None = dataclasses.field(default=None, metadata={"given": True}, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        try:
+            parts = split_name(self.to)
+        except ValueError as error:
+            raise ConfigError(f"references: `to:` {error}") from error
+        if len(parts) < 3 or parts[0] not in self.lakes:
+            known = ", ".join(self.lakes) or "of the project"
+            raise ConfigError(f"references: `to: {self.to}` should be lake.schema.table of one of the lakes {known}")
+        if self._there == self.target:
+            raise ConfigError(
+                "references: a table cannot be checked against itself, since rows of one load may name each other"
+            )
+        if self.field and len(self.field) != len(self.columns):
+            raise ConfigError(f"references: {len(self.columns)} columns and {len(self.field)} in `field:`")
+
+    def refuse(self, schema: Schema) -> None:
+        """Refuses a table that is not there, or does not have the columns."""
+        del schema
+        state = self.lakes[self._there.lake].state(self._there, "")
+        if state.schema is None:
+            raise ConfigError(
+                f"references: there is no table {self.to} yet",
+                hint="Run the stream that loads it first, then run again.",
+            )
+        for name in self._fields:
+            if state.schema.find(name) is None:
+                listed = ", ".join(state.schema.names)
+                raise ConfigError(f"references: table {self.to} has no column {name!r}; it has: {listed}", column=name)
+
+    def there(self, session: SparkSession) -> DataFrame:
+        """The values of the other table's columns, under the names of the columns that refer to them."""
+        rows = self.lakes[self._there.lake].read(session, self._there, None)
+        renamed = zip(self._fields, self.columns, strict=True)
+        return rows.selectExpr(*(f"{quote(theirs)} AS {quote(mine)}" for theirs, mine in renamed))
+
+    def reason(self) -> str:
+        """Which columns, and which table."""
+        return f"no row of {self.to} has the value of {', '.join(self.columns)}"
+
+    @property
+    def _fields(self) -> tuple[str, ...]:
+        return self.field or self.columns
+
+    @property
+    def _there(self) -> Target:
+        lake, *namespace, table = split_name(self.to)
+        return Target(lake=lake, namespace=tuple(namespace), table=table)

@@ -1,0 +1,85 @@
+"""Decides what row_count means: as many rows as are expected, in a load or in the table.
+
+Chosen by `checks: [{row_count: …}]`; asked by the engine before anything is visible. Must never call a load unusual
+before there is a usual.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from tidegate.core.checks import Known, Scope
+from tidegate.core.schema import Schema
+from tidegate.errors import ConfigError
+
+FEWEST_LOADS, MOST_LOADS = 3, 50
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RowCount:
+    """A load, or the table, has as many rows as are expected.
+
+    A run that finds nothing to load asks nothing.
+
+    Args:
+        min, max: the fewest and the most rows.
+        of: `load`, or the whole `table` as the load leaves it.
+        change: by what fraction a load may differ from the median of the last ones; 0.5 for half as many to half as
+            many again. Passes until there are three of them.
+        loads: how many of the last loads count as usual.
+    """
+
+    kind: ClassVar[str] = "row_count"
+    main: ClassVar[str] = "min"
+
+    min: int | None = None
+    max: int | None = None
+    of: Scope = Scope.LOAD
+    change: float | None = None
+    loads: int = 10
+
+    def __post_init__(self) -> None:
+        if self.min is None and self.max is None and self.change is None:
+            raise ConfigError("row_count needs `min:`, `max:` or `change:`")
+        if self.min is not None and self.max is not None and self.min > self.max:
+            raise ConfigError(f"row_count has min {self.min} above max {self.max}")
+        if self.change is not None and (self.change < 0 or self.of is Scope.TABLE):
+            raise ConfigError("row_count: `change:` is a fraction of 0 or more, of the rows of a load")
+        if not FEWEST_LOADS <= self.loads <= MOST_LOADS:
+            raise ConfigError(f"row_count: `loads:` is {self.loads}, it should be from {FEWEST_LOADS} to {MOST_LOADS}")
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """None: rows are counted."""
+        return ()
+
+    @property
+    def scope(self) -> Scope:
+        """As stated."""
+        return self.of
+
+    def refuse(self, schema: Schema) -> None:
+        """Nothing: rows of any columns can be counted."""
+
+    def ask(self, schema: Schema) -> tuple[str, ...]:  # noqa: ARG002 - whatever the columns
+        """The rows."""
+        return ("count(*)",)
+
+    def judge(self, answers: Sequence[Any], known: Known) -> str | None:
+        """Too few, too many, or unlike the last loads."""
+        rows, what = int(answers[0]), f"the {self.of}"
+        if self.min is not None and rows < self.min:
+            return f"{what} has {rows} rows, at least {self.min} are expected"
+        if self.max is not None and rows > self.max:
+            return f"{what} has {rows} rows, at most {self.max} are expected"
+        past = known.loads[: self.loads]
+        if self.change is None or len(past) < FEWEST_LOADS:
+            return None
+        usual = statistics.median(past)
+        if abs(rows - usual) <= self.change * usual:
+            return None
+        expected = f"the median of the last {len(past)} loads is {usual:g}, and {self.change:.0%} may be off"
+        return f"{what} has {rows} rows; {expected}"

@@ -1,0 +1,51 @@
+"""Decides what unique means: no two rows of the table have the same values in these columns.
+
+Chosen by `checks: [{unique: …}]`; asked by the engine of the whole table, before anything is visible. Must never count
+a row with a NULL among the values: SQL's own UNIQUE does not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from tidegate.core.checks import Known, Scope
+from tidegate.core.schema import Kind, Schema
+from tidegate.errors import ConfigError
+from tidegate.spark.sql import names, quote
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unique:
+    """The values of the columns, together, stand in one row of the table.
+
+    Args:
+        columns: one or more columns.
+    """
+
+    kind: ClassVar[str] = "unique"
+    main: ClassVar[str] = "columns"
+    scope: ClassVar[Scope] = Scope.TABLE
+
+    columns: tuple[str, ...]
+
+    def refuse(self, schema: Schema) -> None:
+        """Refuses columns that have no values to count."""
+        for column in schema:
+            if column.name in self.columns and column.type.kind is Kind.FLOAT:
+                raise ConfigError(
+                    f"unique: column {column.name!r} holds floating-point numbers, of which equal ones prove nothing",
+                    column=column.name,
+                )
+
+    def ask(self, schema: Schema) -> tuple[str, ...]:  # noqa: ARG002 - the same for every type
+        """Rows with values, and how many combinations of values there are."""
+        whole = " AND ".join(f"{quote(name)} IS NOT NULL" for name in self.columns)
+        return f"count_if({whole})", f"count(DISTINCT {names(self.columns)})"
+
+    def judge(self, answers: Sequence[Any], known: Known) -> str | None:  # noqa: ARG002 - the rows tell all
+        """How many rows are too many."""
+        surplus = int(answers[0]) - int(answers[1])
+        listed = ", ".join(self.columns)
+        return f"{surplus} rows of the table repeat values of ({listed})" if surplus else None

@@ -1,0 +1,71 @@
+"""Decides the commands `quarantine list|show|replay`: rows that broke a check, looked at and loaded after all.
+
+Registered by `cli.app`. Must never print a value of a row unless `show` was asked for it.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from typer import Option
+
+from tidegate.cli.command import Stream, Streams
+from tidegate.cli.shell import Shell
+from tidegate.cli.tables import Table, count
+
+
+def listed(shell: Shell, streams: Streams = None) -> int:
+    """Lists the streams whose quarantine holds rows that wait, by the rule that they broke."""
+    with shell.project() as project:
+        found = project.quarantine(*(streams or ())).waiting()
+    if shell.as_json:
+        shell.document({"streams": [one.to_dict() for one in found]})
+        return 0
+    rows = [(one.stream, rule, count(number), one.table) for one in found for rule, number in one.rules.items()]
+    shell.table(Table(columns=("stream", "rule", "rows", "table"), rows=tuple(rows)))
+    if not rows:
+        shell.result("no row waits")
+    return 0
+
+
+def show(
+    shell: Shell,
+    stream: Stream,
+    limit: Annotated[int, Option(min=1, help="How many rows at most.")] = 20,
+) -> int:
+    """Shows rows that wait, with their values."""
+    with shell.project() as project:
+        found = project.quarantine(stream).show(limit)
+    if shell.as_json:
+        shell.document({"stream": stream, "rows": found})
+        return 0
+    rows = tuple(
+        (str(row["load"]), row["rule"], row["reason"] or "", row["origin"] or "", row["row"] or row["raw"] or "")
+        for row in found
+    )
+    shell.table(Table(columns=("load", "rule", "reason", "origin", "row"), rows=rows))
+    return 0
+
+
+def replay(shell: Shell, stream: Stream) -> int:
+    """Asks the rules again of the rows that wait, and loads those that fulfil them now.
+
+    Exit code 4 when rows still break one.
+    """
+    with shell.project() as project:
+        done = project.quarantine(stream).replay()
+    if shell.as_json:
+        shell.document(done.to_dict())
+        return done.exit_code
+    shell.result(
+        f"{done.stream}: {count(done.rows)} rows loaded, {count(done.superseded)} superseded by newer ones, "
+        f"{count(done.waiting)} still wait"
+    )
+    if done.waiting:
+        broken = ", ".join(f"{rule} ({count(number)} rows)" for rule, number in done.rules.items())
+        shell.problem(
+            code="check_failed",
+            message=f"{done.stream}: rows still break {broken}",
+            hint=f"`tidegate quarantine show {done.stream}` shows them; correct them at the source, or the check.",
+        )
+    return done.exit_code

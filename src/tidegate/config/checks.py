@@ -1,0 +1,109 @@
+"""Decides how the `checks:` of a stream read: a kind with its main option, the other options beside it.
+
+Called by the project loader and by assemble. Must never accept an option that the check does not have.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from tidegate import plugins
+from tidegate.config.nodes import Node, suggest
+from tidegate.config.options import KIND, build, check, fields, plugin_of, read, schema_of, without
+from tidegate.core.checks import OnFail, Rule, rule_name
+from tidegate.spark.expressions import columns_of
+
+GROUP = "checks"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Common:
+    """What every check takes besides its own options.
+
+    Args:
+        on_fail: what becomes of a load with rows that break it.
+        where: Spark SQL; only rows for which it is true are looked at.
+        name: what reports call it.
+    """
+
+    on_fail: OnFail = OnFail.STOP
+    where: str | None = None
+    name: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.where is not None:
+            columns_of(self.where)
+
+
+def read_checks(node: Node | None) -> tuple[Node, ...]:
+    """Each check as a mapping with its `kind`, every key known.
+
+    Raises:
+        ConfigError: a kind that nobody provides, or an option that it does not take.
+    """
+    if node is None:
+        return ()
+    if not isinstance(node.value, list):
+        raise node.mark.error("should be a list: `checks: [{not_null: id}]`")
+    return tuple(_one(each) for each in node.value)
+
+
+def _one(node: Node) -> Node:
+    whole = _with_kind(node)
+    cls = plugin_of(GROUP, whole)
+    without(whole, KIND).refuse_unknown([*fields(cls), *fields(Common)])
+    check(cls, without(whole, KIND, *fields(Common)))
+    read(Common, _common(whole))
+    return whole
+
+
+def _with_kind(node: Node) -> Node:
+    if node.get(KIND) is not None:
+        return node
+    kinds = plugins.names(GROUP)
+    named = [key for key in node.items if key in kinds]
+    if len(named) != 1:
+        unknown = next((key for key in node.items if key not in (*kinds, *fields(Common))), "")
+        raise node.mark.error(f"should name one kind of check; {suggest(unknown, kinds)}")
+    kind, value = named[0], node.items[named[0]]
+    main = plugins.load(GROUP, kind).main
+    own = value.items if isinstance(value.value, dict) else {main: value}
+    return without(node, kind).updated({KIND: Node(value=kind, mark=value.mark), **own})
+
+
+def rule_of(node: Node, **given: Any) -> Rule:
+    """The rule of one of `read_checks`.
+
+    Args:
+        given: fields of the check that the program provides.
+    """
+    cls = plugin_of(GROUP, node)
+    common = read(Common, _common(node))
+    made = build(GROUP, without(node, *fields(Common)), **given)
+    name = common.name or rule_name(cls.kind, getattr(made, cls.main))
+    return Rule(check=made, name=name, on_fail=common.on_fail, where=common.where)
+
+
+def checks_schema() -> dict[str, Any]:
+    """The JSON schema of `checks:`."""
+    common = schema_of(Common)["properties"]
+    common["on_fail"] = {"enum": list(OnFail), "default": OnFail.STOP}
+    listed = []
+    for kind in plugins.names(GROUP):
+        cls = plugins.load(GROUP, kind)
+        own = schema_of(cls)
+        options = {**own["properties"], **common}
+        short = {kind: {"anyOf": [own["properties"][cls.main], {"type": "object"}]}, **options}
+        listed.append(_closed(kind, short, [kind]))
+        listed.append(_closed(kind, {KIND: {"const": kind}, **options}, [KIND, *own.get("required", [])]))
+    return {"type": "array", "items": {"anyOf": listed}}
+
+
+def _closed(title: str, properties: dict[str, Any], required: list[str]) -> dict[str, Any]:
+    schema = {"title": title, "type": "object", "additionalProperties": False}
+    return {**schema, "properties": properties, "required": required}
+
+
+def _common(node: Node) -> Node:
+    return Node(value={key: each for key, each in node.items.items() if key in fields(Common)}, mark=node.mark)

@@ -1,0 +1,178 @@
+"""What Spark makes of rules and of rows kept as text, against a model in plain Python."""
+
+import math
+from datetime import UTC, date, datetime
+from decimal import Decimal
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from tidegate.core.batch import Latest
+from tidegate.core.checks import OnFail
+from tidegate.core.log import CLEARS, ORIGIN, RAW, REFUSED, UNKNOWN
+from tidegate.core.schema import (
+    BIGINT,
+    BINARY,
+    BOOLEAN,
+    DATE,
+    DOUBLE,
+    INT,
+    TEXT,
+    TIMESTAMP,
+    TIMESTAMPTZ,
+    Column,
+    Schema,
+    array,
+    decimal,
+)
+from tidegate.dialects._row_text import row_text
+from tidegate.spark import sorting
+from tidegate.spark.frames import GONE
+from tidegate.spark.sorting import Condition
+
+pytestmark = pytest.mark.spark
+
+STAMP = ("7L", "'load'", "TIMESTAMP '2025-01-01 00:00:00+00:00'")
+KINDS = {
+    "id": BIGINT,
+    "it's `odd`.": TEXT,
+    "amount": decimal(38, 10),
+    "ratio": DOUBLE,
+    "paid": BOOLEAN,
+    "day": DATE,
+    "at": TIMESTAMP,
+    "seen": TIMESTAMPTZ,
+    "bytes": BINARY,
+    "tags": array(TEXT),
+    "times": array(TIMESTAMP),
+}
+COLUMNS = Schema(columns=tuple(Column(name=name, type=kind) for name, kind in KINDS.items()))
+ROWS = [
+    (
+        2**63 - 1,
+        'a "quoted" \\ \n \u0000 \U0001f600 text',
+        Decimal("1234567890123456789012345678.0000000001"),
+        0.1,
+        True,
+        date(1, 1, 1),
+        datetime.fromisoformat("9999-12-31 23:59:59.999999"),
+        datetime(2025, 3, 30, 1, 30, 0, 1, tzinfo=UTC),
+        b"\x00\xff",
+        ["", None, "~|"],
+        [datetime.fromisoformat("2025-01-01 00:00:00.000001")],
+    ),
+    (-(2**63), "", Decimal("-0.0000000001"), math.inf, False, date(9999, 12, 31), None, None, b"", [], None),
+    (None,) * len(KINDS),
+]
+
+
+def ddl(columns: Schema) -> str:
+    return ", ".join(f"`{each.name.replace('`', '``')}` {each.type.spark}" for each in columns)
+
+
+def test_a_row_kept_as_text_is_the_same_row_again(spark):
+    spark.conf.set("spark.sql.session.timeZone", "Europe/Berlin")
+    try:
+        rows = spark.createDataFrame(ROWS, ddl(COLUMNS))
+        everything = [Condition(rule="r", reason="because", on_fail=OnFail.QUARANTINE, good="false")]
+        kept = sorting.bad(sorting.annotated(rows, everything, refused=OnFail.STOP), row_text(COLUMNS), None, STAMP)
+        again = sorting.unpacked(kept, row_text(COLUMNS))
+        back = again.selectExpr(*sorting.named(COLUMNS))
+        assert back.exceptAll(rows).count() == rows.exceptAll(back).count() == 0
+        assert (kept.count(), back.schema.simpleString()) == (3, rows.schema.simpleString())
+        # A column that came later was not there.
+        wider = Schema(columns=(Column(name="new", type=INT), *COLUMNS))
+        assert [row[0] for row in sorting.unpacked(kept, row_text(wider)).select("new").collect()] == [None] * 3
+        assert sorting.repacked(again).exceptAll(kept).count() == 0
+    finally:
+        spark.conf.unset("spark.sql.session.timeZone")
+
+
+VALUES = st.one_of(st.none(), st.integers(-3, 3))
+RULE = st.tuples(
+    st.sampled_from(["a > 0", "a IS NOT NULL", "b = a", "a + b < 3", "b IN (1, 2)"]),
+    st.sampled_from([OnFail.QUARANTINE, OnFail.WARN]),
+    st.sampled_from([None, "b > 0"]),
+)
+MODEL = {
+    "a > 0": lambda a, _: None if a is None else a > 0,
+    "a IS NOT NULL": lambda a, _: a is not None,
+    "b = a": lambda a, b: None if None in (a, b) else a == b,
+    "a + b < 3": lambda a, b: None if None in (a, b) else a + b < 3,
+    "b IN (1, 2)": lambda _, b: None if b is None else b in (1, 2),
+}
+
+
+def broken(rule, a, b) -> bool:
+    good, _, where = rule
+    return MODEL[good](a, b) is False and (where is None or (b is not None and b > 0))
+
+
+@settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(rows=st.lists(st.tuples(VALUES, VALUES), max_size=12), rules=st.lists(RULE, min_size=1, max_size=4))
+def test_good_and_bad_rows_are_the_rows_that_were_read(spark, rows, rules):
+    columns = Schema(columns=(Column(name="a", type=INT), Column(name="b", type=INT)))
+    conditions = [
+        Condition(rule=f"r{number}", reason=good, on_fail=on_fail, good=good, where=where)
+        for number, (good, on_fail, where) in enumerate(rules)
+    ]
+    read = sorting.annotated(spark.createDataFrame(rows, "a int, b int"), conditions, refused=OnFail.STOP)
+    good = [tuple(row) for row in sorting.good(read, ["a", "b"]).collect()]
+    kept = sorting.bad(read, row_text(columns), None, STAMP)
+    bad = [tuple(row) for row in sorting.unpacked(kept, row_text(columns)).select("a", "b").collect()]
+
+    def order(row):
+        return [(value is None, value or 0) for value in row]
+
+    assert sorted(good + bad, key=order) == sorted(rows, key=order)
+    severe = [rule for rule in rules if rule[1] is OnFail.QUARANTINE]
+    assert sorted(bad, key=order) == sorted([row for row in rows if any(broken(r, *row) for r in severe)], key=order)
+    counted = sorting.measured(read, ["count(*)", *(sorting.breaking(each.rule) for each in conditions)])
+    assert counted == [len(rows), *(sum(broken(rule, *row) for row in rows) for rule in rules)]
+
+
+def test_events_are_asked_only_what_they_carry(spark):
+    schema = f"id int, a int, {GONE} boolean, {CLEARS} boolean, {UNKNOWN} array<string>, {REFUSED} string, "
+    schema += f"{ORIGIN} string, {RAW} string"
+    events = [
+        (1, None, False, False, [], None, "o1", None),
+        (2, None, True, False, [], None, "o2", None),
+        (3, None, False, False, ["a"], None, "o3", None),
+        (None, None, False, True, None, None, "o4", None),
+        (None, None, None, None, None, "no JSON", "o5", "{broken"),
+    ]
+    conditions = [
+        Condition(rule="n", reason="no a", on_fail=OnFail.QUARANTINE, good="a IS NOT NULL", columns=("a",)),
+    ]
+    read = sorting.annotated(spark.createDataFrame(events, schema), conditions, refused=OnFail.QUARANTINE)
+    columns = Schema(columns=(Column(name="id", type=INT), Column(name="a", type=INT)))
+    kept = sorting.bad(read, row_text(columns), Latest(key=("id",), order=()), STAMP).orderBy("origin").collect()
+    assert [(row["rule"], row["reason"], row["origin"], row["row"], row["raw"], row["until"]) for row in kept] == [
+        ("n", "no a", "o1", '{"id":"1","a":null}', None, None),
+        ("bad_event", "no JSON", "o5", None, "{broken", None),
+    ]
+    assert sorted(row[ORIGIN] for row in sorting.good(read, read.columns[:-1]).collect()) == ["o2", "o3", "o4"]
+
+
+def test_a_row_that_the_table_has_newer_is_superseded(spark):
+    columns = Schema(columns=(Column(name="id", type=INT), Column(name="at", type=TIMESTAMP)))
+    moments = [datetime.fromisoformat(f"2025-01-0{day}") for day in (1, 2, 3)]
+    rows = spark.createDataFrame(
+        [(1, moments[1]), (2, moments[1]), (3, moments[1]), (4, None), (None, None)], ddl(columns)
+    )
+    bad = [Condition(rule="r", reason="", on_fail=OnFail.QUARANTINE, good="false")]
+    kept = sorting.bad(sorting.annotated(rows, bad, refused=OnFail.STOP), row_text(columns), None, STAMP)
+    waiting = sorting.annotated(sorting.unpacked(kept, row_text(columns)), (), refused=OnFail.STOP)
+    table = spark.createDataFrame([(1, moments[0]), (2, moments[1]), (3, moments[2]), (4, moments[0])], ddl(columns))
+    judged = sorting.superseded(sorting.replayable(waiting, ["id"]), table, ["id"], ["at"])
+    told = {row["id"]: (row[sorting.PASSES], row[sorting.OLDER]) for row in judged.collect()}
+    assert told == {1: (True, False), 2: (True, True), 3: (True, True), 4: (True, True), None: (False, False)}
+    assert sorting.measured(judged, sorting.REPLAY_COUNTS) == [1, 3, 1]
+    closed = sorting.repacked(sorting.closed(judged, sorting.DONE, 9))
+    assert sorted(row["until"] or 0 for row in closed.collect()) == [0, 9, 9, 9, 9]
+    # Of a load that never landed nothing counts, and what it took back waits still.
+    assert sorting.landed(closed, 6).count() == 0
+    assert sorting.landed(closed, 8).where("until IS NULL").count() == 5
+    again = sorting.closed_by_key(sorting.unpacked(kept, row_text(columns)), table.where("id < 3"), ["id"], 9)
+    assert sorted((row["id"] or 0) for row in again.where(f"{sorting.META}until = 9").collect()) == [1, 2]

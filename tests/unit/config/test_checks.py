@@ -1,0 +1,94 @@
+"""How `checks:` read: short forms, long forms, and what is refused with its place."""
+
+import pytest
+
+from tidegate import config
+from tidegate.config.checks import checks_schema, rule_of
+from tidegate.core.checks import OnFail
+from tidegate.errors import ConfigError
+
+PROJECT = """\
+connections: {{shop: "sqlite:///shop.db"}}
+streams:
+  orders:
+    source: {{connection: shop, table: orders}}
+    target: lake.shop.orders
+    strategy: full
+    write: replace
+    checks: {checks}
+"""
+
+
+def read(checks, folder):
+    (folder / "tidegate.yaml").write_text(PROJECT.format(checks=checks), encoding="utf-8")
+    return config.load(folder).streams[0].checks
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "options"),
+    [
+        ("{not_null: id}", "not_null(id)", {"columns": ("id",)}),
+        ("{not_null: [id, code]}", "not_null(id, code)", {"columns": ("id", "code")}),
+        ("{kind: not_null, columns: id}", "not_null(id)", {"columns": ("id",)}),
+        ("{range: amount, min: 0}", "range(amount)", {"column": "amount", "min": 0, "max": None}),
+        ("{range: {column: amount, min: 0, max: 9}}", "range(amount)", {"min": 0, "max": 9}),
+        ('{expression: "amount >= 0"}', "expression(amount >= 0)", {"sql": "amount >= 0"}),
+        ("{accepted_values: status, values: [a, b]}", "accepted_values(status)", {"values": ("a", "b")}),
+    ],
+)
+def test_forms(text, name, options, tmp_path):
+    (node,) = read(f"[{text}]", tmp_path)
+    rule = rule_of(node)
+    assert (rule.name, rule.on_fail, rule.where) == (name, OnFail.STOP, None)
+    assert {key: getattr(rule.check, key) for key in options} == options
+
+
+def test_what_every_check_takes(tmp_path):
+    (node,) = read('[{not_null: id, on_fail: quarantine, where: "amount > 0", name: has id}]', tmp_path)
+    rule = rule_of(node)
+    assert (rule.name, rule.on_fail, rule.where) == ("has id", OnFail.QUARANTINE, "amount > 0")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("{not_nul: id}", "should name one kind of check; did you mean 'not_null'"),
+        ("{not_null: id, range: a, min: 1}", "should name one kind of check"),
+        ("{not_null: id, on_fial: warn}", "unknown key; did you mean 'on_fail'"),
+        ("{not_null: id, on_fail: ignore}", "should be"),
+        ("{not_null: id, where: 'amount >'}", "is not an expression of Spark SQL"),
+        ("{accepted_values: status}", "needs the key 'values'"),
+        ("{kind: nothing}", "'nothing' is not a known kind of checks"),
+    ],
+)
+def test_refused_with_the_place(text, message, tmp_path):
+    with pytest.raises(ConfigError, match=message) as caught:
+        read(f"[{text}]", tmp_path)
+    assert caught.value.context["line"] == 8
+
+
+def test_a_mapping_is_no_list(tmp_path):
+    with pytest.raises(ConfigError, match="should be a list"):
+        read("{not_null: id}", tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("{range: amount}", "needs `min:`, `max:` or both"),
+        ("{expression: 'sum(amount) > 0'}", "looks beyond its row"),
+        ("{expression: 'amount > (select 1)'}", "looks beyond its row"),
+        ("{expression: 'true), (1 = 1'}", "is not one expression"),
+        ("{expression: '1; drop table orders'}", "is not"),
+        ("{accepted_values: status, values: []}", "at least one value"),
+    ],
+)
+def test_refused_when_the_stream_is_made(text, message, tmp_path):
+    (node,) = read(f"[{text}]", tmp_path)
+    with pytest.raises(ConfigError, match=message):
+        rule_of(node)
+
+
+def test_the_schema_of_every_kind():
+    kinds = {each["title"] for each in checks_schema()["items"]["anyOf"]}
+    assert {"not_null", "range", "expression", "accepted_values"} <= kinds
