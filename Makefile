@@ -7,7 +7,7 @@ PYTEST := $(BIN)/python -m pytest -q
 SIDES := -n 2 --dist loadfile
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-full test-servers check lint types imports bench services docs clean
+.PHONY: help setup demo test test-full test-endurance test-servers check lint types imports bench services docs clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
@@ -26,6 +26,9 @@ test: setup services ## the tests, on SQLite and PostgreSQL
 
 test-full: setup services ## the same with the full samples
 	$(PYTEST) $(SIDES) -m "not servers"
+
+test-endurance: setup ## 1,000 loads with maintenance between them, on each format
+	TIDEGATE_LOADS=1000 $(PYTEST) -s tests/integration/upkeep/test_endurance.py
 
 test-servers: setup services ## the tests that start heavier servers
 	$(PYTEST) -m servers

@@ -47,6 +47,7 @@ class Maintenance:
         compact_below: data files below this size are small.
         expire_after: versions of the table older than this go, and with them the files that only they need.
         keep: so many of the newest versions stay, however old they are.
+        keep_at_most: no more than so many stay, however young they are: each weighs on every commit.
         orphans_after: files that no version knows go once they are older than this; at least a day.
         every: how often `watch` maintains the table, after a load; None for never.
     """
@@ -54,12 +55,15 @@ class Maintenance:
     compact_below: Bytes = SMALL
     expire_after: timedelta = timedelta(days=7)
     keep: int = 20
+    keep_at_most: int = 300
     orphans_after: timedelta = timedelta(days=3)
     every: timedelta | None = None
 
     def __post_init__(self) -> None:
         if self.keep < 1:
             raise ValueError("keep should be 1 or more: the newest version is the table")
+        if self.keep_at_most < self.keep:
+            raise ValueError("keep_at_most should not be less than keep")
         if self.orphans_after < SAFE_AGE:
             raise ValueError("orphans_after should be 1d or more: younger files may be those of a load at work")
 

@@ -14,7 +14,7 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
-from tidegate.core.maintenance import DELETE_FILES, DELETED_SHARE, SMALL_FILES, Need, Step, Upkeep
+from tidegate.core.maintenance import DELETE_FILES, DELETED_SHARE, SAFE_AGE, SMALL_FILES, Need, Step, Upkeep
 from tidegate.errors import CommitConflict, ConfigError
 from tidegate.formats import _delta_table as table
 from tidegate.formats._delta_ddl import by_path
@@ -90,13 +90,20 @@ def position_ages(log: Log, upkeep: Upkeep) -> bool:
 def retained(log: Log, upkeep: Upkeep) -> timedelta:
     """How long files that the table does not need stay: by age, and as long as one of the newest versions needs them.
 
-    A version is whole as long as no file is deleted that was removed after it was made.
+    A version is whole as long as no file is deleted that was removed after it was made. A writer that has not committed
+    yet is protected by nothing but the age of its files, so many versions shorten it to no less than a day.
     """
-    oldest = max(log.version - upkeep.rules.keep + 1, 0)
-    kept = log.commit(oldest) if oldest < log.version else None  # the newest version needs no file that was removed
-    age = timedelta(0) if kept is None else upkeep.now - made_at(kept.info)
-    # A writer that has not committed yet is protected by nothing but the age of its files.
-    return max(upkeep.rules.expire_after, age, timedelta(0))
+    rules = upkeep.rules
+    longest = rules.expire_after
+    if (age := _age(log, log.version - rules.keep_at_most + 1, upkeep.now)) is not None:
+        longest = min(longest, max(age, SAFE_AGE))
+    return max(longest, _age(log, max(log.version - rules.keep + 1, 0), upkeep.now) or timedelta(0))
+
+
+def _age(log: Log, version: int, now: datetime) -> timedelta | None:
+    """How long ago a version was made; None for one that the log lacks, and for the newest: it needs no old file."""
+    commit = log.commit(version) if 0 <= version < log.version else None
+    return None if commit is None else now - made_at(commit.info)
 
 
 def made_at(info: Mapping[str, Any]) -> datetime:

@@ -110,8 +110,16 @@ def expired(metadata: Metadata, upkeep: Upkeep) -> frozenset[int]:
     """The snapshots that are older than the rules keep: all but the newest of main, and the heads of branches."""
     newest = itertools.islice(metadata.ancestors(metadata.main), upkeep.rules.keep)
     kept = {each.id for each in newest} | metadata.heads()
-    before = upkeep.expires_before
+    before = expires_before(metadata, upkeep)
     return frozenset(id_ for id_, made_at in metadata.snapshots().items() if id_ not in kept and made_at < before)
+
+
+def expires_before(metadata: Metadata, upkeep: Upkeep) -> datetime:
+    """Snapshots made before this are old, or more than the rules let stay."""
+    made = metadata.snapshots()
+    history = [made[each.id] for each in itertools.islice(metadata.ancestors(metadata.main), upkeep.rules.keep_at_most)]
+    full = len(history) == upkeep.rules.keep_at_most
+    return max(upkeep.expires_before, history[-1]) if full else upkeep.expires_before
 
 
 def carried(metadata: Metadata, doomed: frozenset[int]) -> Mapping[str, str]:
@@ -219,7 +227,7 @@ class Keeper:
             self._carry(carry)
         done = self._call(
             "expire_snapshots",
-            older_than=_timestamp(self.upkeep.expires_before),
+            older_than=_timestamp(expires_before(self._metadata, self.upkeep)),
             retain_last=str(self.upkeep.rules.keep),
             stream_results="true",
         )

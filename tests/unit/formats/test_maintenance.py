@@ -87,6 +87,9 @@ def test_what_is_old_and_what_is_among_the_newest():
     assert iceberg.expired(found, upkeep(keep=30)) == frozenset()
     tagged = metadata(*chain(30), refs={"audit": {"snapshot-id": 4, "type": "tag"}})
     assert 4 not in iceberg.expired(tagged, upkeep(keep=5))
+    many = upkeep(keep=2, keep_at_most=3)
+    assert iceberg.expired(found, many) == frozenset(range(1, 28)), "more than may stay, though younger than a week"
+    assert iceberg.expired(metadata(*chain(3)), many) == frozenset()
 
 
 def test_marks_are_carried_on_when_an_expiry_would_take_one_and_only_then():
@@ -235,6 +238,7 @@ def test_delta_keeps_files_as_long_as_one_of_the_newest_versions_needs_them(tmp_
     assert steps(lake, upkeep(keep=20)) == []
     assert steps(lake, upkeep(keep=10)) == [Step.EXPIRE]
     assert steps(lake, upkeep(keep=10, expire_after=16 * DAY)) == []
+    assert steps(lake, upkeep(keep=10, keep_at_most=12, expire_after=16 * DAY)) == [Step.EXPIRE]
 
 
 def test_delta_carries_a_position_on_before_the_log_forgets_it(tmp_path):
@@ -270,5 +274,7 @@ def test_delta_versions_are_readable_as_long_as_their_files_are_there(tmp_path):
 def test_rules_that_nobody_can_keep_are_refused():
     with pytest.raises(ValueError, match="keep should be 1 or more"):
         Maintenance(keep=0)
+    with pytest.raises(ValueError, match="keep_at_most should not be less"):
+        Maintenance(keep=301)
     with pytest.raises(ValueError, match="orphans_after should be 1d or more"):
         Maintenance(orphans_after=timedelta(hours=23))
