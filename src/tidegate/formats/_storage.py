@@ -13,6 +13,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from tidegate.core.maintenance import Usage
+from tidegate.errors import WriteError
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +29,7 @@ def stored(location: str) -> Iterator[Stored]:
     """Every file below the location; none where there is no such folder.
 
     Raises:
-        OSError: it cannot be listed from here.
+        WriteError: it cannot be listed from here.
     """
     if location.startswith("file:") or "://" not in location:
         yield from _local(Path("/" + location.removeprefix("file:").lstrip("/")))
@@ -37,9 +38,13 @@ def stored(location: str) -> Iterator[Stored]:
 
     try:
         store, root = fs.FileSystem.from_uri(re.sub(r"^s3[an]://", "s3://", location))
-    except ValueError as error:
-        raise OSError(f"no file system is known for {location.partition(':')[0]}") from error
-    for each in store.get_file_info(fs.FileSelector(root, recursive=True, allow_not_found=True)):
+        found = store.get_file_info(fs.FileSelector(root, recursive=True, allow_not_found=True))
+    except (OSError, ValueError) as error:
+        raise WriteError(
+            f"{location} cannot be listed: {type(error).__name__}",
+            hint="Correct `warehouse:` in tidegate.yaml or its permissions; `tidegate doctor` tests it.",
+        ) from error
+    for each in found:
         if each.is_file:
             yield Stored(each.path.removeprefix(f"{root}/"), each.size, each.mtime or datetime.now(UTC))
 
@@ -51,7 +56,7 @@ def usage(location: str) -> Usage | None:
         for each in stored(location):
             files += 1
             total += each.bytes
-    except OSError:
+    except WriteError:
         return None
     return Usage(files=files, bytes=total)
 
