@@ -6,6 +6,9 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from tidegate.errors import RegistryUnavailable
+from tidegate.registry.store import Registry
+
 NOW = {"expire_after": "0s", "keep": 1}
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
 
@@ -52,7 +55,11 @@ def test_loads_go_on_over_maintenance(loads):
     assert payload["tables"] == json.loads(json.dumps([done.tables[0].to_dict()]))
 
 
-def test_rows_and_position_go_back_together(loads):
+def lost(*given, **named):
+    raise RegistryUnavailable("the registry was lost")
+
+
+def test_rows_and_position_go_back_together(loads, monkeypatch):
     loads.configure(**APPEND, maintenance={"expire_after": "7d"})
     held = []
     for number in range(3):
@@ -69,6 +76,11 @@ def test_rows_and_position_go_back_together(loads):
     code, told = loads.command("rollback", "orders", "--to", second.id)
     assert code == 2
     assert "--yes" in told["error"]["hint"]
+    with monkeypatch.context() as broken:
+        broken.setattr(Registry, "set_position", lost)
+        code, told = loads.command("rollback", "orders", "--to", second.id, "--yes")
+        assert (code, told["error"]["code"]) == (1, "registry_unavailable")
+    assert loads.run().error.code == "position_moved", "what the registry does not know of is a mishap"
     code, told = loads.command("rollback", "orders", "--to", second.id, "--yes")
     assert (code, told["version"]["load"], told["position"]["sequence"]) == (0, 2, 2), told
     assert loads.rows() == held[1]
