@@ -278,8 +278,11 @@ def publish(session: PostgresqlSession, publication: str, relation: Relation) ->
 
 
 def unpublish(session: PostgresqlSession, publication: str) -> None:
-    """Drops a publication, if it is there."""
-    session.rows(f"DROP PUBLICATION IF EXISTS {session.dialect.quote(publication)}")
+    """Drops a publication that this user made; somebody else's stays."""
+    name = session.dialect.string(publication)
+    mine = "SELECT 1 FROM pg_publication WHERE pg_get_userbyid(pubowner) = current_user AND pubname = "
+    if session.rows(f"{mine}{name}"):
+        session.rows(f"DROP PUBLICATION {session.dialect.quote(publication)}")
 
 
 def check_name(name: str) -> None:

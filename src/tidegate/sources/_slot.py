@@ -125,7 +125,7 @@ def retained(options: SlotOptions) -> Retained:
 
 
 def release(options: SlotOptions) -> None:
-    """Drops the slot, and the publication that was made with it."""
+    """Drops the slot, and the publication that this user made with it."""
     with session_of(options) as session:
         slots.drop(session, options.slot)
         if options.publication == options.slot:

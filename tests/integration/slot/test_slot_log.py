@@ -7,6 +7,7 @@ import psycopg
 import pytest
 
 from support.postgres import binaries
+from tidegate.dialects import _postgresql_session
 from tidegate.errors import ConfigError, HistoryGone, SchemaRefused, SourceError, SourceUnavailable
 from tidegate.sources import _log_slot, _slot
 from tidegate.sources._slot_events import lsn, number
@@ -299,6 +300,8 @@ def test_a_user_who_may_not_is_told_what_to_grant(shop, postgres):
     assert "REPLICATION" in refused.value.hint
     shop.sql("alter role reader replication")
     shop.claim()
+    _slot.release(shop.options)
+    assert shop.rows("select pubname from pg_publication") == [("tidegate_orders",)], "not the reader's to drop"
     shop.url = own
     shop.sql("drop owned by reader", "drop role reader")
 
@@ -324,6 +327,33 @@ def test_a_slot_that_somebody_reads_now_is_worth_another_try(shop, postgres):
     finally:
         reader.kill()
         reader.wait()
+
+
+def test_a_slot_that_has_to_wait_too_long_is_not_left_half_made(shop, monkeypatch):
+    shop.sql(ORDERS)
+    monkeypatch.setattr(_postgresql_session, "SETTINGS", "SET lock_timeout = '300ms'")
+    with psycopg.connect(shop.url) as writer:
+        writer.execute("insert into orders values (1, 'open', 'x')")
+        with pytest.raises(SourceUnavailable, match="transactions are open"):
+            shop.claim()
+        assert _slot.retained(shop.options).exists is False
+        writer.commit()
+    shop.claim()
+    assert shop.after(None).state["lsn"] == shop.confirmed()
+
+
+def test_texts_of_a_database_that_is_not_in_utf8(shop, postgres):
+    shop.sql("drop database if exists latin")
+    shop.sql("create database latin encoding 'LATIN1' template template0 locale 'C'")
+    shop.url = postgres.url("latin")
+    with psycopg.connect(shop.url, autocommit=True) as session:
+        session.execute("set synchronous_commit = on")
+        session.execute(ORDERS)
+        shop.claim()
+        state = shop.after(None).state
+        session.execute("insert into orders values (1, 'café', '£')")
+        assert [tuple(event.values) for event in shop.read(state)[1]] == [("1", "café", "£")]
+    postgres.drop_database("latin")
 
 
 def test_what_is_kept_is_told_and_dropped(shop, monkeypatch):
