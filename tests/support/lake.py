@@ -24,6 +24,7 @@ from tidegate.core.slices import Everything, Meaning
 from tidegate.formats._delta_ddl import by_path
 from tidegate.formats.delta import Delta
 from tidegate.formats.iceberg import Iceberg
+from tidegate.sources._log_topic import JARS as KAFKA
 from tidegate.sources.files import AVRO
 from tidegate.spark import jars, sql
 from tidegate.spark.session import Sessions
@@ -184,7 +185,7 @@ def spark() -> Iterator[SparkSession]:
         master="local[2]",
         conf={"spark.driver.memory": "2g", "spark.sql.shuffle.partitions": "2", "spark.ui.enabled": "false"},
         lakes=[EXTENSIONS],
-        jars=[*JARS, AVRO],
+        jars=[*JARS, AVRO, *KAFKA],
     ) as sessions:
         sessions.load_session()
         assert sessions._built is not None

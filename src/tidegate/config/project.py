@@ -266,7 +266,9 @@ class _Project:
         if isinstance(node.value, str):
             node = Node(value={"url": node}, mark=node.mark)
         connection = read(Connection, without(node, DEFAULTS), name=name)
-        if "://" not in connection.url:
+        if connection.kafka is not None and not connection.url:
+            return connection
+        if "://" not in connection.url or connection.kafka or connection.options or connection.registry:
             raise node.mark.error("should have a `url:` such as postgresql://user@host/database or sqlite:///file.db")
         return dataclasses.replace(connection, url=absolute_url(connection.url, self.folder))
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import re
 import uuid
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 _PART = r"`(?:[^`]|``)+`|[^.`]+"
@@ -33,10 +33,20 @@ class Target:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Connection:
-    """A named way to a source; the URL may hold a password and is never shown."""
+    """A named way to a source; what it holds may be secret and is never shown.
+
+    Args:
+        url: of a database.
+        kafka: brokers, `host:port` with commas between them.
+        options: of a client of Kafka: `security.protocol`, `sasl.mechanism`, `sasl.username`, `sasl.password`, …
+        registry: the URL of the schema registry that belongs to these brokers.
+    """
 
     name: str
-    url: str = field(repr=False)
+    url: str = field(default="", repr=False)
+    kafka: str | None = None
+    options: Mapping[str, str | int | float | bool] = field(default_factory=dict, repr=False)
+    registry: str | None = field(default=None, repr=False)
 
 
 def join_name(parts: Iterable[str]) -> str:

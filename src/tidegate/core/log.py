@@ -131,8 +131,16 @@ class Envelope(Protocol):
 class MessageEnvelope(Envelope, Protocol):
     """Takes messages apart."""
 
-    def schema(self, messages: Sequence[Message]) -> Schema:
-        """The columns of the table, as these messages tell them; without Spark. Raises SchemaRefused, PlanError."""
+    def schema(self, messages: Sequence[Message], table: Schema | None = None) -> Schema:
+        """The columns of the table, as these messages tell them; without Spark.
+
+        Args:
+            messages: the newest last.
+            table: the columns of the table itself, where it can be asked; their types hold.
+
+        Raises:
+            SchemaRefused, PlanError, ConfigError: nothing tells the columns.
+        """
 
     def events(self, messages: DataFrame, schema: Schema) -> DataFrame:
         """Messages as events.
@@ -142,6 +150,14 @@ class MessageEnvelope(Envelope, Protocol):
 
         Rows: one an event that says something, see `Logged`; the columns of `schema` in order with its stored types.
         """
+
+
+@runtime_checkable
+class Registered(Protocol):
+    """An envelope whose messages name schemas that a registry keeps."""
+
+    def asking(self, registry: str | None) -> MessageEnvelope:
+        """The same with the URL of its registry. Raises ConfigError where there is none."""
 
 
 class RowEnvelope(Envelope, Protocol):

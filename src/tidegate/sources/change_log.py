@@ -23,8 +23,10 @@ from tidegate.core.schema import Schema
 from tidegate.core.slices import LogRange, Slice
 from tidegate.errors import ConfigError, InternalError
 from tidegate.sources import _log_files as files
+from tidegate.sources import _log_topic as topics
 from tidegate.sources._files_shape import FileFormat
 from tidegate.sources._log import Log, LogProbe
+from tidegate.sources._log_topic import Start
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -38,6 +40,9 @@ class ChangeLog:
 
     Args:
         path: files of events: one, a folder with everything below it, or a pattern.
+        topic: of Kafka, at the brokers of `connection:`.
+        start: where the first load of a topic begins: at its `beginning`, which then must not be lost; at the
+            `earliest` event that is left; or with the `table`, and its events from then on.
         envelope: how an event is written.
         format: of the files; told by the path's suffix unless given.
         options: of Spark's reader of the files.
@@ -47,7 +52,7 @@ class ChangeLog:
         database: the connection of that table.
         slot: a replication slot of PostgreSQL, made by the first run; the table is that of `connection:` then.
         publication: that the slot tells; made by the first run, for the table alone, unless given.
-        connection: one of `connections:`, of a slot.
+        connection: one of `connections:`, of a slot or a topic.
         folder: the project's folder.
     """
 
@@ -55,6 +60,8 @@ class ChangeLog:
     reads: ClassVar[frozenset[type]] = frozenset({LogRange})
 
     path: str | None = None
+    topic: str | None = None
+    start: Start = Start.BEGINNING
     envelope: Envelope | None = field(default=None, metadata={"plugin": "envelopes"})
     format: FileFormat | None = None
     options: Mapping[str, str | int | float | bool] = field(default_factory=dict)
@@ -69,11 +76,13 @@ class ChangeLog:
     connections: Mapping[str, Connection] = field(default_factory=dict, metadata={"given": True}, repr=False)
 
     def __post_init__(self) -> None:
+        if sum(name is not None for name in (self.path, self.topic, self.slot)) != 1:
+            raise ConfigError("a change log is named by one of `path:`, `topic:` and `slot:`")
+        if self.start is not Start.BEGINNING and self.topic is None:
+            raise ConfigError("`start:` is of a topic")
         if self.slot is not None:
             self._check_slot()
             return
-        if self.path is None:
-            raise ConfigError("a change log is named by `path:` or by `slot:`")
         if self.envelope is None:
             known = ", ".join(plugins.names("envelopes"))
             raise ConfigError(f"a change log needs `envelope:`, how its events are written: {known}")
@@ -81,7 +90,10 @@ class ChangeLog:
             raise ConfigError("the table of a change log is named by both `database:` and `table:`")
         if self.database is not None and self.connections and self.database not in self.connections:
             raise ConfigError(f"database: {self.database!r} is not under `connections:`")
-        self._files()
+        if self.topic is None:
+            self._files()
+        else:
+            self._topic()
 
     @contextmanager
     def probe(self, sparks: Sparks | None = None) -> Iterator[Probe]:
@@ -97,6 +109,8 @@ class ChangeLog:
             log: Log
             if slot is not None and table is not None:
                 log = held.enter_context(_log_slot().opened(slot, table))
+            elif self.topic is not None:
+                log = topics.TopicLog(self._topic(), table)
             else:
                 log = held.enter_context(files.opened(self._files(), sparks))
             yield LogProbe(log, table)
@@ -135,7 +149,7 @@ class ChangeLog:
     def jars(self) -> tuple[str, ...]:
         """What the log needs, and what the table needs."""
         rows = self._rows()
-        own = files.jars(self._files()) if self.slot is None else ()
+        own = () if self.slot is not None else topics.JARS if self.topic is not None else files.jars(self._files())
         return (*own, *(rows.jars() if rows else ()))
 
     def spark_conf(self) -> Mapping[str, str]:
@@ -172,6 +186,21 @@ class ChangeLog:
             folder=self.folder,
         )
         return found
+
+    def _topic(self) -> topics.TopicLogOptions:
+        if self.topic is None or self.envelope is None:
+            raise InternalError("a log in a topic without a topic or an envelope")
+        if self.connection is None:
+            raise ConfigError("a topic needs `connection:`, the brokers that it is at")
+        if self.start is Start.TABLE and self.table is None:
+            raise ConfigError("`start: table` needs `database:` and `table:`")
+        own = {"format": self.format, "options": self.options, "columns": self.columns, "settle": self.settle}
+        for name, value in own.items():
+            if value:
+                raise ConfigError(f"`{name}:` is of files; a topic's events are described under `envelope:`")
+        return topics.TopicLogOptions(
+            connection=self.connection, topic=self.topic, envelope=self.envelope, start=self.start
+        )
 
     def _files(self) -> files.FileLogOptions:
         if self.path is None or self.envelope is None:

@@ -6,9 +6,11 @@ Called by the session alone. Must never leave a JVM behind: it ends with `end`, 
 from __future__ import annotations
 
 import contextlib
+import os
 import re
 import signal
 import subprocess
+import sys
 import tempfile
 import threading
 from collections.abc import Mapping
@@ -46,6 +48,9 @@ class Jvm:
         from pyspark.java_gateway import launch_gateway  # noqa: PLC0415 - as above
         from pyspark.sql import SparkSession  # noqa: PLC0415 - as above
 
+        if conf.get("spark.master", "").startswith("local"):
+            # Its workers run what this process runs; the first python3 on the path may lack what they need.
+            os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
         # Everybody on the machine can read a command line, so secrets go over inside the process.
         shown = SparkConf(loadDefaults=False).setAll([pair for pair in conf.items() if not SECRET.search(pair[0])])
         whole = SparkConf(loadDefaults=False).setAll(list(conf.items()))

@@ -145,7 +145,7 @@ def test_an_envelope_makes_a_path_a_log(tmp_path):
         ({"path": "e.json", "envelope": {"kind": "rows", "sequense": "a"}}, "unknown key; did you mean 'sequence'"),
         ({"path": "e.bin", "envelope": "rows"}, "does not tell its format"),
         ({"kind": "change_log", "path": "e.json"}, "needs `envelope:`"),
-        ({"kind": "change_log", "envelope": "rows"}, "named by `path:`"),
+        ({"kind": "change_log", "envelope": "rows"}, "named by one of"),
         ({"path": "e.json", "envelope": "rows", "table": "orders"}, "both `database:` and `table:`"),
         ({"path": "e.json", "envelope": "rows", "table": "t", "database": "shap"}, "not under `connections:`"),
         ({"path": "e.json", "envelope": "dms"}, "needs the key 'sequence'"),

@@ -1,0 +1,195 @@
+"""Decides how a value of a message becomes a value of a column: exactly, or not at all.
+
+Called by the envelopes of Debezium; gives SQL text only. Must never round, cut or wrap a value: what does not fit
+becomes NULL here, and its event is refused there.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tidegate.core.schema import TEXT, Column, Kind, Type
+
+LEAST_MICROS, MOST_MICROS = -62_135_596_800_000_000, 253_402_300_799_999_999
+LEAST_DAY, MOST_DAY = -719_162, 2_932_896
+"""The first and the last moment and day of the years 1 to 9999, since 1970."""
+
+SIGN = "0123456789ABCDEF"
+DAY = "[0-9]{4}-[0-9]{2}-[0-9]{2}"
+CLOCK = "[0-9]{2}:[0-9]{2}(:[0-9]{2}([.][0-9]{1,6}0*)?)?"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Encoded:
+    """A value and how it is written, each the SQL of a text.
+
+    Args:
+        raw: as JSON holds it, a string without its quotes.
+        type, name: see `_connect.Written`.
+        scale, length: what a decimal and a bit string are told of theirs.
+        number: the condition that JSON holds a number, and no text of digits.
+    """
+
+    raw: str
+    type: str
+    name: str
+    scale: str = "CAST(NULL AS string)"
+    length: str = "CAST(NULL AS string)"
+    number: str = "false"
+
+
+def value(column: Column, of: Encoded) -> str:  # noqa: C901, PLR0911 - one answer a kind
+    """The expression of the column's stored type; NULL for a value that it cannot hold."""
+    kind = column.type
+    match kind.kind:
+        case Kind.BOOLEAN:
+            return f"CASE WHEN {of.raw} IN ('true', '1') THEN true WHEN {of.raw} IN ('false', '0') THEN false END"
+        case Kind.INTEGER:
+            whole = f"CASE {of.raw} WHEN 'true' THEN '1' WHEN 'false' THEN '0' ELSE {of.raw} END"
+            return f"try_cast({whole} AS {kind.spark})"
+        case Kind.FLOAT:
+            return f"try_cast({of.raw} AS {kind.spark})"
+        case Kind.DECIMAL:
+            unsigned = column.native.endswith("unsigned")
+            return _decimal(kind, _number(of), unsigned=unsigned)
+        case Kind.DATE:
+            return _date(of)
+        case Kind.TIMESTAMP:
+            return _timestamp(of)
+        case Kind.TIMESTAMPTZ:
+            return _instant(of)
+        case Kind.TIME:
+            return _time(of)
+        case Kind.UUID:
+            return f"lower({of.raw})"
+        case Kind.BINARY:
+            text = f"CASE WHEN {of.type} = 'bytes' THEN try_to_binary({of.raw}, 'base64')"
+            return f"{text} WHEN {of.name} = 'Hex' THEN try_to_binary({of.raw}, 'hex') END"
+        case Kind.ARRAY:
+            return _array(kind.element or TEXT, of)
+        case _:
+            return _text(column, of)
+
+
+def _text(column: Column, of: Encoded) -> str:
+    blanks = f"rtrim({of.raw})" if column.native == "bpchar" else of.raw  # PostgreSQL pads what nobody wrote
+    number = f"CASE WHEN {of.name} IN ('Decimal', 'VariableScaleDecimal') THEN {_number(of)}"
+    return f"{number} WHEN {of.name} = 'Bits' THEN {_bits(of)} WHEN {of.type} <> 'bytes' THEN {blanks} END"
+
+
+def _bits(of: Encoded) -> str:
+    """The digits of a bit string of at most 64, which comes with its lowest byte first."""
+    bytes_ = f"regexp_extract_all(hex(try_to_binary({of.raw}, 'base64')), '..', 0)"
+    digits = f"conv(array_join(reverse({bytes_}), ''), 16, 2)"
+    return f"CASE WHEN try_cast({of.length} AS int) <= 64 THEN lpad({digits}, try_cast({of.length} AS int), '0') END"
+
+
+def _number(of: Encoded) -> str:
+    """The text of a number, digit for digit."""
+    inside = [f"get_json_object({of.raw}, '$.{part}')" for part in ("value", "scale")]
+    return (
+        f"CASE WHEN {of.name} = 'Decimal' AND NOT ({of.number}) THEN {_shifted(of.raw, of.scale)} "
+        f"WHEN {of.name} = 'VariableScaleDecimal' THEN {_shifted(*inside)} ELSE {of.raw} END"
+    )
+
+
+def _shifted(base64: str, scale: str) -> str:
+    """The text of a number whose digits come as bytes and whose point stands `scale` digits from the right."""
+    whole = let(f"hex(try_to_binary({base64}, 'base64'))", "h", _whole("h"))
+    digits = "lpad(ltrim('-', n), greatest(length(ltrim('-', n)), k + 1), '0')"
+    point = f"concat(left({digits}, length({digits}) - k), '.', right({digits}, k))"
+    placed = f"concat(if(startswith(n, '-'), '-', ''), if(k > 0, {point}, concat(ltrim('-', n), repeat('0', -k))))"
+    return let(whole, "n", let(f"try_cast({scale} AS int)", "k", placed))
+
+
+def _whole(digits: str) -> str:
+    """The text of a big-endian two's complement of at most 16 bytes, given in hex."""
+    negative = f"left({digits}, 1) >= '8'"
+    short = f"lpad({digits}, 16, if({negative}, 'F', '0'))"
+    # The magnitude: of a negative number all bits turned around, which is one less.
+    turned = f"translate({digits}, '{SIGN}', '{SIGN[::-1]}')"
+    long = f"lpad(if({negative}, {turned}, {digits}), 32, '0')"
+    limbs = (
+        f"try_multiply(CAST(conv(substr(m, {1 + 8 * place}, 8), 16, 10) AS decimal(38,0)), "
+        f"CAST('{2 ** (32 * (3 - place))}' AS decimal(38,0)))"
+        for place in range(4)
+    )
+    total = "CAST(0 AS decimal(38,0))"
+    for limb in limbs:
+        total = f"try_add({total}, {limb})"
+    # Not by a minus: Spark rounds a decimal to 34 digits when it turns its sign.
+    below = "concat('-', CAST(try_add(t, CAST(1 AS decimal(38,0))) AS string))"
+    wide = let(long, "m", let(total, "t", f"if({negative}, {below}, CAST(t AS string))"))
+    return (
+        f"CASE WHEN length({digits}) = 0 THEN '0' WHEN length({digits}) <= 16 THEN conv({short}, 16, -10) "
+        f"WHEN length({digits}) <= 32 THEN {wide} END"
+    )
+
+
+def _decimal(kind: Type, number: str, *, unsigned: bool) -> str:
+    """A number that needs no digit beyond those of the type."""
+    plain = f"n RLIKE '^-?[0-9]+([.][0-9]{{0,{kind.scale}}}0*)?$'"
+    floating = f"try_cast(n AS decimal(38,{min(kind.scale + 6, 38)})) = try_cast(n AS {kind.spark})"
+    fits = f"{plain} OR (n RLIKE '[eE]' AND {floating})"
+    # A connector that keeps unsigned numbers in signed ones turns the upper half of them around.
+    positive = " AND NOT startswith(n, '-')" if unsigned else ""
+    return let(number, "n", f"CASE WHEN ({fits}){positive} THEN try_cast(n AS {kind.spark}) END")
+
+
+def _date(of: Encoded) -> str:
+    days = f"try_cast({of.raw} AS int)"
+    iso = f"CASE WHEN {of.raw} RLIKE '^{DAY}Z?$' THEN try_cast(left({of.raw}, 10) AS date) END"
+    return (
+        f"CASE WHEN {of.name} = 'Date' THEN "
+        f"CASE WHEN {days} BETWEEN {LEAST_DAY} AND {MOST_DAY} THEN date_add(DATE '1970-01-01', {days}) END "
+        f"WHEN {of.type} = 'string' THEN {iso} END"
+    )
+
+
+def _micros(of: Encoded, suffix: str) -> str:
+    """Whole microseconds of an integer that counts them, or thousands or thousandths of them."""
+    number = f"try_cast({of.raw} AS bigint)"
+    return (
+        f"CASE {of.name} WHEN 'Micro{suffix}' THEN {number} WHEN '{suffix}' THEN try_multiply({number}, 1000L) "
+        f"WHEN 'Nano{suffix}' THEN if({number} % 1000 = 0, {number} DIV 1000, CAST(NULL AS bigint)) END"
+    )
+
+
+def _moment(of: Encoded) -> str:
+    known = f"CASE WHEN m BETWEEN {LEAST_MICROS} AND {MOST_MICROS} THEN timestamp_micros(m) END"
+    return let(_micros(of, "Timestamp"), "m", known)
+
+
+def _timestamp(of: Encoded) -> str:
+    # The session's zone is UTC, so that the cast keeps the time as it is.
+    iso = f"^(?!0000){DAY}[T ]{CLOCK}Z?$"
+    text = f"CASE WHEN {of.raw} RLIKE '{iso}' THEN try_cast(rtrim('Z', {of.raw}) AS timestamp_ntz) END"
+    return f"CASE WHEN {of.type} = 'string' THEN {text} ELSE CAST({_moment(of)} AS timestamp_ntz) END"
+
+
+def _instant(of: Encoded) -> str:
+    iso = f"^(?!0000){DAY}[T ]{CLOCK}(Z|[+-][0-9]{{2}}(:?[0-9]{{2}})?)$"
+    text = f"CASE WHEN {of.raw} RLIKE '{iso}' THEN try_cast({of.raw} AS timestamp) END"
+    return f"CASE WHEN {of.type} = 'string' THEN {text} ELSE {_moment(of)} END"
+
+
+def _time(of: Encoded) -> str:
+    """`12:00:00.000000`; hours beyond a day and a sign are kept."""
+    parts = "abs(m) DIV 3600000000, abs(m) DIV 60000000 % 60, abs(m) DIV 1000000 % 60, abs(m) % 1000000"
+    told = f"concat(if(m < 0, '-', ''), format_string('%02d:%02d:%02d.%06d', {parts}))"
+    short = f"rtrim('Z', {of.raw})"
+    padded = f"concat({short}, substr(':00.000000', length({short}) - 4))"
+    cut = f"left(if(length({short}) = 5 OR length({short}) = 8, {padded}, rpad({short}, 15, '0')), 15)"
+    text = f"CASE WHEN {of.raw} RLIKE '^{CLOCK}Z?$' THEN {cut} END"
+    return f"CASE WHEN {of.type} = 'string' THEN {text} ELSE {let(_micros(of, 'Time'), 'm', told)} END"
+
+
+def _array(element: Type, of: Encoded) -> str:
+    one = value(Column(name="element", type=element), Encoded(raw="x", type="'string'", name="''"))
+    whole = f"CASE WHEN exists(a, x -> x IS NOT NULL AND {one} IS NULL) THEN NULL ELSE transform(a, x -> {one}) END"
+    return let(f"from_json({of.raw}, 'array<string>')", "a", whole)
+
+
+def let(expression: str, name: str, body: str) -> str:
+    """The body with the expression computed once under that name; NULL for a NULL."""
+    return f"get(transform(array({expression}), {name} -> if({name} IS NULL, NULL, {body})), 0)"

@@ -1,0 +1,106 @@
+"""Decides in which order the events of each of Debezium's connectors were committed, and whose events they are.
+
+Called by the envelopes of Debezium; gives SQL text only. Must never order events by the time at which somebody saw
+them, nor by where a row stands in a log alone where transactions overlap.
+"""
+
+from __future__ import annotations
+
+from tidegate.dialects.spark import Spark
+
+DIGITS = 20
+"""As many as the greatest number of 64 bits has."""
+
+FIELDS = (
+    "change_lsn",
+    "collection",
+    "commit_lsn",
+    "commit_scn",
+    "connector",
+    "db",
+    "event_serial_no",
+    "file",
+    "lcr_position",
+    "lsn",
+    "ord",
+    "pos",
+    "row",
+    "rs_id",
+    "schema",
+    "scn",
+    "sequence",
+    "snapshot",
+    "ssn",
+    "table",
+    "ts_ms",
+)
+"""What is looked at in an event's `source`."""
+
+CONNECTORS = ("postgresql", "mysql", "mariadb", "sqlserver", "db2", "oracle", "mongodb")
+
+
+def order(source: str, operation: str, index: str) -> str:
+    """The order of an event as a text; NULL where its `source` does not tell it.
+
+    A row of a snapshot stands below every event that was streamed: the log goes on where the snapshot began, so that
+    each change of the row comes after it, whatever the log's position was when the row was read.
+
+    Args:
+        source: a struct of `FIELDS`, all texts.
+        operation: Debezium's `op`.
+        index: of the event in its transaction, a text; NULL where nobody counts.
+    """
+
+    def field(name: str) -> str:
+        return f"{source}.`{name}`"
+
+    def number(text: str) -> str:
+        return f"lpad(CAST(try_cast({text} AS decimal(20,0)) AS string), {DIGITS}, '0')"
+
+    # The last commit before the event, then the event itself: rows that were written together share the latter.
+    sequence = f"from_json({field('sequence')}, 'array<string>')"
+    before = f"coalesce(get({sequence}, 0), '0')"
+    postgresql = joined(
+        f"if({field('sequence')} IS NULL, NULL, {number(before)})",
+        number(f"coalesce(get({sequence}, 1), {field('lsn')})"),
+    )
+    file = f"regexp_extract({field('file')}, '([0-9]+)$', 1)"
+    binlog = joined(number(file), number(field("pos")), number(f"coalesce({field('row')}, '0')"))
+    # Hexadecimal digits of one width; a row of a snapshot has no change.
+    change = f"if({operation} = 'r', coalesce({field('change_lsn')}, ''), {field('change_lsn')})"
+    lsn = joined(
+        f"lower({field('commit_lsn')})", f"lower({change})", number(f"coalesce({field('event_serial_no')}, '0')")
+    )
+    scn = joined(
+        number(f"coalesce({field('commit_scn')}, if({operation} = 'r', {field('scn')}, NULL))"),
+        f"coalesce({field('lcr_position')}, {number(field('scn'))})",
+        f"coalesce(trim({field('rs_id')}), '')",
+        number(f"coalesce({field('ssn')}, '0')"),
+    )
+    oplog = joined(number(field("ts_ms")), number(f"coalesce({field('ord')}, '0')"))
+    own = (
+        f"CASE WHEN {field('connector')} = 'postgresql' THEN {postgresql} "
+        f"WHEN {field('connector')} IN ('mysql', 'mariadb') THEN {binlog} "
+        f"WHEN {field('connector')} IN ('sqlserver', 'db2') THEN {lsn} "
+        f"WHEN {field('connector')} = 'oracle' THEN {scn} WHEN {field('connector')} = 'mongodb' THEN {oplog} END"
+    )
+    # A key that changed is a delete and an insert of one place in the log, in this order.
+    last = f"if({operation} = 'd', '0', '1')"
+    streamed = f"if({operation} = 'r', '0', '1')"
+    return joined(streamed, own, number(f"coalesce({index}, '0')"), last)
+
+
+def joined(*parts: str) -> str:
+    """The parts with blanks between them; NULL where one of them is."""
+    return "concat(" + ", ' ', ".join(parts) + ")"
+
+
+def table(source: str) -> str:
+    """`database.schema.table` of an event, without what its connector does not have."""
+    return f"concat_ws('.', {source}.`db`, {source}.`schema`, coalesce({source}.`table`, {source}.`collection`))"
+
+
+def is_of(name: str, table: str) -> str:
+    """The condition that an event is of a table that is called by all of its names or by the last ones."""
+    literal = Spark().string(name)
+    return f"({table} = {literal} OR endswith({table}, concat('.', {literal})))"

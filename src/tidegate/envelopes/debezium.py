@@ -1,0 +1,53 @@
+"""Decides that the messages of a log are Debezium's events in JSON, and what of them a project may state.
+
+Chosen by `envelope: debezium`. Must never guess how a value is written where the messages do not tell.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, ClassVar
+
+from tidegate.core.log import Message
+from tidegate.core.schema import Schema
+from tidegate.envelopes import _connect as connect
+from tidegate.envelopes import _debezium as debezium
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Debezium:
+    """Debezium's events in JSON, with the schema in each message or without.
+
+    Args:
+        table: whose events are taken; the others are left out. Without it all are of one table.
+        columns: types by name where the messages carry no schema: `{amount: "decimal(10,2) as bytes"}`.
+        unavailable: what stands for a value that the database did not log (`unavailable.value.placeholder`).
+    """
+
+    kind: ClassVar[str] = "debezium"
+    messages: ClassVar[bool] = True
+
+    table: str | None = None
+    columns: Mapping[str, str] = field(default_factory=dict)
+    unavailable: str = "__debezium_unavailable_value"
+
+    def __post_init__(self) -> None:
+        connect.stated(self.columns)
+
+    def schema(self, messages: Sequence[Message], table: Schema | None = None) -> Schema:
+        """The columns that the messages' own schemas tell, else those of the table, else those that are stated.
+
+        Raises:
+            ConfigError: neither tells; the hint says what to write.
+        """
+        return debezium.schema_of([each.value for each in messages], self.columns, table)
+
+    def events(self, messages: DataFrame, schema: Schema) -> DataFrame:
+        """Messages as events; tombstones and the log's own messages say nothing and are left out."""
+        return debezium.events_of(
+            messages, schema, table=self.table, columns=self.columns, unavailable=self.unavailable
+        )

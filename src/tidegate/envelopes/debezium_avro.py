@@ -1,0 +1,80 @@
+"""Decides what Debezium's events say that were written in Avro with a schema registry: the same as those in JSON.
+
+Chosen by `envelope: debezium_avro`. Must never ask the registry from a worker, nor take an event whose schema it does
+not know.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, ClassVar
+
+from tidegate.core.log import KEY, ORIGIN, PLACE, VALUE, Message
+from tidegate.core.schema import Schema
+from tidegate.envelopes import _avro as avro
+from tidegate.envelopes import _connect as connect
+from tidegate.envelopes import _debezium as debezium
+from tidegate.errors import ConfigError
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+ROWS = f"{KEY} binary, {VALUE} binary, {PLACE} string, {ORIGIN} string, problem string, raw string"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DebeziumAvro:
+    """Debezium's events in Avro, in the wire format of Confluent's schema registry.
+
+    Args:
+        table, columns, unavailable: as of envelope `debezium`.
+        registry: the URL of the registry; that of the connection unless given.
+    """
+
+    kind: ClassVar[str] = "debezium_avro"
+    messages: ClassVar[bool] = True
+
+    table: str | None = None
+    columns: Mapping[str, str] = field(default_factory=dict)
+    unavailable: str = "__debezium_unavailable_value"
+    registry: str | None = field(default=None, metadata={"given": True}, repr=False)
+
+    def __post_init__(self) -> None:
+        connect.stated(self.columns)
+
+    def asking(self, registry: str | None) -> DebeziumAvro:
+        """The same with the registry of its connection. Raises ConfigError where there is none."""
+        if not registry:
+            raise ConfigError(
+                "events in Avro need a schema registry",
+                hint='Write `connections: {events: {kafka: "host:9092", registry: "http://host:8081"}}`.',
+            )
+        return replace(self, registry=registry)
+
+    def schema(self, messages: Sequence[Message], table: Schema | None = None) -> Schema:
+        """The columns that the messages' schemas tell."""
+        read = self._reader([number for each in messages if (number := avro.number_of(each.value)) is not None])
+        told = (read(each.value)[0] if each.value else None for each in messages)
+        return debezium.schema_of([text.encode() for text in told if text], self.columns, table)
+
+    def events(self, messages: DataFrame, schema: Schema) -> DataFrame:
+        """Messages as events; the schemas that they name are asked for once, before."""
+        present = messages.where(f"{VALUE} IS NOT NULL")
+        numbers = [
+            int(row[0])
+            for part in (KEY, VALUE)
+            for row in present.where(f"length({part}) >= 5 AND hex(substring({part}, 1, 1)) = '00'")
+            .selectExpr(f"conv(hex(substring({part}, 2, 4)), 16, 10) AS number")
+            .distinct()
+            .collect()
+        ]
+        read = self._reader(numbers)
+        told = present.select(KEY, VALUE, PLACE, ORIGIN).mapInArrow(
+            avro.batches(read, (KEY, VALUE, PLACE, ORIGIN)), ROWS
+        )
+        return debezium.events_of(told, schema, table=self.table, columns=self.columns, unavailable=self.unavailable)
+
+    def _reader(self, numbers: Sequence[int]) -> avro.Read:
+        avro.need_client()
+        return avro.reader(avro.prepared(avro.fetched(self.registry or "", sorted(set(numbers)))))

@@ -1,0 +1,107 @@
+"""Decides what flattened events of Debezium say: the row alone, and what the connector was told to add to it.
+
+Chosen by `envelope: flat`, for topics behind Debezium's `ExtractNewRecordState`. Must never order events by the time at
+which they arrived.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, ClassVar
+
+from tidegate.core.log import KEY, ORIGIN, PLACE, Message
+from tidegate.core.schema import Schema
+from tidegate.dialects.spark import Spark
+from tidegate.envelopes import _connect as connect
+from tidegate.envelopes import _events as events
+from tidegate.envelopes import _origin as origin
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+WHOLE = f"struct<schema: struct<fields: array<{events.FIELD}>>, payload: string, {events.CORRUPT}: string>"
+OPERATIONS = ("c", "u", "d", "r")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Flat:
+    """Rows in JSON, with the schema in each message or without, and fields added to them.
+
+    Debezium's transform has to add what orders the events: `add.fields=op,table,source.connector,…` and
+    `delete.tombstone.handling.mode=rewrite`.
+
+    Args:
+        table: whose events are taken; the others are left out. Without it all are of one table.
+        columns: types by name where the messages carry no schema: `{amount: "decimal(10,2) as bytes"}`.
+        unavailable: what stands for a value that the database did not log.
+        prefix: of the fields that were added (`add.fields.prefix`); no column of the table begins so.
+        connector: whose events they are, where no field tells it: `postgresql`, `mysql`, …
+    """
+
+    kind: ClassVar[str] = "flat"
+    messages: ClassVar[bool] = True
+
+    table: str | None = None
+    columns: Mapping[str, str] = field(default_factory=dict)
+    unavailable: str = "__debezium_unavailable_value"
+    prefix: str = "__"
+    connector: str | None = None
+
+    def __post_init__(self) -> None:
+        connect.stated(self.columns)
+
+    def schema(self, messages: Sequence[Message], table: Schema | None = None) -> Schema:
+        """The columns that the messages' own schemas tell, else those of the table, else those that are stated.
+
+        Raises:
+            ConfigError: neither tells; the hint says what to write.
+        """
+        found = (connect.fields_of(connect.loaded(each.value)) for each in messages)
+        told = [[one for one in fields if not self._added(one.get("field"))] for fields in found if fields]
+        return connect.schema_of(told, self.columns, table)
+
+    def events(self, messages: DataFrame, schema: Schema) -> DataFrame:
+        """Messages as events; tombstones say nothing and are left out."""
+        parsed = events.parsed(messages, WHOLE)
+        wrapped = "parsed.schema.fields IS NOT NULL"
+        row = f"if({wrapped}, parsed.payload, text)"
+        told = parsed.selectExpr(KEY, PLACE, ORIGIN, "raw", "broken", f"{row} AS row", "parsed.schema.fields AS fields")
+        told = told.selectExpr("*", "from_json(row, 'map<string, string>') AS added")
+        told = told.selectExpr("*", f"{self._source()} AS source", f"{self._operation()} AS op")
+        if self.table is not None:
+            told = told.where(f"added IS NULL OR {origin.is_of(self.table, origin.table('source'))}")
+        known = ", ".join(f"'{name}'" for name in OPERATIONS)
+        found = told.selectExpr(
+            KEY,
+            ORIGIN,
+            "raw",
+            "CASE WHEN broken IS NOT NULL THEN broken WHEN row IS NULL THEN 'it has no row' "
+            f"WHEN op NOT IN ({known}) THEN 'its operation is none that Debezium is known to write' END AS refused",
+            "coalesce(op = 'd', false) AS gone",
+            "false AS clears",
+            f"{origin.order('source', 'op', self._field('total_order'))} AS place",
+            "row",
+            f"{events.kinds('fields')} AS kinds",
+            "fields IS NULL AS bare",
+        )
+        return events.decoded(found, schema, connect.stated(self.columns), self.unavailable)
+
+    def _added(self, name: object) -> bool:
+        return isinstance(name, str) and name.startswith(self.prefix)
+
+    def _field(self, name: str) -> str:
+        """A field that was added, under its own name or behind that of the struct it was taken from."""
+        names = (f"{self.prefix}{name}", f"{self.prefix}source_{name}", f"{self.prefix}transaction_{name}")
+        return f"coalesce({', '.join(f'added[{Spark().string(each)}]' for each in names)})"
+
+    def _source(self) -> str:
+        stated = "NULL" if self.connector is None else Spark().string(self.connector)
+        fields = {name: self._field(name) for name in origin.FIELDS}
+        fields["connector"] = f"coalesce({fields['connector']}, {stated})"
+        pairs = (f"'{name}', {value}" for name, value in fields.items())
+        return f"named_struct({', '.join(pairs)})"
+
+    def _operation(self) -> str:
+        deleted = f"added[{Spark().string(f'{self.prefix}deleted')}]"
+        return f"if({deleted} = 'true', 'd', coalesce({self._field('op')}, 'u'))"

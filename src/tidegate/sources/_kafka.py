@@ -1,0 +1,264 @@
+"""Decides how brokers are asked where topics begin and end, and what a lost answer means.
+
+Called by the log of a topic, without Spark. Must never show what a client was configured with, nor leave a mark at the
+brokers: nobody joins a group, nobody commits an offset there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from tidegate.core.ids import Connection
+from tidegate.core.log import Message
+from tidegate.errors import ConfigError, EnvironmentMissing, SourceRefused, SourceUnavailable, TidegateError
+
+if TYPE_CHECKING:
+    from confluent_kafka import Consumer
+    from confluent_kafka.admin import AdminClient
+
+TIMEOUT = 30.0
+"""Seconds that the brokers have for an answer."""
+
+OPTIONS = {
+    "client.id": "client.id",
+    "security.protocol": "security.protocol",
+    "ssl.ca.location": "ssl.truststore.location",
+    "sasl.mechanism": "sasl.mechanism",
+    "sasl.username": None,
+    "sasl.password": None,
+}
+"""What a connection may state, as Kafka's clients in C take it, and the word of those in Java; None for a login."""
+
+LOGIN = {
+    "PLAIN": "org.apache.kafka.common.security.plain.PlainLoginModule",
+    "SCRAM-SHA-256": "org.apache.kafka.common.security.scram.ScramLoginModule",
+    "SCRAM-SHA-512": "org.apache.kafka.common.security.scram.ScramLoginModule",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ends:
+    """A topic as it is now.
+
+    Args:
+        cluster, topic: the identities of the brokers and of the topic; a topic made again under its name has another.
+        begins, ends: of every partition the first offset there is and the one after the last that is committed.
+    """
+
+    cluster: str
+    topic: str
+    begins: Mapping[int, int]
+    ends: Mapping[int, int]
+
+
+def check(connection: Connection) -> None:
+    """Raises ConfigError for a connection that is none to brokers."""
+    if not connection.kafka:
+        raise ConfigError(
+            f"connection {connection.name!r} is none to Kafka",
+            hint='Write `connections: {events: {kafka: "host:9092"}}`.',
+        )
+    unknown = sorted(set(connection.options) - set(OPTIONS))
+    if unknown:
+        known = ", ".join(OPTIONS)
+        raise ConfigError(f"connection {connection.name!r}: options: {unknown[0]!r} is not known; known: {known}")
+    mechanism = str(connection.options.get("sasl.mechanism", "PLAIN"))
+    if "sasl.username" in connection.options and mechanism not in LOGIN:
+        raise ConfigError(
+            f"connection {connection.name!r}: sasl.mechanism: {mechanism!r} is none of {', '.join(LOGIN)}"
+        )
+
+
+def for_spark(connection: Connection) -> dict[str, str]:
+    """The options of Spark's source for these brokers."""
+    texts = {name: str(value) for name, value in connection.options.items()}
+    found = {f"kafka.{java}": texts[name] for name, java in OPTIONS.items() if java and name in texts}
+    if "ssl.ca.location" in texts:
+        found["kafka.ssl.truststore.type"] = "PEM"
+    if "sasl.username" in texts:
+        mechanism = texts.get("sasl.mechanism", "PLAIN")
+        login = (f'{word}="{_quoted(texts.get(f"sasl.{word}", ""))}"' for word in ("username", "password"))
+        found["kafka.sasl.mechanism"] = mechanism
+        found["kafka.sasl.jaas.config"] = f"{LOGIN[mechanism]} required {' '.join(login)};"
+    return {"kafka.bootstrap.servers": connection.kafka or "", **found}
+
+
+class Brokers:
+    """Questions to the brokers of a connection."""
+
+    def __init__(self, connection: Connection) -> None:
+        check(connection)
+        self._connection = connection
+
+    def topic(self, name: str) -> Ends | None:
+        """The topic as it is now; None where there is none.
+
+        Raises:
+            SourceUnavailable: the brokers do not answer.
+            SourceRefused: they refuse the client.
+        """
+        with self._asking():
+            from confluent_kafka import (  # noqa: PLC0415 - only where a topic is read
+                IsolationLevel,
+                TopicCollection,
+                TopicPartition,
+            )
+            from confluent_kafka import admin as offsets  # noqa: PLC0415 - as above
+
+            spec_of: Any = offsets  # its stubs leave out what it exports
+            admin = self._admin()
+            known = admin.list_topics(timeout=TIMEOUT).topics
+            if name not in known:
+                return None
+            cluster = admin.describe_cluster(request_timeout=TIMEOUT).result()
+            described = admin.describe_topics(TopicCollection([name]), request_timeout=TIMEOUT)[name].result()
+            parts = [TopicPartition(name, part.id) for part in described.partitions]
+            found = []
+            for spec in (spec_of.OffsetSpec.earliest(), spec_of.OffsetSpec.latest()):
+                # What a transaction has not committed yet is not there yet.
+                asked = admin.list_offsets(
+                    dict.fromkeys(parts, spec),
+                    isolation_level=IsolationLevel.READ_COMMITTED,
+                    request_timeout=TIMEOUT,
+                )
+                found.append({part.partition: answer.result().offset for part, answer in asked.items()})
+        return Ends(cluster=cluster.cluster_id or "", topic=str(described.topic_id), begins=found[0], ends=found[1])
+
+    def last(self, topic: str, ends: Mapping[int, int], begins: Mapping[int, int], most: int) -> list[Message]:
+        """The last messages of every partition before these offsets, the newest of all last."""
+        spans = {part: (max(end - most, begins.get(part, 0)), end) for part, end in ends.items()}
+        found = [message for message in self._read(topic, spans) if message[1].value]
+        return [message for _, message in sorted(found, key=lambda each: each[0])]
+
+    def written_at(self, topic: str, offsets: Mapping[int, int]) -> datetime | None:
+        """When the oldest of these messages was written; None where there is none."""
+        spans = {part: (offset, offset + 1) for part, offset in offsets.items()}
+        found = [moment for moment, _ in self._read(topic, spans) if moment > 0]
+        return datetime.fromtimestamp(min(found) / 1000, tz=UTC) if found else None
+
+    def _read(self, topic: str, spans: Mapping[int, tuple[int, int]]) -> list[tuple[int, Message]]:
+        """The messages of spans of offsets, their end excluded, each with its time in milliseconds."""
+        wanted = {part: span for part, span in spans.items() if span[0] < span[1]}
+        found: list[tuple[int, Message]] = []
+        if not wanted:
+            return found
+        with self._asking(), self._consumer() as consumer:
+            from confluent_kafka import TopicPartition  # noqa: PLC0415 - as above
+
+            consumer.assign([TopicPartition(topic, part, start) for part, (start, _) in wanted.items()])
+            open_parts = dict(wanted)
+            while open_parts:
+                messages = consumer.consume(100, timeout=TIMEOUT)
+                if not messages:
+                    raise self._silent()
+                for message in messages:
+                    if (problem := message.error()) is not None:
+                        if not _at_end(problem):
+                            raise _Refusal(problem)
+                        # Marks of transactions may be all that there is before an end.
+                        open_parts.pop(message.partition() or 0, None)
+                        continue
+                    part, offset = message.partition() or 0, message.offset() or 0
+                    if part in open_parts and offset < wanted[part][1]:
+                        found.append((message.timestamp()[1], Message(key=message.key(), value=message.value())))
+                    if offset + 1 >= wanted[part][1]:
+                        open_parts.pop(part, None)
+        return found
+
+    def _admin(self) -> AdminClient:
+        from confluent_kafka.admin import AdminClient  # noqa: PLC0415 - as above
+
+        return AdminClient(self._conf())
+
+    @contextmanager
+    def _consumer(self) -> Iterator[Consumer]:
+        from confluent_kafka import Consumer  # noqa: PLC0415 - as above
+
+        consumer = Consumer(
+            {
+                **self._conf(),
+                "group.id": "tidegate",  # nobody joins it: partitions are assigned, and nothing is committed
+                "enable.auto.commit": False,
+                "enable.partition.eof": True,
+                "isolation.level": "read_committed",
+                "auto.offset.reset": "error",
+            }
+        )
+        try:
+            yield consumer
+        finally:
+            consumer.close()
+
+    def _conf(self) -> dict[str, Any]:
+        options = {name: str(value) for name, value in self._connection.options.items()}
+        if "sasl.username" in options:
+            options.setdefault("sasl.mechanism", "PLAIN")
+        # Its own log would tell of every attempt; what it could not do is raised.
+        return {"bootstrap.servers": self._connection.kafka, **options, "log_level": 0, "error_cb": _unheard}
+
+    @contextmanager
+    def _asking(self) -> Iterator[None]:
+        try:
+            from confluent_kafka import KafkaException  # noqa: PLC0415 - as above
+        except ImportError as error:
+            raise EnvironmentMissing(
+                "the client of Kafka is not installed", hint="`pip install 'tidegate[kafka]'`"
+            ) from error
+        try:
+            yield
+        except TidegateError:
+            raise
+        except (KafkaException, _Refusal) as error:
+            raise self._failed(error) from error
+
+    def _failed(self, error: Exception) -> SourceUnavailable:
+        problem: Any = error.args[0] if error.args else None
+        name = str(problem.name()) if hasattr(problem, "name") else type(error).__name__
+        if "AUTH" in name:
+            return SourceRefused(
+                f"Kafka at connection {self._connection.name!r} refused the client ({name})",
+                hint="Correct the `options:` of the connection, then run `tidegate doctor`.",
+            )
+        return SourceUnavailable(f"Kafka at connection {self._connection.name!r} does not answer ({name})")
+
+    def _silent(self) -> SourceUnavailable:
+        return SourceUnavailable(f"Kafka at connection {self._connection.name!r} gives no messages")
+
+
+class _Refusal(Exception):
+    """A message that is an error."""
+
+
+def spread(waiting: Mapping[int, int], most: int | None) -> dict[int, int]:
+    """How many of the messages that wait in each partition are taken: all, or `most` in equal shares.
+
+    Example:
+        >>> spread({0: 10, 1: 2, 2: 10}, 12)
+        {0: 5, 1: 2, 2: 5}
+    """
+    if most is None or sum(waiting.values()) <= most:
+        return dict(waiting)
+    taken: dict[int, int] = {}
+    left = most
+    for done, (part, count) in enumerate(sorted(waiting.items(), key=lambda item: (item[1], item[0]))):
+        taken[part] = min(count, left // (len(waiting) - done))
+        left -= taken[part]
+    if not any(taken.values()):
+        taken[max(waiting, key=lambda part: waiting[part])] = most
+    return dict(sorted(taken.items()))
+
+
+def _at_end(problem: Any) -> bool:
+    return bool(problem.name() == "_PARTITION_EOF")
+
+
+def _unheard(problem: object) -> None:
+    """What a client could not do is raised where it was asked."""
+
+
+def _quoted(text: str) -> str:
+    return text.replace("\\", "\\\\").replace('"', '\\"')
