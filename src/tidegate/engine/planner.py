@@ -154,10 +154,8 @@ def fit_columns(
             hint=f"Allow it with `contract: {{{refused[0].kind}: …}}` in tidegate.yaml, or change the source back.",
             column=refused[0].column,
         )
-    discarded = {change.column for change in changes if modes[change] == "discard"}
-    kept = Schema(columns=tuple(column for column in columns if column.name not in discarded))
     evolve = tuple(change for change in changes if change.kind in EVOLVE and modes[change] == "evolve")
-    return kept, changes, evolve
+    return columns, changes, evolve
 
 
 def _mode(stream: Stream, change: SchemaChange) -> str:

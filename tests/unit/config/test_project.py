@@ -102,6 +102,11 @@ def test_values_from_python_are_the_same_project(tmp_path):
         ("key: [id]", "verify: full", "7: streams.orders.verify: should be one of none, counts, moved"),
         ("key: [id]", "removals: {detect: key_diff}", "7: streams.orders.removals: unknown key"),
         ("key: [id]", "contract: {narrow: evolve}", "7: streams.orders.contract.narrow: should be one of keep, stop"),
+        (
+            "key: [id]",
+            "contract: {add_column: discard}",
+            "7: streams.orders.contract.add_column: should be one of evolve, stop",
+        ),
         ("key: [id]", "contract: {widn: stop}", "7: streams.orders.contract.widn: unknown key; did you mean 'widen'?"),
         ("key: [id]", "layout: {partition: a}", "7: streams.orders.layout.partition: unknown key"),
         ("updated_at}", "updated_at, lookback: 1}", "8: streams.orders.strategy.lookback: should be a duration"),

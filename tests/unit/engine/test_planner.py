@@ -7,7 +7,9 @@ from typing import ClassVar
 
 import pytest
 
+from tidegate.checks.not_null import NotNull
 from tidegate.core.changes import ChangeSet
+from tidegate.core.checks import Rule
 from tidegate.core.ids import Target
 from tidegate.core.plan import Mode, WriteChoice, WriteFacts
 from tidegate.core.position import Position
@@ -129,9 +131,8 @@ def test_what_would_change_values_stops_and_names_the_column(source, table, kind
 def test_the_contract_decides():
     with pytest.raises(SchemaRefused):
         plan(schema(id=INT, new=TEXT), schema(id=INT), contract={"add_column": "stop"})
-    discarded = plan(schema(id=INT, new=TEXT), schema(id=INT), contract={"add_column": "discard"})
-    assert discarded.columns.names == ("id",)
-    assert discarded.evolve == ()
+    added = plan(schema(id=INT, new=TEXT), schema(id=INT), contract={"add_column": "evolve"})
+    assert (added.columns.names, [change.column for change in added.evolve]) == (("id", "new"), ["new"])
     with pytest.raises(SchemaRefused):
         plan(schema(id=INT), schema(id=INT, gone=TEXT), contract={"drop_column": "stop"})
     assert plan(schema(id=INT, x=INT), schema(id=INT, x=BIGINT), contract={"narrow": "keep"}).evolve == ()
@@ -159,3 +160,9 @@ def test_names_that_differ_only_by_case_are_refused():
         plan(schema(id=INT, Name=TEXT, name=TEXT))
     with pytest.raises(SchemaRefused, match="'ID' and the table's column 'id'"):
         plan(schema(ID=INT), schema(id=INT), key=())
+
+
+def test_rules_are_held_against_the_columns_before_a_row_is_read():
+    rule = Rule(check=NotNull(columns=("nmae",)), name="not_null(nmae)")
+    with pytest.raises(ColumnMissing, match=r"check not_null\(nmae\) names the column 'nmae'.*did you mean 'name'"):
+        plan(schema(id=INT, name=TEXT), schema(id=INT, name=TEXT), checks=(rule,))
