@@ -109,7 +109,7 @@ def broken(rule, a, b) -> bool:
     return MODEL[good](a, b) is False and (where is None or (b is not None and b > 0))
 
 
-@settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(rows=st.lists(st.tuples(VALUES, VALUES), max_size=12), rules=st.lists(RULE, min_size=1, max_size=4))
 def test_good_and_bad_rows_are_the_rows_that_were_read(spark, rows, rules):
     columns = Schema(columns=(Column(name="a", type=INT), Column(name="b", type=INT)))
