@@ -1,7 +1,20 @@
 #!/bin/sh
 # Installs the servers that tests and benchmarks start for themselves. Called by `make services`.
 # Starts nothing: each test run has its own server, on its own port, in its own folder.
+# `services.sh s3` installs the S3 server of `make test-servers` instead; it is built by Go, in a minute.
 set -eu
+
+if [ "${1:-}" = s3 ]; then
+    jars=${TIDEGATE_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/tidegate/jars}
+    folder=$(dirname "$jars")/servers/versitygw-1.8.0
+    [ -x "$folder/versitygw" ] && exit 0
+    command -v go >/dev/null 2>&1 || {
+        echo "tidegate: the S3 server of the tests is built by Go 1.25 or later: apt-get install golang-go" >&2
+        exit 1
+    }
+    GOBIN=$folder go install github.com/versity/versitygw/cmd/versitygw@v1.8.0
+    exit 0
+fi
 
 wanted=
 found=

@@ -70,8 +70,8 @@ class Catalog:
             options["uri"] = options.pop("url")
         if kind in ("postgresql", "rest", "hive") and not options.get("uri"):
             raise ConfigError(f"lake {name!r}: a catalog of type {kind} needs `uri:`")
-        if kind == "sqlite" and set(options) - {"path"}:
-            raise ConfigError(f"lake {name!r}: a catalog of type sqlite takes one option, `path:`")
+        if kind == "sqlite" and {option for option in options if "." not in option} - {"path"}:
+            raise ConfigError(f"lake {name!r}: a catalog of type sqlite takes `path:` and options of a store (`s3.…`)")
         return cls(name=name, kind=kind, options=options, warehouse=_location(warehouse, kind, folder), folder=folder)
 
     @property
@@ -179,7 +179,8 @@ class Catalog:
     def _jdbc(self) -> dict[str, str]:
         if self.kind == "sqlite":
             uri = f"jdbc:sqlite:{self.file}?busy_timeout=10000"
-            return {"uri": uri, "jdbc.schema-version": "V1"}
+            stores = {key: value for key, value in self.options.items() if key != "path"}
+            return {"uri": uri, "jdbc.schema-version": "V1", **stores}
         parts = urlsplit(self.options["uri"])
         host = f"{parts.hostname or '127.0.0.1'}:{parts.port or 5432}"
         found = {"uri": f"jdbc:postgresql://{host}{parts.path}" + (f"?{parts.query}" if parts.query else "")}

@@ -113,7 +113,7 @@ class Delta:
 
     def jars(self) -> tuple[str, ...]:
         """Maven coordinates."""
-        return (jars.DELTA, jars.DELTA_STORAGE)
+        return (jars.DELTA, jars.DELTA_STORAGE, *(jars.S3A if self.warehouse.startswith("s3a:") else ()))
 
     def read(self, session: SparkSession, target: Target, snapshot: str | None) -> DataFrame:
         """The rows of one version of the table, the newest by default."""

@@ -125,6 +125,17 @@ def place(text: str) -> Place:
     )
 
 
+def on_s3(text: str) -> bool:
+    """Whether a `path:` is in S3, which Spark reads as `s3a://`.
+
+    Example:
+        >>> on_s3("s3://bucket/in/*.csv"), on_s3("gs://bucket/in"), on_s3("/data/s3")
+        (True, False, False)
+    """
+    scheme = text.partition("://")[0]
+    return "://" in text and FOR_SPARK.get(scheme, scheme) == "s3a"
+
+
 def hidden(path: str) -> bool:
     """Whether a part of the path begins as what writers of files hide; `_year=2025` is a partition.
 

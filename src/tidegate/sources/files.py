@@ -14,14 +14,16 @@ from typing import TYPE_CHECKING, ClassVar
 
 from tidegate.core.protocols import Probe, Sparks
 from tidegate.core.schema import Schema
+from tidegate.core.slices import Files as Chosen
 from tidegate.core.slices import Slice
 from tidegate.errors import ConfigError, InternalError
-from tidegate.sources._files_place import place
+from tidegate.sources._files_place import on_s3, place
 from tidegate.sources._files_probe import FilesProbe
 from tidegate.sources._files_reader import OWN
 from tidegate.sources._files_shape import SUFFIXES, FileFormat, format_of
 from tidegate.sources._files_types import stated
 from tidegate.sources._frame import LazySpark, reading
+from tidegate.spark import jars
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -43,6 +45,7 @@ class Files:
     """
 
     kind: ClassVar[str] = "files"
+    reads: ClassVar[frozenset[type]] = frozenset({Chosen})
 
     path: str
     format: FileFormat | None = None
@@ -95,8 +98,8 @@ class Files:
             return probe.read(session, parts, schema)
 
     def jars(self) -> tuple[str, ...]:
-        """Spark's reader of Avro, which it does not come with."""
-        return (AVRO,) if self.form is FileFormat.AVRO else ()
+        """Spark's reader of Avro and Hadoop's of S3, which it does not come with."""
+        return (*((AVRO,) if self.form is FileFormat.AVRO else ()), *(jars.S3A if on_s3(self.path) else ()))
 
     def spark_conf(self) -> Mapping[str, str]:
         """None."""

@@ -22,6 +22,13 @@ from tidegate.spark.java import find_java
 
 ICEBERG = "org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.12.0"
 ICEBERG_AWS = "org.apache.iceberg:iceberg-aws-bundle:1.12.0"
+# Hadoop's file system `s3a`, of Spark's own Hadoop. Its SDK is the one in Iceberg's bundle, a tenth of AWS's own.
+S3A = (
+    "org.apache.hadoop:hadoop-aws:3.4.2",
+    ICEBERG_AWS,
+    "software.amazon.awssdk:s3-transfer-manager:2.54.17",
+    "software.amazon.awssdk:apache-client:2.54.17",
+)
 DELTA = "io.delta:delta-spark_4.1_2.13:4.4.0"
 DELTA_STORAGE = "io.delta:delta-storage:4.4.0"
 POSTGRESQL = "org.postgresql:postgresql:42.7.8"
@@ -30,11 +37,17 @@ SQLITE = "org.xerial:sqlite-jdbc:3.50.3.0"
 SHA256 = {
     DELTA: "75a9400986853c061f5109f012547de2545a5759e5e752e5ef633dabe16a4f10",
     DELTA_STORAGE: "c46735481fa8e326b0957be02b4420cbcab4b325bb08009b7f2045a95133f1cc",
+    ICEBERG_AWS: "dd7e49ffa4ac9b215bed846581991259e3aec9bb2fa08d6cec029c46cd66d957",
     ICEBERG: "3123c3798af642dd537230923548e013ef41cc28b6626e5225808cf5670a0f82",
     POSTGRESQL: "2a32a9dcbc42d67a50ad3a0de5efd102c8d2be46720045f2cbd6689f160ab7c7",
     SQLITE: "a3f53a2aa15ae9425a9e793bbe9c8e5288febeb4b65ef5c1a4e80d4c2045cf08",
     "io.trino:trino-jdbc:476": "a3736d21609a5a317d2ce88b3835e312e9b6f41393c1d4b09f2ad6e7aeb3bb90",
     "org.apache.spark:spark-avro_2.13:4.1.1": "6a19d90bc3b6e88d8db0fa36a19273aa10fea2dbd7a62bb60e4cedd73051b32d",
+    "org.apache.hadoop:hadoop-aws:3.4.2": "d2d24e6b715b5656b9d238bf13b6682a07e2004dd36aad74a73aeb854319f4d9",
+    "software.amazon.awssdk:apache-client:2.54.17": "0b00ae3d55c3d1213ca47b5651dc4c2a0080fc9b6192dde3d53c3da6c1811bcb",
+    "software.amazon.awssdk:s3-transfer-manager:2.54.17": (
+        "7bef0ea4efd5e0860bab63e08317040951edb51b72a5be734284c28b8324ab87"
+    ),
     "org.duckdb:duckdb_jdbc:2.0.0.0": "5170daa90a43296705127ef3c80834ba1cd275ec9d765a9f7eee346ab0087186",
     "org.mariadb.jdbc:mariadb-java-client:3.5.6": "a129703efd7b0f334564d46753de999f09b3a361489a2eb647e6020390981cc9",
 }

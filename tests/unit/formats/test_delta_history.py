@@ -88,6 +88,17 @@ def test_columns_may_come_but_not_go(tmp_path):
     assert folder.told(0, 4).told is Told.UNTOLD
 
 
+def test_a_feed_that_nobody_can_vouch_for_any_more_is_not_believed(tmp_path):
+    folder = Folder(tmp_path, [PROTOCOL, table()], [add("a")], [table(), add("b")])
+    assert folder.told(1, 2).told is Told.APPENDS
+    # The log is cut off behind version 1: what the table was there, before its properties changed, nobody knows.
+    kept = {"metadata": table()["metaData"], "protocol": PROTOCOL["protocol"], "numFiles": 0, "allFiles": []}
+    (tmp_path / "_delta_log" / f"{2:020}.crc").write_text(json.dumps({**kept, "setTransactions": []}))
+    (tmp_path / "_delta_log" / f"{0:020}.json").unlink()
+    span = folder.told(1, 2)
+    assert (span.told, "nobody can tell any more" in span.reason) == (Told.UNTOLD, True)
+
+
 def test_what_is_gone_stops(tmp_path):
     folder = Folder(
         tmp_path,

@@ -1,0 +1,41 @@
+"""What lakes and files in an object store ask of Spark and of PyIceberg, told by their settings alone."""
+
+from pathlib import Path
+
+import pytest
+
+from tidegate.errors import ConfigError
+from tidegate.formats.delta import Delta
+from tidegate.formats.iceberg import Iceberg
+from tidegate.sources.files import Files
+from tidegate.spark import jars
+
+STORE = {"s3.endpoint": "http://127.0.0.1:7070", "s3.path-style-access": "true"}
+
+
+@pytest.mark.parametrize(
+    ("path", "needed"),
+    [("s3://b/in/*.csv", jars.S3A), ("s3a://b/in/x.csv", jars.S3A), ("gs://b/in/*.csv", ()), ("/s3/in/*.csv", ())],
+)
+def test_spark_gets_what_reads_files_in_s3(path, needed):
+    assert Files(path=path).jars() == needed
+
+
+def test_a_lake_in_s3_has_its_jars_and_a_local_one_none_of_them():
+    assert set(jars.S3A) <= set(Delta(name="lake", warehouse="s3a://b/lake").jars())
+    assert jars.ICEBERG_AWS in Iceberg(name="lake", warehouse="s3://b/lake").jars()
+    for lake in (Delta(name="lake"), Iceberg(name="lake")):
+        assert not set(jars.S3A) & set(lake.jars())
+
+
+def test_the_embedded_catalog_hands_options_of_a_store_on_and_takes_no_others(tmp_path: Path):
+    def lake(**options: str) -> Iceberg:
+        return Iceberg(name="lake", warehouse="s3://b/w", catalog={"type": "sqlite", **options}, folder=tmp_path)
+
+    made = lake(path="c.db", **STORE)
+    conf = made.spark_conf()
+    assert {f"spark.sql.catalog.lake.{name}": value for name, value in STORE.items()}.items() <= conf.items()
+    assert "spark.sql.catalog.lake.path" not in conf
+    assert STORE.items() <= made._where.pyiceberg().items()
+    with pytest.raises(ConfigError, match="takes `path:` and options of a store"):
+        lake(uri="x")
