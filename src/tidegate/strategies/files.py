@@ -54,6 +54,7 @@ class Files:
 
     kind: ClassVar[str] = "files"
     emits: ClassVar[frozenset[Meaning]] = frozenset({Meaning.NEW, Meaning.UPSERTS})
+    reads: ClassVar[frozenset[type]] = frozenset({Chosen})
 
     on_change: OnChange = OnChange.RELOAD
     on_delete: OnDelete = OnDelete.KEEP
