@@ -114,7 +114,8 @@ def _typed(texts: DataFrame, schema: Schema) -> DataFrame:
         if value != alias
     ]
     refused = f"coalesce(f, {', '.join([*misfits, 'CAST(NULL AS string)'])})"
-    raw = f"coalesce(r, to_json(struct({', '.join(aliases)})))"
+    named = ", ".join(Spark().string(name) for name in schema.names)
+    raw = f"coalesce(r, to_json(map_from_arrays(array({named}), array({', '.join(aliases)}))))"
     step = texts.selectExpr(
         *(f"{value} AS v{place}" for place, value in enumerate(values)), "*", f"{refused} AS w", f"{raw} AS x"
     )

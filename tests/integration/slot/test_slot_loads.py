@@ -7,7 +7,7 @@ import psycopg
 import pytest
 import yaml
 
-from support.lake import delta_rows
+from support.lake import QUICK, delta_rows
 from support.workspace import Workspace
 from tidegate.api import Project
 from tidegate.core.outcome import Outcome, Result
@@ -15,17 +15,19 @@ from tidegate.engine.events import Moment, Stage
 from tidegate.errors import SourceUnavailable
 from tidegate.sources import _slot, _slot_spool
 
-pytestmark = [pytest.mark.postgres, pytest.mark.spark]
+pytestmark = [pytest.mark.postgres, pytest.mark.spark, pytest.mark.timeout(600)]
 
 SLOT = "tidegate_orders"
-ORDERS = """
+NARROW = "create table orders (id bigint primary key, name text, day date, tags text[], big text)"
+FEW = "insert into orders select i, 'n' || i, date '2024-02-28' + i, '{{}}', repeat(i::text, 3) from generate_series({0}, {1}) i"
+WIDE = """
 create table orders (
   id bigint primary key, name varchar(40), amount numeric(12, 3), exact numeric, price real, ratio double precision,
   ok boolean, day date, at time, seen timestamp, changed timestamptz, raw bytea, code char(8), ref uuid, doc jsonb,
   tags text[], sizes int[], flags bool[], host inet, big text
 )
 """
-ROW = """
+MANY = """
 insert into orders select i, 'n' || i, i / 7.0, i / 3.0, i / 3.0, 1 / i::float8, i % 2 = 0, date '2024-02-28' + i,
   time '23:59:59.5' - i * interval '1 second', timestamp '1999-12-31 23:59:59.000001' + i * interval '1 hour',
   timestamptz '2024-03-31 00:30:00+00' + i * interval '15 minutes', decode(lpad(to_hex(i), 4, '0'), 'hex'), 'c' || i,
@@ -87,21 +89,20 @@ def loaded(request, pg_url, tmp_path, spark):
         "write": "merge",
     }
     lakes = {"lakes": {"lake": {"format": "delta"}}} if request.param == "delta" else {}
-    workspace.write({"orders": stream}, connections={"shop": {"url": pg_url}}, **lakes)
+    workspace.write({"orders": stream}, connections={"shop": {"url": pg_url}}, spark={"conf": QUICK}, **lakes)
     with psycopg.connect(pg_url, autocommit=True) as session:
         session.execute("set synchronous_commit = on")
-        session.execute(ORDERS)
         yield Loaded(workspace=workspace, session=session, spark=spark, format=request.param)
 
 
 def test_the_table_then_its_log(loaded):
-    loaded.sql(ROW.format(1, 100))
+    loaded.sql(WIDE, MANY.format(1, 70))
     first = loaded.loads()
     assert first.meaning == "all"
     loaded.proves()
     assert loaded.run().outcome is Result.UNCHANGED
     loaded.sql(
-        ROW.format(101, 130),
+        MANY.format(101, 110),
         "update orders set name = 'changed', changed = now() where id <= 20",  # what is stored apart stays as it is
         "update orders set amount = null, tags = '{}', raw = '', day = 'epoch' where id between 30 and 35",
         "delete from orders where id between 40 and 45",
@@ -113,7 +114,7 @@ def test_the_table_then_its_log(loaded):
     assert second.meaning == "changelog"
     assert loaded.confirmed() == second.position["state"]["lsn"]
     loaded.proves()
-    loaded.sql("truncate orders", ROW.format(7, 9))
+    loaded.sql("truncate orders", MANY.format(7, 9))
     loaded.loads()
     loaded.proves()
     assert loaded.run().outcome is Result.UNCHANGED
@@ -127,13 +128,13 @@ only_iceberg = pytest.mark.parametrize("loaded", ["iceberg"], indirect=True)
 @only_iceberg
 def test_what_happens_around_the_first_load_is_neither_lost_nor_doubled(loaded, monkeypatch):
     """Between slot and snapshot, and between snapshot and commit; then the run is cut off before it can confirm."""
-    loaded.sql(ROW.format(1, 60))
+    loaded.sql(NARROW, FEW.format(1, 60))
     claim = _slot.claim
 
     def claims(options, key):
         claim(options, key)
         loaded.sql(
-            ROW.format(61, 62), "update orders set name = 'meanwhile' where id < 5", "delete from orders where id = 9"
+            FEW.format(61, 62), "update orders set name = 'meanwhile' where id < 5", "delete from orders where id = 9"
         )
 
     monkeypatch.setattr(_slot, "claim", claims)
@@ -142,7 +143,7 @@ def test_what_happens_around_the_first_load_is_neither_lost_nor_doubled(loaded, 
     assert {row["id"] for row in loaded.rows()} >= {61, 62}
     assert 9 not in {row["id"] for row in loaded.rows()}
     monkeypatch.setattr(_slot_spool, "CHUNK", 50)
-    loaded.sql(ROW.format(100, 300), "update orders set big = 'small' where id = 100")
+    loaded.sql(FEW.format(100, 250), "update orders set big = 'small' where id = 100")
     monkeypatch.setattr(_slot, "acknowledge", interrupted)
     with pytest.raises(KeyboardInterrupt):
         loaded.run()
@@ -159,7 +160,7 @@ def test_what_happens_around_the_first_load_is_neither_lost_nor_doubled(loaded, 
 
 @only_iceberg
 def test_a_server_that_does_not_take_the_confirmation_is_told_later(loaded, monkeypatch):
-    loaded.sql(ROW.format(1, 5))
+    loaded.sql(NARROW, FEW.format(1, 5))
     loaded.loads()
     confirmed = loaded.confirmed()
     loaded.sql("delete from orders where id = 1")
@@ -178,7 +179,7 @@ def test_a_server_that_does_not_take_the_confirmation_is_told_later(loaded, monk
 
 @only_iceberg
 def test_two_runs_at_once_publish_once(loaded):
-    loaded.sql(ROW.format(1, 5))
+    loaded.sql(NARROW, FEW.format(1, 5))
     loaded.loads()
     loaded.sql("update orders set name = 'both' where id = 3", "update orders set id = 30 where id = 4")
     values = yaml.safe_load(loaded.workspace.file.read_text())
@@ -197,7 +198,7 @@ def test_two_runs_at_once_publish_once(loaded):
 
 @only_iceberg
 def test_a_slot_that_was_recreated_stops_until_the_table_is_loaded_anew(loaded):
-    loaded.sql(ROW.format(1, 5))
+    loaded.sql(NARROW, FEW.format(1, 5))
     loaded.loads()
     loaded.sql(
         "delete from orders where id = 1",  # nobody will ever tell
@@ -217,7 +218,7 @@ def test_a_slot_that_was_recreated_stops_until_the_table_is_loaded_anew(loaded):
 
 @only_iceberg
 def test_a_value_that_no_column_keeps_stops_and_is_not_shown(loaded):
-    loaded.sql(ROW.format(1, 5))
+    loaded.sql(NARROW, FEW.format(1, 5))
     loaded.loads()
     loaded.sql("update orders set day = 'infinity' where id = 3", "update orders set tags = '{{q},{r}}' where id = 4")
     stopped = loaded.run()
