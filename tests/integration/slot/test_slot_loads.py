@@ -19,7 +19,7 @@ pytestmark = [pytest.mark.postgres, pytest.mark.spark, pytest.mark.timeout(600)]
 
 SLOT = "tidegate_orders"
 NARROW = "create table orders (id bigint primary key, name text, day date, tags text[], big text)"
-FEW = "insert into orders select i, 'n' || i, date '2024-02-28' + i, '{{}}', repeat(i::text, 3) from generate_series({0}, {1}) i"
+FEW = "insert into orders select i, 'n' || i, date '2024-02-28' + i, '{{}}', i::text from generate_series({0}, {1}) i"
 WIDE = """
 create table orders (
   id bigint primary key, name varchar(40), amount numeric(12, 3), exact numeric, price real, ratio double precision,
