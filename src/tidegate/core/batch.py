@@ -79,6 +79,9 @@ class Checked:
         gone: the keys of the table that the source does not have any more, key columns only; None for none.
         reach: literal bounds of every key that is written or deleted, where keys are gone.
         skipped: why nothing was written, where what differs is not worth a load.
+        compared: the condition of the table's rows that verification compares; None for all that it finds.
+        sequence: the columns that date a row, for writers that keep history.
+        touched: the condition of the versions that such a load can have changed.
         held: the rows as Spark keeps them; the engine calls its `unpersist()` once nobody reads them again.
         aside: the rows that are not written, because they break a rule; None for none.
         findings: what the stream's checks have to say, one sentence each.
@@ -94,6 +97,9 @@ class Checked:
     gone: DataFrame | None = None
     reach: tuple[Prune, ...] = ()
     skipped: str | None = None
+    compared: str | None = None
+    sequence: tuple[str, ...] = ()
+    touched: str | None = None
     held: DataFrame | None = None
     aside: Aside | None = None
     findings: tuple[str, ...] = ()

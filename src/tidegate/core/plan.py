@@ -117,6 +117,7 @@ class LoadPlan:
         since: the position the load starts from; None for a first load.
         position: the position that the commit will carry.
         columns: the columns to read and write, in order.
+        added: columns of the table that the writer fills by itself, after those.
         key: the key columns; empty for none.
         evolve: the changes of columns that are applied before the write.
         create: the table is made by this load.

@@ -32,6 +32,7 @@ class Position:
         state: the strategy's own values, JSON types only, canonical texts for values of columns.
         loaded_through: the cursor up to which the table is complete, as canonical text; None without a cursor.
         schema: digest of the columns loaded.
+        writer: what a writer that keeps history was told, which must not change under its table; empty for others.
     """
 
     sequence: int
@@ -42,6 +43,7 @@ class Position:
     state: Mapping[str, Any] = field(default_factory=dict)
     loaded_through: str | None = None
     schema: str = ""
+    writer: str = ""
 
     def to_dict(self) -> dict[str, Any]:
         """JSON types only."""
@@ -55,6 +57,7 @@ class Position:
             "state": dict(self.state),
             "loaded_through": self.loaded_through,
             "schema": self.schema,
+            **({"writer": self.writer} if self.writer else {}),
         }
 
     def to_json(self) -> str:

@@ -301,7 +301,7 @@ class Staging(Protocol):
                 whole table.
         """
 
-    def merge(
+    def merge(  # noqa: PLR0913 - what a merge is made of
         self,
         rows: DataFrame,
         *,
@@ -309,6 +309,7 @@ class Staging(Protocol):
         skip_equal: bool,
         gone: str | None = None,
         again: str | None = None,
+        by: Sequence[str] = (),
     ) -> None:
         """Updates rows of a known key, inserts the others; `prune` bounds the target side.
 
@@ -317,6 +318,8 @@ class Staging(Protocol):
             gone: a column of `rows` that is true for a row whose key is to be deleted, as the plan's `deletes` say.
             again: a column of `rows` that is true where every row of the key is taken away whatever they say, because
                 a second merge brings the one that is wanted.
+            by: the columns that identify a row of the table, where these are not the plan's key; `rows` then have every
+                column of the table.
         """
 
     def read(self) -> DataFrame:
@@ -326,7 +329,7 @@ class Staging(Protocol):
         """The rows of the whole version, as committed, whose key is among `keys` and within `prune`.
 
         Args:
-            keys: key columns only, one row a key; None when `prune` alone says which keys.
+            keys: only columns that rows are found by, usually the key; None when `prune` alone says which keys.
         """
 
     def read_partitions(self, parts: Sequence[Slice]) -> DataFrame:

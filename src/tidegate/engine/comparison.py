@@ -18,6 +18,7 @@ from tidegate.core.protocols import Probe, TableState
 from tidegate.core.schema import Schema
 from tidegate.core.slices import Everything, Meaning, Partition, Range, Slice, SnapshotPair
 from tidegate.core.spread import Level
+from tidegate.core.versions import Historic
 from tidegate.dialects.spark import Spark
 from tidegate.engine import drilldown
 from tidegate.engine.drilldown import Difference
@@ -100,8 +101,13 @@ def fingerprint(  # noqa: PLR0913 - a version of a table, and which of its rows
 
 
 def live(stream: Stream, session: SparkSession, snapshot: str | None) -> DataFrame:
-    """The rows of one version of the table, without those that are marked as deleted."""
+    """The rows of one version of the table that are meant to be the source's, not those that were once.
+
+    Where every row of the source is a change by itself, each version of a history is; else of each key the current one.
+    """
     rows = stream.format.read(session, stream.target, snapshot)
+    if isinstance(stream.writer, Historic) and stream.strategy.emits != {Meaning.NEW}:
+        return rows.where(stream.writer.current)
     return rows.where(f"{DELETED_AT} IS NULL") if stream.deletes.soft and DELETED_AT in rows.columns else rows
 
 

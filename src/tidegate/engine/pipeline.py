@@ -21,6 +21,7 @@ from tidegate.core.outcome import Outcome
 from tidegate.core.plan import LoadPlan, Mode
 from tidegate.core.protocols import Layout, Receipt, Staging
 from tidegate.core.slices import Files, Meaning
+from tidegate.core.versions import Historic
 from tidegate.engine import (
     briefing,
     detection,
@@ -237,8 +238,10 @@ def _ready_session(work: Work, plan: LoadPlan) -> SparkSession:
 
 
 def _layout(stream: Stream, plan: LoadPlan) -> Layout:
-    """The user's layout, else one in which each partition that is compared is whole files."""
+    """The user's layout, else the writer's, else one in which each partition that is compared is whole files."""
     grouping = plan.changes.grouping
+    if not stream.layout.partition_by and isinstance(stream.writer, Historic):
+        return replace(stream.layout, partition_by=stream.writer.partition_by)
     if stream.layout.partition_by or grouping is None:
         return stream.layout
     return replace(stream.layout, partition_by=stream.format.partition_by(grouping))
@@ -275,6 +278,8 @@ def _verify(
     level = work.stream.verify
     if level is VerifyLevel.NONE:
         return Verdict(equal=None)
+    if isinstance(work.stream.writer, Historic):
+        work.stream.writer.prove(checked, plan, staging)
 
     def ask() -> Fingerprint:
         return verify.source_side(work.probe, plan, level, checked.latest, moved=checked.moved)

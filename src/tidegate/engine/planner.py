@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from tidegate.core.changes import ChangeSet
@@ -15,7 +15,8 @@ from tidegate.core.ids import new_load_id
 from tidegate.core.plan import LoadPlan, WriteFacts
 from tidegate.core.position import Position
 from tidegate.core.protocols import TableState
-from tidegate.core.schema import ChangeKind, Schema, SchemaChange, compare
+from tidegate.core.schema import ChangeKind, Column, Schema, SchemaChange, compare
+from tidegate.core.versions import Historic
 from tidegate.engine.recover import next_sequence
 from tidegate.engine.rules import refuse_rules
 from tidegate.engine.stream import Stream
@@ -61,7 +62,9 @@ def make_plan(stream: Stream, found: Found, *, now: datetime) -> LoadPlan:
     """
     refuse_columns(stream, found.columns)
     refuse_meaning(stream, found.changes)
-    columns, changes, evolve = fit_columns(stream, found.table, found.columns)
+    refuse_writer(stream, found)
+    added, more = _added(stream, found)
+    columns, changes, evolve = fit_columns(stream, _without(found.table, added), found.columns)
     refuse_rules(stream.name, stream.checks, columns)
     load_id = new_load_id()
     return LoadPlan(
@@ -81,16 +84,17 @@ def make_plan(stream: Stream, found: Found, *, now: datetime) -> LoadPlan:
             state=found.changes.state,
             loaded_through=found.changes.loaded_through,
             schema=columns.digest,
+            writer=signature(stream),
         ),
         changes=found.changes,
         columns=columns,
         key=stream.key,
         schema_changes=changes,
-        evolve=evolve,
+        evolve=(*evolve, *more),
         write=stream.writer.choose(found.facts),
         create=not found.table.exists,
         deletes=stream.deletes,
-        added=stream.added,
+        added=Schema(columns=(*stream.added, *added)),
     )
 
 
@@ -105,6 +109,62 @@ def refuse_meaning(stream: Stream, changes: ChangeSet) -> None:
             f"stream {stream.name!r}: {changes.reason}, and write: {stream.writer.kind} cannot apply that",
             hint="Use `write: merge` with a `key:`, or load it anew: `tidegate run STREAM --full-refresh --yes`.",
         )
+
+
+def signature(stream: Stream) -> str:
+    """What the position says of the writer; empty for one whose table holds just what its source holds."""
+    return stream.writer.signature if isinstance(stream.writer, Historic) else ""
+
+
+def refuse_writer(stream: Stream, found: Found) -> None:
+    """Refuses to go on from a table whose versions another writer, or other options, made.
+
+    Raises:
+        PlanError: nothing was touched.
+    """
+    wrote = found.since.writer if found.since else ""
+    if found.since is None or found.facts.replace or wrote == signature(stream):
+        return
+    was = "another writer" if not wrote or not signature(stream) else "other options of the same writer"
+    raise PlanError(
+        f"stream {stream.name!r} now says write: {stream.writer.kind}, and its table was loaded by {was}, "
+        "so its versions mean something else",
+        hint=f"Take `write:` back, or make the table anew, which forgets its history: "
+        f"`tidegate run {stream.name} --full-refresh --yes`.",
+    )
+
+
+def _added(stream: Stream, found: Found) -> tuple[tuple[Column, ...], tuple[SchemaChange, ...]]:
+    """The writer's own columns, and the changes by which the table comes to have them."""
+    writer, table = stream.writer, found.table.schema
+    if not isinstance(writer, Historic):
+        return (), ()
+    added = writer.added(found.columns, stream.strategy.cursor)
+    if table is None:
+        return added, ()
+    changes = [
+        change
+        for change in compare(source=Schema(columns=added), table=table)
+        if change.kind is not ChangeKind.DROP_COLUMN
+    ]
+    refused = next((change for change in changes if change.kind not in EVOLVE), None)
+    if refused is not None:
+        raise SchemaRefused(
+            f"stream {stream.name!r}: the column {refused.column!r} of the table is {refused.old}, and write: "
+            f"{writer.kind} would now make it {refused.new}",
+            hint="Take the type at the source back, or name another target.",
+            column=refused.column,
+        )
+    return added, tuple(changes)
+
+
+def _without(table: TableState, added: Sequence[Column]) -> TableState:
+    """The table as far as its source fills it."""
+    if table.schema is None or not added:
+        return table
+    own = {column.name for column in added}
+    rest = tuple(column for column in table.schema if column.name not in own)
+    return replace(table, schema=Schema(columns=rest))
 
 
 def refuse_columns(stream: Stream, columns: Schema) -> None:

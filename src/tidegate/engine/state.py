@@ -22,6 +22,7 @@ from tidegate.core.schema import Schema
 from tidegate.core.slices import Everything, Meaning, Range, Slice
 from tidegate.dialects.spark import Spark
 from tidegate.engine import comparison, partitions
+from tidegate.engine.planner import signature
 from tidegate.engine.recover import holds_rows, next_sequence
 from tidegate.engine.standing import unproven
 from tidegate.engine.stream import Stream
@@ -274,6 +275,7 @@ def _stamp(  # noqa: PLR0913 - what a position is made of
                 state=state,
                 loaded_through=through,
                 schema=table.schema.digest,
+                writer=table.position.writer if table.position else signature(stream),
             )
         session = context.sessions.load_session(small=True)
         try:

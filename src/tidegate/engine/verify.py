@@ -72,6 +72,7 @@ def source_side(
 def table_side(plan: LoadPlan, staging: Staging, checked: Checked, level: VerifyLevel) -> Fingerprint:
     """What the committed, invisible version holds of the same rows."""
     rows = _moved(plan, staging, checked)
+    rows = rows if checked.compared is None else rows.where(checked.compared)
     if checked.aside is not None:
         rows = _with_those_aside(rows, checked.aside, plan, checked)
     return measured(rows, plan, level)

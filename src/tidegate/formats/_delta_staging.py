@@ -89,7 +89,7 @@ class DeltaStaging:
         with self._committing("writing to"):
             writer.save(self.location)
 
-    def merge(
+    def merge(  # noqa: PLR0913 - what a merge is made of
         self,
         rows: DataFrame,
         *,
@@ -97,6 +97,7 @@ class DeltaStaging:
         skip_equal: bool,
         gone: str | None = None,
         again: str | None = None,
+        by: Sequence[str] = (),
     ) -> None:
         """Updates and inserts by key; keys must be unique in `rows`."""
         view = f"tidegate_{self.plan.load_id}"
@@ -114,8 +115,8 @@ class DeltaStaging:
                     merge(
                         into,
                         sql.quote(view),
-                        columns=self.plan.columns.names,
-                        key=self.plan.key,
+                        columns=self.plan.table.names if by else self.plan.columns.names,
+                        key=by or self.plan.key,
                         prune=prune,
                         skip_equal=skip_equal,
                         gone=gone,
@@ -137,7 +138,7 @@ class DeltaStaging:
         """The rows, as committed, whose key is among `keys` and within `prune`."""
         with self._translated("reading"):
             within = self.read().where(" AND ".join(bound(each) for each in prune) or "true")
-            return within if keys is None else of_keys(within, keys, self.plan.key)
+            return within if keys is None else of_keys(within, keys, keys.columns)
 
     def read_partitions(self, parts: Sequence[Slice]) -> DataFrame:
         """The rows of these partitions, as committed; other files are pruned."""

@@ -103,7 +103,7 @@ class IcebergStaging:
                 self._writer(rows).overwrite(expr(where))
         self._need_mark()
 
-    def merge(
+    def merge(  # noqa: PLR0913 - what a merge is made of
         self,
         rows: DataFrame,
         *,
@@ -111,6 +111,7 @@ class IcebergStaging:
         skip_equal: bool,
         gone: str | None = None,
         again: str | None = None,
+        by: Sequence[str] = (),
     ) -> None:
         """Updates and inserts by key, in one commit that carries the position.
 
@@ -127,8 +128,8 @@ class IcebergStaging:
                     merge(
                         into,
                         sql.quote(view),
-                        columns=self.plan.columns.names,
-                        key=self.plan.key,
+                        columns=self.plan.table.names if by else self.plan.columns.names,
+                        key=by or self.plan.key,
                         prune=prune,
                         skip_equal=skip_equal,
                         gone=gone,
@@ -151,7 +152,7 @@ class IcebergStaging:
         """The rows, as committed, whose key is among `keys` and within `prune`."""
         with self._translated("reading"):
             within = self.read().where(" AND ".join(bound(each) for each in prune) or "true")
-            return within if keys is None else of_keys(within, keys, self.plan.key)
+            return within if keys is None else of_keys(within, keys, keys.columns)
 
     def read_partitions(self, parts: Sequence[Slice]) -> DataFrame:
         """The rows of these partitions, as committed; other files are pruned."""

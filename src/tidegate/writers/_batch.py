@@ -51,16 +51,13 @@ def keyed(held: DataFrame, plan: LoadPlan, rule: Latest, *, unique: bool) -> Key
         CheckFailed: a key column holds a NULL.
         DuplicateKeys: rows of one key differ and nothing says which one is later.
     """
-    types = prunable(plan)
-    least, most = ({name: _text(f"{end}({sql.quote(name)})", types[name]) for name in types} for end in ("min", "max"))
-    found = frames.facts(held, key=rule.key, count_keys=not unique, least=least, most=most)
+    found, prune = looked_at(held, plan, key=rule.key, count_keys=not unique)
     if found.null_keys:
         raise CheckFailed(
             f"{found.null_keys} rows have no value in a column of the key ({', '.join(rule.key)})",
             hint="Name a key that is never NULL, or filter these rows with a `query:`.",
         )
     rows = found.rows if found.keys is None else found.keys
-    prune = tuple(_prune(held, name, types[name], found) for name in found.bounds if _short(found.bounds[name]))
     if rows == found.rows:
         return Keyed(frame=held, rows=rows, prune=prune, dropped=False)
     tied = frames.ties(held, rule)
@@ -70,6 +67,16 @@ def keyed(held: DataFrame, plan: LoadPlan, rule: Latest, *, unique: bool) -> Key
             hint="Name columns that order them: `write: {kind: merge, order_by: [column]}`.",
         )
     return Keyed(frame=frames.latest(held, rule), rows=rows, prune=prune, dropped=True)
+
+
+def looked_at(
+    held: DataFrame, plan: LoadPlan, *, key: tuple[str, ...], count_keys: bool
+) -> tuple[frames.Facts, tuple[Prune, ...]]:
+    """What one pass tells of a batch, and literal bounds of its key columns."""
+    types = prunable(plan)
+    least, most = ({name: _text(f"{end}({sql.quote(name)})", types[name]) for name in types} for end in ("min", "max"))
+    found = frames.facts(held, key=key, count_keys=count_keys, least=least, most=most)
+    return found, tuple(_prune(held, name, types[name], found) for name in found.bounds if _short(found.bounds[name]))
 
 
 def prunable(plan: LoadPlan) -> Mapping[str, Type]:

@@ -57,7 +57,7 @@ def merge(checked: Checked, plan: LoadPlan, staging: Staging) -> Checked:
             plan.refuse_many(counts.gone)
             if (skipped := _insignificant(checked.frame, keys, plan, staging)) is not None:
                 return replace(checked, skipped=skipped)
-            moved = _texts(keys, plan) if counts.keys <= MOST_KEYS else None
+            moved = texts(keys, plan) if counts.keys <= MOST_KEYS else None
         _merge(checked.frame, keys, plan, staging, counts)
     finally:
         keys.unpersist()
@@ -128,7 +128,7 @@ def _merge(wanted: DataFrame, keys: DataFrame, plan: LoadPlan, staging: Staging,
         moving.unpersist()
 
 
-def _texts(keys: DataFrame, plan: LoadPlan) -> tuple[tuple[str, ...], ...] | None:
+def texts(keys: DataFrame, plan: LoadPlan) -> tuple[tuple[str, ...], ...] | None:
     """The keys as canonical texts; None where a column has none."""
     columns = [column for name in plan.key if (column := plan.columns.find(name)) is not None]
     if not all(column.type.covered for column in columns):

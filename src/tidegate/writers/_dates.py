@@ -1,0 +1,98 @@
+"""Decides which columns can date a version, and how moments are written for them.
+
+Called by the writer scd2; pure. Must never take a type whose values have no next one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+
+from tidegate.core.schema import TIMESTAMPTZ, Column, Kind, Schema, Type
+from tidegate.errors import ColumnMissing, ConfigError, SchemaRefused
+
+FORMATS = {
+    Kind.DATE: "%Y-%m-%d",
+    Kind.TIMESTAMP: "%Y-%m-%d %H:%M:%S.%f",
+    Kind.TIMESTAMPTZ: "%Y-%m-%d %H:%M:%S.%f",
+}
+
+
+def parsed(text: str) -> datetime:
+    """A date, with a time or without; without a zone it is UTC.
+
+    Raises:
+        ConfigError: it is none.
+
+    Example:
+        >>> parsed("9999-12-31").year
+        9999
+    """
+    try:
+        found = datetime.fromisoformat(text)
+    except ValueError as error:
+        raise ConfigError(
+            f"far_date {text!r} is no date", hint="Write it as `9999-12-31` or `9999-12-31T00:00:00`."
+        ) from error
+    return found.astimezone(UTC) if found.tzinfo else found.replace(tzinfo=UTC)
+
+
+def moment(at: datetime, kind: Type) -> str | None:
+    """A time as canonical text of a type, in UTC; None where the type counts no time.
+
+    Example:
+        >>> from tidegate.core.schema import BIGINT, DATE
+        >>> moment(parsed("2025-01-02T03:04:05+01:00"), DATE), moment(parsed("2025-01-02"), BIGINT)
+        ('2025-01-02', None)
+    """
+    shape = FORMATS.get(kind.kind)
+    # strftime does not pad years below 1000 everywhere.
+    return (
+        at.astimezone(UTC)
+        .strftime(shape)
+        .rjust(len("2025-01-01" if kind.kind is Kind.DATE else "2025-01-01 00:00:00.000000"), "0")
+        if shape
+        else None
+    )
+
+
+def needed(columns: Schema, name: str, option: str) -> Column:
+    """The column that an option names.
+
+    Raises:
+        ColumnMissing: the source does not have it.
+    """
+    found = columns.find(name)
+    if found is None:
+        raise ColumnMissing(
+            f"write: scd2 has {option}: {name!r}, which the source does not have; it has: {', '.join(columns.names)}",
+            column=name,
+        )
+    return found
+
+
+def type_of(columns: Schema, sequence: Sequence[str], *, far: str | None) -> Type:
+    """The type of the moments of a history: that of its sequence; without one the load dates every change.
+
+    Raises:
+        ColumnMissing: a column that the source does not have.
+        SchemaRefused: a type that cannot date a version, or that no `far_date` belongs to.
+    """
+    if not sequence:
+        return TIMESTAMPTZ
+    found = [needed(columns, name, "sequence_by") for name in sequence]
+    first = found[0].type
+    if first.kind not in (*FORMATS, Kind.INTEGER) or any(each.type != first for each in found):
+        told = ", ".join(f"{each.name} is {each.native or each.type}" for each in found)
+        raise SchemaRefused(
+            f"write: scd2 cannot date versions by {told}",
+            hint="Name columns of one type, a timestamp, a date or an integer: `write: {kind: scd2, sequence_by: …}`.",
+            column=found[0].name,
+        )
+    if far is not None and first.kind is Kind.INTEGER:
+        raise SchemaRefused(
+            f"write: scd2 has far_date: {far}, and its versions are dated by {found[0].name}, which is {first}",
+            hint="Leave `far_date:` out.",
+            column=found[0].name,
+        )
+    return first

@@ -1,0 +1,211 @@
+"""Decides what of a table is read for a batch of changes, and writes the versions that come of it in one commit.
+
+Called by the writer scd2. Must never read versions that ended before the first change, nor write before every change
+has its place.
+"""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from tidegate.core.batch import Checked
+from tidegate.core.plan import LoadPlan, Mode, Prune
+from tidegate.core.protocols import Staging
+from tidegate.core.schema import BOOLEAN
+from tidegate.core.slices import Keys, Meaning
+from tidegate.dialects.spark import Spark
+from tidegate.errors import CheckFailed, DuplicateKeys
+from tidegate.spark import frames
+from tidegate.spark.failures import translated
+from tidegate.spark.frames import GONE
+from tidegate.spark.sql import quote
+from tidegate.writers import _changes as changes
+from tidegate.writers import _dates as dates
+from tidegate.writers import _history as histories
+from tidegate.writers._batch import looked_at
+from tidegate.writers._changes import Dating
+from tidegate.writers._differences import MOST_KEYS, texts
+from tidegate.writers._history import AT, CLOSED, History
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+BEGINS = (Mode.APPEND, Mode.OVERWRITE)
+MEND = "Give the change a later sequence, or date it by a repair: `tidegate verify STREAM --repair`."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Batch:
+    """The changes of a load, ready to meet what is stored.
+
+    Args:
+        frame: as `_changes.of_rows` gives them.
+        keys: their keys.
+        prune: literal bounds of these.
+        least, greatest: the moments of the first and the last one, as canonical text; None where none says one.
+    """
+
+    frame: DataFrame
+    keys: DataFrame
+    prune: tuple[Prune, ...]
+    least: str | None
+    greatest: str | None
+
+
+def write(checked: Checked, plan: LoadPlan, staging: Staging, history: History) -> Checked:
+    """One commit that makes the versions of the keys in the batch what all of their changes make.
+
+    Raises:
+        DuplicateKeys: two rows of one key differ and have one sequence.
+        CheckFailed: the source holds a row of an older sequence than the one that it held.
+    """
+    if plan.write.mode in BEGINS:
+        return _begin(checked, plan, staging, history)
+    with ExitStack() as held, translated(f"writing the versions of {plan.target}"):
+        batch = _batch(checked, plan, staging, history, held)
+        touched = _touched(batch, plan, history)
+        stored = _stored(batch, staging, history, touched).persist()
+        held.callback(stored.unpersist)
+        placed = _placed(batch, stored, plan, history)
+        both = placed.unionByName(histories.told(stored, history))
+        _refuse(both, plan, history)
+        made = histories.versions(both, history, last_wins=_logged(plan))
+        differing = histories.differing(made, stored, history, plan.table).persist()
+        held.callback(differing.unpersist)
+        _merge(differing, batch, plan, staging, history)
+        found = replace(checked, prune=batch.prune, touched=touched)
+        return _found_again(found, batch, plan) if plan.changes.meaning is Meaning.ALL else found
+
+
+def _begin(checked: Checked, plan: LoadPlan, staging: Staging, history: History) -> Checked:
+    """All that the table will hold."""
+    frame = changes.timed(checked.frame, None, history) if _logged(plan) else checked.frame
+    with translated(f"writing the versions of {plan.target}"):
+        floor = dates.moment(plan.created_at, history.type) or _ends(frame, history)[1]
+        placed = changes.placed(frame, None, history, Dating(floor=floor))
+        _refuse(placed, plan, history)
+        made = histories.versions(placed, history, last_wins=_logged(plan))
+    if plan.write.mode is Mode.APPEND:
+        staging.append(made)
+    else:
+        staging.overwrite(made)
+    return checked
+
+
+def _batch(checked: Checked, plan: LoadPlan, staging: Staging, history: History, held: ExitStack) -> Batch:
+    key = [quote(name) for name in plan.key]
+    current = staging.read_keys(None, prune=checked.prune).where(quote(history.is_current))
+    frame, keys, prune = checked.frame, checked.frame.select(*key).distinct(), checked.prune
+    if plan.changes.meaning is Meaning.ALL:
+        current = staging.read_partitions(plan.changes.slices).where(quote(history.is_current))
+        others = [name for name in plan.columns.names if name not in plan.key]
+        wanted = _as_stored(frame, current, history)
+        differing = frames.differences(wanted, current, key=plan.key, others=others).localCheckpoint()
+        frame, keys = changes.of_rows(differing, history), differing.select(*key)
+        prune = looked_at(frame, plan, key=plan.key, count_keys=False)[1]
+    elif _logged(plan):
+        current = frames.of_keys(current, keys, plan.key)
+        frame = changes.timed(_as_stored(frame, current, history), current, history).persist()
+        held.callback(frame.unpersist)
+    else:
+        frame = _as_stored(frame, current, history)
+    least, greatest = _ends(frame, history)
+    return Batch(frame=frame, keys=keys, prune=prune, least=least, greatest=greatest)
+
+
+def _as_stored(rows: DataFrame, stored: DataFrame, history: History) -> DataFrame:
+    """The rows in the types of the table, which may be wider than those of the source."""
+    types, own = dict(stored.dtypes), set(history.columns.names)
+    return rows.selectExpr(
+        *(
+            f"CAST({quote(name)} AS {types[name]}) AS {quote(name)}" if name in own else quote(name)
+            for name in rows.columns
+        )
+    )
+
+
+def _ends(frame: DataFrame, history: History) -> tuple[str | None, str | None]:
+    ends = (f"{Spark().text_of(f'{end}({AT})', history.type)} AS {end}" for end in ("min", "max"))
+    least, greatest = frame.selectExpr(*ends).collect()[0]
+    return least, greatest
+
+
+def _touched(batch: Batch, plan: LoadPlan, history: History) -> str:
+    """The condition of the stored versions that the batch can meet: the others ended before its first change."""
+    if history.version is not None:
+        return "true"  # a version's number is known by those before it alone
+    current = quote(history.is_current)
+    first = batch.least if history.sequence else dates.moment(plan.created_at, history.type)
+    return current if first is None else f"{current} OR {quote(history.valid_to)} >= {history.moment(first)}"
+
+
+def _stored(batch: Batch, staging: Staging, history: History, touched: str) -> DataFrame:
+    """The versions that the batch can meet; of a partitioned table each part is pruned by itself."""
+    found = staging.read_keys(batch.keys, prune=batch.prune)
+    if touched == "true":
+        return found
+    current = quote(history.is_current)
+    now = found.where(current)
+    return now if touched == current else now.unionAll(found.where(f"NOT {current} AND ({touched})"))
+
+
+def _placed(batch: Batch, stored: DataFrame, plan: LoadPlan, history: History) -> DataFrame:
+    mirror = plan.changes.meaning is Meaning.ALL
+    if mirror and history.sequence and (back := changes.backwards(batch.frame, stored, history)):
+        raise CheckFailed(
+            f"the source went back to rows of an older sequence ({', '.join(history.sequence)}) than they had, {back} "
+            "keys in all",
+            hint=MEND,
+        )
+    floor = dates.moment(plan.created_at, history.type) or batch.greatest
+    return changes.placed(batch.frame, stored, history, Dating(floor=floor, mirror=mirror, log=_logged(plan)))
+
+
+def _refuse(placed: DataFrame, plan: LoadPlan, history: History) -> None:
+    """Raises DuplicateKeys where nothing says which of two rows counts; in a log its order does."""
+    if _logged(plan):
+        return
+    with translated(f"reading the rows for {plan.target}"):
+        found = histories.conflicts(placed, history)
+    if found:
+        by = ", ".join(history.sequence) or "the time of the load"
+        raise DuplicateKeys(
+            f"{found} keys ({', '.join(plan.key)}) have different rows of one sequence ({by}), so nothing says which "
+            "one is later",
+            hint=MEND
+            if history.sequence
+            else "Name the column that dates a change: `write: {kind: scd2, sequence_by: …}`.",
+        )
+
+
+def _merge(differing: DataFrame, batch: Batch, plan: LoadPlan, staging: Staging, history: History) -> None:
+    rows, closed = frames.count_if(differing, "true", CLOSED)
+    if not rows:
+        staging.append(differing.where("false"))  # the position moves all the same
+        return
+    # Where only current versions change, those that have ended need not be looked through.
+    now = Prune(column=history.is_current, type=BOOLEAN, low="1", high="1", values=("1",))
+    staging.merge(
+        differing.drop(CLOSED),
+        prune=batch.prune if closed else (*batch.prune, now),
+        skip_equal=False,
+        gone=GONE,
+        by=(*plan.key, history.valid_from),
+    )
+
+
+def _found_again(checked: Checked, batch: Batch, plan: LoadPlan) -> Checked:
+    """What verification compares of a batch that is all that the source holds, or all of some partitions or keys."""
+    rows = batch.keys.count()
+    moved: tuple[Keys, ...] | None = None
+    if plan.write.mode is not Mode.MERGE_DIFFERENCES:
+        return replace(checked, keys=batch.keys, rows=rows, moved=plan.changes.slices)
+    values = texts(batch.keys, plan) if rows <= MOST_KEYS else None
+    moved = None if values is None else (Keys(columns=plan.key, values=values),)
+    return replace(checked, keys=batch.keys, rows=rows, moved=moved)
+
+
+def _logged(plan: LoadPlan) -> bool:
+    return plan.changes.meaning is Meaning.CHANGELOG

@@ -1,0 +1,358 @@
+"""The writer scd2 on real tables of both formats, read back by PyIceberg and delta-rs, against a history in Python."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from support.lake import QUICK, ROWS, UID, Lake, make_delta_lake, make_lake
+from support.scd2_model import Change, versions
+from tidegate.core.batch import Batch, Checked, Latest
+from tidegate.core.changes import ChangeSet
+from tidegate.core.ids import Target
+from tidegate.core.plan import WriteFacts
+from tidegate.core.protocols import Layout
+from tidegate.core.schema import Schema
+from tidegate.core.slices import Everything, Meaning
+from tidegate.errors import CheckFailed, DuplicateKeys, VerifyFailed
+from tidegate.spark import sql
+from tidegate.spark.session import Sessions
+from tidegate.writers.scd2 import Scd2
+
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
+
+NOW = datetime(2025, 6, 1, 12, tzinfo=UTC)
+
+
+def day(number: int | None) -> str | None:
+    return None if number is None else f"2024-01-{number:02}T00:00:00"
+
+
+@dataclass(kw_only=True)
+class Dimension:
+    """A table of versions and the loads that fill it."""
+
+    lake: Lake
+    writer: Scd2 = field(default_factory=Scd2)
+    cursor: tuple[str, ...] = ("changed_at",)
+    schema: Schema = ROWS
+    target: Target = field(init=False)
+    hours: Any = field(default_factory=itertools.count)
+
+    def __post_init__(self) -> None:
+        columns = Schema(columns=(*self.schema, *self.writer.added(self.schema, self.cursor)))
+        self.target = self.lake.table(columns, Layout(partition_by=self.writer.partition_by))
+
+    def load(self, *rows: Sequence[Any], meaning: Meaning = Meaning.UPSERTS, parts: Any = None, **plan: Any) -> Checked:
+        """One whole load, proven and published. Rows of a log end with `gone` and `order`."""
+        names = [*self.schema.names]
+        ddl = [f"{sql.quote(column.name)} {column.type.spark}" for column in self.schema]
+        if meaning is Meaning.CHANGELOG:
+            ddl += ["__tidegate_gone boolean", "__tidegate_order bigint"]
+        frame = self.lake.session.createDataFrame([tuple(map(self.value, row)) for row in rows], ", ".join(ddl))
+        assert frame.columns[: len(names)] == names
+        return self.put(frame, meaning, parts or (Everything(),), **plan)
+
+    def value(self, value: Any) -> Any:
+        return datetime.fromisoformat(value) if isinstance(value, str) and value[4:5] == "-" else value
+
+    def put(self, frame: Any, meaning: Meaning, parts: Any, **changes: Any) -> Checked:
+        state = self.lake.format.state(self.target, UID)
+        choice = self.writer.choose(WriteFacts(rows=None, table_rows=state.rows if state.snapshot else 0))
+        plan = self.lake.plan(
+            self.target,
+            choice.mode,
+            changes=ChangeSet(slices=parts, meaning=meaning),
+            columns=self.schema,
+            added=self.writer.added(self.schema, self.cursor),
+            created_at=NOW + timedelta(hours=next(self.hours)),
+            **changes,
+        )
+        staging = self.lake.format.stage(self.lake.session, self.target, plan)
+        batch = Batch(latest=Latest(key=plan.key, order=self.cursor), keys_unique=False, skip_equal=False)
+        checked = None
+        try:
+            checked = self.writer.check(frame, plan, batch)
+            checked = self.writer.write(checked, plan, staging)
+            self.writer.prove(checked, plan, staging)
+        except BaseException:
+            staging.discard()
+            raise
+        finally:
+            if checked is not None and checked.held is not None:
+                checked.held.unpersist()
+        staging.publish()
+        return checked
+
+    def rows(self) -> list[dict[str, Any]]:
+        return self.lake.oracle(self.target)
+
+    def seen(self, *columns: str) -> list[tuple[Any, ...]]:
+        """Versions as tuples: id, name, day it began, day it ended, whether it is current."""
+        wanted = ("id", "name", self.writer.valid_from, self.writer.valid_to, self.writer.is_current, *columns)
+        found = [tuple(told(row[name]) for name in wanted) for row in self.rows()]
+        return sorted(found, key=lambda row: (row[0], str(row[2]), str(row[3])))
+
+
+def told(value: Any) -> Any:
+    """A time as the day of January 2024 that it is, or as the hours of the load that dated it."""
+    if not isinstance(value, datetime):
+        return value
+    plain = value.astimezone(UTC).replace(tzinfo=None) if value.tzinfo else value
+    if plain >= NOW.replace(tzinfo=None) and plain.year < 9999:
+        return f"load {int((plain - NOW.replace(tzinfo=None)) / timedelta(hours=1))}"
+    return plain.day if (plain.year, plain.month) == (2024, 1) else plain.isoformat()
+
+
+@pytest.fixture(params=["iceberg", "delta"])
+def any_lake(request: pytest.FixtureRequest, tmp_path: Path) -> Lake:
+    spark = request.getfixturevalue("spark")
+    make = make_lake if request.param == "iceberg" else make_delta_lake
+    lake = make(tmp_path, lambda lake: Sessions(borrowed=spark, lakes=[lake.spark_conf()]).load_session())
+    for name, value in QUICK.items():
+        lake.session.conf.set(name, value)
+    return lake
+
+
+def test_changes_in_any_order_land_in_their_place(any_lake: Lake) -> None:
+    table = Dimension(lake=any_lake)
+    table.load((1, "a", day(1)), (2, "x", day(2)))
+    assert table.seen() == [(1, "a", 1, None, True), (2, "x", 2, None, True)]
+    table.load((1, "c", day(5)), (1, "d", day(9)), (3, "new", day(6)))
+    late = [(1, "a", 1, 5, False), (1, "c", 5, 9, False), (1, "d", 9, None, True)]
+    assert table.seen()[:3] == late
+    # Late: before all, between two closed ones, and again what is there already.
+    table.load((1, "b", day(3)), (2, "w", day(1)), (1, "c", day(5)))
+    assert table.seen() == [
+        (1, "a", 1, 3, False),
+        (1, "b", 3, 5, False),
+        (1, "c", 5, 9, False),
+        (1, "d", 9, None, True),
+        (2, "w", 1, 2, False),
+        (2, "x", 2, None, True),
+        (3, "new", 6, None, True),
+    ]
+    before = table.rows()
+    table.load((1, "b", day(3)), (3, "new", day(6)))
+    assert table.rows() == before, "the same change again adds nothing"
+
+
+def test_a_full_snapshot_closes_what_vanished_and_dates_by_the_load(any_lake: Lake) -> None:
+    table = Dimension(lake=any_lake, cursor=())
+    first = [(1, "foo", None), (2, "bar", None)]
+    table.load(*first, meaning=Meaning.ALL)
+    assert table.seen() == [(1, "foo", "load 0", None, True), (2, "bar", "load 0", None, True)]
+    table.load((1, "foo updated", None), (2, "bar", None), meaning=Meaning.ALL)
+    assert table.seen() == [
+        (1, "foo", "load 0", "load 1", False),
+        (1, "foo updated", "load 1", None, True),
+        (2, "bar", "load 0", None, True),
+    ]
+    table.load((1, "foo updated", None), meaning=Meaning.ALL)
+    closed = (2, "bar", "load 0", "load 2", False)
+    assert table.seen()[2:] == [closed]
+    before = table.rows()
+    table.load((1, "foo updated", None), meaning=Meaning.ALL)
+    assert table.rows() == before
+    table.load((1, "foo updated", None), (2, "bar", None), meaning=Meaning.ALL)
+    assert table.seen()[2:] == [closed, (2, "bar", "load 4", None, True)], "a key that comes again opens a new version"
+
+
+def test_all_changes_of_a_log_are_kept_in_its_order(any_lake: Lake) -> None:
+    table = Dimension(lake=any_lake)
+    log = Meaning.CHANGELOG
+    table.load((1, "a", day(1)), (2, "x", day(1)), (3, "y", day(1)))
+    table.load(
+        (1, "a", day(1), True, 10),  # what an update looked like before
+        (1, "b", day(3), False, 11),
+        (1, "b", day(3), True, 12),
+        (1, "c", day(5), False, 13),
+        (2, "x", day(1), True, 14),  # gone, and nothing follows
+        (3, None, None, True, 15),  # gone by its key alone, and there again
+        (3, "z", day(7), False, 16),
+        (4, "in", day(4), False, 17),
+        (4, "in", day(4), True, 18),
+        (9, None, None, True, 19),  # never seen
+        meaning=log,
+    )
+    assert table.seen() == [
+        (1, "a", 1, 3, False),
+        (1, "b", 3, 5, False),
+        (1, "c", 5, None, True),
+        (2, "x", 1, "load 1", False),
+        (3, "y", 1, 7, False),
+        (3, "z", 7, None, True),
+        (4, "in", 4, "load 1", False),
+    ]
+    # The row that follows a delete in the log began after it, whenever it was written.
+    table.load((2, "again", day(8), False, 20), meaning=log)
+    assert table.seen()[3:5] == [(2, "again", "load 1", None, True), (2, "x", 1, "load 1", False)]
+
+
+def test_a_log_without_a_sequence_is_dated_by_the_load_in_its_order(any_lake: Lake) -> None:
+    table = Dimension(lake=any_lake, cursor=())
+    table.load((1, "a", None), (2, "x", None), meaning=Meaning.NEW)
+    table.load(
+        (1, "a", None, True, 1),
+        (1, "b", None, False, 2),
+        (1, "a", None, False, 3),
+        (1, "a", None, False, 3),  # delivered twice
+        (2, "x", None, True, 4),
+        meaning=Meaning.CHANGELOG,
+    )
+    rows = [(row["id"], row["name"], row["is_current"]) for row in sorted(table.rows(), key=lambda r: r["valid_from"])]
+    assert [row for row in rows if row[0] == 1] == [(1, "a", False), (1, "b", False), (1, "a", True)]
+    assert [row for row in rows if row[0] == 2] == [(2, "x", False)]
+    starts = {(row["id"], row["name"], row["valid_from"]): row["valid_to"] for row in table.rows()}
+    loaded = NOW + timedelta(hours=1)
+    utc = {tuple(x.astimezone(UTC) if isinstance(x, datetime) else x for x in key) for key in starts}
+    assert (1, "b", loaded) in utc
+    assert (1, "a", loaded + timedelta(microseconds=1)) in utc
+
+
+def test_only_tracked_columns_make_versions_and_the_others_are_updated_in_place(any_lake: Lake) -> None:
+    table = Dimension(lake=any_lake, writer=Scd2(track_history=("name",)))
+    table.load((1, "a", day(1)))
+    table.load((1, "a", day(4)))
+    assert table.seen("changed_at") == [(1, "a", 1, None, True, 4)]
+    table.load((1, "b", day(6)), (1, "a", day(5)))
+    assert table.seen("changed_at") == [(1, "a", 1, 6, False, 5), (1, "b", 6, None, True, 6)]
+    table.load((1, "b", day(9)), (1, "c", day(3)))
+    assert table.seen("changed_at") == [
+        (1, "a", 1, 3, False, 5),
+        (1, "a", 5, 6, False, 5),
+        (1, "b", 6, None, True, 9),
+        (1, "c", 3, 5, False, 3),
+    ], "a version tells of the row that began it and of the last one that left it as it was"
+
+
+def test_numbers_hashes_and_a_far_date(any_lake: Lake) -> None:
+    writer = Scd2(
+        valid_from="von", valid_to="bis", is_current="gilt", far_date="9999-12-31", version="nr", row_hash="hash"
+    )
+    table = Dimension(lake=any_lake, writer=writer)
+    table.load((1, "a", day(1)), (1, "c", day(5)))
+    table.load((1, "b", day(3)), (2, "x", day(2)))
+    far = "9999-12-31T00:00:00"
+    assert table.seen("nr") == [
+        (1, "a", 1, 3, False, 1),
+        (1, "b", 3, 5, False, 2),
+        (1, "c", 5, far, True, 3),
+        (2, "x", 2, far, True, 1),
+    ]
+    hashes = [row["hash"] for row in table.rows()]
+    assert len(set(hashes)) == 4
+    assert all(len(one) == 32 for one in hashes)
+
+
+@pytest.mark.parametrize(
+    ("rows", "error", "match"),
+    [
+        ([(1, "b", day(1)), (2, "x", day(2))], DuplicateKeys, "1 keys .* different rows of one sequence"),
+        ([(7, "a", day(3)), (7, "b", day(3))], DuplicateKeys, "1 keys .* different rows of one sequence"),
+        ([(7, "a", None)], CheckFailed, "1 rows have no value in the sequence"),
+        ([(None, "a", day(3))], CheckFailed, "1 rows have no value in a column of the key"),
+    ],
+)
+def test_what_cannot_be_placed_is_refused_and_nothing_written(lake: Lake, rows: Any, error: Any, match: str) -> None:
+    table = Dimension(lake=lake)
+    table.load((1, "a", day(1)))
+    before = lake.format.state(table.target, UID)
+    with pytest.raises(error, match=match) as caught:
+        table.load(*rows)
+    assert "tidegate" in caught.value.hint or "write:" in caught.value.hint or "query:" in caught.value.hint
+    after = lake.format.state(table.target, UID)
+    assert (after.snapshot, after.position, after.branches) == (before.snapshot, before.position, ())
+
+
+def test_a_snapshot_with_a_sequence_takes_its_dates_and_refuses_to_go_back(lake: Lake) -> None:
+    table = Dimension(lake=lake, writer=Scd2(sequence_by=("changed_at",)), cursor=())
+    table.load((1, "a", day(1)), (2, "x", day(1)), meaning=Meaning.ALL)
+    table.load((1, "b", day(5)), meaning=Meaning.ALL)
+    assert table.seen() == [(1, "a", 1, 5, False), (1, "b", 5, None, True), (2, "x", 1, "load 1", False)]
+    table.load((1, "b", day(5)), (2, "x", day(1)), meaning=Meaning.ALL)
+    again = [(2, "x", 1, "load 1", False), (2, "x", "load 2", None, True)]
+    assert table.seen()[2:] == again, "it was not there in between"
+    table.load((1, "b", day(5)), (2, "x", day(1)), meaning=Meaning.ALL)
+    assert table.seen()[2:] == again
+    with pytest.raises(CheckFailed, match="older sequence"):
+        table.load((1, "old", day(2)), (2, "x", day(1)), meaning=Meaning.ALL)
+    with pytest.raises(DuplicateKeys, match="different rows of one sequence"):
+        table.load((1, "other", day(5)), (2, "x", day(1)), meaning=Meaning.ALL)
+    with pytest.raises(DuplicateKeys, match="several rows of one key"):
+        table.load((1, "b", day(5)), (1, "b", day(6)), meaning=Meaning.ALL)
+
+
+def test_two_current_rows_that_somebody_wrote_are_found_before_anything_is_published(lake: Lake) -> None:
+    table = Dimension(lake=lake)
+    table.load((1, "a", day(1)), (2, "x", day(1)))
+    lake.session.sql(
+        f"INSERT INTO {sql.table(table.target)} "
+        "SELECT id, 'foreign', changed_at, valid_from + INTERVAL 1 DAY, valid_to, is_current "
+        f"FROM {sql.table(table.target)} WHERE id = 1"
+    )
+    table.load((2, "y", day(3)))
+    with pytest.raises(VerifyFailed, match="1 keys"):
+        broken(table, (1, "b", day(1)[:-1] + "5"))
+
+
+def broken(table: Dimension, row: Any) -> None:
+    """A load whose history is made as if the foreign version were not there."""
+    monkey = pytest.MonkeyPatch()
+    from tidegate.writers import _versions
+
+    whole = _versions._stored
+    monkey.setattr(_versions, "_stored", lambda *given: whole(*given).where("name <> 'foreign'"))
+    try:
+        table.load(row)
+    finally:
+        monkey.undo()
+
+
+def test_versions_that_ended_before_the_first_change_are_not_read(lake: Lake) -> None:
+    table = Dimension(lake=lake)
+    for number in range(1, 6):
+        table.load(*((key, f"v{number}", day(number)) for key in range(3)))
+    table.load((1, "new", day(20)))
+    assert len(table.rows()) == 16
+    state = lake.format.state(table.target, UID)
+    files = lake.session.sql(f"SELECT count(*) AS n FROM {sql.table(table.target)}.manifests").collect()
+    assert files
+    assert state.rows == 16
+
+
+TEXTS = ("a", "b'", "🐘|~")
+
+
+def test_random_histories_do_not_depend_on_their_batches(any_lake: Lake) -> None:
+    """Sixty keys, each with a history of its own, shuffled into four loads; half of them with all of it again."""
+    import random
+
+    table = Dimension(lake=any_lake, writer=Scd2(version="nr"))
+    rng = random.Random(7)
+    histories: dict[int, list[tuple[int, str, str]]] = {}
+    for key in range(60):
+        days = rng.sample(range(1, 28), rng.randint(1, 7))
+        histories[key] = [(key, rng.choice(TEXTS), day(number) or "") for number in days]
+    events = [event for history in histories.values() for event in history]
+    rng.shuffle(events)
+    cut = sorted(rng.sample(range(1, len(events)), 3))
+    for low, high in itertools.pairwise([0, *cut, len(events)]):
+        table.load(*events[low:high], *rng.sample(events[:high], min(10, high)))
+    assert table.seen("nr") == sorted(expected(histories), key=lambda row: (row[0], str(row[2]), str(row[3])))
+
+
+def expected(histories: Mapping[int, Iterable[tuple[int, str, str]]]) -> list[tuple[Any, ...]]:
+    found = []
+    for key, rows in histories.items():
+        changes = [Change(datetime.fromisoformat(at), {"name": name, "at": at}) for _, name, at in rows]
+        for number, one in enumerate(versions(changes), 1):
+            end = None if one.until is None else one.until.day
+            found.append((key, one.row["name"], one.since.day, end, one.until is None, number))
+    return found
