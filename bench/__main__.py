@@ -24,6 +24,7 @@ BENCHES = {
     "feeds": "bench.feeds:run",
     "snapshotdiff": "bench.snapshotdiff:run",
     "verify": "bench.verify:run",
+    "scd2": "bench.scd2:run",
     "memory": "bench.memory:run",
 }
 

@@ -7,12 +7,15 @@ that holds just what its source holds.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from tidegate.core.batch import Checked
 from tidegate.core.plan import LoadPlan
 from tidegate.core.protocols import Staging
 from tidegate.core.schema import Column, Schema
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
 
 
 @runtime_checkable
@@ -41,6 +44,9 @@ class Historic(Protocol):
             ColumnMissing: an option names a column that the source does not have.
             SchemaRefused: the source has a column of such a name, or one whose type cannot date a version.
         """
+
+    def left(self, checked: Checked, plan: LoadPlan) -> DataFrame:
+        """The rows that a checked batch of a log leaves current, one a key."""
 
     def prove(self, checked: Checked, plan: LoadPlan, staging: Staging) -> None:
         """Looks at what was committed: of each key that was touched no versions overlap, and one at most is current.

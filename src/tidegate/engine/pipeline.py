@@ -198,6 +198,8 @@ def move(work: Work, planned: Planned, lease: Lease) -> Outcome:
                 work.probe.still()  # what moves out of a window is read by the next load; what moves in a whole is torn
             tell(plan.write.mode)
         with journal.stage(Stage.VERIFY), standing.seen_unverified(work, plan, staging):
+            if isinstance(stream.writer, Historic) and stream.verify is not VerifyLevel.NONE:
+                stream.writer.prove(checked, plan, staging)
             if reread.of_events(plan):
                 verdict = reread.verify_events(work, session, plan, staging, batch)
             else:
@@ -278,8 +280,6 @@ def _verify(
     level = work.stream.verify
     if level is VerifyLevel.NONE:
         return Verdict(equal=None)
-    if isinstance(work.stream.writer, Historic):
-        work.stream.writer.prove(checked, plan, staging)
 
     def ask() -> Fingerprint:
         return verify.source_side(work.probe, plan, level, checked.latest, moved=checked.moved)

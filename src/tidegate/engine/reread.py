@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING
 from tidegate.core.batch import Batch, Checked
 from tidegate.core.fingerprint import Fingerprint
 from tidegate.core.plan import LoadPlan, Mode
-from tidegate.core.protocols import Staging
+from tidegate.core.protocols import Staging, Writer
 from tidegate.core.slices import Meaning
+from tidegate.core.versions import Historic
 from tidegate.dialects.spark import Spark
 from tidegate.engine import quality
 from tidegate.engine.stream import VerifyLevel
@@ -41,7 +42,8 @@ def verify_events(work: Work, session: SparkSession, plan: LoadPlan, staging: St
     try:
         whole = plan.write.mode is Mode.OVERWRITE
         table = staging.read() if whole else staging.read_keys(again.keys, prune=again.prune)
-        both = Sides(source=_wanted(again, plan, level), table=_measured(table, plan, level))
+        table = table if again.compared is None else table.where(again.compared)
+        both = Sides(source=_wanted(work.stream.writer, again, plan, level), table=_measured(table, plan, level))
     finally:
         _release(again)
     seen, still = not staging.invisible, work.probe.still
@@ -53,9 +55,11 @@ def _again(work: Work, session: SparkSession, plan: LoadPlan, batch: Batch) -> C
     return work.stream.writer.check(quality.good(work, plan, rows), plan, batch)
 
 
-def _wanted(again: Checked, plan: LoadPlan, level: VerifyLevel) -> Fingerprint:
+def _wanted(writer: Writer, again: Checked, plan: LoadPlan, level: VerifyLevel) -> Fingerprint:
     from tidegate.spark import frames  # noqa: PLC0415 - rows have moved, Spark is running
 
+    if isinstance(writer, Historic):
+        return _measured(writer.left(again, plan), plan, level)
     return _measured(again.frame.where(f"NOT {frames.GONE}"), plan, level)
 
 

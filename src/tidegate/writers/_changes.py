@@ -9,6 +9,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from tidegate.core.log import CLEARS, EVENT_COLUMNS, REFUSED, UNKNOWN
+from tidegate.dialects.spark import Spark
+from tidegate.errors import CheckFailed
+from tidegate.spark import frames
 from tidegate.spark.frames import GONE, ORDER
 from tidegate.spark.sql import quote
 from tidegate.writers._history import AT, EXACT, MINE, ROW, TRACKED, WENT, History
@@ -45,6 +49,39 @@ def of_rows(rows: DataFrame, history: History) -> DataFrame:
     gone = GONE if GONE in rows.columns else f"false AS {GONE}"
     columns = map(quote, history.columns.names)
     return rows.selectExpr(*columns, gone, f"{history.at} AS {AT}", f"0L AS {TURN}", f"false AS {LATER}")
+
+
+def after_bulk(rows: DataFrame, floor: str | None) -> DataFrame:
+    """The events of a log that the rows read before it do not hold already.
+
+    Args:
+        floor: the order of the last event that they hold; None where none were read.
+    """
+    return rows if floor is None else rows.where(f"{ORDER} > {Spark().string(floor)}")
+
+
+def refuse_events(rows: DataFrame) -> None:
+    """Refuses events that no history can be made of.
+
+    Raises:
+        CheckFailed: an event that could not be read, that lacks values of columns, or that empties the table.
+    """
+    if not set(EVENT_COLUMNS) <= set(rows.columns):
+        return
+    asked = (f"{REFUSED} IS NOT NULL", f"{REFUSED} IS NULL AND size({UNKNOWN}) > 0", f"{REFUSED} IS NULL AND {CLEARS}")
+    refused, partial, cleared = frames.count_if(rows, *asked)
+    if refused:
+        raise CheckFailed(f"{refused} events cannot be read", hint="Look at them: `tidegate plan STREAM`.")
+    if partial:
+        raise CheckFailed(
+            f"{partial} events do not carry every column of their row, and a version needs them all",
+            hint="Let the source send whole rows (PostgreSQL: REPLICA IDENTITY FULL), or use write: merge.",
+        )
+    if cleared:
+        raise CheckFailed(
+            f"{cleared} events empty the table (TRUNCATE), which write: scd2 does not take for the end of every row",
+            hint="Load it anew, which forgets its history: `tidegate run STREAM --full-refresh --yes`.",
+        )
 
 
 def of_log(rows: DataFrame, history: History) -> DataFrame:
@@ -87,6 +124,15 @@ def timed(changes: DataFrame, current: DataFrame | None, history: History) -> Da
         image = f"{GONE} AND array_contains({_KNOWN}, {AT})"
         changes = both.selectExpr(*columns, f"CASE WHEN {image} THEN NULL ELSE {AT} END AS {AT}")
     return changes.where(f"NOT ({GONE} AND {AT} IS NULL AND {LATER})")
+
+
+def left(changes: DataFrame, history: History) -> DataFrame:
+    """What the last event of each key left of it; nothing of one that it took away."""
+    # Before a row stands what went before it came, with the same number of rows before them both.
+    last = f"row_number() OVER ({history.by_key} ORDER BY {TURN} DESC, {GONE}) AS {_TWICE}"
+    return (
+        changes.selectExpr("*", last).where(f"{_TWICE} = 1 AND NOT {GONE}").select(*map(quote, history.columns.names))
+    )
 
 
 def placed(changes: DataFrame, stored: DataFrame | None, history: History, dating: Dating) -> DataFrame:

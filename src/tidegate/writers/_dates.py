@@ -11,11 +11,7 @@ from datetime import UTC, datetime
 from tidegate.core.schema import TIMESTAMPTZ, Column, Kind, Schema, Type
 from tidegate.errors import ColumnMissing, ConfigError, SchemaRefused
 
-FORMATS = {
-    Kind.DATE: "%Y-%m-%d",
-    Kind.TIMESTAMP: "%Y-%m-%d %H:%M:%S.%f",
-    Kind.TIMESTAMPTZ: "%Y-%m-%d %H:%M:%S.%f",
-}
+DATING = frozenset({Kind.DATE, Kind.TIMESTAMP, Kind.TIMESTAMPTZ, Kind.INTEGER})
 
 
 def parsed(text: str) -> datetime:
@@ -45,15 +41,10 @@ def moment(at: datetime, kind: Type) -> str | None:
         >>> moment(parsed("2025-01-02T03:04:05+01:00"), DATE), moment(parsed("2025-01-02"), BIGINT)
         ('2025-01-02', None)
     """
-    shape = FORMATS.get(kind.kind)
-    # strftime does not pad years below 1000 everywhere.
-    return (
-        at.astimezone(UTC)
-        .strftime(shape)
-        .rjust(len("2025-01-01" if kind.kind is Kind.DATE else "2025-01-01 00:00:00.000000"), "0")
-        if shape
-        else None
-    )
+    plain = at.astimezone(UTC).replace(tzinfo=None)
+    if kind.kind is Kind.DATE:
+        return plain.date().isoformat()
+    return plain.isoformat(" ", "microseconds") if kind.kind in (Kind.TIMESTAMP, Kind.TIMESTAMPTZ) else None
 
 
 def needed(columns: Schema, name: str, option: str) -> Column:
@@ -82,7 +73,7 @@ def type_of(columns: Schema, sequence: Sequence[str], *, far: str | None) -> Typ
         return TIMESTAMPTZ
     found = [needed(columns, name, "sequence_by") for name in sequence]
     first = found[0].type
-    if first.kind not in (*FORMATS, Kind.INTEGER) or any(each.type != first for each in found):
+    if first.kind not in DATING or any(each.type != first for each in found):
         told = ", ".join(f"{each.name} is {each.native or each.type}" for each in found)
         raise SchemaRefused(
             f"write: scd2 cannot date versions by {told}",

@@ -75,12 +75,8 @@ class History:
     @property
     def gone(self) -> str:
         """What is left of a row that went: its key."""
-        kept = (
-            quote(each.name)
-            if each.name in self.key
-            else f"CAST(NULL AS {each.type.stored.spark}) AS {quote(each.name)}"
-            for each in self.columns
-        )
+        quoted = [(name in self.key, quote(name)) for name in self.columns.names]
+        kept = (name if is_key else f"IF(false, {name}, NULL) AS {name}" for is_key, name in quoted)
         return f"struct({', '.join(kept)})"
 
     @property

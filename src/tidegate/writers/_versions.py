@@ -101,7 +101,7 @@ def _batch(checked: Checked, plan: LoadPlan, staging: Staging, history: History,
     if plan.changes.meaning is Meaning.ALL:
         current = staging.read_partitions(plan.changes.slices).where(quote(history.is_current))
         others = [name for name in plan.columns.names if name not in plan.key]
-        wanted = _as_stored(frame, current, history)
+        wanted = _as_stored(frame, current, history).select(*map(quote, plan.columns.names))
         differing = frames.differences(wanted, current, key=plan.key, others=others).localCheckpoint()
         frame, keys = changes.of_rows(differing, history), differing.select(*key)
         prune = looked_at(frame, plan, key=plan.key, count_keys=False)[1]

@@ -139,11 +139,13 @@ class Scd2:
             )
         cursor = batch.latest.order if batch.latest else ()
         history, held = self._history(plan, self.sequence_by or cursor), kept(rows, batch)
-        logged = plan.changes.meaning is Meaning.CHANGELOG
-        frame = changes.of_log(held, history) if logged else changes.of_rows(held, history)
         try:
             with translated(f"reading the rows for {plan.target}"):
-                return self._looked_at(frame, held, plan, batch, history)
+                if plan.changes.meaning is not Meaning.CHANGELOG:
+                    return self._looked_at(changes.of_rows(held, history), held, plan, batch, history)
+                changes.refuse_events(held)
+                events = changes.after_bulk(held, plan.changes.events.floor if plan.changes.events else None)
+                return self._looked_at(changes.of_log(events, history), held, plan, batch, history)
         except BaseException:
             held.unpersist()
             raise
@@ -156,6 +158,10 @@ class Scd2:
             CheckFailed: the source went back to a row of an older sequence.
         """
         return versions.write(checked, plan, staging, self._history(plan, checked.sequence))
+
+    def left(self, checked: Checked, plan: LoadPlan) -> DataFrame:
+        """The rows that a checked batch of a log leaves current, one a key, by the log's order."""
+        return changes.left(checked.frame, self._history(plan, checked.sequence))
 
     def prove(self, checked: Checked, plan: LoadPlan, staging: Staging) -> None:
         """Of each key that was touched no versions overlap, and one at most is current, as committed.

@@ -1,0 +1,124 @@
+"""Random histories, shuffled into batches: what comes out is what the set of changes means, whatever the batches."""
+
+from __future__ import annotations
+
+import random
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from support.lake import QUICK
+from support.scd2_model import Change, versions
+from tidegate.core.schema import BIGINT, TEXT, TIMESTAMP, Column, Schema
+from tidegate.writers import _changes as changes
+from tidegate.writers import _history as histories
+from tidegate.writers._changes import Dating
+from tidegate.writers._history import History
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
+
+COLUMNS = Schema(
+    columns=(
+        Column(name="id", type=BIGINT),
+        Column(name="name", type=TEXT),
+        Column(name="at", type=TIMESTAMP),
+    )
+)
+HISTORY = History(
+    columns=COLUMNS,
+    key=("id",),
+    tracked=COLUMNS.names,
+    sequence=("at",),
+    type=TIMESTAMP,
+    valid_from="since",
+    valid_to="until",
+    is_current="now",
+)
+START = datetime(2024, 1, 1)  # noqa: DTZ001 - a time without a zone is what is stored
+STORED = "id bigint, name string, at timestamp_ntz, since timestamp_ntz, until timestamp_ntz, now boolean"
+EVENT = "id bigint, name string, at timestamp_ntz, __tidegate_gone boolean"
+
+NAMES = st.sampled_from(["a", "b", None])
+EVENTS = st.dictionaries(st.integers(0, 12), st.one_of(NAMES, st.just("gone")), min_size=1, max_size=7)
+Row = tuple[Any, ...]
+
+
+@st.composite
+def worlds(draw: st.DrawFn) -> tuple[dict[int, dict[int, Any]], list[list[Row]]]:
+    """Forty keys, each with a history of its own, and all of their changes in three batches of any order."""
+    known = {key: draw(EVENTS) for key in range(40)}
+    rows = [
+        (key, None if name == "gone" else name, START + timedelta(days=at), name == "gone")
+        for key, history in known.items()
+        for at, name in history.items()
+    ]
+    rng = random.Random(draw(st.integers(0, 9999)))
+    rng.shuffle(rows)
+    cut = sorted(rng.sample(range(1, len(rows)), 2))
+    batches = [rows[low:high] for low, high in zip([0, *cut], [*cut, len(rows)], strict=True)]
+    # What came already comes again.
+    return known, [[*batch, *rng.sample(rows[: len(batch)], 3)] if len(batch) > 3 else batch for batch in batches]
+
+
+def load(spark: SparkSession, table: list[Row], batch: list[Row]) -> list[Row]:
+    """The table after a batch of which only the versions were read that it can meet."""
+    keys, least = {row[0] for row in batch}, min(row[2] for row in batch)
+    met = [row for row in table if row[0] in keys and (row[5] or row[4] >= least)]
+    stored: DataFrame = spark.createDataFrame(met, STORED)
+    events = changes.of_rows(spark.createDataFrame(batch, EVENT), HISTORY)
+    placed = changes.placed(events, stored, HISTORY, Dating(floor=None))
+    both = placed.unionByName(histories.told(stored, HISTORY))
+    made = histories.versions(both, HISTORY)
+    rest = [row for row in table if row not in met]
+    return [*rest, *(tuple(row) for row in made.selectExpr("id", "name", "at", "since", "until", "now").collect())]
+
+
+@settings(max_examples=4, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+@given(worlds())
+def test_a_history_is_a_function_of_its_changes(spark: SparkSession, world: Any) -> None:
+    known, batches = world
+    session = spark.newSession()
+    for name, value in QUICK.items():
+        session.conf.set(name, value)
+    table: list[Row] = []
+    for batch in batches:
+        table = load(session, table, batch)
+        held = session.createDataFrame(table, STORED)
+        assert histories.wrong(held, HISTORY) == 0
+    found = sorted(((*row[:2], *row[3:]) for row in table if row[3] != row[4]), key=str)
+    assert found == sorted(meant(known), key=str)
+
+
+def meant(known: dict[int, dict[int, Any]]) -> list[Row]:
+    found: list[Row] = []
+    for key, history in known.items():
+        told = [
+            Change(START + timedelta(days=at), None if name == "gone" else {"name": name, "at": at})
+            for at, name in history.items()
+        ]
+        found += [(key, one.row["name"], one.since, one.until, one.until is None) for one in versions(told)]
+    return found
+
+
+def test_versions_that_overlap_are_found(spark: SparkSession) -> None:
+    def stored(*rows: tuple[int, int, int | None, bool]) -> DataFrame:
+        days = [None if one is None else START + timedelta(days=one) for _, *both, _ in rows for one in both]
+        values = [(row[0], "a", START, days[2 * n], days[2 * n + 1], row[3]) for n, row in enumerate(rows)]
+        return spark.createDataFrame(values, STORED)
+
+    good = [(1, 1, 3, False), (1, 3, 3, False), (1, 4, None, True), (2, 1, None, True)]
+    bad = [
+        (3, 1, 3, False), (3, 2, None, True),  # overlap
+        (4, 1, None, True), (4, 5, None, True),  # two current
+        (5, 3, 2, False),  # ends before it begins
+        (6, 1, None, False), (7, 1, 2, True),  # what is current has no end
+        (8, 1, 2, False), (8, 1, 3, False),  # begin together
+    ]  # fmt: skip
+    assert histories.wrong(stored(*good), HISTORY) == 0
+    assert histories.wrong(stored(*good, *bad), HISTORY) == 6

@@ -1,0 +1,147 @@
+"""What scd2 asks of its columns and options before any row is read."""
+
+from __future__ import annotations
+
+import dataclasses
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from support.scd2_model import Change, Version, versions
+from tidegate.core.fit import misfits
+from tidegate.core.plan import Mode, WriteFacts
+from tidegate.core.schema import BIGINT, BOOLEAN, DATE, DOUBLE, INT, TEXT, TIMESTAMP, TIMESTAMPTZ, Column, Schema, Type
+from tidegate.core.versions import Historic
+from tidegate.errors import ColumnMissing, ConfigError, SchemaRefused
+from tidegate.strategies.full import Full
+from tidegate.writers import _dates as dates
+from tidegate.writers.merge import Merge
+from tidegate.writers.scd2 import Scd2
+
+
+def schema(**columns: Type) -> Schema:
+    return Schema(columns=tuple(Column(name=name, type=kind) for name, kind in columns.items()))
+
+
+def own(writer: Scd2, cursor: tuple[str, ...] = (), **columns: Type) -> list[tuple[str, Type]]:
+    return [(column.name, column.type) for column in writer.added(schema(id=BIGINT, **columns), cursor)]
+
+
+@pytest.mark.parametrize("kind", [TIMESTAMP, TIMESTAMPTZ, DATE, BIGINT, INT])
+def test_moments_have_the_type_of_the_sequence(kind: Type) -> None:
+    columns = [("valid_from", kind), ("valid_to", kind), ("is_current", BOOLEAN)]
+    assert own(Scd2(), ("at",), at=kind) == columns
+    assert own(Scd2(sequence_by=("at",)), ("id",), at=kind) == columns, "what is stated wins over the cursor"
+
+
+def test_without_a_sequence_the_load_dates_every_change() -> None:
+    writer = Scd2(valid_from="von", valid_to="bis", is_current="gilt", version="nr", row_hash="hash")
+    assert own(writer) == [
+        ("von", TIMESTAMPTZ),
+        ("bis", TIMESTAMPTZ),
+        ("gilt", BOOLEAN),
+        ("nr", INT),
+        ("hash", TEXT),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("options", "columns", "error", "match"),
+    [
+        ({"sequence_by": ("at",)}, {}, ColumnMissing, "sequence_by: 'at', which the source does not have"),
+        ({"track_history": ("nam",)}, {"name": TEXT}, ColumnMissing, "track_history: 'nam'"),
+        ({"sequence_by": ("at",)}, {"at": TEXT}, SchemaRefused, "cannot date versions by at is string"),
+        ({"sequence_by": ("at",)}, {"at": DOUBLE}, SchemaRefused, "cannot date versions"),
+        ({"sequence_by": ("at", "day")}, {"at": TIMESTAMP, "day": DATE}, SchemaRefused, "at is .*, day is date"),
+        ({"sequence_by": ("n",), "far_date": "9999-12-31"}, {"n": BIGINT}, SchemaRefused, "far_date"),
+        ({}, {"Valid_From": DATE}, SchemaRefused, "has a column 'Valid_From'"),
+        ({"version": "nr"}, {"nr": INT}, SchemaRefused, "has a column 'nr'"),
+    ],
+)
+def test_columns_that_cannot_be_are_refused_before_anything_is_read(
+    options: Any, columns: Any, error: Any, match: str
+) -> None:
+    with pytest.raises(error, match=match) as caught:
+        own(Scd2(**options), **columns)
+    assert caught.value.hint
+
+
+@pytest.mark.parametrize(
+    ("options", "match"),
+    [
+        ({"valid_from": "at", "valid_to": "AT"}, "different names"),
+        ({"version": "is_current"}, "different names"),
+        ({"far_date": "for ever"}, "is no date"),
+    ],
+)
+def test_options_that_contradict_are_refused(options: Any, match: str) -> None:
+    with pytest.raises(ConfigError, match=match):
+        Scd2(**options)
+
+
+def test_the_signature_changes_with_every_option() -> None:
+    values: dict[str, Any] = {
+        "valid_from": "a",
+        "valid_to": "b",
+        "is_current": "c",
+        "far_date": "9999-12-31",
+        "version": "d",
+        "row_hash": "e",
+        "sequence_by": ("f",),
+        "track_history": ("g",),
+    }
+    assert set(values) == {field.name for field in dataclasses.fields(Scd2)}
+    signatures = {Scd2().signature, *(Scd2(**{name: value}).signature for name, value in values.items())}
+    assert len(signatures) == len(values) + 1
+    assert Scd2().signature == Scd2().signature
+
+
+def test_only_scd2_keeps_history() -> None:
+    assert isinstance(Scd2(), Historic)
+    assert not isinstance(Merge(), Historic)
+
+
+def test_a_key_is_needed() -> None:
+    assert misfits(strategy=Full(), writer=Scd2(), key=()) == (
+        "write: scd2 needs `key:`, the columns that identify a row",
+    )
+
+
+@pytest.mark.parametrize(
+    ("given", "mode"),
+    [
+        ({"table_rows": 0}, Mode.APPEND),
+        ({"replace": True}, Mode.OVERWRITE),
+        ({"mirror": True}, Mode.MERGE_DIFFERENCES),
+        ({}, Mode.MERGE_ON_READ),
+        ({"partitions": True}, Mode.MERGE_ON_READ),
+    ],
+)
+def test_the_mode(given: Any, mode: Mode) -> None:
+    choice = Scd2().choose(WriteFacts(**{"rows": 10, "table_rows": 100, **given}))
+    assert choice.mode is mode
+    assert choice.reason
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "canonical"),
+    [
+        ("9999-12-31", DATE, "9999-12-31"),
+        ("9999-12-31", TIMESTAMP, "9999-12-31 00:00:00.000000"),
+        ("9999-12-31T12:30:00+01:00", TIMESTAMPTZ, "9999-12-31 11:30:00.000000"),
+        ("0999-01-02", DATE, "0999-01-02"),
+    ],
+)
+def test_a_far_date_is_written_like_the_moments(text: str, kind: Type, canonical: str) -> None:
+    assert dates.moment(dates.parsed(text), kind) == canonical
+
+
+def test_a_number_is_no_time() -> None:
+    assert dates.moment(datetime.now(UTC), BIGINT) is None
+
+
+def test_the_model_says_what_a_history_is() -> None:
+    a, b = {"name": "a"}, {"name": "b"}
+    changes = [Change(9, None), Change(3, b), Change(1, a), Change(12, a), Change(9, None), Change(5, b)]
+    assert versions(changes) == [Version(1, 3, a), Version(3, 9, b), Version(12, None, a)]
