@@ -51,6 +51,8 @@ def _deletes(deletes: Deletes, strategy: Strategy, writer: Writer, key: tuple[st
     found = []
     if deletes.soft and writer.kind != "merge":
         found.append(f"deletes: {{apply: soft}} marks rows by their key, and write: {writer.kind} does not; use merge")
+    if deletes.max_fraction is not None and writer.kind == "scd2":
+        found.append("deletes: {max_fraction: …} holds back deletes, and write: scd2 ends versions and deletes nothing")
     if deletes.detect is not Detect.KEY_DIFF:
         return found
     if writer.kind != "merge":

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from tidegate.core.batch import Checked
 from tidegate.core.plan import LoadPlan
-from tidegate.core.protocols import Staging
+from tidegate.core.protocols import Staging, Writer
 from tidegate.core.schema import Column, Schema
 
 if TYPE_CHECKING:
@@ -54,3 +54,8 @@ class Historic(Protocol):
         Raises:
             VerifyFailed: they do.
         """
+
+
+def mirrored(writer: Writer) -> str:
+    """The condition of the rows of a writer's table that are meant to be the source's."""
+    return writer.current if isinstance(writer, Historic) else "true"

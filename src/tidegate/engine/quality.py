@@ -20,6 +20,7 @@ from tidegate.core.protocols import Staging
 from tidegate.core.quarantine import REFUSED_EVENT
 from tidegate.core.schema import Schema
 from tidegate.core.slices import Meaning
+from tidegate.core.versions import mirrored
 from tidegate.dialects.spark import Spark
 from tidegate.engine import rules
 from tidegate.engine.quarantine import Quarantine, put_aside
@@ -199,10 +200,12 @@ def write(work: Work, plan: LoadPlan, staging: Staging, checked: Checked) -> Che
         return work.stream.writer.write(checked, plan, staging)
     findings: tuple[str, ...] = ()
     if not staging.invisible:
-        findings = _of_table(work, plan, _to_be(checked, plan, staging), judging)
+        findings = _of_table(
+            work, plan, _to_be(checked, plan, staging.read().where(mirrored(work.stream.writer))), judging
+        )
     written = work.stream.writer.write(checked, plan, staging)
     if staging.invisible and written.skipped is None:
-        findings = _of_table(work, plan, staging.read(), judging)
+        findings = _of_table(work, plan, staging.read().where(mirrored(work.stream.writer)), judging)
     return replace(written, findings=(*written.findings, *findings))
 
 
@@ -212,9 +215,9 @@ def _of_table(work: Work, plan: LoadPlan, table: DataFrame, judging: Judging) ->
     return rules.settle(work.stream.name, _judged(found, _known(work, judging)), None)
 
 
-def _to_be(checked: Checked, plan: LoadPlan, staging: Staging) -> DataFrame:
+def _to_be(checked: Checked, plan: LoadPlan, present: DataFrame) -> DataFrame:
     """The table as the write would leave it."""
-    now = frames.completed(staging.read(), plan.columns)
+    now = frames.completed(present, plan.columns)
     changelog = plan.changes.meaning is Meaning.CHANGELOG
     coming = checked.frame.where(f"NOT {frames.GONE}") if changelog else checked.frame
     coming = frames.completed(coming, plan.columns)

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from support.scd2_model import Change, Version, versions
+from tidegate.core.deletes import Apply, Deletes, Detect
 from tidegate.core.fit import misfits
 from tidegate.core.plan import Mode, WriteFacts
 from tidegate.core.schema import BIGINT, BOOLEAN, DATE, DOUBLE, INT, TEXT, TIMESTAMP, TIMESTAMPTZ, Column, Schema, Type
@@ -106,6 +107,19 @@ def test_a_key_is_needed() -> None:
     assert misfits(strategy=Full(), writer=Scd2(), key=()) == (
         "write: scd2 needs `key:`, the columns that identify a row",
     )
+
+
+@pytest.mark.parametrize(
+    ("deletes", "match"),
+    [
+        (Deletes(max_fraction=0.2), "ends versions and deletes nothing"),
+        (Deletes(apply=Apply.SOFT), "use merge"),
+        (Deletes(detect=Detect.KEY_DIFF), "use merge"),
+    ],
+)
+def test_what_is_said_of_deletes_is_refused_for_there_are_none(deletes: Deletes, match: str) -> None:
+    found = misfits(strategy=Full(), writer=Scd2(), key=("id",), deletes=deletes)
+    assert any(match in reason for reason in found)
 
 
 @pytest.mark.parametrize(
