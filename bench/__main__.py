@@ -23,6 +23,7 @@ BENCHES = {
     "tablesize": "bench.tablesize:run",
     "feeds": "bench.feeds:run",
     "snapshotdiff": "bench.snapshotdiff:run",
+    "events": "bench.events:run",
     "verify": "bench.verify:run",
     "scd2": "bench.scd2:run",
     "memory": "bench.memory:run",

@@ -29,6 +29,42 @@ class Latest:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Fence:
+    """What is known of the events that were applied before.
+
+    Args:
+        records: one row a key, deleted keys included: `fold.APPLIED`, `fold.WAS_GONE`, `fold.KNOWN`; None for none.
+        floor: an order at or below which no event counts; None for none.
+        horizon: the same for keys of which nothing is kept any more.
+        open: of some keys a column is kept whose value is older than their last order, or not known yet.
+        present: the rows of the table that the load is planned on; None where it has none.
+    """
+
+    records: DataFrame | None = None
+    open: bool = False
+    floor: str | None = None
+    horizon: str | None = None
+    present: DataFrame | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Folded:
+    """What events were made of.
+
+    Args:
+        applied: the keys that are written: with `ORDER`, `GONE` and `fold.KNOWN`.
+        emptied: the order of an event that empties the table and is applied.
+        superseded: events that a newer one, or one that was applied before, takes the place of.
+        refused: events that cannot be taken.
+    """
+
+    applied: DataFrame
+    emptied: str | None = None
+    superseded: int = 0
+    refused: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Batch:
     """What the engine knows of the rows it hands to a writer.
 
@@ -38,6 +74,7 @@ class Batch:
         cheap: the rows can be read again at the cost of a scan, and are then the same.
         bounds: of the batch's keys, found in the very snapshot that the rows are read from; empty when not known.
         skip_equal: rows may have been loaded before; those that are equal in every column are left alone.
+        fence: what events were applied before; None where the rows are no events.
     """
 
     latest: Latest | None
@@ -45,6 +82,7 @@ class Batch:
     skip_equal: bool
     cheap: bool = False
     bounds: tuple[Prune, ...] = ()
+    fence: Fence | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,6 +123,7 @@ class Checked:
         held: the rows as Spark keeps them; the engine calls its `unpersist()` once nobody reads them again.
         aside: the rows that are not written, because they break a rule; None for none.
         findings: what the stream's checks have to say, one sentence each.
+        folded: what the rows were made of, where they were events.
     """
 
     frame: DataFrame
@@ -103,3 +142,4 @@ class Checked:
     held: DataFrame | None = None
     aside: Aside | None = None
     findings: tuple[str, ...] = ()
+    folded: Folded | None = None

@@ -54,6 +54,7 @@ class Outcome:
     rows_updated: int = 0
     rows_deleted: int = 0
     rows_quarantined: int = 0
+    rows_superseded: int = 0
     bytes_read: int = 0
     slices_changed: int = 0
     slices_total: int = 0

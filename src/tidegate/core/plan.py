@@ -17,6 +17,10 @@ from tidegate.core.position import Position
 from tidegate.core.schema import Kind, Schema, SchemaChange, Type
 from tidegate.errors import DeleteFuse
 
+FENCE = "fence"
+"""The key of a position's state that says what counts of the events that are remembered beside the table: those of
+loads after `after`, before `number`, and of load `number` if its id is `load`."""
+
 
 class Mode(StrEnum):
     """How rows get into the table: one primitive of a format each."""

@@ -25,6 +25,7 @@ COUNTED = (
     "rows_updated",
     "rows_deleted",
     "rows_quarantined",
+    "rows_superseded",
     "bytes_read",
     "slices_changed",
 )

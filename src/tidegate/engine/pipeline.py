@@ -181,8 +181,9 @@ def move(work: Work, planned: Planned, lease: Lease) -> Outcome:
             held.callback(work.context.sessions.release, session)
             rows = stream.source.read(session, work.probe, plan.changes.slices, plan.columns)
         with journal.stage(Stage.CHECK):
-            batch = briefing.batch(work, planned)
-            checked = quality.check(work, planned, batch, rows, held)
+            applied = reread.applied(work, session, plan)
+            batch = replace(briefing.batch(work, planned), fence=applied.fence() if applied else None)
+            checked = quality.check(work, planned, batch, reread.judged(rows, plan), held)
         staging = stream.format.stage(session, stream.target, plan)
         held.enter_context(discarded_on_error(staging))
         with journal.stage(Stage.WRITE) as tell:
@@ -190,6 +191,8 @@ def move(work: Work, planned: Planned, lease: Lease) -> Outcome:
             checked = key_diff.find(work, plan, session, staging, checked)
             if checked.gone is not None:
                 held.callback(checked.gone.unpersist)
+            if applied is not None and checked.folded is not None:
+                applied.keep(checked.folded)
             if checked.skipped is None:
                 checked = quality.write(work, plan, staging, checked)
             if checked.skipped is not None:

@@ -9,13 +9,15 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from typing import Any
 
 from tidegate.core.changes import ChangeSet
 from tidegate.core.ids import new_load_id
-from tidegate.core.plan import LoadPlan, WriteFacts
+from tidegate.core.plan import FENCE, LoadPlan, WriteFacts
 from tidegate.core.position import Position
 from tidegate.core.protocols import TableState
 from tidegate.core.schema import ChangeKind, Column, Schema, SchemaChange, compare
+from tidegate.core.slices import Meaning
 from tidegate.core.versions import Historic
 from tidegate.engine.recover import next_sequence
 from tidegate.engine.rules import refuse_rules
@@ -67,6 +69,7 @@ def make_plan(stream: Stream, found: Found, *, now: datetime) -> LoadPlan:
     columns, changes, evolve = fit_columns(stream, _without(found.table, added), found.columns)
     refuse_rules(stream.name, stream.checks, columns)
     load_id = new_load_id()
+    sequence = next_sequence(found.table, found.since, found.last_sequence)
     return LoadPlan(
         load_id=load_id,
         stream=stream.name,
@@ -76,12 +79,12 @@ def make_plan(stream: Stream, found: Found, *, now: datetime) -> LoadPlan:
         base=found.table.snapshot,
         since=found.since,
         position=Position(
-            sequence=next_sequence(found.table, found.since, found.last_sequence),
+            sequence=sequence,
             load_id=load_id,
             kind=stream.strategy.kind,
             source=found.identity,
             clock=found.clock,
-            state=found.changes.state,
+            state={**found.changes.state, **_fence(found, sequence, load_id)},
             loaded_through=found.changes.loaded_through,
             schema=columns.digest,
             writer=signature(stream),
@@ -96,6 +99,22 @@ def make_plan(stream: Stream, found: Found, *, now: datetime) -> LoadPlan:
         deletes=stream.deletes,
         added=Schema(columns=(*stream.added, *added)),
     )
+
+
+def _fence(found: Found, sequence: int, load_id: str) -> dict[str, Any]:
+    """What will count of the events that are remembered beside the table, see `FENCE`; nothing for other loads.
+
+    A table that is read anew forgets: its floor, or its log from the beginning, says what counts.
+    """
+    changes = found.changes
+    if changes.events is None:
+        return {}
+    known = found.since.state.get(FENCE) if found.since else None
+    if changes.meaning is not Meaning.CHANGELOG:
+        after = sequence
+    else:
+        after = sequence - 1 if known is None or found.facts.replace else known["after"]
+    return {FENCE: {"after": after, "number": sequence, "load": load_id}}
 
 
 def refuse_meaning(stream: Stream, changes: ChangeSet) -> None:

@@ -16,6 +16,7 @@ from tidegate.core.slices import Meaning
 from tidegate.core.versions import Historic
 from tidegate.dialects.spark import Spark
 from tidegate.engine import quality
+from tidegate.engine.applied import Applied
 from tidegate.engine.stream import VerifyLevel
 from tidegate.engine.verify import Sides, Verdict, judge
 from tidegate.engine.work import Work
@@ -27,6 +28,11 @@ if TYPE_CHECKING:
 def of_events(plan: LoadPlan) -> bool:
     """Whether the load's rows are events of a log, so that its source cannot be asked for rows."""
     return plan.changes.events is not None and plan.changes.meaning is Meaning.CHANGELOG
+
+
+def applied(work: Work, session: SparkSession, plan: LoadPlan) -> Applied | None:
+    """What the table has taken of its log before; None where the load's rows are no events."""
+    return Applied(stream=work.stream, session=session, plan=plan) if of_events(plan) else None
 
 
 def verify_events(work: Work, session: SparkSession, plan: LoadPlan, staging: Staging, batch: Batch) -> Verdict:

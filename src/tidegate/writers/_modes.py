@@ -35,7 +35,7 @@ def put(checked: Checked, plan: LoadPlan, staging: Staging) -> Checked:
         case Mode.OVERWRITE if plan.changes.mirror and plan.base is not None and not plan.key:
             return differences.replace_if_different(checked, plan, staging)
         case Mode.OVERWRITE:
-            staging.overwrite(checked.frame)
+            staging.overwrite(checked.frame.where(f"NOT {frames.GONE}") if changelog else checked.frame)
         case Mode.MERGE_DIFFERENCES:
             return differences.merge(checked, plan, staging)
         case Mode.OVERWRITE_PARTITIONS | Mode.REPLACE_FILES:

@@ -16,6 +16,7 @@ from tidegate.core.slices import Meaning
 from tidegate.spark import sql
 from tidegate.spark.failures import translated
 from tidegate.writers._batch import keyed
+from tidegate.writers._events import folded
 from tidegate.writers._modes import MIRROR, as_it_is, choose_for_partitions, kept, last_of_each_key, one_a_key, put
 
 if TYPE_CHECKING:
@@ -83,6 +84,8 @@ class Merge:
             CheckFailed: a key column holds a NULL.
             DuplicateKeys: rows of one key differ and nothing says which one is later.
         """
+        if batch.fence is not None:
+            return folded(rows, plan, batch)
         if plan.changes.meaning is Meaning.CHANGELOG:
             return last_of_each_key(rows, plan, batch)
         if plan.write.mode is Mode.MERGE_DIFFERENCES:

@@ -1,0 +1,131 @@
+"""Random histories, carried at least once and in no order: the table always becomes what the source is.
+
+A thousand of them side by side in one table a format, each with keys of its own; an event that empties the table
+empties all of them.
+"""
+
+from __future__ import annotations
+
+import random
+import sys
+
+import pytest
+
+from support.histories import Carrier, Source, cut, lines
+from support.lake import QUICK, delta_rows
+from support.workspace import Workspace
+from tidegate.engine.applied import Applied
+from tidegate.engine.events import Moment, Stage
+
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
+
+COLUMNS = {
+    "operation": "text",
+    "lsn": "bigint",
+    "place": "bigint",
+    "unknown": "json",
+    "id": "bigint",
+    "name": "text",
+    "size": "bigint",
+    "big": "text",
+}
+STREAM = {
+    "source": {"path": "events/*.json", "envelope": "partial", "columns": COLUMNS},
+    "target": "lake.shop.orders",
+    "key": "id",
+    "strategy": {"kind": "cdc"},
+    "write": "merge",
+}
+
+
+class Crash(BaseException):
+    """Ends a run like Ctrl-C does: no handler of ordinary errors sees it."""
+
+
+@pytest.fixture(autouse=True)
+def partial_envelope(tmp_path_factory, monkeypatch):
+    """The envelope of the tests, as another package provides one."""
+    folder = tmp_path_factory.mktemp("package")
+    about = folder / "partial_envelope-1.0.dist-info"
+    about.mkdir()
+    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: partial-envelope\nVersion: 1.0\n", encoding="utf-8")
+    entry = "[tidegate.envelopes]\npartial = support.partial:Partial\n"
+    (about / "entry_points.txt").write_text(entry, encoding="utf-8")
+    monkeypatch.setattr(sys, "path", [str(folder), *sys.path])
+
+
+class Table:
+    """A project that loads the log of one source, read back by PyIceberg or delta-rs."""
+
+    def __init__(self, folder, spark, kind):
+        (folder / "events").mkdir(parents=True)
+        self.folder, self.spark, self.kind, self.files = folder, spark, kind, 0
+        self.workspace = Workspace(folder=folder)
+        self.workspace.write(
+            {"orders": STREAM}, connections={}, lakes={"lake": {"format": kind}}, spark={"conf": QUICK}
+        )
+
+    def write(self, events):
+        self.files += 1
+        (self.folder / "events" / f"{self.files:06}.json").write_text(lines(events), encoding="utf-8")
+
+    def run(self, **options):
+        (outcome,) = self.workspace.run(spark=self.spark, **options).streams
+        assert outcome.error is None, outcome.error
+        return outcome
+
+    def rows(self):
+        if self.kind == "iceberg":
+            found = self.workspace.rows("shop.orders")
+        else:
+            found = delta_rows(f"{self.folder}/warehouse/shop/orders")
+        return sorted((row["id"], row["name"], row["size"], row["big"]) for row in found)
+
+    def crash(self, monkeypatch, *, between):
+        """A run that ends between the two commits, or before what it wrote is published."""
+        kept = Applied.keep
+
+        def keep_and_end(self, folded):
+            kept(self, folded)
+            raise Crash
+
+        def end(event):
+            if (event.stage, event.moment) == (Stage.ADVANCE, Moment.START):
+                raise Crash
+
+        with monkeypatch.context() as patch:
+            if between:
+                patch.setattr(Applied, "keep", keep_and_end)
+            with pytest.raises(Crash):
+                self.run(on_event=end)
+
+
+def fold_histories(table, histories, seed, monkeypatch, *, phases):
+    """Every phase in two loads, of which the first attempt at one ends between its two commits or just after them."""
+    source, chance = Source(histories=histories, seed=seed), random.Random(seed + 1)
+    carrier, everything = Carrier(random=chance), []
+    for phase in range(phases):
+        events = source.phase(4, truncate=1.5 / (4 * histories) if phase % 2 else 0)
+        everything += events
+        for number, part in enumerate(cut(carrier.deliver(events), chance, 2)):
+            table.write(part)
+            if number:
+                table.crash(monkeypatch, between=phase % 2 == 0)
+            outcome = table.run()
+            assert outcome.verified
+            assert outcome.rows_read == len(part)
+        assert table.rows() == source.truth(), f"phase {phase}, seed {seed}"
+        if phase == 1:
+            table.workspace.forget_registry()
+            table.write(carrier.deliver(everything))
+            again = table.run()
+            assert again.rows_superseded == again.rows_read > len(everything), "a replay changes nothing"
+            assert table.rows() == source.truth()
+    assert source.truncates
+    assert table.run().outcome == "unchanged"
+
+
+@pytest.mark.parametrize("kind", ["iceberg", "delta"])
+@pytest.mark.parametrize(("histories", "phases"), [(40, 2), pytest.param(1000, 4, marks=pytest.mark.slow)])
+def test_the_table_is_the_source(kind, histories, phases, spark, tmp_path, monkeypatch):
+    fold_histories(Table(tmp_path, spark, kind), histories, 2026 + histories, monkeypatch, phases=phases)
