@@ -276,6 +276,15 @@ class Project:
         with stopped_by_signals(watched.stop):
             watched.go(schedules(list(streams.values()), every))
 
+    def resync(self, name: str, *, replace: bool = False, on_event: Listener | None = None) -> RunReport:
+        """Loads a stream anew that its source does not continue: it is compared with the table, and that mended.
+
+        Args:
+            replace: what is read replaces the table; of a log without a table it is read from its beginning.
+        """
+        context = self._context(full_refresh=replace, resync=not replace)
+        return run_streams([self._one(name)], context, listener=on_event or ignore)
+
     def rollback(self, name: str, to: str) -> RolledBack:
         """The stream's table shows an older version again, and its position is that version's.
 
@@ -336,7 +345,7 @@ class Project:
     def _one(self, name: str) -> Stream:
         return self.streams(name)[0]
 
-    def _context(self, *, full_refresh: bool = False, allow_deletes: bool = False) -> Context:
+    def _context(self, *, full_refresh: bool = False, allow_deletes: bool = False, resync: bool = False) -> Context:
         return Context(
             registry=self.registry,
             sessions=self.sessions,
@@ -344,6 +353,7 @@ class Project:
             now=utc_now,
             full_refresh=full_refresh,
             allow_deletes=allow_deletes,
+            resync=resync,
             redact=self.config.redact,
         )
 

@@ -57,6 +57,7 @@ COMMANDS: dict[str, Callable[..., int]] = {
     "check": loads.check,
     "plan": loads.plan,
     "run": loads.run,
+    "resync": loads.resync,
     "verify": proofs.verify,
     "maintain": upkeep.maintain,
     "rollback": upkeep.rollback,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Option
 
-from tidegate.cli.command import Select, Streams
+from tidegate.cli.command import Select, Stream, Streams
 from tidegate.cli.shell import Shell
 from tidegate.cli.tables import Table, count, seconds, size, yes
 from tidegate.errors import ConfigError
@@ -115,6 +115,30 @@ def run(
     return report.exit_code
 
 
+def resync(
+    shell: Shell,
+    stream: Stream,
+    replace: Annotated[bool, Option("--replace", help="Replace the table by what is read.")] = False,
+    yes: Annotated[bool, Option("--yes", help="Replace a table that holds rows.")] = False,
+) -> int:
+    """Loads a stream anew that its source does not continue any more.
+
+    The table is compared with the source's, and only what differs is written; the position starts at the new end.
+    """
+    with shell.project() as project:
+        if replace and not yes:
+            _refuse_filled(project, (stream,), None, "--replace")
+        from tidegate.cli.progress import progress  # noqa: PLC0415 - only a run shows one
+
+        with progress(shell) as listener:
+            report = project.resync(stream, replace=replace, on_event=listener)
+    if shell.as_json:
+        shell.document(report.to_dict())
+    else:
+        _tell_run(shell, report)
+    return report.exit_code
+
+
 def _options(texts: list[str] | None) -> dict[str, Any]:
     """`NAME=VALUE` as the project file would read them."""
     import yaml  # noqa: PLC0415 - few calls state any
@@ -128,11 +152,13 @@ def _options(texts: list[str] | None) -> dict[str, Any]:
     return found
 
 
-def _refuse_filled(project: Project, names: tuple[str, ...], select: str | None) -> None:
+def _refuse_filled(
+    project: Project, names: tuple[str, ...], select: str | None, option: str = "--full-refresh"
+) -> None:
     filled = project.filled(*names, select=select)
     if filled:
         raise ConfigError(
-            f"--full-refresh would replace the rows of {', '.join(filled)}",
+            f"{option} would replace the rows of {', '.join(filled)}",
             hint="Add --yes if that is what you want; readers see the old rows until the new ones are verified.",
         )
 

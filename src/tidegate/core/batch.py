@@ -55,13 +55,11 @@ class Folded:
         applied: the keys that are written: with `ORDER`, `GONE` and `fold.KNOWN`.
         emptied: the order of an event that empties the table and is applied.
         superseded: events that a newer one, or one that was applied before, takes the place of.
-        refused: events that cannot be taken.
     """
 
     applied: DataFrame
     emptied: str | None = None
     superseded: int = 0
-    refused: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

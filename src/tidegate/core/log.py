@@ -51,6 +51,13 @@ class Truncate(StrEnum):
     STOP = "stop"
 
 
+class Bad(StrEnum):
+    """What is done about events that cannot be taken."""
+
+    STOP = "stop"
+    QUARANTINE = "quarantine"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EventRules:
     """How the events of a load are applied.

@@ -15,9 +15,11 @@ from tidegate.core.grouping import Grouping
 from tidegate.core.ledger import Ledger
 from tidegate.core.manifest import MANIFEST, Manifest
 from tidegate.core.position import Position
+from tidegate.core.slices import Meaning
 from tidegate.engine import experience, partitions
 from tidegate.engine.events import Stage
 from tidegate.engine.work import Work
+from tidegate.errors import PlanError
 
 Measure = Callable[[Work, Grouping], Ledger]
 
@@ -32,7 +34,7 @@ def detect(work: Work, *, measure: Measure | None = None) -> tuple[ChangeSet | N
             position vouches for can tell; without it they count as changed.
     """
     stream, probe = work.stream, work.probe
-    since = None if work.context.full_refresh else work.standing.vouched
+    since = None if work.context.anew else work.standing.vouched
     with work.journal.stage(Stage.DETECT) as tell:
         kept, strategy = _kept(work, since), stream.strategy
         if isinstance(strategy, Learning):
@@ -46,8 +48,24 @@ def detect(work: Work, *, measure: Measure | None = None) -> tuple[ChangeSet | N
             known = replace(since, state={**since.state, "method": grouping.to_dict()})
             # The position is to vouch for what was measured, even where nothing has to move.
             changes = strategy.detect(probe, known, kept) or partitions.nothing(grouping, since)
+        if work.context.resync:
+            _need_mirror(work, changes)
         tell(changes.reason if changes else "nothing changed")
     return changes, kept or Ledger()
+
+
+def _need_mirror(work: Work, changes: ChangeSet | None) -> None:
+    """Refuses to compare a table with what is no table: rows that are gone at the source would stay.
+
+    Raises:
+        PlanError: what is read is not all that the table should hold.
+    """
+    if changes is None or not (changes.mirror or changes.meaning is Meaning.ALL):
+        raise PlanError(
+            f"stream {work.stream.name!r} has nothing to compare its table with: {work.stream.source_name} tells what "
+            "changed, and not every row",
+            hint="Replace the table by what it leaves from its beginning: `tidegate resync STREAM --replace --yes`.",
+        )
 
 
 def _kept(work: Work, since: Position | None) -> Ledger | None:

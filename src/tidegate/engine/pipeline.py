@@ -70,7 +70,7 @@ def run(stream: Stream, context: Context, lease: Lease, journal: Journal) -> Out
     with stream.source.probe(context.sessions) as probe:
         work = Work(stream=stream, context=context, journal=journal, probe=probe, standing=stands)
         work = standing.prove(work)
-        retention.begin(stream, None if context.full_refresh else work.standing.since)
+        retention.begin(stream, None if context.anew else work.standing.since)
         with _question(work) as payload:
             changes, ledger = detection.detect(work, measure=detection.measure)
             payload.update(_answer(changes))
@@ -217,6 +217,7 @@ def move(work: Work, planned: Planned, lease: Lease) -> Outcome:
     told = outcomes.loaded(work, plan, receipt, verdict, retention.acknowledge(stream, plan.position))
     rows_read = next(n for n in (quality.rows_of(checked), verdict.rows, plan.changes.rows, 0) if n is not None)
     told = quality.told(told, checked)
+    told = replace(told, rows_superseded=checked.folded.superseded if checked.folded else 0)
     return replace(told, rows_read=rows_read, spark_started=not started_before and work.context.sessions.started)
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from tidegate.core.batch import Batch, Checked, Latest
 from tidegate.core.checks import Broken, Known, MeasuredCheck, Rule, Scope
-from tidegate.core.log import REFUSED
+from tidegate.core.log import ORIGIN, REFUSED
 from tidegate.core.outcome import Outcome, Result
 from tidegate.core.plan import LoadPlan, Mode
 from tidegate.core.protocols import Staging
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 LOADS = 50
+NAMED = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -147,11 +148,17 @@ def _sorted(work: Work, plan: LoadPlan, rows: DataFrame) -> Sorted:
         if number
     ]
     if each[-1]:
-        reason = "events that cannot be taken"
+        reason = f"events that cannot be taken ({_first(read)})"
         broken.append(Broken(rule=REFUSED_EVENT, columns=(), on_fail=stream.refused, reason=reason, rows=each[-1]))
     broken += _judged(found, _known(work, of_load))
     findings = rules.settle(stream.name, broken, total)
     return Sorted(good=sorting.good(read, columns), read=read, rows=total, bad=bad, findings=findings)
+
+
+def _first(read: DataFrame) -> str:
+    """Where the first events stand that cannot be taken, and why; never what they say."""
+    found = read.where(f"{REFUSED} IS NOT NULL").selectExpr(ORIGIN, REFUSED).limit(NAMED).collect()
+    return "; ".join(f"{origin}: {why}" for origin, why in found)
 
 
 Judging = Sequence[tuple[Rule, MeasuredCheck]]

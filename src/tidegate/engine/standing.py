@@ -15,7 +15,7 @@ from tidegate.core.plan import LoadPlan
 from tidegate.core.protocols import Staging
 from tidegate.core.slices import Meaning, Range
 from tidegate.core.spread import Level
-from tidegate.engine import comparison
+from tidegate.engine import comparison, reread
 from tidegate.engine.recover import Heal, Standing, reconcile
 from tidegate.engine.stream import Stream, VerifyLevel
 from tidegate.engine.verify import MEND
@@ -65,15 +65,17 @@ def prove(work: Work) -> Work:
         VerifyFailed: the rows differ, and not because the source has gone on.
     """
     stream, context, since = work.stream, work.context, work.standing.since
-    if work.standing.proven or since is None or context.full_refresh or stream.strategy.emits == {Meaning.ALL}:
+    if work.standing.proven or since is None or context.anew or stream.strategy.emits == {Meaning.ALL}:
         return work
     session = context.sessions.load_session(small=False)
     try:
         comparison.choose_loaded(stream, context, work.probe, since)
-        if comparison.mirrors(stream):
+        saved = context.registry.plan(since.load_id)
+        if saved is not None and reread.was_of_events(saved):
+            found = reread.difference(work, session, saved)
+        elif comparison.mirrors(stream):
             found = comparison.difference(work, session, Level.ROWS)
         else:
-            saved = context.registry.plan(since.load_id)
             whole = {"upto": since.loaded_through, "nulls": True}
             ends: Mapping[str, Any] = saved.plan["changes"]["slices"][0] if saved else whole
             part = Range(
@@ -90,7 +92,9 @@ def prove(work: Work) -> Work:
         raise VerifyFailed(
             f"stream {stream.name!r}: load {since.sequence} is in {stream.target} and was never verified, and the "
             f"table differs from the source: {found.source_rows} rows at the source, {found.target_rows} in the table",
-            hint=MEND if comparison.mirrors(stream) else "Load it anew: `tidegate run STREAM --full-refresh --yes`.",
+            hint=MEND
+            if comparison.mirrors(stream) and not reread.was_of_events(saved)
+            else "Load it anew: `tidegate run STREAM --full-refresh --yes`.",
             load_id=since.load_id,
         )
     context.registry.verified(stream.uid, since)

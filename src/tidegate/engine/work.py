@@ -29,6 +29,8 @@ class Context:
     Args:
         redact: takes the project's secrets out of a text that is kept or shown.
         allow_deletes: any number of rows may go, this once.
+        full_refresh: what is read replaces what the table holds.
+        resync: what is read is compared with what the table holds, and what differs is written.
     """
 
     registry: Registry
@@ -38,6 +40,12 @@ class Context:
     redact: Callable[[str], str]
     full_refresh: bool = False
     allow_deletes: bool = False
+    resync: bool = False
+
+    @property
+    def anew(self) -> bool:
+        """Whether every row is read again, whatever was loaded before."""
+        return self.full_refresh or self.resync
 
     def save(self, plan: LoadPlan) -> None:
         """Keeps the plan, before anything is read."""

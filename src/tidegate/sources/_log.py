@@ -64,14 +64,16 @@ class LogProbe:
     def __init__(self, log: Log, table: Probe | None) -> None:
         self.log = log
         self.table = table
+        self._asked = False
 
     def after(self, state: Mapping[str, Any] | None, *, most: int | None) -> LogSpan:
         """What lies after a position."""
+        self._asked = True
         return self.log.after(state, most=most)
 
     def schema(self) -> Schema:
-        """The columns that a load reads."""
-        return self.log.schema()
+        """The columns that a load reads; those of the table where it alone is asked."""
+        return self.table.schema() if self.table is not None and not self._asked else self.log.schema()
 
     def identity(self) -> str:
         """What the log is of."""

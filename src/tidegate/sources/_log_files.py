@@ -84,7 +84,7 @@ class FileLog:
         self._options = options
         self._place = where
         self._spark = spark
-        self._chosen: Sequence[Seen] = ()
+        self._chosen: Sequence[Seen] | None = None
         self._before: Mapping[str, str] = {}
         self._shapes: dict[str, Shape] = {}
 
@@ -170,7 +170,7 @@ class FileLog:
 
     def still(self) -> None:
         """Raises SourceMoved when a file that was read is another one now."""
-        for each in self._chosen:
+        for each in self._chosen or ():
             seen = self._place.store.look(each.path)
             if seen is None or seen.size != each.size:
                 raise SourceMoved(
@@ -186,6 +186,11 @@ class FileLog:
         waiting = [*unfinished, *(each.path for each in seen if self._options.settle and each.modified > young)]
         first = min(waiting, default=None)
         return [each for each in seen if first is None or each.path < first], first
+
+    @property
+    def _read(self) -> Sequence[Seen]:
+        """The files that are read next; all of them before anybody has asked."""
+        return self._listed[0] if self._chosen is None else self._chosen
 
     def _few(self, files: list[Seen], most: int | None) -> tuple[list[Seen], int | None]:
         """As many whole files as hold that many events, at least one, and how many they hold."""
@@ -211,7 +216,7 @@ class FileLog:
 
     def _sample(self) -> list[Message]:
         found = []
-        for each in self._chosen:
+        for each in self._read:
             with self._place.store.open(each.path) as content:
                 found += [Message(key=None, value=line.strip()) for line in itertools.islice(content, SAMPLE)]
         return found
@@ -221,7 +226,7 @@ class FileLog:
         """The columns of the files, operation and order among them."""
         types = stated(self._options.columns)
         before = {name: of_spark(text) or TEXT for name, text in self._before.items()}
-        paths = [each.path for each in self._chosen]
+        paths = [each.path for each in self._read]
         if not paths and not before and not types:
             raise PlanError(
                 f"there is no event yet at {self.label}, so nobody knows its columns",

@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 
 from tidegate.core.changes import ChangeSet
 from tidegate.core.ledger import Ledger
-from tidegate.core.log import EventRules, Logged, LogSpan, Truncate
+from tidegate.core.log import Bad, EventRules, Logged, LogSpan, Truncate
 from tidegate.core.position import Position
 from tidegate.core.protocols import Probe
 from tidegate.core.slices import LogRange, Meaning
@@ -32,6 +32,7 @@ class Cdc:
     Args:
         max_events: how many events one load takes at most; the others are for the next.
         truncate: what an event that empties the table does: `apply`, `ignore` or `stop`.
+        bad_events: what is done about events that cannot be taken: `stop` the load, or set them aside in `quarantine`.
         remember: how long the last order that was applied is kept of every key; an event that comes later than that is
             not applied.
     """
@@ -42,6 +43,7 @@ class Cdc:
 
     max_events: int | None = 1_000_000
     truncate: Truncate = Truncate.APPLY
+    bad_events: Bad = Bad.STOP
     remember: timedelta = timedelta(days=7)
 
     @property

@@ -1,4 +1,4 @@
-"""Decides what events of a log leave of each key, and which of them cannot be taken.
+"""Decides what events of a log leave of each key.
 
 Called by writers that apply events. Must never apply an event that is older than what was applied of its key, nor leave
 one out that it does not count.
@@ -10,20 +10,18 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tidegate.core.batch import Batch, Checked, Fence, Folded, Latest
-from tidegate.core.log import CLEARS, ORIGIN, REFUSED, UNKNOWN, EventRules, Truncate
+from tidegate.core.log import CLEARS, UNKNOWN, EventRules, Truncate
 from tidegate.core.plan import LoadPlan
 from tidegate.errors import CheckFailed, DuplicateKeys
 from tidegate.spark import frames
 from tidegate.spark.failures import translated
-from tidegate.spark.fold import KNOWN, Fold, reason
+from tidegate.spark.fold import KNOWN, Fold
 from tidegate.spark.frames import GONE, ORDER, TWICE
 from tidegate.spark.sql import quote, string
 from tidegate.writers._batch import keyed
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
-
-NAMED = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,75 +34,54 @@ class Look:
     """
 
     events: int
-    refused: int
     emptied: str | None
     partial: int
 
 
 def folded(rows: DataFrame, plan: LoadPlan, batch: Batch) -> Checked:
-    """The events made one row a key: what they leave of it.
+    """The events, of which every one can be taken, made one row a key: what they leave of it.
+
+    Args:
+        rows: kept by Spark, for they are looked at several times.
 
     Raises:
-        CheckFailed: events that cannot be taken, or one that empties the table, and the rules say stop.
+        CheckFailed: an event empties the table, and the rules say stop.
         DuplicateKeys: two events of one key and one order differ.
     """
     rules = plan.changes.events or EventRules()
     fence = batch.fence or Fence()
-    judged = rows.selectExpr(*_judged(rows, plan)).persist()
-    try:
-        with translated(f"reading the events for {plan.target}"):
-            look = _look(judged, fence, rules)
-            if look.refused:
-                _refuse(judged, plan, look.refused)
-            fold = Fold(columns=plan.columns, key=plan.key, fence=fence, emptied=look.emptied)
-            final = _final(judged, fold, look).persist()
-            try:
-                return _checked(final, plan, look)
-            except BaseException:
-                final.unpersist()
-                raise
-    finally:
-        judged.unpersist()
+    with translated(f"reading the events for {plan.target}"):
+        look = _look(rows, fence, rules)
+        fold = Fold(columns=plan.columns, key=plan.key, fence=fence, emptied=look.emptied)
+        final = _final(rows, fold, look).persist()
+        try:
+            return _checked(final, plan, look)
+        except BaseException:
+            final.unpersist()
+            raise
 
 
-def _judged(rows: DataFrame, plan: LoadPlan) -> list[str]:
-    others = [quote(name) for name in rows.columns if name != REFUSED]
-    return [*others, f"{reason(plan.key)} AS {REFUSED}"]
-
-
-def _look(judged: DataFrame, fence: Fence, rules: EventRules) -> Look:
-    clears = f"{REFUSED} IS NULL AND {CLEARS} AND {_above(fence.floor)}"
+def _look(rows: DataFrame, fence: Fence, rules: EventRules) -> Look:
+    clears = f"{CLEARS} AND {_above(fence.floor)}"
     asked = (
         "count(*)",
-        f"count_if({REFUSED} IS NOT NULL)",
         f"max(CASE WHEN {clears} THEN {ORDER} END)",
-        f"count_if({REFUSED} IS NULL AND size({UNKNOWN}) > 0)",
+        f"count_if(size({UNKNOWN}) > 0)",
     )
-    events, refused, emptied, partial = judged.selectExpr(
-        *(f"{each} AS a{n}" for n, each in enumerate(asked))
-    ).collect()[0]
+    events, emptied, partial = rows.selectExpr(*(f"{each} AS a{n}" for n, each in enumerate(asked))).collect()[0]
     if emptied is not None and rules.truncate == Truncate.STOP:
         raise CheckFailed(
             "an event empties the table, and truncate says stop; nothing was loaded",
             hint="Let it, or leave it out, once: `tidegate run STREAM --set truncate=apply` or `ignore`.",
         )
     applied = emptied if rules.truncate == Truncate.APPLY else None
-    return Look(events=events, refused=refused, emptied=applied, partial=partial)
+    return Look(events=events, emptied=applied, partial=partial)
 
 
-def _refuse(judged: DataFrame, plan: LoadPlan, refused: int) -> None:
-    first = judged.where(f"{REFUSED} IS NOT NULL").selectExpr(ORIGIN, REFUSED).limit(NAMED).collect()
-    listed = "; ".join(f"{origin}: {why}" for origin, why in first)
-    raise CheckFailed(
-        f"{refused} events for {plan.target} cannot be taken, and nothing was loaded: {listed}",
-        hint="Correct them at the source, or name its columns and types in `source:`, then run again.",
-    )
-
-
-def _final(judged: DataFrame, fold: Fold, look: Look) -> DataFrame:
+def _final(rows: DataFrame, fold: Fold, look: Look) -> DataFrame:
     fence = fold.fence
     floor = max((each for each in (fence.floor, look.emptied) if each is not None), default=None)
-    events = judged.where(f"{REFUSED} IS NULL AND NOT {CLEARS} AND {_above(floor)}")
+    events = rows.where(f"NOT {CLEARS} AND {_above(floor)}")
     columnwise = look.partial > 0 or _unfilled(events, fence, fold)
     final = fold.by_column(events) if columnwise else fold.simple(events)
     if columnwise:
@@ -137,8 +114,7 @@ def _checked(final: DataFrame, plan: LoadPlan, look: Look) -> Checked:
         folded=Folded(
             applied=applied,
             emptied=look.emptied,
-            superseded=look.events - look.refused - used,
-            refused=look.refused,
+            superseded=look.events - used,
         ),
     )
 

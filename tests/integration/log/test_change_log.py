@@ -1,0 +1,149 @@
+"""A log in files through whole loads: what is applied, what is superseded, what stops, and how a lost log is mended."""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import closing
+
+import pytest
+
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
+
+
+def put(sequence, key, name, operation="U", **more):
+    return {"operation": operation, "sequence": sequence, "id": key, "name": name, **more}
+
+
+@pytest.mark.parametrize("kind", ["iceberg", "delta"])
+def test_a_stale_event_neither_overwrites_nor_brings_back(log_of, kind):
+    log = log_of(kind, deletes={"apply": "soft"} if kind == "delta" else {})
+    log.events("1.json", put(10, 1, "new"), put(11, 2, "b"), put(12, 2, None, "D"), put(3, 3, "c"), put(3, 3, "c"))
+    first = log.loaded()
+    assert (first.rows_read, first.rows_inserted, first.rows_superseded) == (5, 2, 2)
+    log.events("2.json", put(5, 1, "old"), put(11, 2, "b"), put(2, 4, "late, but never seen"), put(13, 3, None, "D"))
+    second = log.loaded()
+    assert (second.rows_read, second.rows_superseded, second.rows_deleted) == (4, 2, kind == "iceberg")
+    assert [row[:2] for row in log.rows() if row[-1] is None or kind == "iceberg"] == [
+        (1, "new"),
+        (4, "late, but never seen"),
+    ]
+    if kind == "delta":
+        assert [row[0] for row in log.rows() if row[2] is not None] == [3], "soft: marked, not gone"
+        return
+    log.events("3.json", put(14, 3, "again", extra=7), put(15, 5, "e"))
+    grown = log.loaded()
+    assert grown.rows_inserted == 2
+    assert (3, "again", 7) in log.rows()
+    assert {row[0] for row in log.rows("orders__tidegate_applied")} == {1, 2, 3, 4, 5}
+
+
+BAD = (
+    b'{"operation": "U", "sequence": 1, "id": 1, "name": "good"}\n'
+    b"{no json}\n"
+    b'{"operation": "U", "sequence": 2, "id": null, "name": "secret"}\n'
+    b'{"operation": "X", "sequence": 2, "id": 7, "name": "secret"}\n'
+    b'{"operation": "U", "sequence": null, "id": 7, "name": "secret"}\n'
+    b'{"operation": "U", "sequence": -1, "id": 7, "name": "secret"}\n'
+    b'{"operation": "U", "sequence": 3, "id": "seven", "name": "secret"}\n'
+    b'{"operation": "U", "sequence": 3, "id": 9999999999999999999999, "name": "secret"}\n'
+    b'{"operation": "U", "sequence": 3, "id": 7, "name": "secret", "strange": 1}\n'
+    b'{"operation": "U", "sequence": 3, "id": 7, "name": "\xff\xfe"}\n'
+    b"[1, 2]\n"
+)
+
+
+def test_what_cannot_be_taken_stops_the_load_and_says_where_never_what(log_of, spark):
+    columns = {"operation": "text", "sequence": "bigint", "id": "bigint", "name": "text"}
+    log = log_of(source={"path": "events/*.json", "envelope": "rows", "columns": columns})
+    log.raw("1.json", BAD)
+    stopped = log.run()
+    assert (stopped.outcome, stopped.error.code, stopped.error.exit_code) == ("stopped", "check_failed", 4)
+    assert "1.json: " in stopped.error.message, "where the first ones stand"
+    assert "secret" not in stopped.error.message
+    aside = log.loaded(options={"bad_events": "quarantine"})
+    assert (aside.rows_read, aside.rows_quarantined, aside.rows_superseded, aside.rows_inserted) == (11, 10, 0, 1)
+    assert len(log.rows("orders__tidegate_quarantine")) == 10
+
+    log.events("2.json", put(5, 1, "one"), put(5, 1, "another"))
+    assert log.run().error.code == "duplicate_keys", "two events of one order that differ"
+    log.events("2.json", put(6, None, None, "TRUNCATE"))
+    log.workspace.write(
+        {**_streams(log), "orders": {**_streams(log)["orders"], "strategy": {"kind": "cdc", "truncate": "stop"}}},
+        connections={},
+    )
+    assert "truncate says stop" in log.run().error.message
+    ignored = log.loaded(options={"truncate": "ignore"})
+    assert (ignored.rows_superseded, log.rows()) == (1, [(1, "good")])
+    log.events("3.json", put(7, 2, "after"), put(6, None, None, "T"), put(5, 3, "before"))
+    emptied = log.loaded(options={"truncate": "apply"})
+    assert (emptied.rows_deleted, emptied.rows_superseded, log.rows()) == (1, 1, [(2, "after")])
+    log.events("4.json", put(4, 9, "older than the truncate"))
+    assert (log.loaded().rows_superseded, log.rows()) == (1, [(2, "after")])
+
+
+def _streams(log):
+    import yaml
+
+    return yaml.safe_load(log.workspace.file.read_text(encoding="utf-8"))["streams"]
+
+
+def test_a_lost_log_stops_and_is_loaded_anew_from_what_is_left(log_of, tmp_path):
+    with closing(sqlite3.connect(tmp_path / "shop.db")) as database, database:
+        database.execute("CREATE TABLE orders (id INTEGER PRIMARY KEY NOT NULL, name TEXT)")
+        database.execute("INSERT INTO orders VALUES (1, 'a'), (2, 'c')")
+    source = {"path": "events/*.json", "envelope": "rows", "database": "shop", "table": "orders"}
+    log = log_of(source=source, connections={"shop": "sqlite:///shop.db"})
+    log.events("1.json", put(1, 1, "a"), put(2, 3, "x"))
+    log.events("2.json", put(3, 2, "c"))
+    log.loaded()
+    with log.project() as project:
+        (found,) = project.verify("orders", level="rows").streams
+    assert (found.equal, found.rows_different) == (False, 1), "row 3 is not in the table that the log is of"
+
+    (log.folder / "2.json").unlink()
+    log.events("3.json", put(4, 3, None, "D"))
+    before = log.rows()
+    stopped = log.run()
+    assert (stopped.error.code, stopped.error.exit_code) == ("history_gone", 4)
+    assert stopped.error.hint == "Load it anew: `tidegate resync orders`."
+    assert log.rows() == before
+    refused = log.workspace.cli("resync", "orders")
+    assert refused.returncode == 4
+    assert "--replace --yes" in refused.stderr
+    assert log.workspace.cli("resync", "orders", "--replace").returncode == 2, "rows are replaced only if one says yes"
+    with log.project() as project:
+        (outcome,) = project.resync("orders", replace=True).streams
+    assert (outcome.outcome, outcome.verified, outcome.write) == ("loaded", True, "overwrite")
+    assert log.rows() == [(1, "a")]
+    log.events("4.json", put(3, 2, "c"), put(2, 3, "x"))
+    assert (log.loaded().rows_superseded, log.rows()) == (1, [(1, "a"), (2, "c")]), "what it applied anew is kept"
+
+
+def test_rows_of_dms_and_of_sqlserver(log_of, spark, tmp_path):
+    rows = spark.sql(
+        "SELECT * FROM VALUES (CAST(NULL AS string), 1, 'full', TIMESTAMP_NTZ'2025-01-01 00:00:00'), "
+        "('U', 1, 'later', TIMESTAMP_NTZ'2025-01-01 00:00:00.000001'), "
+        "('D', 2, NULL, TIMESTAMP_NTZ'2025-01-02 00:00:00') AS t(Op, id, name, at)"
+    )
+    rows.coalesce(1).write.mode("overwrite").parquet(str(tmp_path / "events" / "dms.parquet"))
+    source = {"path": "events/dms.parquet", "envelope": {"kind": "dms", "sequence": "at"}, "format": "parquet"}
+    log = log_of(source=source)
+    outcome = log.loaded()
+    assert (outcome.rows_read, outcome.rows_superseded, log.rows()) == (3, 1, [(1, "later")])
+
+
+def test_what_is_kept_is_written_anew_and_forgotten_in_time(log_of, monkeypatch):
+    from tidegate.engine import applied
+
+    monkeypatch.setattr(applied, "LOADS", 2)
+    log = log_of(strategy={"kind": "cdc", "remember": "0s"})
+    for number in range(1, 4):
+        log.events(f"{number}.json", put(10 * number, number, "x"), put(10 * number + 1, 1, f"v{number}"))
+        log.loaded()
+    kept = log.rows("orders__tidegate_applied")
+    marks = {row[-1]: row[1] for row in kept if row[0] is None}
+    assert list(marks) == ["horizon"]
+    assert int(marks["horizon"]) == 21, "the newest order that was forgotten"
+    assert {row[0] for row in kept if row[0] is not None} == {1, 3}, "only the last load's keys are left"
+    log.events("4.json", put(20, 2, "stale"), put(15, 5, "too late"), put(31, 1, "v3"), put(40, 6, "new"))
+    assert (log.loaded().rows_superseded, [row[0] for row in log.rows()]) == (3, [1, 2, 3, 6])
