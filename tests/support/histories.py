@@ -73,7 +73,7 @@ class Source:
         if self.random.random() < 0.3:
             row["big"] = event["big"] = f"b{self.random.random():.6f}"
             return [self._event(number, "UPDATE", event)]
-        event["big"] = None
+        event["big"] = "not available"  # which must never be seen
         return [self._event(number, "UPDATE", event, unknown=["big"])]
 
     def _row(self) -> dict[str, Any]:

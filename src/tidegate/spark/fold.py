@@ -179,8 +179,8 @@ class Fold:
         """What all steps of a key leave of it; a value counts unless the key ended after it."""
         keys = [quote(name) for name in self.key]
         values = [
-            f"CASE WHEN o{number} > {_END} OR {_END} = '' THEN struct(o{number} AS o, {quote(name)} AS v) END "
-            f"AS v{number}"
+            f"CASE WHEN o{number} > {_END} OR (o{number} IS NOT NULL AND {_END} = '') "
+            f"THEN struct(o{number} AS o, {quote(name)} AS v) END AS v{number}"
             for number, name in enumerate(self.others)
         ]
         before = [f"CASE WHEN {APPLIED} IS NOT NULL THEN o{number} END AS w{number}" for number in self._numbers]

@@ -1,0 +1,138 @@
+"""What counts of the events that are remembered beside a table, as positions say; and when a stream is loaded anew."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime
+from types import SimpleNamespace
+
+import pytest
+
+from tidegate.core.changes import ChangeSet
+from tidegate.core.ids import Target
+from tidegate.core.log import EventRules
+from tidegate.core.plan import FENCE, WriteFacts
+from tidegate.core.position import Position
+from tidegate.core.protocols import TableState
+from tidegate.core.schema import BIGINT, Column, Schema
+from tidegate.core.slices import Everything, LogRange, Meaning
+from tidegate.engine import applied, detection
+from tidegate.engine.events import Journal
+from tidegate.engine.planner import Found, make_plan
+from tidegate.engine.stream import Stream
+from tidegate.errors import PlanError
+from tidegate.strategies.cdc import Cdc
+from tidegate.writers.merge import Merge
+
+NOW = datetime(2025, 1, 1, tzinfo=UTC)
+EVENTS = ChangeSet(
+    slices=(LogRange(part="p", after=None, upto="9"),), meaning=Meaning.CHANGELOG, state={"p": 9}, events=EventRules()
+)
+BULK = replace(EVENTS, slices=(Everything(),), meaning=Meaning.ALL, mirror=True)
+STREAM = Stream(
+    name="s",
+    uid="u",
+    source=None,
+    source_name="log p",
+    target=Target(lake="lake", namespace=("a",), table="b"),
+    format=None,
+    strategy=Cdc(),
+    writer=Merge(),
+    key=("id",),
+)
+
+
+def position(number, after, load="old"):
+    state = {FENCE: {"after": after, "number": number, "load": load}}
+    return Position(sequence=number, load_id=load, kind="cdc", state=state)
+
+
+def planned(changes, since=None, *, anew=False, known=0):
+    return make_plan(
+        STREAM,
+        Found(
+            table=TableState(exists=since is not None, snapshot="7" if since else None, rows=1),
+            since=since,
+            changes=changes,
+            columns=Schema(columns=(Column(name="id", type=BIGINT),)),
+            identity="log",
+            clock=None,
+            facts=WriteFacts(rows=1, table_rows=1, replace=anew),
+            last_sequence=known,
+        ),
+        now=NOW,
+    )
+
+
+def test_the_first_load_counts_itself_and_later_ones_all_since():
+    first = planned(EVENTS)
+    assert first.position.state == {"p": 9, FENCE: {"after": 0, "number": 1, "load": first.load_id}}
+    later = planned(EVENTS, position(4, 2))
+    assert later.position.state[FENCE] == {"after": 2, "number": 5, "load": later.load_id}
+
+
+def test_a_table_read_anew_forgets():
+    assert planned(BULK, position(4, 2)).position.state[FENCE]["after"] == 5, "its own rows are none of events"
+    assert planned(EVENTS, position(4, 2), anew=True).position.state[FENCE]["after"] == 4
+    assert planned(EVENTS, replace(position(4, 2), state={})).position.state[FENCE]["after"] == 4
+
+
+def test_other_loads_say_nothing_of_it():
+    assert FENCE not in planned(replace(EVENTS, events=None)).position.state
+
+
+def kept(plan):
+    return applied.Applied(stream=STREAM, session=None, plan=plan)
+
+
+def test_rows_of_loads_that_did_not_land_do_not_count():
+    plan = planned(EVENTS, position(4, 2, load="x1"), known=8)
+    assert kept(plan)._landed == (
+        "__tidegate_load > 2 AND (__tidegate_load < 4 OR (__tidegate_load = 4 AND __tidegate_load_id = 'x1'))"
+    )
+    assert plan.position.state[FENCE]["number"] == 9
+    assert kept(plan)._stale.startswith("__tidegate_load > 2 AND __tidegate_load < 9 AND NOT (")
+    assert kept(planned(EVENTS))._landed is None
+    assert kept(planned(EVENTS, position(4, 4)))._landed is None, "after a bulk load nothing is remembered"
+
+
+def test_the_table_beside_has_a_name_and_loads_of_its_own():
+    beside = kept(planned(EVENTS))
+    assert str(beside.target) == "lake.a.b__tidegate_applied"
+    assert beside.uid != STREAM.uid
+    assert len(beside.uid) == 16
+
+
+class Asked:
+    """A strategy that answers what it was made with."""
+
+    kind = "cdc"
+
+    def __init__(self, answer):
+        self.answer, self.since = answer, []
+
+    def detect(self, _probe, since, _kept=None):
+        self.since.append(since)
+        return self.answer
+
+
+def work(answer, **context):
+    strategy = Asked(answer)
+    anew = any(context.values())
+    return SimpleNamespace(
+        stream=replace(STREAM, strategy=strategy),
+        probe=None,
+        context=SimpleNamespace(anew=anew, **{"resync": False, **context}),
+        standing=SimpleNamespace(vouched=position(4, 2)),
+        journal=Journal(stream="s"),
+    )
+
+
+def test_resync_looks_at_everything_and_refuses_what_is_no_whole():
+    mirrored = work(BULK, resync=True)
+    assert detection.detect(mirrored)[0] is BULK
+    assert mirrored.stream.strategy.since == [None]
+    with pytest.raises(PlanError, match="nothing to compare its table with: log p tells what changed") as caught:
+        detection.detect(work(EVENTS, resync=True))
+    assert "tidegate resync STREAM --replace --yes" in caught.value.hint
+    assert detection.detect(work(EVENTS))[0] is EVENTS
