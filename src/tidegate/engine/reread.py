@@ -94,7 +94,10 @@ def difference(work: Work, session: SparkSession, saved: SavedPlan) -> Differenc
         with translated(f"reading {stream.target}"):
             if plan.write.mode is not Mode.OVERWRITE and again.keys is not None:
                 rows = frames.of_keys(rows, again.keys, plan.key)
-            mine, theirs = (_wanted(stream.writer, again, plan, VerifyLevel.MOVED), _measured(rows, plan, VerifyLevel.MOVED))
+            mine, theirs = (
+                _wanted(stream.writer, again, plan, VerifyLevel.MOVED),
+                _measured(rows, plan, VerifyLevel.MOVED),
+            )
     finally:
         _release(again)
     return Difference(source_rows=mine.rows, target_rows=theirs.rows, buckets=int(mine != theirs))
