@@ -2,6 +2,9 @@
 
 import json
 import os
+import sqlite3
+import time
+from contextlib import closing
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -18,6 +21,7 @@ from tidegate.formats import _iceberg_versions as travel
 from tidegate.formats._delta_versions import vector_name
 from tidegate.formats._iceberg_metadata import Metadata
 from tidegate.formats.delta import Delta
+from tidegate.formats.iceberg import Iceberg
 
 UID, OTHER = "0123456789abcdef", "f" * 16
 TARGET = Target(lake="lake", namespace=("shop",), table="orders")
@@ -278,3 +282,23 @@ def test_rules_that_nobody_can_keep_are_refused():
         Maintenance(keep=301)
     with pytest.raises(ValueError, match="orphans_after should be 1d or more"):
         Maintenance(orphans_after=timedelta(hours=23))
+
+
+def test_a_position_is_found_in_a_moment_among_as_many_versions_as_may_stay(tmp_path):
+    """Behind a hundred commits of others, in the metadata of a table just before its maintenance; the best of ten."""
+    count = Maintenance().keep_at_most + 100
+    snapshots = [{**each, "summary": {**each["summary"], "engine-version": "x" * 400}} for each in chain(count)]
+    snapshots[count - 101]["summary"] |= mark(7)
+    (tmp_path / "m.json").write_text(json.dumps(dict(metadata(*snapshots).raw)))
+    (tmp_path / ".tidegate").mkdir()
+    with closing(sqlite3.connect(tmp_path / ".tidegate" / "catalog.db")) as catalog, catalog:
+        catalog.execute("CREATE TABLE iceberg_tables (catalog_name, table_namespace, table_name, metadata_location)")
+        row = ("lake", "shop", "orders", f"file://{tmp_path}/m.json")
+        catalog.execute("INSERT INTO iceberg_tables VALUES (?, ?, ?, ?)", row)
+    lake, took = Iceberg(name="lake", folder=tmp_path), []
+    for _ in range(10):
+        began = time.perf_counter()
+        state = lake.state(TARGET, UID)
+        took.append(time.perf_counter() - began)
+    assert state.position.sequence == 7
+    assert min(took) < 0.05
