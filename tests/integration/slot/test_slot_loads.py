@@ -13,7 +13,7 @@ from tidegate.api import Project
 from tidegate.core.outcome import Outcome, Result
 from tidegate.engine.events import Moment, Stage
 from tidegate.errors import SourceUnavailable
-from tidegate.sources import _slot, _slot_spool
+from tidegate.sources import _log_slot, _slot, _slot_spool
 
 pytestmark = [pytest.mark.postgres, pytest.mark.spark, pytest.mark.timeout(600)]
 
@@ -175,6 +175,12 @@ def test_a_server_that_does_not_take_the_confirmation_is_told_later(loaded, monk
     monkeypatch.undo()
     assert loaded.run().outcome is Result.UNCHANGED
     assert loaded.confirmed() == outcome.position["state"]["lsn"]
+    monkeypatch.setattr(_log_slot, "QUIET_BYTES", 100_000)
+    loaded.sql("create table lines as select repeat('x', 1000) from generate_series(1, 500)")
+    moved = loaded.loads()
+    assert (moved.rows_read, moved.rows_inserted, moved.rows_updated, moved.rows_deleted) == (0, 0, 0, 0)
+    assert loaded.confirmed() == moved.position["state"]["lsn"] != outcome.position["state"]["lsn"]
+    assert loaded.run().outcome is Result.UNCHANGED
 
 
 @only_iceberg
