@@ -1,6 +1,7 @@
 """Loads without end: rows and positions stay through maintenance, and neither loads nor metadata grow.
 
-As many loads as TIDEGATE_LOADS says, 20 by default; `make test-endurance` does 1,000, with the rules that are usual.
+20 loads, 60 in the full sample, or as many as TIDEGATE_LOADS says: `make test-endurance` does 1,000, with the rules
+that are usual.
 """
 
 import os
@@ -14,9 +15,9 @@ from tidegate.formats._storage import usage
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(7200)]
 
-LOADS = int(os.environ.get("TIDEGATE_LOADS", "20"))
-MANY = LOADS >= 500
-EVERY = 50 if MANY else max(LOADS // 6, 5)
+ASKED = os.environ.get("TIDEGATE_LOADS")
+SAMPLES = [int(ASKED)] if ASKED else [20, pytest.param(60, marks=pytest.mark.slow)]
+MANY = 500
 ROWS = 100
 NOW = {"expire_after": "0s", "keep": 2}
 
@@ -25,29 +26,31 @@ def metadata_folder(loads) -> Path:
     return loads.folder / ("_delta_log" if loads.kind == "delta" else "metadata")
 
 
-def plain_loop(loads) -> int:
+def plain_loop(loads, count) -> int:
     """What as many plain appends leave in the metadata folder."""
     name = "plain"
     with loads.project() as project:
         session = project.sessions.load_session()
     if loads.kind == "delta":
         folder = loads.workspace.folder / name
-        for number in range(LOADS):
+        for number in range(count):
             rows = session.range(number * ROWS, (number + 1) * ROWS)
             rows.write.format("delta").mode("append").save(f"file://{folder}")
         return usage(f"file://{folder}/_delta_log").bytes
     session.sql(f"CREATE TABLE lake.shop.{name} (id bigint, amount string, updated_at timestamp_ntz) USING iceberg")
-    for number in range(LOADS):
+    for number in range(count):
         rows = session.range(number * ROWS, (number + 1) * ROWS)
         rows = rows.selectExpr("id", "cast(id as string) amount", "timestamp_ntz'2025-01-01' updated_at")
         rows.writeTo(f"lake.shop.{name}").append()
     return usage(f"file://{loads.workspace.folder}/warehouse/shop/{name}/metadata").bytes
 
 
-def test_loads_without_end(loads, record_property):
-    loads.configure(write="append", maintenance={} if MANY else NOW)
+@pytest.mark.parametrize("count", SAMPLES)
+def test_loads_without_end(loads, count, record_property):
+    every, many = (50, True) if count >= MANY else (max(count // 6, 5), False)
+    loads.configure(write="append", maintenance={} if many else NOW)
     took, looks = [], []
-    for number in range(1, LOADS + 1):
+    for number in range(1, count + 1):
         loads.change_many(range((number - 1) * ROWS, number * ROWS))
         began = time.perf_counter()
         outcome = loads.run()
@@ -57,7 +60,7 @@ def test_loads_without_end(loads, record_property):
         position = loads.state().position
         looks.append(time.perf_counter() - began)
         assert position.sequence == number
-        if number % EVERY == 0:
+        if number % every == 0:
             done = loads.maintain()
             assert "compact" in loads.steps(done)
             assert loads.state().position == position, "maintenance moves no position"
@@ -65,9 +68,9 @@ def test_loads_without_end(loads, record_property):
             print(number, round(now, 2), used)  # noqa: T201 - an hour without a word is long
     assert loads.rows() == loads.orders
     assert loads.run().outcome == "unchanged"
-    if MANY:
+    if many:
         first, last = statistics.median(took[10:20]), statistics.median(took[-10:])
-        left, plain = usage(f"file://{metadata_folder(loads)}").bytes, plain_loop(loads)
+        left, plain = usage(f"file://{metadata_folder(loads)}").bytes, plain_loop(loads, count)
         told = {
             "loads 11-20": first,
             "last ten": last,
