@@ -13,6 +13,7 @@ from support.lake import QUICK, UID, Lake, make_delta_lake, make_lake
 from tidegate.core.maintenance import Maintenance, Step, Upkeep
 from tidegate.core.plan import Mode
 from tidegate.core.protocols import Layout
+from tidegate.formats import _iceberg_maintenance
 from tidegate.formats.delta import Delta
 from tidegate.spark.session import Sessions
 
@@ -111,6 +112,18 @@ def test_an_old_position_is_carried_on(lake: Lake) -> None:
     assert state.position_snapshot != carrier
     lake.load(target, Mode.APPEND, row(3, "b"))
     assert lake.ids(target) == [1, 2, 3]
+
+
+def test_without_being_carried_on_it_would_be_lost(spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Why there is a commit without rows: `expire_snapshots` takes the position with its snapshot."""
+    lake = make_lake(tmp_path, lambda made: Sessions(borrowed=spark, lakes=[made.spark_conf()]).load_session())
+    target = lake.table()
+    lake.load(target, Mode.APPEND, row(1, "a"))
+    lake.session.sql(f"INSERT INTO {lake.sql_name(target)} VALUES (2, 'foreign', NULL)")
+    monkeypatch.setattr(_iceberg_maintenance, "carried", lambda *_: {})
+    lake.format.maintain(lake.session, upkeep(target), Step.EXPIRE)
+    assert lake.format.state(target, UID).position is None
+    assert lake.ids(target) == [1, 2]
 
 
 def test_partitions_change_for_new_rows_on_iceberg(spark: Any, tmp_path: Path) -> None:
