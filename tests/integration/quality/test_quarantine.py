@@ -123,7 +123,7 @@ def test_several_rows_of_one_key_and_rows_without_one(bench, spark):
     bench.shop.sql(
         # The last row of key 1 is bad, a row of key 2 that is not the last one, both of key 3; two have no key.
         "insert into moves values (1, 10, '2025-01-02'), (1, -11, '2025-01-03'), (2, -20, '2025-01-02'), "
-        "(2, 21, '2025-01-03'), (2, 20, '2025-01-02 12:00'), (3, -30, '2025-01-02'), (3, -31, '2025-01-03'), "
+        "(2, 21, '2025-01-03'), (2, 20, '2025-01-02 12:00:00'), (3, -30, '2025-01-02'), (3, -31, '2025-01-03'), "
         "(null, 40, '2025-01-02'), (null, 41, '2025-01-03')"
     )
     outcome = bench.run(spark)
