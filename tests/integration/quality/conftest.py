@@ -54,7 +54,7 @@ class Bench:
 def bench(request, tmp_path: Path) -> Bench:
     shop = SqliteShop(path=tmp_path / "shop.db")
     shop.sql(
-        "create table orders (id integer primary key, amount integer, status text, updated_at timestamp)",
+        "create table orders (id integer primary key autoincrement, amount integer, status text, updated_at timestamp)",
         "insert into orders values (1, 10, 'paid', '2025-01-01 00:00:01'), (2, -5, 'paid', '2025-01-01 00:00:02'), "
         "(3, 30, 'odd', '2025-01-01 00:00:03.123456'), (4, null, 'paid', '2025-01-01 00:00:04')",
     )
