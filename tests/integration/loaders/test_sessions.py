@@ -1,4 +1,4 @@
-"""The loaders in sessions that somebody else started: a Spark Connect server, and a cluster by `spark-submit`."""
+"""The loaders in a session that somebody else started: at a Spark Connect server."""
 
 import pytest
 
