@@ -26,7 +26,7 @@ def refuse_rules(name: str, rules: Sequence[Rule], columns: Schema) -> None:
     """
     for rule in rules:
         missing = [each for each in rule.check.columns if _absent(each, columns, rule)]
-        missing += [each for each in columns_of(rule.where or "true") if _absent(each, columns)]
+        missing += [each for each in (columns_of(rule.where) if rule.where else ()) if _absent(each, columns)]
         if missing:
             near = difflib.get_close_matches(missing[0], columns.names, n=1, cutoff=0.5)
             nearest = f"did you mean {near[0]!r}?" if near else f"it has: {', '.join(columns.names)}"

@@ -6,13 +6,12 @@ another.
 
 from __future__ import annotations
 
-import sqlglot
-from sqlglot import exp
-from sqlglot.errors import SqlglotError
+import functools
 
 from tidegate.errors import ConfigError
 
 
+@functools.cache
 def columns_of(sql: str) -> tuple[str, ...]:
     """The columns that a condition names, sorted.
 
@@ -23,6 +22,10 @@ def columns_of(sql: str) -> tuple[str, ...]:
         >>> columns_of("amount >= 0 OR `kind of` = 'refund'")
         ('amount', 'kind of')
     """
+    import sqlglot  # noqa: PLC0415 - most projects state no SQL, and every command reads the project
+    from sqlglot import exp  # noqa: PLC0415 - as above
+    from sqlglot.errors import SqlglotError  # noqa: PLC0415 - as above
+
     try:
         parsed = [each for each in sqlglot.parse(f"SELECT ({sql}\n)", dialect="spark") if each is not None]
     except SqlglotError as error:
