@@ -24,6 +24,8 @@ BENCHES = {
     "feeds": "bench.feeds:run",
     "snapshotdiff": "bench.snapshotdiff:run",
     "events": "bench.events:run",
+    "keydiff": "bench.keydiff:integers",
+    "keydifftext": "bench.keydiff:texts",
     "verify": "bench.verify:run",
     "scd2": "bench.scd2:run",
     "memory": "bench.memory:run",

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from tidegate.core.maintenance import Version
+    from tidegate.engine.backfill import Backfills
     from tidegate.engine.checked import CheckedStream
     from tidegate.engine.checksum_tasks import ChecksumTasks, Identifiers
     from tidegate.engine.doctor import Finding
@@ -303,6 +304,13 @@ class Project:
         from tidegate.engine.rollback import versions  # noqa: PLC0415 - as above
 
         return versions(self._one(name))
+
+    @property
+    def backfills(self) -> Backfills:
+        """Ranges of sources that are loaded once more, beside the loads that go on."""
+        from tidegate.engine.backfill import Backfills  # noqa: PLC0415 - a run does not need it
+
+        return Backfills(self._one, self._context())
 
     def filled(self, *names: str, select: str | None = None) -> list[str]:
         """The names of those streams whose table shows rows; what a full refresh would replace."""

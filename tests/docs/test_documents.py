@@ -18,6 +18,7 @@ import typer
 
 from tidegate import config, plugins
 from tidegate.cli.app import COMMANDS, app
+from tidegate.cli.backfills import START, StreamOrCommand
 from tidegate.config.checks import Common
 from tidegate.config.options import fields
 from tidegate.config.project import SECTIONS, Contract, SparkOptions
@@ -105,6 +106,8 @@ def test_commands_are_commands(block, line):
         return
     command = typer.main.get_command(app)
     while hasattr(command, "commands"):
+        if words[0] not in command.commands and isinstance(command, StreamOrCommand):
+            words.insert(0, START)
         assert words[0] in command.commands, f"{block}: {line}"
         command = command.commands[words.pop(0)]
     command.make_context("tidegate", words)

@@ -16,7 +16,18 @@ from typing import Annotated
 import typer
 
 import tidegate
-from tidegate.cli import loads, positions, proofs, quarantine, records, slots, start, upkeep, watching
+from tidegate.cli import (
+    backfills,
+    loads,
+    positions,
+    proofs,
+    quarantine,
+    records,
+    slots,
+    start,
+    upkeep,
+    watching,
+)
 from tidegate.cli.command import command
 from tidegate.cli.shell import INTERRUPTED, UNHARMED
 
@@ -30,6 +41,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 state = typer.Typer(help="Shows, sets, adopts, repairs or rewinds the position of a stream.")
+backfill = typer.Typer(cls=backfills.StreamOrCommand, help="Loads a range of a stream's source once more, in chunks.")
 slot = typer.Typer(help="Lists or drops the replication slots of the project's streams.")
 aside = typer.Typer(help="Lists, shows and replays rows that broke a check and were not loaded.")
 
@@ -74,6 +86,13 @@ STATE_COMMANDS: dict[str, Callable[..., int]] = {
     "repair": positions.repair,
     "rewind": positions.rewind,
 }
+BACKFILL_COMMANDS: dict[str, Callable[..., int]] = {
+    backfills.START: backfills.start,
+    "list": backfills.show,
+    "pause": backfills.pause,
+    "resume": backfills.resume,
+    "cancel": backfills.cancel,
+}
 SLOT_COMMANDS: dict[str, Callable[..., int]] = {"list": slots.show, "drop": slots.drop}
 QUARANTINE_COMMANDS: dict[str, Callable[..., int]] = {
     "list": quarantine.listed,
@@ -84,9 +103,12 @@ for _name, _work in COMMANDS.items():
     app.command(_name)(command(_work))
 for _name, _work in STATE_COMMANDS.items():
     state.command(_name)(command(_work))
+for _name, _work in BACKFILL_COMMANDS.items():
+    backfill.command(_name)(command(_work))
 for _name, _work in SLOT_COMMANDS.items():
     slot.command(_name)(command(_work))
 app.add_typer(state, name="state")
+app.add_typer(backfill, name="backfill")
 app.add_typer(slot, name="slot")
 for _name, _work in QUARANTINE_COMMANDS.items():
     aside.command(_name)(command(_work))
@@ -100,7 +122,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     runner holds the stream, 130 interrupted.
     """
     words = list(sys.argv[1:] if arguments is None else arguments)
-    if words in ([], ["state"], ["slot"], ["quarantine"]):
+    if words in ([], ["state"], ["backfill"], ["slot"], ["quarantine"]):
         words.append("--help")
     with _terminated_like_interrupted():
         try:

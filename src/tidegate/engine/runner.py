@@ -21,6 +21,7 @@ from tidegate.engine import pipeline
 from tidegate.engine.events import Journal, Listener
 from tidegate.engine.outcomes import failure
 from tidegate.engine.stream import Stream
+from tidegate.engine.turns import turn
 from tidegate.engine.work import Context
 from tidegate.errors import InternalError, TidegateError
 from tidegate.registry.leases import Lease
@@ -75,12 +76,12 @@ def run_streams(
 def run_stream(stream: Stream, context: Context, listener: Listener) -> Outcome:
     """Runs one stream under its lease; errors become part of the outcome, never an exception."""
     began = time.monotonic()
-    journal = Journal(stream=stream.name, listener=listener)
+    journal, backfills = Journal(stream=stream.name, listener=listener), context.registry.backfills
     try:
         context.registry.register(
             uid=stream.uid, name=stream.name, source=stream.source_name, target=str(stream.target)
         )
-        with context.registry.lease(stream.uid) as lease:
+        with turn(context.registry, stream.uid, waits=lambda: backfills.at_work(stream.uid)) as lease:
             context.registry.start_run(context.run_id, stream.uid)
             context.registry.close_crashed(stream.uid, keep_run=context.run_id)
             outcome = _timed(_attempts(stream, context, lease, journal), journal, began)

@@ -18,6 +18,7 @@ from tidegate.core.plan import LoadPlan
 from tidegate.core.position import Position
 from tidegate.errors import RegistryError
 from tidegate.registry import checksums, files, journal, positions, streams, views
+from tidegate.registry.backfills import Backfills
 from tidegate.registry.database import Database
 from tidegate.registry.leases import TTL, Lease
 from tidegate.registry.migrate import ensure_schema
@@ -93,6 +94,11 @@ class Registry:
         texts = {"object_name": name, "source": source, "target": target}
         with self._database.write() as connection:
             return streams.register(connection, uid, texts, self._clock())
+
+    @property
+    def backfills(self) -> Backfills:
+        """Backfills and how far they are."""
+        return Backfills(self._database, self._clock)
 
     def position(self, uid: str) -> RegisteredPosition | None:
         """Where the stream stood when the registry last saw its table; None when it has no position."""

@@ -16,6 +16,7 @@ from sqlalchemy import (
     Column,
     DateTime,
     Dialect,
+    Float,
     ForeignKey,
     Index,
     Integer,
@@ -27,7 +28,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.types import TypeDecorator, TypeEngine
 
-HEAD = "0004"
+HEAD = "0005"
 """The newest migration of this version."""
 
 VERSION_TABLE = "tidegate_version"
@@ -210,4 +211,34 @@ files = Table(
     Column("created_ts", UtcTime, nullable=False),
     Column("updated_ts", UtcTime, nullable=False),
     UniqueConstraint("object_id", "path", name="files_by_object"),
+)
+
+backfills = Table(
+    "backfills",
+    METADATA,
+    Column("backfill_id", SERIAL, primary_key=True),
+    _stream(),
+    Column("begin_value", Text, nullable=False),
+    Column("end_value", Text, nullable=False),
+    Column("parallel", Integer, nullable=False),
+    Column("rate", BigInteger),
+    Column("status_cd", String(16), nullable=False),
+    Column("created_ts", UtcTime, nullable=False),
+    Column("updated_ts", UtcTime, nullable=False),
+    Index("backfills_by_object", "object_id", "status_cd"),
+)
+
+backfill_chunks = Table(
+    "backfill_chunks",
+    METADATA,
+    Column("backfill_id", SERIAL, ForeignKey("backfills.backfill_id"), primary_key=True),
+    Column("number", Integer, primary_key=True, autoincrement=False),
+    Column("after_value", Text, nullable=False),
+    Column("upto_value", Text, nullable=False),
+    Column("row_count", BigInteger, nullable=False),
+    Column("status_cd", String(16), nullable=False),
+    Column("attempts", Integer, nullable=False),
+    Column("seconds", Float, nullable=False),
+    Column("error", Text),
+    Column("updated_ts", UtcTime, nullable=False),
 )

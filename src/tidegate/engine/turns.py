@@ -1,0 +1,40 @@
+"""Decides who waits for whom where a backfill and the loads of its stream run at the same time.
+
+Called by the runner and by the backfill. Must never let two of them work on one table at once.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+
+from tidegate.errors import LeaseHeld
+from tidegate.registry.leases import Lease
+from tidegate.registry.store import Registry
+
+LONGEST = 600.0
+POLL = 0.2
+
+
+@contextmanager
+def turn(registry: Registry, uid: str, *, waits: Callable[[], bool]) -> Iterator[Lease]:
+    """The stream's lease, as soon as it is free.
+
+    Args:
+        waits: asked whenever somebody else has it: whether that is worth waiting for.
+
+    Raises:
+        LeaseHeld: it is not, or it took too long.
+    """
+    deadline = time.monotonic() + LONGEST
+    with ExitStack() as held:
+        while True:
+            try:
+                lease = held.enter_context(registry.lease(uid))
+                break
+            except LeaseHeld:
+                if time.monotonic() > deadline or not waits():
+                    raise
+                time.sleep(POLL)
+        yield lease

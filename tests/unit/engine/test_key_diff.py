@@ -1,0 +1,120 @@
+"""What is known of deleted keys without Spark: how they are looked for, when nothing can be gone, and the fuse."""
+
+from __future__ import annotations
+
+import pytest
+
+from tidegate.core.changes import ChangeSet
+from tidegate.core.deletes import KEYS, Deletes, Detect, Scope
+from tidegate.core.slices import Everything, Meaning
+from tidegate.engine import fuse, key_diff
+from tidegate.errors import DeleteFuse, PlanError
+from tidegate.registry.store import Registry
+from unit.engine.sqlite_streams import Shop
+
+KEY_DIFF = Deletes(detect=Detect.KEY_DIFF, max_fraction=0.5)
+SOME = ChangeSet(slices=(Everything(),), meaning=Meaning.UPSERTS, state={"value": "1"}, rows=3)
+
+
+@pytest.fixture
+def registry(tmp_path):
+    with Registry.open(f"sqlite:///{tmp_path}/registry.db") as registry:
+        registry.register(uid="a1b2", name="t", source="shop: t", target="lake.out.t")
+        yield registry
+
+
+@pytest.fixture
+def shop(tmp_path):
+    shop = Shop(folder=tmp_path)
+    shop.fill(200)
+    shop.loaded()
+    return shop
+
+
+def watched(shop, registry, changes=None, *, rows=200, deletes=KEY_DIFF, **options):
+    stream = shop.stream(rows=rows, deletes=deletes)
+    with stream.source.probe() as probe:
+        work, found = key_diff.watch(shop.work(registry, probe, stream, **options), changes)
+        if found is not None:
+            fuse.guard(work, found)
+        return work, found
+
+
+def test_nothing_is_asked_where_nobody_looks(shop, registry):
+    work, found = watched(shop, registry, SOME, deletes=Deletes())
+    assert (work.key_diff, found) == (None, SOME)
+
+
+def test_the_position_vouches_for_the_keys(shop, registry):
+    _, found = watched(shop, registry)
+    assert found is not None
+    assert (found.slices, found.rows, bool(found.gone)) == ((), 0, True)
+    shop.loaded(**{KEYS: found.state[KEYS]})
+    assert watched(shop, registry)[1] is None
+    shop.sql("delete from t where id = 7")
+    assert watched(shop, registry)[1] is not None
+    shop.sql("insert into t values (7, '2025-01-01')")
+    assert watched(shop, registry)[1] is None
+    shop.sql("update t set id = 300 where id = 100", "update t set id = -100 where id = 101")
+    assert watched(shop, registry)[1] is not None
+
+
+def test_ranges_hashes_and_all_keys(shop, registry, monkeypatch, tmp_path):
+    work, _ = watched(shop, registry, SOME)
+    assert work.key_diff.spread is None, "few keys are fetched"
+    monkeypatch.setattr(key_diff, "FEW_KEYS", 10)
+    work, found = watched(shop, registry, SOME)
+    assert work.key_diff.spread.width == 64
+    assert "ranges of 64" in found.gone
+    assert sum(one.rows for one in work.key_diff.source.values()) == 200
+    work, found = watched(shop, registry, SOME, rows=390)
+    assert work.key_diff.spread is None, "most buckets would be fetched anyway"
+    (tmp_path / "texts").mkdir()
+    texts = Shop(folder=tmp_path / "texts", columns="id text primary key not null, at timestamp")
+    texts.fill(200)
+    texts.loaded()
+    work, found = watched(texts, registry, SOME)
+    assert work.key_diff.spread.width is None
+    assert "fingerprints" in found.gone
+
+
+def test_keys_far_apart_are_hashed(shop, registry, monkeypatch):
+    monkeypatch.setattr(key_diff, "FEW_KEYS", 10)
+    shop.sql("insert into t values (9000000000000000000, '2025-01-01')")
+    work, _ = watched(shop, registry, SOME)
+    assert work.key_diff.spread.width is None
+
+
+def test_the_fuse_before_a_row_is_read(shop, registry):
+    with pytest.raises(DeleteFuse, match="may delete 200"):
+        watched(shop, registry, SOME, rows=401)
+    watched(shop, registry, SOME, rows=400)
+    watched(shop, registry, SOME, rows=401, allow_deletes=True)
+    assert [change.new_status for change in registry.changes("a1b2")].count("DELETES ALLOWED") == 1
+    with pytest.raises(DeleteFuse, match="may delete 22"):
+        watched(shop, registry, SOME, rows=223, deletes=Deletes(detect=Detect.KEY_DIFF))
+    shop.sql("delete from t")
+    with pytest.raises(DeleteFuse, match="the source is empty"):
+        watched(shop, registry, rows=1)
+    watched(shop, registry, rows=1, deletes=Deletes(detect=Detect.KEY_DIFF, max_fraction=1))
+
+
+def test_an_empty_table_is_not_looked_through(shop, registry):
+    work, found = watched(shop, registry, SOME, rows=0)
+    assert work.key_diff is None
+    assert found.state[KEYS]
+
+
+def test_a_window_alone(shop, registry):
+    deletes = Deletes(detect=Detect.KEY_DIFF, scope=Scope.WINDOW)
+    work, found = watched(shop, registry, SOME, deletes=deletes)
+    assert (work.key_diff.rows, bool(found.gone)) == (None, True)
+    assert KEYS not in found.state
+    assert watched(shop, registry, deletes=deletes)[1] is None
+
+
+def test_a_key_without_exact_text(tmp_path, registry):
+    shop = Shop(folder=tmp_path, columns="id real primary key not null, at timestamp")
+    shop.fill(3)
+    with pytest.raises(PlanError, match="no exact text"):
+        watched(shop, registry, SOME)
