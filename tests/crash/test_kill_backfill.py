@@ -40,7 +40,7 @@ def test_a_backfill_is_killed_while_loads_go_on(tmp_path: Path, spark, monkeypat
     with workspace.project(spark) as project:
         with monkeypatch.context() as patch:
             patch.setattr(engine, "work_off", lambda _stream, _context, planned, _told: planned)
-            request = Request(begin="2025-01-01 00:00:00", end="2025-01-01 00:03:59", chunk=20)
+            request = Request(begin="2025-01-01 00:00:00", end="2025-01-01 00:03:59.000001", chunk=20)
             planned = project.backfills.start("t", request)
         assert len(planned.chunks) > 8
     for kill in range(kills):
