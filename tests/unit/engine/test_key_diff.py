@@ -55,6 +55,10 @@ def test_the_position_vouches_for_the_keys(shop, registry):
     assert watched(shop, registry)[1] is not None
     shop.sql("insert into t values (7, '2025-01-01')")
     assert watched(shop, registry)[1] is None
+    # One lies as far from the beginning of another range.
+    shop.sql("update t set id = id + 128 where id = 150")
+    assert watched(shop, registry)[1] is not None
+    shop.sql("update t set id = id - 128 where id = 278")
     shop.sql("update t set id = 300 where id = 100", "update t set id = -100 where id = 101")
     assert watched(shop, registry)[1] is not None
 
