@@ -157,6 +157,13 @@ def placed(changes: DataFrame, stored: DataFrame | None, history: History, datin
     return ended.where(f"{AT} IS NOT NULL").selectExpr("*", f"true AS {EXACT}", f"true AS {MINE}")
 
 
+def late(changes: DataFrame, stored: DataFrame, history: History) -> DataFrame:
+    """The keys of which the batch holds nothing that is newer than what the table knows of them."""
+    keys = [quote(name) for name in history.key]
+    newest = changes.selectExpr(*keys, f"max({AT}) OVER ({history.by_key}) AS {AT}", f"1 AS {ROW}").distinct()
+    return _beside(newest, stored, history).where(f"{AT} < {_LAST}").select(*keys)
+
+
 def backwards(changes: DataFrame, stored: DataFrame, history: History) -> int:
     """Keys of which the source now holds another row, of an older sequence, than the one that is current."""
     keys = [quote(name) for name in history.key]

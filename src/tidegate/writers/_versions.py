@@ -76,7 +76,11 @@ def write(checked: Checked, plan: LoadPlan, staging: Staging, history: History) 
         held.callback(differing.unpersist)
         _merge(differing, batch, plan, staging, history)
         found = replace(checked, prune=batch.prune, touched=touched)
-        return _found_again(found, batch, plan) if plan.changes.meaning is Meaning.ALL else found
+        if plan.changes.meaning is Meaning.ALL:
+            return _found_again(found, batch, plan)
+        if found.compared is None or not history.sequence or _logged(plan):
+            return found
+        return _without_late(found, batch, changes.late(batch.frame, stored, history), plan)
 
 
 def _begin(checked: Checked, plan: LoadPlan, staging: Staging, history: History) -> Checked:
@@ -205,6 +209,16 @@ def _found_again(checked: Checked, batch: Batch, plan: LoadPlan) -> Checked:
     values = texts(batch.keys, plan) if rows <= MOST_KEYS else None
     moved = None if values is None else (Keys(columns=plan.key, values=values),)
     return replace(checked, keys=batch.keys, rows=rows, moved=moved)
+
+
+def _without_late(checked: Checked, batch: Batch, late: DataFrame, plan: LoadPlan) -> Checked:
+    """What verification compares where current versions stand for their keys: not those of late changes alone."""
+    if late.isEmpty():
+        return checked
+    rest = batch.keys.join(late, on=list(plan.key), how="left_anti").limit(MOST_KEYS).localCheckpoint()
+    values = texts(rest, plan)
+    moved = () if values is None else (Keys(columns=plan.key, values=values),)
+    return replace(checked, moved=moved)
 
 
 def _logged(plan: LoadPlan) -> bool:

@@ -7,7 +7,6 @@ import pytest
 from support.lake import delta_rows
 from support.workspace import SqliteShop, Workspace
 from tidegate.core.outcome import Result
-from tidegate.core.spread import Level
 from tidegate.engine.events import Moment, Stage
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
@@ -42,11 +41,14 @@ def shop(tmp_path) -> SqliteShop:
     return shop
 
 
-@pytest.fixture(params=["iceberg", "delta"])
+@pytest.fixture
 def workspace(request, tmp_path, shop) -> Workspace:
     workspace = Workspace(folder=tmp_path)
-    write(workspace, shop, CUSTOMERS, request.param)
+    write(workspace, shop, CUSTOMERS, getattr(request, "param", "iceberg"))
     return workspace
+
+
+on_both = pytest.mark.parametrize("workspace", ["iceberg", "delta"], indirect=True)
 
 
 def write(workspace: Workspace, shop: SqliteShop, stream: dict, lake: str) -> None:
@@ -86,6 +88,7 @@ def run(workspace: Workspace, spark, **options):
     return outcome
 
 
+@on_both
 def test_a_dimension_through_its_life(workspace, shop, spark):
     assert run(workspace, spark).verified is True
     assert [row[-1] for row in versions(workspace)] == [True] * 3
@@ -111,13 +114,13 @@ def test_a_dimension_through_its_life(workspace, shop, spark):
     assert run(workspace, spark).outcome is Result.UNCHANGED
 
     with workspace.project(spark) as project:
-        assert project.verify(level=Level.ROWS).streams[0].equal is True
+        assert project.verify(level="rows").streams[0].equal is True
     # Changed without a word: a comparison finds it, and a repair dates it by itself.
     shop.sql("update customers set city = 'Zug' where id = 2")
     with workspace.project(spark) as project:
-        assert project.verify(level=Level.ROWS).streams[0].equal is False
+        assert project.verify(level="rows").streams[0].equal is False
         assert project.verify(repair=True).streams[0].error is None
-        assert project.verify(level=Level.ROWS).streams[0].equal is True
+        assert project.verify(level="rows").streams[0].equal is True
     assert [row[1:] for row in versions(workspace) if row[0] == 2][1][0] == "Zug"
     assert len(versions(workspace)) == 5
 
@@ -155,4 +158,4 @@ def test_a_full_load_closes_what_is_gone_and_new_columns_make_versions(workspace
     run(workspace, spark)
     assert [row["phone"] for row in rows(workspace) if row["id"] == 2 and row["is_current"]] == ["1"]
     with workspace.project(spark) as project:
-        assert project.verify(level=Level.ROWS).streams[0].equal is True
+        assert project.verify(level="rows").streams[0].equal is True

@@ -13,7 +13,7 @@ import pytest
 from support.dimension import NOW, Dimension, day
 from support.lake import QUICK, UID, Lake, make_delta_lake, make_lake
 from support.scd2_model import Change, versions
-from tidegate.core.slices import Meaning
+from tidegate.core.slices import Keys, Meaning
 from tidegate.errors import CheckFailed, DuplicateKeys, VerifyFailed
 from tidegate.spark import sql
 from tidegate.spark.session import Sessions
@@ -135,13 +135,18 @@ def test_only_tracked_columns_make_versions_and_the_others_are_updated_in_place(
     assert table.seen("changed_at") == [(1, "a", 1, None, True, 4)]
     table.load((1, "b", day(6)), (1, "a", day(5)))
     assert table.seen("changed_at") == [(1, "a", 1, 6, False, 5), (1, "b", 6, None, True, 6)]
-    table.load((1, "b", day(9)), (1, "c", day(3)))
+    checked = table.load((1, "b", day(9)), (1, "c", day(3)), (2, "x", day(2)))
+    assert checked.moved is None, "the newest of each key is newer than what was known"
     assert table.seen("changed_at") == [
         (1, "a", 1, 3, False, 5),
         (1, "c", 3, 5, False, 3),
         (1, "a", 5, 6, False, 5),
         (1, "b", 6, None, True, 9),
+        (2, "x", 2, None, True, 2),
     ], "a version tells of the row that began it and of the last one that left it as it was"
+    checked = table.load((1, "c", day(4)), (2, "y", day(3)))
+    assert checked.moved == (Keys(columns=("id",), values=(("2",),)),), "of key 1 only what had been is known better"
+    assert len(table.rows()) == 6
 
 
 def test_numbers_hashes_and_a_far_date(lake: Lake) -> None:
