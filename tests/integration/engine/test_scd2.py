@@ -61,7 +61,7 @@ def write(workspace: Workspace, shop: SqliteShop, stream: dict, lake: str) -> No
 
 
 def lake(workspace: Workspace) -> str:
-    return "delta" if "delta" in workspace.file.read_text() else "iceberg"
+    return "delta" if "format: delta" in workspace.file.read_text() else "iceberg"
 
 
 def rows(workspace: Workspace) -> list[dict]:
