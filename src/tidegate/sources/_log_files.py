@@ -25,7 +25,7 @@ from tidegate.errors import ConfigError, HistoryGone, InternalError, PlanError, 
 from tidegate.sources import _log_json as json_lines
 from tidegate.sources._files_place import Place, Seen, place
 from tidegate.sources._files_reader import Reader
-from tidegate.sources._files_shape import SUFFIXES, TYPED, FileFormat, Shape, format_of, shape_of
+from tidegate.sources._files_shape import PACKED, SUFFIXES, TYPED, FileFormat, Shape, format_of, shape_of
 from tidegate.sources._files_types import BEFORE, STATED, of_spark, stated, united
 from tidegate.sources._frame import LazySpark, reading
 
@@ -134,6 +134,7 @@ class FileLog:
         chosen = [each for each in ready if after is None or each.path > after]
         chosen, counted = self._few(chosen, most)
         self._chosen = chosen
+        self.__dict__.pop("_columns", None)  # told by the files that were asked for before
         if not chosen:
             return LogSpan(slices=(), state=before, reason="no new file")
         upto = chosen[-1].path
@@ -193,7 +194,7 @@ class FileLog:
         return self._listed[0] if self._chosen is None else self._chosen
 
     def _few(self, files: list[Seen], most: int | None) -> tuple[list[Seen], int | None]:
-        """As many whole files as hold that many events, at least one, and how many they hold."""
+        """As many whole files as hold that many events, at least one, and how many they hold, where that is exact."""
         if most is None or not files:
             return files, None
         total = 0
@@ -204,14 +205,22 @@ class FileLog:
                 break
             chosen.append(each)
             total += count
-        return chosen, total
+        exact = self._options.format in (FileFormat.PARQUET, FileFormat.ORC) or not any(
+            each.path.lower().endswith(tuple(PACKED)) for each in chosen
+        )
+        return chosen, total if exact and self._options.format not in (FileFormat.AVRO, FileFormat.CSV) else None
 
     def _count(self, path: str) -> int:
+        """Events of a file: by its footer, else its lines; of packed files and of Avro about how many."""
         with self._place.store.open(path) as content:
             if self._options.format is FileFormat.PARQUET:
                 from pyarrow import parquet  # type: ignore[import-untyped]  # noqa: PLC0415 - half a second
 
                 return int(parquet.ParquetFile(content).metadata.num_rows)
+            if self._options.format is FileFormat.ORC:
+                from pyarrow import orc  # noqa: PLC0415 - as above
+
+                return int(orc.ORCFile(content).nrows)
             return sum(1 for _ in content)
 
     def _sample(self) -> list[Message]:

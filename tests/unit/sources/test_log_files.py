@@ -108,6 +108,23 @@ def test_a_file_that_moves_while_it_is_read_is_told(events):
             log.still()
 
 
+def test_columns_are_told_by_the_files_that_are_read(tmp_path):
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    folder = tmp_path / "events"
+    folder.mkdir()
+    values = {"operation": ["I"], "sequence": [1], "id": [1]}
+    for name, more in (("a", {}), ("b", {"name": ["x"]})):
+        parquet.write_table(pa.table(values | more), folder / f"{name}.parquet")
+    with opened(FileLogOptions(path=f"{folder}/*.parquet", envelope=Rows()), None) as log:
+        assert log.schema().names == ("id", "name"), "all of them before anybody asks"
+        first = log.after(None, most=1)
+        assert (first.slices[0].upto, first.events, log.schema().names) == ("a.parquet", 1, ("id",))
+        log.after(first.state, most=1)
+        assert log.schema().names == ("id", "name")
+
+
 def test_without_a_file_nobody_knows_the_columns(events):
     with opened(FileLogOptions(path=f"{events.folder}/*.json", envelope=Rows()), None) as log:
         assert log.after(None, most=None).slices == ()
