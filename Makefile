@@ -31,6 +31,7 @@ test-endurance: setup ## 1,000 loads with maintenance between them, on each form
 	TIDEGATE_LOADS=1000 $(PYTEST) -s tests/integration/upkeep/test_endurance.py
 
 test-servers: setup services ## the tests that start heavier servers
+	@sh scripts/services.sh kafka
 	$(PYTEST) -m servers
 
 check: lint types imports ## lint, types and import rules

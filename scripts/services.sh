@@ -2,6 +2,7 @@
 # Installs the servers that tests and benchmarks start for themselves. Called by `make services`.
 # Starts nothing: each test run has its own server, on its own port, in its own folder.
 # `services.sh s3` installs the S3 server of `make test-servers` instead; it is built by Go, in a minute.
+# `services.sh kafka` fetches Kafka and Debezium, which those tests otherwise do when they first need them.
 set -eu
 
 if [ "${1:-}" = s3 ]; then
@@ -13,6 +14,11 @@ if [ "${1:-}" = s3 ]; then
         exit 1
     }
     GOBIN=$folder go install github.com/versity/versitygw/cmd/versitygw@v1.8.0
+    exit 0
+fi
+
+if [ "${1:-}" = kafka ]; then
+    PYTHONPATH=tests .venv/bin/python -m support.kafka >/dev/null
     exit 0
 fi
 

@@ -160,6 +160,14 @@ class MessageEnvelope(Envelope, Protocol):
 
 
 @runtime_checkable
+class OfOneTable(Protocol):
+    """An envelope whose messages tell of which table they are."""
+
+    def of_one_table(self, messages: Sequence[Message]) -> MessageEnvelope:
+        """The same for events of the newest message's table alone, unless a table is named."""
+
+
+@runtime_checkable
 class Registered(Protocol):
     """An envelope whose messages name schemas that a registry keeps."""
 

@@ -227,8 +227,9 @@ def _written(kind: Type, way: str) -> Written:
         return Written(type="bytes", name="Decimal", scale=kind.scale) if way == "bytes" else Written(type=way)
     if kind.kind is Kind.BINARY:
         return Written(type="bytes") if way == "bytes" else Written(type="string", name="Hex")
-    types = {"int": "int32", "bigint": "int64"}
-    return Written(type=types.get(kind.spark, "string"), name=way)
+    if way:
+        return Written(type="string" if way.startswith(("Iso", "Zoned")) else "int64", name=way)
+    return Written(type={"int": "int32", "bigint": "int64"}.get(kind.spark, "string"))
 
 
 def unwritten(schema: Schema, known: Mapping[str, tuple[Type, Written | None]]) -> ConfigError | None:

@@ -14,6 +14,7 @@ LEAST_MICROS, MOST_MICROS = -62_135_596_800_000_000, 253_402_300_799_999_999
 LEAST_DAY, MOST_DAY = -719_162, 2_932_896
 """The first and the last moment and day of the years 1 to 9999, since 1970."""
 
+NONE = "CAST(NULL AS string)"
 SIGN = "0123456789ABCDEF"
 DAY = "[0-9]{4}-[0-9]{2}-[0-9]{2}"
 CLOCK = "[0-9]{2}:[0-9]{2}(:[0-9]{2}([.][0-9]{1,6}0*)?)?"
@@ -72,9 +73,12 @@ def value(column: Column, of: Encoded) -> str:  # noqa: C901, PLR0911 - one answ
 
 
 def _text(column: Column, of: Encoded) -> str:
-    blanks = f"rtrim({of.raw})" if column.native == "bpchar" else of.raw  # PostgreSQL pads what nobody wrote
-    number = f"CASE WHEN {of.name} IN ('Decimal', 'VariableScaleDecimal') THEN {_number(of)}"
-    return f"{number} WHEN {of.name} = 'Bits' THEN {_bits(of)} WHEN {of.type} <> 'bytes' THEN {blanks} END"
+    native = column.native.rpartition(".")[2].lower()
+    numbers = native.startswith(("decimal", "number", "numeric", "variablescaledecimal"))
+    blanks = f"rtrim({of.raw})" if native == "bpchar" else of.raw  # PostgreSQL pads what nobody wrote
+    cases = [f"WHEN {of.name} IN ('Decimal', 'VariableScaleDecimal') THEN {_number(of) if numbers else NONE}"]
+    cases.append(f"WHEN {of.name} = 'Bits' THEN {_bits(of) if native.startswith('bit') else NONE}")
+    return f"CASE {' '.join(cases)} WHEN {of.type} <> 'bytes' THEN {blanks} END"
 
 
 def _bits(of: Encoded) -> str:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from tidegate.core.log import CLEARS, KEY, ORIGIN, PLACE, RAW, REFUSED, UNKNOWN, VALUE
@@ -77,8 +77,9 @@ def decoded(
     """Events of what was found in each message.
 
     Args:
-        rows: `KEY`, `ORIGIN`, `raw`, `refused`, `gone`, `clears`, `place` (the order), `row` (JSON), `kinds` and `bare`
-            (the message tells nothing of how its values are written).
+        rows: `KEY`, `ORIGIN`, `raw`, `refused`, `gone`, `clears`, `fresh` (nothing is known of the row but this event),
+            `place` (the order), `row` (JSON), `kinds` and `bare` (the message tells nothing of how its values are
+            written).
         unavailable: the text that stands for a value that nobody logged.
 
     Rows: see `core.log.Logged`.
@@ -86,28 +87,21 @@ def decoded(
     columns = list(enumerate(schema))
     opened = rows.selectExpr("*", "from_json(row, 'map<string, string>') AS map")
     step = opened.selectExpr(
-        *(ORIGIN, "raw", "refused", "gone", "clears", "place", "row", "map"),
+        *(ORIGIN, "raw", "refused", "gone", "clears", "fresh", "place", "row", "map"),
         *(f"map[{Spark().string(column.name)}] AS r{n}" for n, column in columns),
         *(f"{_kind(column, stated)} AS k{n}" for n, column in columns),
     )
     holders = _holders(unavailable)
     step = step.selectExpr(
-        *(ORIGIN, "raw", "refused", "gone", "clears", "place"),
+        *(ORIGIN, "raw", "refused", "gone", "clears", "fresh", "place"),
         "map IS NULL AND row IS NOT NULL AS unread",
         *(f"r{n} IS NOT NULL AS h{n}" for n, _ in columns),
+        *(f"coalesce(r{n} IN ({holders}), false) AS p{n}" for n, _ in columns),
         *(f"coalesce(r{n} IN ({holders}), false) OR {_absent(column)} AS u{n}" for n, column in columns),
         *(f"{value(column, _encoded(n, column))} AS c{n}" for n, column in columns),
     )
-    bad = " ".join(
-        f"WHEN h{n} AND NOT u{n} AND c{n} IS NULL THEN {Spark().string(_misfit(column))}" for n, column in columns
-    )
-    order = "CASE WHEN place IS NULL THEN 'its `source` does not tell where it stands in the log of its database' END"
-    fields = "CASE WHEN unread THEN 'its row is no JSON object' END"
-    reasons = (
-        f"coalesce(refused, {order}, {fields}, CASE {bad} END)" if bad else f"coalesce(refused, {order}, {fields})"
-    )
     unknown = ", ".join(f"if(u{n}, {Spark().string(column.name)}, NULL)" for n, column in columns)
-    step = step.selectExpr("*", f"{reasons} AS {REFUSED}")
+    step = step.selectExpr("*", f"{_reasons(columns)} AS {REFUSED}")
     return step.selectExpr(
         *(f"if(u{n}, NULL, c{n}) AS {Spark().quote(column.name)}" for n, column in columns),
         f"gone AS {GONE}",
@@ -118,6 +112,19 @@ def decoded(
         ORIGIN,
         f"if({REFUSED} IS NULL, NULL, raw) AS {RAW}",
     )
+
+
+def _reasons(columns: Sequence[tuple[int, Column]]) -> str:
+    """Why an event cannot be taken, of what the steps of `decoded` found of it; NULL for one that can."""
+    # A row that only changed has its value elsewhere; one whose key changed has it under a key that is gone.
+    bad = " ".join(
+        f"WHEN fresh AND p{n} THEN {Spark().string(_unlogged(column))} "
+        f"WHEN h{n} AND NOT u{n} AND c{n} IS NULL THEN {Spark().string(_misfit(column))}"
+        for n, column in columns
+    )
+    order = "CASE WHEN place IS NULL THEN 'its `source` does not tell where it stands in the log of its database' END"
+    fields = "CASE WHEN unread THEN 'its row is no JSON object' END"
+    return f"coalesce(refused, {order}, {fields}, CASE {bad} END)"
 
 
 def _kind(column: Column, stated: Mapping[str, tuple[Type, connect.Written | None]]) -> str:
@@ -154,6 +161,10 @@ def _absent(column: Column) -> str:
 
 def _misfit(column: Column) -> str:
     return f"column {column.name}: its value does not fit {column.type}"
+
+
+def _unlogged(column: Column) -> str:
+    return f"column {column.name}: the database did not log its value when the key changed (REPLICA IDENTITY FULL does)"
 
 
 def _holders(unavailable: str) -> str:

@@ -101,6 +101,24 @@ def table(source: str) -> str:
 
 
 def is_of(name: str, table: str) -> str:
-    """The condition that an event is of a table that is called by all of its names or by the last ones."""
-    literal = Spark().string(name)
-    return f"({table} = {literal} OR endswith({table}, concat('.', {literal})))"
+    """The condition that an event is of a table that is called by all of its names or by the last ones.
+
+    Args:
+        name: in which `*` stands for any text.
+    """
+    if "*" not in name:
+        literal = Spark().string(name)
+        return f"({table} = {literal} OR endswith({table}, concat('.', {literal})))"
+    pattern = "".join(f"|{mark}" if mark in "|%_" else mark for mark in name).replace("*", "%")
+    both = (f"{table} LIKE {Spark().string(each)} ESCAPE '|'" for each in (pattern, f"%.{pattern}"))
+    return f"({' OR '.join(both)})"
+
+
+def table_of(message: object) -> str | None:
+    """The same of a message as JSON gives it; None where it tells none."""
+    payload = message.get("payload", message) if isinstance(message, dict) else None
+    source = payload.get("source") if isinstance(payload, dict) else None
+    if not isinstance(source, dict):
+        return None
+    names = (source.get("db"), source.get("schema"), source.get("table") or source.get("collection"))
+    return ".".join(name for name in names if isinstance(name, str))

@@ -6,7 +6,7 @@ Chosen by `envelope: debezium`. Must never guess how a value is written where th
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, ClassVar
 
 from tidegate.core.log import Message
@@ -23,9 +23,10 @@ class Debezium:
     """Debezium's events in JSON, with the schema in each message or without.
 
     Args:
-        table: whose events are taken; the others are left out. Without it all are of one table.
+        table: whose events are taken, `*` for any text; the others are left out. Without it all are of one table.
         columns: types by name where the messages carry no schema: `{amount: "decimal(10,2) as bytes"}`.
         unavailable: what stands for a value that the database did not log (`unavailable.value.placeholder`).
+        only: of which table every event has to be.
     """
 
     kind: ClassVar[str] = "debezium"
@@ -34,6 +35,7 @@ class Debezium:
     table: str | None = None
     columns: Mapping[str, str] = field(default_factory=dict)
     unavailable: str = "__debezium_unavailable_value"
+    only: str | None = field(default=None, metadata={"given": True})
 
     def __post_init__(self) -> None:
         connect.stated(self.columns)
@@ -46,8 +48,11 @@ class Debezium:
         """
         return debezium.schema_of([each.value for each in messages], self.columns, table)
 
+    def of_one_table(self, messages: Sequence[Message]) -> Debezium:
+        """The same for events of the newest message's table alone."""
+        return replace(self, only=debezium.table_of([each.value for each in messages]))
+
     def events(self, messages: DataFrame, schema: Schema) -> DataFrame:
         """Messages as events; tombstones and the log's own messages say nothing and are left out."""
-        return debezium.events_of(
-            messages, schema, table=self.table, columns=self.columns, unavailable=self.unavailable
-        )
+        reading = debezium.Reading(table=self.table, only=self.only, columns=self.columns, unavailable=self.unavailable)
+        return debezium.events_of(messages, schema, reading)

@@ -29,6 +29,7 @@ class DebeziumAvro:
 
     Args:
         table, columns, unavailable: as of envelope `debezium`.
+        only: of which table every event has to be.
         registry: the URL of the registry; that of the connection unless given.
     """
 
@@ -38,6 +39,7 @@ class DebeziumAvro:
     table: str | None = None
     columns: Mapping[str, str] = field(default_factory=dict)
     unavailable: str = "__debezium_unavailable_value"
+    only: str | None = field(default=None, metadata={"given": True})
     registry: str | None = field(default=None, metadata={"given": True}, repr=False)
 
     def __post_init__(self) -> None:
@@ -54,9 +56,11 @@ class DebeziumAvro:
 
     def schema(self, messages: Sequence[Message], table: Schema | None = None) -> Schema:
         """The columns that the messages' schemas tell."""
-        read = self._reader([number for each in messages if (number := avro.number_of(each.value)) is not None])
-        told = (read(each.value)[0] if each.value else None for each in messages)
-        return debezium.schema_of([text.encode() for text in told if text], self.columns, table)
+        return debezium.schema_of(self._told(messages), self.columns, table)
+
+    def of_one_table(self, messages: Sequence[Message]) -> DebeziumAvro:
+        """The same for events of the newest message's table alone."""
+        return replace(self, only=debezium.table_of(self._told(messages)))
 
     def events(self, messages: DataFrame, schema: Schema) -> DataFrame:
         """Messages as events; the schemas that they name are asked for once, before."""
@@ -73,7 +77,14 @@ class DebeziumAvro:
         told = present.select(KEY, VALUE, PLACE, ORIGIN).mapInArrow(
             avro.batches(read, (KEY, VALUE, PLACE, ORIGIN)), ROWS
         )
-        return debezium.events_of(told, schema, table=self.table, columns=self.columns, unavailable=self.unavailable)
+        reading = debezium.Reading(table=self.table, only=self.only, columns=self.columns, unavailable=self.unavailable)
+        return debezium.events_of(told, schema, reading)
+
+    def _told(self, messages: Sequence[Message]) -> list[bytes | None]:
+        """The messages in JSON, as far as their schemas are known."""
+        read = self._reader([number for each in messages if (number := avro.number_of(each.value)) is not None])
+        told = (read(each.value)[0] if each.value else None for each in messages)
+        return [text.encode() for text in told if text]
 
     def _reader(self, numbers: Sequence[int]) -> avro.Read:
         avro.need_client()

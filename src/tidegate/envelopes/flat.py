@@ -80,6 +80,7 @@ class Flat:
             f"WHEN op NOT IN ({known}) THEN 'its operation is none that Debezium is known to write' END AS refused",
             "coalesce(op = 'd', false) AS gone",
             "false AS clears",
+            "coalesce(op IN ('c', 'r'), false) AS fresh",
             f"{origin.order('source', 'op', self._field('total_order'))} AS place",
             "row",
             f"{events.kinds('fields')} AS kinds",

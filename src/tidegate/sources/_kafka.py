@@ -152,21 +152,20 @@ class Brokers:
             consumer.assign([TopicPartition(topic, part, start) for part, (start, _) in wanted.items()])
             open_parts = dict(wanted)
             while open_parts:
-                messages = consumer.consume(100, timeout=TIMEOUT)
-                if not messages:
+                message = consumer.poll(TIMEOUT)
+                if message is None:
                     raise self._silent()
-                for message in messages:
-                    if (problem := message.error()) is not None:
-                        if not _at_end(problem):
-                            raise _Refusal(problem)
-                        # Marks of transactions may be all that there is before an end.
-                        open_parts.pop(message.partition() or 0, None)
-                        continue
-                    part, offset = message.partition() or 0, message.offset() or 0
-                    if part in open_parts and offset < wanted[part][1]:
-                        found.append((message.timestamp()[1], Message(key=message.key(), value=message.value())))
-                    if offset + 1 >= wanted[part][1]:
-                        open_parts.pop(part, None)
+                part, offset = message.partition() or 0, message.offset() or 0
+                if (problem := message.error()) is not None:
+                    if not _at_end(problem):
+                        raise _Refusal(problem)
+                    # Marks of transactions may be all that there is before an end.
+                    open_parts.pop(part, None)
+                    continue
+                if part in open_parts and offset < wanted[part][1]:
+                    found.append((message.timestamp()[1], Message(key=message.key(), value=message.value())))
+                if offset + 1 >= wanted[part][1]:
+                    open_parts.pop(part, None)
         return found
 
     def _admin(self) -> AdminClient:

@@ -15,7 +15,18 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, cast
 
 from tidegate.core.ids import Connection
-from tidegate.core.log import KEY, ORIGIN, PLACE, VALUE, Envelope, LogSpan, MessageEnvelope, Registered
+from tidegate.core.log import (
+    KEY,
+    ORIGIN,
+    PLACE,
+    VALUE,
+    Envelope,
+    LogSpan,
+    Message,
+    MessageEnvelope,
+    OfOneTable,
+    Registered,
+)
 from tidegate.core.protocols import Probe
 from tidegate.core.schema import Schema
 from tidegate.core.slices import Everything, LogRange, Slice
@@ -23,13 +34,14 @@ from tidegate.dialects.spark import Spark
 from tidegate.errors import ConfigError, HistoryGone, InternalError, SourceError
 from tidegate.sources import _kafka as kafka
 from tidegate.sources._frame import reading
+from tidegate.spark import jars
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 JARS = (
-    "org.apache.spark:spark-sql-kafka-0-10_2.13:4.1.3",
-    "org.apache.spark:spark-token-provider-kafka-0-10_2.13:4.0.0",
+    jars.KAFKA_SOURCE,
+    jars.KAFKA_TOKENS,
     "org.apache.kafka:kafka-clients:3.9.1",
     "org.apache.commons:commons-pool2:2.12.1",
 )
@@ -75,6 +87,7 @@ class TopicLog:
         self._brokers = kafka.Brokers(options.connection)
         self._notes: list[str] = []
         self._upto: Mapping[int, int] = {}
+        self._bulk = False
 
     @property
     def label(self) -> str:
@@ -112,7 +125,7 @@ class TopicLog:
         told: dict[str, Any] = {"cluster": found.cluster, "topic": found.topic}
         if state is None and self._options.start is Start.TABLE:
             # What is written while the table is read comes again, from here on.
-            self._upto = found.ends
+            self._upto, self._bulk = found.ends, True
             offsets = {str(part): end for part, end in found.ends.items()}
             return LogSpan(slices=(Everything(),), state={**told, "offsets": offsets}, bulk=True, reason="the table")
         waiting = {part: end - before[part] for part, end in found.ends.items()}
@@ -137,10 +150,8 @@ class TopicLog:
 
     def schema(self) -> Schema:
         """The columns as the newest events before the load's end tell them, with the types of the table itself."""
-        found = self._ends
-        upto = self._upto or found.ends
-        messages = self._brokers.last(self._options.topic, upto, found.begins, SAMPLE)
-        return self._envelope.schema(messages, self._table.schema() if self._table else None)
+        table = self._table.schema() if self._table else None
+        return table if self._bulk and table is not None else self._envelope.schema(self._newest(), table)
 
     def events(self, session: SparkSession, parts: Sequence[Slice], schema: Schema) -> DataFrame:
         """The events of these ranges."""
@@ -168,7 +179,15 @@ class TopicLog:
                 f"concat(lpad({partition}, 10, '0'), ' ', lpad({offset}, 20, '0')) AS {PLACE}",
                 f"concat({Spark().string(self.label)}, ', partition ', {partition}, ', offset ', {offset}) AS {ORIGIN}",
             )
-            return self._envelope.events(messages, schema)
+            envelope = self._envelope
+            if isinstance(envelope, OfOneTable):
+                envelope = envelope.of_one_table(self._newest())
+            return envelope.events(messages, schema)
+
+    def _newest(self) -> list[Message]:
+        """The last messages before the end of what is read, the newest last."""
+        found = self._ends
+        return self._brokers.last(self._options.topic, self._upto or found.ends, found.begins, SAMPLE)
 
     @property
     def _envelope(self) -> MessageEnvelope:

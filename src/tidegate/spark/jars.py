@@ -32,6 +32,8 @@ S3A = (
 DELTA = "io.delta:delta-spark_4.1_2.13:4.4.0"
 DELTA_STORAGE = "io.delta:delta-storage:4.4.0"
 POSTGRESQL = "org.postgresql:postgresql:42.7.8"
+KAFKA_SOURCE = "org.apache.spark:spark-sql-kafka-0-10_2.13:4.1.3"
+KAFKA_TOKENS = "org.apache.spark:spark-token-provider-kafka-0-10_2.13:4.0.0"
 SQLITE = "org.xerial:sqlite-jdbc:3.50.3.0"
 
 SHA256 = {
@@ -42,6 +44,10 @@ SHA256 = {
     POSTGRESQL: "2a32a9dcbc42d67a50ad3a0de5efd102c8d2be46720045f2cbd6689f160ab7c7",
     SQLITE: "a3f53a2aa15ae9425a9e793bbe9c8e5288febeb4b65ef5c1a4e80d4c2045cf08",
     "io.trino:trino-jdbc:476": "a3736d21609a5a317d2ce88b3835e312e9b6f41393c1d4b09f2ad6e7aeb3bb90",
+    KAFKA_SOURCE: "cb31ffd9c8f5527dba061db8af671d295562092e4f3f5ff42fc249fab8a8fde6",
+    KAFKA_TOKENS: "f2be3b76f9e6cbe63379d4e4e0dc14f59dbf056ae2ad16ff15ac108004c86767",
+    "org.apache.kafka:kafka-clients:3.9.1": "7568b998572d256f0b7bc0afdc1b7a2588b8b08415c62ce314c864a6851ae9d9",
+    "org.apache.commons:commons-pool2:2.12.1": "5273c8bc8c0dca2211175c0d27efbd7228efae99689aac001a8e1ef8e872e9ef",
     "org.apache.spark:spark-avro_2.13:4.1.1": "6a19d90bc3b6e88d8db0fa36a19273aa10fea2dbd7a62bb60e4cedd73051b32d",
     "org.apache.hadoop:hadoop-aws:3.4.2": "d2d24e6b715b5656b9d238bf13b6682a07e2004dd36aad74a73aeb854319f4d9",
     "software.amazon.awssdk:apache-client:2.54.17": "0b00ae3d55c3d1213ca47b5651dc4c2a0080fc9b6192dde3d53c3da6c1811bcb",

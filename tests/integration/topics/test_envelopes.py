@@ -89,7 +89,9 @@ def test_postgresql_with_every_type(session):
         "ai": list(HOLDER.encode()),
         "at": [HOLDER],
     }
-    snapshot, gone, came, beyond, unlogged = told(session, Debezium(), [*golden("postgresql"), (None, toast)])
+    renamed = {**toast, "payload": {**toast["payload"], "op": "c"}}
+    messages = [*golden("postgresql"), (None, toast), (None, renamed)]
+    snapshot, gone, came, beyond, unlogged, lost = told(session, Debezium(), messages)
     assert columns(snapshot) == {
         "id": 1,
         "s": 2,
@@ -133,6 +135,7 @@ def test_postgresql_with_every_type(session):
     assert "0044" not in beyond[REFUSED]
     assert beyond[RAW] == golden("postgresql")[-1][1]
     assert unlogged[UNKNOWN] == ["tx", "j", "by", "ai", "at"]
+    assert "column tx: the database did not log its value when the key changed" in lost[REFUSED]
     assert (unlogged["tx"], unlogged["ai"], unlogged["vc"], unlogged[REFUSED]) == (None, None, "x", None)
 
 
@@ -302,6 +305,13 @@ def test_events_of_the_table_and_those_of_others(session):
     assert (deleted["id"], deleted[GONE], deleted[CLEARS]) == (7, True, False), "its key tells which row"
     assert (cleared["id"], cleared[GONE], cleared[CLEARS], cleared[REFUSED]) == (None, False, True, None)
     assert deleted[ORDER] < cleared[ORDER]
+    every = told(session, Debezium(columns={"id": "int"}, table="public.*"), messages)
+    assert [event["id"] for event in every] == [7, None, 8]
+    plain = [Message(key=as_bytes(key), value=as_bytes(value)) for key, value in messages[:-2]]
+    mine = Debezium(columns={"id": "int"}).of_one_table(plain)
+    assert mine.only == "d.public.t"
+    *_, strange = told(session, mine, messages)
+    assert strange[REFUSED] == "it is of another table than the newest event; name one by `table:`"
 
 
 def test_flattened_rows(session):

@@ -8,7 +8,7 @@ import pytest
 
 from integration.topics.conftest import event
 
-pytestmark = [pytest.mark.spark]
+pytestmark = [pytest.mark.servers, pytest.mark.spark]
 
 
 def row(number: int, name: str | None = None, amount: str | None = "BBo=") -> dict:

@@ -138,6 +138,19 @@ def test_the_table_is_loaded_first_and_its_events_from_before_that_on():
     assert span.state["offsets"] == {"0": 10, "1": 4}
 
 
+def test_rows_of_the_table_have_its_columns_whatever_its_events_have():
+    own = Schema(columns=(Column(name="id", type=BIGINT), Column(name="beside", type=BIGINT)))
+
+    class Table:
+        def schema(self):
+            return own
+
+    log = log_of(TWO, start=Start.TABLE)
+    log._table = Table()
+    log.after(None, most=None)
+    assert log.schema() == own
+
+
 def test_a_topic_that_is_not_there():
     with pytest.raises(SourceError, match="there is no topic orders at connection 'events'"):
         log_of(None).after(None, most=None)

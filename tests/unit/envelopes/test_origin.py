@@ -1,0 +1,34 @@
+"""Whose events they are: tables by their names, and the one that the newest message tells."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tidegate.core.log import Message
+from tidegate.envelopes import _origin as origin
+from tidegate.envelopes.debezium import Debezium
+
+
+def test_a_table_is_called_by_its_last_names_or_by_a_pattern():
+    assert origin.is_of("public.t", "x") == "(x = 'public.t' OR endswith(x, concat('.', 'public.t')))"
+    assert origin.is_of("shop_1.t*", "x") == "(x LIKE 'shop|_1.t%' ESCAPE '|' OR x LIKE '%.shop|_1.t%' ESCAPE '|')"
+
+
+@pytest.mark.parametrize(
+    ("source", "table"),
+    [
+        ({"connector": "postgresql", "db": "d", "schema": "public", "table": "t"}, "d.public.t"),
+        ({"connector": "mysql", "db": "d", "table": "t"}, "d.t"),
+        ({"connector": "mongodb", "db": "d", "collection": "c"}, "d.c"),
+        (None, None),
+    ],
+)
+@pytest.mark.parametrize("wrapped", [False, True])
+def test_the_newest_message_tells_the_table(source, table, wrapped):
+    event = {"op": "c", "source": source}
+    value = json.dumps({"payload": event} if wrapped else event).encode()
+    older = json.dumps({"op": "c", "source": {"db": "d", "table": "older"}}).encode()
+    messages = [Message(key=None, value=each) for each in (older, value, b"{", None)]
+    assert Debezium().of_one_table(messages).only == (table or "d.older")
