@@ -112,6 +112,9 @@ def fold_histories(table, histories, seed, monkeypatch, *, phases):
             if number:
                 table.crash(monkeypatch, between=phase % 2 == 0)
             outcome = table.run()
+            if number and phase % 2 and table.kind == "delta":
+                assert outcome.outcome == "unchanged", "what was seen before the end is proven, and not done again"
+                continue
             assert outcome.verified
             assert outcome.rows_read == len(part)
         assert table.rows() == source.truth(), f"phase {phase}, seed {seed}"
