@@ -20,7 +20,9 @@ from tidegate.envelopes import _origin as origin
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-WHOLE = f"struct<schema: struct<fields: array<{events.FIELD}>>, payload: string, {events.CORRUPT}: string>"
+# A row may have columns of these names: whether they hold it is seen by what is in them.
+WHOLE = f"struct<schema: string, payload: string, {events.CORRUPT}: string>"
+FIELDS = f"from_json(parsed.schema, 'struct<fields: array<{events.FIELD}>>').fields"
 OPERATIONS = ("c", "u", "d", "r")
 
 
@@ -64,9 +66,9 @@ class Flat:
     def events(self, messages: DataFrame, schema: Schema) -> DataFrame:
         """Messages as events; tombstones say nothing and are left out."""
         parsed = events.parsed(messages, WHOLE)
-        wrapped = "parsed.schema.fields IS NOT NULL"
-        row = f"if({wrapped}, parsed.payload, text)"
-        told = parsed.selectExpr(KEY, PLACE, ORIGIN, "raw", "broken", f"{row} AS row", "parsed.schema.fields AS fields")
+        told = parsed.selectExpr("*", f"{FIELDS} AS fields")
+        row = "if(fields IS NULL, text, parsed.payload)"
+        told = told.selectExpr(KEY, PLACE, ORIGIN, "raw", "broken", f"{row} AS row", "fields")
         told = told.selectExpr("*", "from_json(row, 'map<string, string>') AS added")
         told = told.selectExpr("*", f"{self._source()} AS source", f"{self._operation()} AS op")
         if self.table is not None:
