@@ -106,8 +106,11 @@ def _annotated(work: Work, plan: LoadPlan, rows: DataFrame) -> DataFrame | None:
 
 
 def _asked(stream: Stream, columns: Schema, rows: DataFrame) -> DataFrame:
-    for rule, lookup in rules.lookups(stream.checks):
+    lookups = rules.lookups(stream.checks)
+    for rule, lookup in lookups:
         rows = sorting.looked_up(rows, lookup.there(rows.sparkSession), rule.name, lookup.columns)
+    if lookups:
+        rows = rows.localCheckpoint()  # Spark 4.1 cannot merge from a view over another table of a lake
     return sorting.annotated(rows, rules.conditions(stream.checks, columns), refused=stream.refused)
 
 
