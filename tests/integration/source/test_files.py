@@ -358,7 +358,7 @@ def test_a_crash_behind_the_commit_loads_no_file_twice(workspace, landing, spark
     monkeypatch.undo()
     idle(workspace, "t")
     write_csv(landing / "c.csv", (3, "three"))
-    monkeypatch.setattr(pipeline, "_publish", dies)
+    monkeypatch.setattr(pipeline, "publish", dies)
     with pytest.raises(KeyboardInterrupt):
         run(workspace, "t", spark)
     monkeypatch.undo()
