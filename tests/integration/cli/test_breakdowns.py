@@ -120,7 +120,7 @@ def tiny(workspace) -> Iterator[Path]:
     if done.returncode:
         pytest.skip(f"a disk cannot be mounted here: {done.stderr.strip()}")
     yield folder
-    subprocess.run(["umount", str(folder)], check=True)
+    subprocess.run(["umount", "--lazy", str(folder)], check=True)  # a Spark may not have closed its last file yet
 
 
 @root
