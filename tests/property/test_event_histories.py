@@ -119,7 +119,8 @@ def fold_histories(table, histories, seed, monkeypatch, *, phases):
             assert outcome.rows_read == len(part)
         assert table.rows() == source.truth(), f"phase {phase}, seed {seed}"
         if phase == 1:
-            table.workspace.forget_registry()
+            if table.kind == "iceberg":  # on Delta nobody could tell whether the last load was ever proven
+                table.workspace.forget_registry()
             table.write(carrier.deliver(everything))
             again = table.run()
             assert again.rows_superseded == again.rows_read > len(everything), "a replay changes nothing"

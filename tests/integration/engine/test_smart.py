@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from support.shops import texts
-from tidegate.core.experience import Way
+from tidegate.core.experience import Cost, Experience, Way
 from tidegate.core.outcome import Result
 from tidegate.engine import experience
 
@@ -29,7 +29,7 @@ def stream(**options) -> dict:
     }
 
 
-def test_a_stream_goes_every_way_and_ends_equal(workspace, shop, spark) -> None:
+def test_a_stream_goes_every_way_and_ends_equal(workspace, shop, spark, monkeypatch) -> None:
     rows = ", ".join(f"({n}, '2025-01-0{1 + n // 100}', {n}, '2025-01-10 00:00:0{n // 100}')" for n in range(400))
     shop.sql(TABLE, f"insert into sales values {rows}")
 
@@ -50,12 +50,16 @@ def test_a_stream_goes_every_way_and_ends_equal(workspace, shop, spark) -> None:
     assert (way(first), first.write, first.rows_read) == ("full", "append", 400)
     assert run().outcome is Result.UNCHANGED
 
-    # Little changed, and every other way is dear by what was recorded: `max_changed_fraction` alone decides here.
+    # Little changed, and every other way is dear by what was recorded.
+    dear = Experience(costs=tuple(Cost(way=way, rows=400, seconds=90) for way in (Way.FULL, Way.SNAPSHOT_DIFF)))
+    recorded = experience.of
+    monkeypatch.setattr(experience, "of", lambda *_: dear)
     shop.sql("update sales set amount = -1, changed_at = '2025-01-11 00:00:00' where id = 7")
     shop.sql("delete from sales where id = 8")
     second = run()
     assert (way(second), second.rows_read, second.rows_updated) == ("incremental", 1, 1)
     assert len(workspace.rows("shop.sales")) == 400, "the column does not tell that a row went"
+    monkeypatch.setattr(experience, "of", recorded)
 
     # Due: whatever the column says, the whole table is looked at.
     third = run(full_every="1s")
