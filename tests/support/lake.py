@@ -183,7 +183,12 @@ def spark() -> Iterator[SparkSession]:
     """A classic session, as a caller might bring it: two cores, 2 GB, the formats' extensions, no lake."""
     with Sessions(
         master="local[2]",
-        conf={"spark.driver.memory": "2g", "spark.sql.shuffle.partitions": "2", "spark.ui.enabled": "false"},
+        conf={
+            "spark.driver.memory": "2g",
+            "spark.sql.shuffle.partitions": "2",
+            "spark.sql.sources.parallelPartitionDiscovery.parallelism": "2",  # VACUUM lists folders by as many tasks
+            "spark.ui.enabled": "false",
+        },
         lakes=[EXTENSIONS],
         jars=[*JARS, AVRO, *KAFKA],
     ) as sessions:
