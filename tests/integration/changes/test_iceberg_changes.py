@@ -86,6 +86,16 @@ def test_what_happened_is_loaded(lake, no_spark, monkeypatch):
     assert lake.run("orders").outcome == "unchanged", "the position moved beyond the compaction"
 
 
+def test_a_table_that_was_empty_when_it_was_loaded_is_compared_with_nothing(lake):
+    lake.sql("DROP TABLE lake.src.orders", "CREATE TABLE lake.src.orders (id bigint, name string) USING iceberg")
+    assert lake.loaded("orders").position["state"] == {"version": "empty"}
+    lake.sql("INSERT INTO lake.src.orders VALUES (1, 'a')")
+    with lake.workspace.project(lake.spark) as project:
+        assert project.verify("orders").streams[0].equal is True, "its rows are not missing, they are next"
+    assert lake.loaded("orders").rows_inserted == 1
+    assert same(lake)
+
+
 def test_what_snapshots_do_not_tell_is_compared(lake):
     lake.loaded("orders")
     lake.sql(

@@ -1,5 +1,6 @@
 """What the loaders promise, on every kind of target: nothing lost, nothing twice, nothing brought back."""
 
+import json
 import threading
 from datetime import timedelta
 
@@ -8,6 +9,7 @@ import pytest
 from tidegate.errors import CheckFailed, ConfigError, DuplicateKeys, PositionMissing, PositionMoved, TidegateError
 from tidegate.loaders import CDCLoader, IncrementalLoader, SequenceBasedLoader, TimestampBasedLoader
 from tidegate.loaders._applying import Checks
+from tidegate.loaders._manifest import Entry, Manifest
 from tidegate.loaders._watermarks import Watermarks
 
 pytestmark = pytest.mark.spark
@@ -152,6 +154,28 @@ def test_files_that_no_load_published_are_not_read_and_go_with_the_next(bench, m
     bench.write("foreign", "id bigint", (1,))
     with pytest.raises(PositionMissing, match="has rows and no position of 'foreign'"):
         load(bench, source, "foreign", SequenceBasedLoader, "id")
+
+
+def test_a_delta_target_tells_its_position_however_many_commits_came_after(bench, monkeypatch):
+    monkeypatch.setattr("tidegate.loaders._delta.RECENT", 2)
+    source = bench.write("source", "id bigint", (1,))
+    load(bench, source, "target", SequenceBasedLoader, "id", {"target_format": "delta"})
+    for number in range(3):
+        bench.spark.sql(f"ALTER TABLE delta.`{bench.path('target')}` SET TBLPROPERTIES ('n' = '{number}')")
+    bench.write("source", "id bigint", (2,))
+    assert load(bench, source, "target", SequenceBasedLoader, "id").records == 1
+    with pytest.raises(PositionMissing, match="has rows and no position of 'another'"):
+        SequenceBasedLoader(bench.spark).load_incremental(
+            source, bench.path("target"), bench.marks, "id", table_name="another"
+        )
+
+
+def test_an_entry_whose_batch_was_never_committed_is_not_believed(bench):
+    entry = Entry(sequence=1, mark="a", folders=("f",), format="parquet", schema="id bigint", positions={})
+    log = bench.folder / "target" / "_tidegate" / "log"
+    log.mkdir(parents=True)
+    (log / "part.json").write_text(json.dumps({"number": 0, "entry": entry.to_json()}))
+    assert Manifest(spark=bench.spark, path=bench.path("target")).entries() == ()
 
 
 def test_checks_stop_a_load_before_anything_is_written(bench):

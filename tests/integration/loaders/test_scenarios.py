@@ -1,5 +1,7 @@
 """The scenarios of the Delta loaders, row by row, and what lies beyond them."""
 
+import shutil
+
 import pytest
 
 from tidegate.errors import HistoryGone, TidegateError
@@ -122,6 +124,22 @@ def test_a_load_that_landed_and_was_never_confirmed_is_not_done_again(bench, mon
     sql(bench, f"INSERT INTO delta.`{source}` VALUES (2, 'two')")
     with pytest.raises(HistoryGone, match="keeps no changes"):
         loader().load()
+
+
+def test_a_source_that_was_made_again_at_its_path_is_not_followed(bench):
+    source, goal = bench.path("source"), bench.path("target")
+    create(bench, source)
+    sql(bench, f"INSERT INTO delta.`{source}` VALUES (1, 'a', 'one')")
+
+    def loader():
+        return DeltaCDFLoader(bench.spark, source, bench.path("metadata"), "id_col", goal, target_format="delta")
+
+    assert loader().load().records == 1
+    shutil.rmtree(source)
+    create(bench, source)
+    with pytest.raises(HistoryGone, match="it is another table now"):
+        loader().load()
+    assert target(bench, goal) == [(1, "a", "one")]
 
 
 def test_timestamps_fresh_and_unchanged(bench):
