@@ -23,6 +23,7 @@ ORDER = "__tidegate_order"
 HASH = "__tidegate_hash"
 TWICE = "__tidegate_twice"
 NEW = "__tidegate_new"
+NUMBER = "__tidegate_number"
 RANK = "__tidegate_rank"
 HERE, THERE = "__tidegate_of_source", "__tidegate_of_table"
 _HERE, _THERE, _WAS = "__tidegate_here", "__tidegate_there", "__tidegate_was_"
@@ -188,6 +189,20 @@ def differing(wanted: DataFrame, present: DataFrame, *, by: Sequence[str]) -> Da
     if HASH not in by:
         equal += " AND `sum(n_here)` = 1 AND `max(h_here)` = `max(h_there)`"
     return both.where(f"NOT ({equal})").selectExpr(*keys, f"`sum(n_here)` AS {HERE}", f"`sum(n_there)` AS {THERE}")
+
+
+def lacking(wanted: DataFrame, keys: DataFrame) -> DataFrame:
+    """The rows that came, each as often as the other side lacks it.
+
+    Args:
+        wanted: with `HASH`.
+        keys: of `differing` without a key.
+
+    Rows: as `wanted`, without `HASH`.
+    """
+    came = wanted.join(keys.where(f"{HERE} > {THERE}"), on=[HASH], how="inner")
+    numbered = came.selectExpr("*", f"row_number() OVER (PARTITION BY {HASH} ORDER BY {HASH}) AS {NUMBER}")
+    return numbered.where(f"{NUMBER} <= {HERE} - {THERE}").drop(HASH, HERE, THERE, NUMBER)
 
 
 def mending(wanted: DataFrame, keys: DataFrame, *, key: Sequence[str], columns: Schema) -> DataFrame:

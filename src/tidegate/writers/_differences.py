@@ -66,30 +66,37 @@ def merge(checked: Checked, plan: LoadPlan, staging: Staging) -> Checked:
 
 
 def replace_if_different(checked: Checked, plan: LoadPlan, staging: Staging) -> Checked:
-    """Every row is replaced, unless the table holds the same rows as often as the source."""
-    keys = _differing(checked.frame, staging.read(), plan, ()).persist()
+    """Rows that came are added, each as often as the table lacks it; only where some went is every row replaced."""
+    present = staging.read()
+    keys = _differing(checked.frame, present, plan, ()).persist()
     try:
         with translated(f"comparing with {plan.target}"):
             if (skipped := _insignificant(checked.frame, keys, plan, staging)) is not None:
                 return replace(checked, skipped=skipped)
-            equal = keys.isEmpty()
+            different, went = frames.count_if(keys, "true", f"{THERE} > {HERE}")
+        if went:
+            staging.overwrite(checked.frame)
+        elif different:
+            hash_of = f"{Spark().row_hash(plan.columns.columns)} AS {HASH}"
+            staging.append(frames.lacking(_cast(checked.frame, present, plan).selectExpr("*", hash_of), keys))
+        else:
+            staging.append(checked.frame.where("false"))
     finally:
         keys.unpersist()
-    if equal:
-        staging.append(checked.frame.where("false"))
-    else:
-        staging.overwrite(checked.frame)
     return checked
 
 
 def _differing(wanted: DataFrame, present: DataFrame, plan: LoadPlan, key: Sequence[str]) -> DataFrame:
-    spark, columns = Spark(), plan.columns
-    mine, theirs = frames.completed(wanted, columns), frames.completed(present, columns)
-    # A table keeps a wider type than its source's; hashes are equal for values of one type only.
-    kept = dict(theirs.dtypes)
-    mine = mine.selectExpr(*(f"CAST({quote(name)} AS {kept[name]}) AS {quote(name)}" for name in columns.names))
-    asked = [*(quote(name) for name in key), f"{spark.row_hash(columns.columns)} AS {HASH}"]
+    mine, theirs = _cast(wanted, present, plan), frames.completed(present, plan.columns)
+    asked = [*(quote(name) for name in key), f"{Spark().row_hash(plan.columns.columns)} AS {HASH}"]
     return frames.differing(mine.selectExpr(*asked), theirs.selectExpr(*asked), by=key or (HASH,))
+
+
+def _cast(wanted: DataFrame, present: DataFrame, plan: LoadPlan) -> DataFrame:
+    """The rows with the table's types: it may keep a wider one, and hashes are equal for values of one type only."""
+    kept = dict(frames.completed(present, plan.columns).dtypes)
+    mine = frames.completed(wanted, plan.columns)
+    return mine.selectExpr(*(f"CAST({quote(name)} AS {kept[name]}) AS {quote(name)}" for name in plan.columns.names))
 
 
 def _counted(keys: DataFrame, plan: LoadPlan) -> Counts:
