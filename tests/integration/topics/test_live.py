@@ -1,0 +1,158 @@
+"""The whole way: PostgreSQL, Debezium, Kafka, Tidegate killed again and again; in the end the tables are equal."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+import psycopg
+import pytest
+
+from support.workspace import Workspace
+
+pytestmark = [pytest.mark.servers, pytest.mark.spark, pytest.mark.postgres, pytest.mark.timeout(1800)]
+
+TABLE = """CREATE TABLE orders (id int PRIMARY KEY, name text, amount numeric(10,2), changed timestamptz, note text,
+  state char(5), tags int[], day date, at time, doc jsonb, raw bytea, plain numeric, ok boolean, ref uuid)"""
+INSERT = """INSERT INTO orders SELECT g, 'n' || g, g * 1.25, clock_timestamp(), repeat(md5(g::text), 200), 'ab',
+  ARRAY[g, NULL], date '2025-01-01' + g, time '10:00' + g * interval '1 s', jsonb_build_object('a', g), '\\xdead',
+  g + 0.5, g %% 2 = 0, gen_random_uuid() FROM generate_series(%s::int, %s::int) g ON CONFLICT DO NOTHING"""
+TOUCH = "UPDATE orders SET name = name || '+', changed = clock_timestamp() WHERE id %% 50 = %s"
+# With a new note: what is not logged of a row whose key changes, nobody can tell.
+RENAME = """UPDATE orders SET id = -id, note = 'k' WHERE id = %s AND NOT EXISTS (SELECT FROM orders WHERE id = %s)"""
+SLOT = "SELECT 1 FROM pg_replication_slots WHERE slot_name = %s"
+DROP = "SELECT pg_drop_replication_slot(slot_name) FROM pg_replication_slots WHERE slot_name = %s AND NOT active"
+CONNECTOR = {
+    "connector.class": "io.debezium.connector.postgresql.PostgresConnector",
+    "plugin.name": "pgoutput",
+    "publication.autocreate.mode": "filtered",
+    "database.hostname": "127.0.0.1",
+    "database.user": "postgres",
+    "database.password": "none",
+    "table.include.list": "public.orders",
+    "poll.interval.ms": "50",
+}
+
+
+class Shop:
+    """An application that goes on writing until it is told to stop."""
+
+    def __init__(self, url: str, seed: int) -> None:
+        self.url = url
+        self.random = random.Random(seed)
+        self.done = threading.Event()
+        self.thread = threading.Thread(target=self.work, daemon=True)
+        self.transactions = 0
+
+    def work(self) -> None:
+        with psycopg.connect(self.url) as connection:
+            while not self.done.is_set():
+                for _ in range(self.random.randint(1, 4)):
+                    connection.execute(*self.statement())
+                if self.random.random() < 0.1:
+                    connection.rollback()
+                else:
+                    connection.commit()
+                self.transactions += 1
+                time.sleep(self.random.random() * 0.3)
+
+    def statement(self) -> tuple[str, tuple[int, ...]]:
+        number = self.random.randint(1, 300)
+        return self.random.choice(
+            [
+                (INSERT, (number, number + self.random.randint(0, 5))),
+                (TOUCH, (number % 50,)),
+                ("UPDATE orders SET amount = NULL, ok = NOT ok WHERE id = %s", (number,)),
+                ("DELETE FROM orders WHERE id BETWEEN %s AND %s", (number, number + 3)),
+                (RENAME, (number, -number)),
+                ("UPDATE orders SET note = repeat(md5(random()::text), 300) WHERE id = %s", (number,)),
+            ]
+        )
+
+
+def killed(folder, after: float) -> None:
+    """A run that is ended with everything it started, whatever it is doing by then."""
+    command = [sys.executable, "-m", "tidegate", "run", "--project", str(folder)]
+    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    process = subprocess.Popen(command, start_new_session=True, env=dict(os.environ), **quiet)
+    try:
+        process.wait(timeout=after)
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait(timeout=30)
+
+
+@pytest.mark.parametrize("kills", [2, pytest.param(10, marks=pytest.mark.slow)])
+def test_postgresql_to_the_lake_through_debezium(kafka, connect, postgres, tmp_path, kills):
+    seed = random.randrange(10**6)
+    print(f"seed {seed}")  # noqa: T201 - told when it fails
+    url = postgres.create_database()
+    name = url.rpartition("/")[2]
+    prefix = f"live{kills}"
+    shop = Shop(url, seed)
+    with psycopg.connect(url, autocommit=True) as admin:
+        admin.execute(TABLE)
+        admin.execute("ALTER TABLE orders ALTER note SET STORAGE EXTERNAL")
+        admin.execute(INSERT, (1, 200))
+    database = {"database.port": str(postgres.port), "database.dbname": name}
+    kafka.create_topic(f"{prefix}.public.orders", partitions=2)
+    workspace = Workspace(folder=tmp_path)
+    workspace.write(
+        {
+            "orders": {
+                "source": {
+                    "connection": "events",
+                    "topic": f"{prefix}.public.orders",
+                    "envelope": "debezium",
+                    "database": "shop",
+                    "table": "public.orders",
+                },
+                "target": "lake.shop.orders",
+                "key": ["id"],
+                "strategy": {"kind": "cdc", "max_events": 2000},
+                "write": "merge",
+            }
+        },
+        connections={"events": {"kafka": kafka.bootstrap}, "shop": url},
+        spark={"master": "local[2]", "conf": {"spark.driver.memory": "1g", "spark.sql.shuffle.partitions": "2"}},
+    )
+    shop.thread.start()
+    connect.start(prefix, {**CONNECTOR, **database, "topic.prefix": prefix, "slot.name": prefix})
+    try:
+        chance = random.Random(seed)
+        for _ in range(kills):
+            killed(tmp_path, chance.uniform(5, 30))
+        time.sleep(1)
+        shop.done.set()
+        shop.thread.join(timeout=30)
+        assert shop.transactions > 10
+        deadline = time.monotonic() + 900
+        while True:
+            ran = workspace.cli("run", "--json")
+            assert ran.returncode == 0, ran.stdout + ran.stderr
+            outcome = json.loads(ran.stdout)["streams"][0]
+            if outcome["outcome"] == "unchanged":
+                proof = workspace.cli("verify", "--level", "rows", "--json")
+                found = json.loads(proof.stdout)
+                if proof.returncode == 0:
+                    break
+            assert time.monotonic() < deadline, "the tables do not become equal"
+        (stream,) = found["streams"]
+        assert stream["equal"] is True
+        assert stream["source_rows"] == stream["target_rows"] > 0
+        assert workspace.table("shop.orders").scan().to_arrow().num_rows == stream["source_rows"]
+    finally:
+        shop.done.set()
+        connect.stop(prefix)
+        with postgres.connect() as admin:
+            for _ in range(50):
+                admin.execute(DROP, (prefix,))
+                if admin.execute(SLOT, (prefix,)).fetchone() is None:
+                    break
+                time.sleep(0.2)
