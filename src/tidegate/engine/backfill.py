@@ -11,8 +11,6 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 
-import tenacity
-
 from tidegate.core.backfill import MOST_CHUNKS, Backfill, Chunk, Progress, Scale, cut_by_rows, cut_evenly
 from tidegate.core.changes import ChangeSet
 from tidegate.core.deletes import KEYS
@@ -23,6 +21,7 @@ from tidegate.core.schema import Kind
 from tidegate.core.slices import Meaning, Range
 from tidegate.engine import pipeline, standing
 from tidegate.engine.events import Journal
+from tidegate.engine.retries import retrying
 from tidegate.engine.stream import Stream
 from tidegate.engine.turns import turn
 from tidegate.engine.work import Context, Work
@@ -32,7 +31,6 @@ from tidegate.registry.backfills import lease_name
 CHUNK_ROWS = 500_000
 BURST = 10  # seconds' worth of rows that one chunk may read where a rate is set
 BREATH = 0.5  # between two commits, so that a load that waits gets its turn
-ATTEMPTS = 3
 IN_A_ROW = 3
 KINDS = (Kind.INTEGER, Kind.DATE, Kind.TIMESTAMP, Kind.TIMESTAMPTZ)
 Told = Callable[[Backfill], None]
@@ -183,14 +181,8 @@ def work_off(stream: Stream, context: Context, backfill: Backfill, told: Told) -
 def _loaded(stream: Stream, context: Context, group: Sequence[Chunk]) -> list[Chunk]:
     """The chunks as they stand after one commit, or after an attempt at it."""
     began = time.monotonic()
-    retrying = tenacity.Retrying(
-        retry=tenacity.retry_if_exception(lambda error: isinstance(error, TidegateError) and error.retryable),
-        stop=tenacity.stop_after_attempt(ATTEMPTS),
-        wait=tenacity.wait_exponential_jitter(multiplier=0.5, max=10),
-        reraise=True,
-    )
     try:
-        rows = retrying(_load, stream, context, group)
+        rows = retrying()(_load, stream, context, group)
     except TidegateError as error:
         text = f"{error.code}: {context.redact(error.message)}"
         status = Progress.WAITING if len(group) > 1 else Progress.FAILED

@@ -14,19 +14,17 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import UTC, datetime
 
-import tenacity
-
 from tidegate.core.outcome import Outcome, RunReport
 from tidegate.engine import pipeline
 from tidegate.engine.events import Journal, Listener
 from tidegate.engine.outcomes import failure
+from tidegate.engine.retries import interrupted, retrying
 from tidegate.engine.stream import Stream
 from tidegate.engine.turns import turn
 from tidegate.engine.work import Context
 from tidegate.errors import InternalError, TidegateError
 from tidegate.registry.leases import Lease
 
-ATTEMPTS = 3
 log = logging.getLogger("tidegate")
 
 
@@ -92,35 +90,16 @@ def run_stream(stream: Stream, context: Context, listener: Listener) -> Outcome:
 
 
 def _attempts(stream: Stream, context: Context, lease: Lease, journal: Journal) -> Outcome:
-    retrying = tenacity.Retrying(
-        retry=tenacity.retry_if_exception(_may_pass),
-        stop=tenacity.stop_after_attempt(ATTEMPTS),
-        wait=tenacity.wait_exponential_jitter(multiplier=0.5, max=10),
-        reraise=True,
-    )
     try:
-        return retrying(pipeline.run, stream, context, lease, journal)
+        return retrying()(pipeline.run, stream, context, lease, journal)
     except Exception as error:  # the border of a stream: a bug must not take the others down
-        if _interrupted(error):
+        if interrupted(error):
             raise KeyboardInterrupt from error
         if isinstance(error, TidegateError):
             return failure(stream, error, context.redact)
         wrapped = InternalError(f"stream {stream.name!r}: {type(error).__name__}: {first_line(error)}")
         wrapped.__cause__ = error
         return failure(stream, wrapped, context.redact)
-
-
-def _may_pass(error: BaseException) -> bool:
-    return isinstance(error, TidegateError) and error.retryable and not _interrupted(error)
-
-
-def _interrupted(error: BaseException | None) -> bool:
-    """Whether an error came up only while an interruption unwound."""
-    while error is not None:
-        if isinstance(error, KeyboardInterrupt):
-            return True
-        error = error.__cause__ or error.__context__
-    return False
 
 
 def first_line(error: BaseException) -> str:

@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 
 from tidegate.core.backfill import Progress
-from tidegate.engine import backfill
+from tidegate.engine import backfill, retries
 from tidegate.engine.backfill import Request
 from tidegate.errors import ConfigError, HistoryGone, PlanError, PositionMissing, SourceUnavailable, VerifyFailed
 from tidegate.registry.store import Registry
@@ -36,7 +36,7 @@ def context(shop, tmp_path):
 def loads(monkeypatch):
     """Groups of chunks as they are loaded; those that are named fail so often."""
     monkeypatch.setattr(backfill, "BREATH", 0)
-    monkeypatch.setattr(backfill, "ATTEMPTS", 1)
+    monkeypatch.setattr(retries, "ATTEMPTS", 1)
 
     class Loads:
         groups: list[list[int]] = []  # noqa: RUF012 - of one test
