@@ -22,7 +22,7 @@ from tidegate.engine import comparison, quality
 from tidegate.engine.applied import Applied
 from tidegate.engine.drilldown import Difference
 from tidegate.engine.stream import VerifyLevel
-from tidegate.engine.verify import Sides, Verdict, judge
+from tidegate.engine.verify import Sides, Verdict, judge, measured
 from tidegate.engine.work import Work
 from tidegate.registry.values import SavedPlan
 from tidegate.spark.failures import translated
@@ -72,9 +72,9 @@ def verify_events(work: Work, session: SparkSession, plan: LoadPlan, staging: St
         whole = plan.write.mode is Mode.OVERWRITE
         table = staging.read() if whole else staging.read_keys(again.keys, prune=again.prune)
         table = table if again.compared is None else table.where(again.compared)
-        both = Sides(source=_wanted(work.stream.writer, again, plan, level), table=_measured(table, plan, level))
+        both = Sides(source=_wanted(work.stream.writer, again, plan, level), table=measured(table, plan, level))
     finally:
-        _release(again)
+        quality.release(again)
     seen, still = not staging.invisible, work.probe.still
     return judge(plan, level, both, again=lambda: both.source, still=still, seen=seen)
 
@@ -96,10 +96,10 @@ def difference(work: Work, session: SparkSession, saved: SavedPlan) -> Differenc
                 rows = frames.of_keys(rows, again.keys, plan.key)
             mine, theirs = (
                 _wanted(stream.writer, again, plan, VerifyLevel.MOVED),
-                _measured(rows, plan, VerifyLevel.MOVED),
+                measured(rows, plan, VerifyLevel.MOVED),
             )
     finally:
-        _release(again)
+        quality.release(again)
     return Difference(source_rows=mine.rows, target_rows=theirs.rows, buckets=int(mine != theirs))
 
 
@@ -142,18 +142,5 @@ def _wanted(writer: Writer, again: Checked, plan: LoadPlan, level: VerifyLevel) 
     from tidegate.spark import frames  # noqa: PLC0415 - as above
 
     if isinstance(writer, Historic):
-        return _measured(writer.left(again, plan), plan, level)
-    return _measured(again.frame.where(f"NOT {frames.GONE}"), plan, level)
-
-
-def _measured(rows: DataFrame, plan: LoadPlan, level: VerifyLevel) -> Fingerprint:
-    from tidegate.spark import frames  # noqa: PLC0415 - as above
-
-    if level is VerifyLevel.COUNTS:
-        return Fingerprint(rows=rows.count())
-    return frames.fingerprint(rows, Spark().steps(plan.columns.columns))
-
-
-def _release(checked: Checked) -> None:
-    if checked.held is not None:
-        checked.held.unpersist()
+        return measured(writer.left(again, plan), plan, level)
+    return measured(again.frame.where(f"NOT {frames.GONE}"), plan, level)

@@ -181,10 +181,10 @@ class Smart:
             reason = f"{way}, because {why}: nothing differs"
             return ChangeSet(slices=(), meaning=Meaning.UPSERTS, state={**known, **noted}, rows=0, reason=reason)
         # Partitions may land in several commits: until all have, the column says what it said before.
-        looked = run.new.state if run.new and way is not Way.PARTITIONS else known
-        kept = {name: looked[name] for name in (*OWN[Way.INCREMENTAL], *OWN[Way.SNAPSHOT_DIFF]) if name in looked}
-        if way is Way.PARTITIONS:
-            kept = {name: value for name, value in kept.items() if name in OWN[Way.INCREMENTAL]}
+        parts = way is Way.PARTITIONS
+        looked = run.new.state if run.new and not parts else known
+        names = OWN[Way.INCREMENTAL] if parts else (*OWN[Way.INCREMENTAL], *OWN[Way.SNAPSHOT_DIFF])
+        kept = {name: looked[name] for name in names if name in looked}
         kept |= {"cursor": list(self.cursor)} if self.cursor else {}
         return replace(
             found,
