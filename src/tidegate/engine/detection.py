@@ -90,11 +90,8 @@ def remember_files(work: Work, changes: ChangeSet) -> None:
 
 def measure(work: Work, grouping: Grouping) -> Ledger:
     """The registry catches up with what the table holds of each partition."""
-    session = work.context.sessions.load_session(small=False)
-    try:
+    with work.context.session() as session:
         columns = work.probe.schema()
         found = partitions.measured(work.stream, work.context, session, grouping=grouping, columns=columns)
         work.context.registry.keep_ledger(work.stream.uid, grouping.to_dict(), found)
         return found
-    finally:
-        work.context.sessions.release(session)

@@ -191,14 +191,12 @@ def _do(stream: Stream, context: Context, lease: Lease, upkeep: Upkeep, step: St
     keeper = maintained(stream)
     for attempt in range(1, ATTEMPTS + 1):
         lease.check()
-        session = context.sessions.load_session(small=False)
         try:
-            return keeper.maintain(session, upkeep, step)
+            with context.session() as session:
+                return keeper.maintain(session, upkeep, step)
         except CommitConflict:
             if attempt == ATTEMPTS:
                 raise
-        finally:
-            context.sessions.release(session)
     raise AssertionError
 
 

@@ -177,8 +177,8 @@ def move(work: Work, planned: Planned, lease: Lease) -> Outcome:
     started_before = work.context.sessions.started
     with _asked_meanwhile(work, planned) as expected, contextlib.ExitStack() as held:
         with journal.stage(Stage.READ):
-            session = _ready_session(work, plan)
-            held.callback(work.context.sessions.release, session)
+            session = held.enter_context(work.context.session(small=_small(work, plan)))
+            _make_ready(work, plan, session)
             rows = stream.source.read(session, work.probe, plan.changes.slices, plan.columns)
         with journal.stage(Stage.CHECK):
             applied = reread.applied(work, session, plan)
@@ -229,18 +229,21 @@ def _dropped(work: Work, plan: LoadPlan, staging: Staging, reason: str) -> Outco
     return replace(told, notes=(*told.notes, reason))
 
 
-def _ready_session(work: Work, plan: LoadPlan) -> SparkSession:
-    """A session for this load, the table made or evolved, branches of a crash dropped."""
-    stream, table = work.stream, work.standing.table
+def _small(work: Work, plan: LoadPlan) -> bool:
+    """Whether so little moves that a Spark which starts quickly beats one that runs fast."""
     rows = plan.changes.rows if work.key_diff is None else max(plan.changes.rows or 0, work.key_diff.rows or 0)
-    session = work.context.sessions.load_session(small=rows is not None and rows < SMALL_ROWS)
+    return rows is not None and rows < SMALL_ROWS
+
+
+def _make_ready(work: Work, plan: LoadPlan, session: SparkSession) -> None:
+    """The table is made or evolved, branches of a crash are dropped."""
+    stream, table = work.stream, work.standing.table
     if table.snapshot is None:  # also made already, by a load that crashed before all of it was done
         stream.format.create(session, stream.target, plan.table, _layout(stream, plan))
     if plan.evolve:
         stream.format.evolve(session, stream.target, plan.evolve, plan.table)
     if table.branches:
         stream.format.drop_branches(session, stream.target, table.branches)
-    return session
 
 
 def _layout(stream: Stream, plan: LoadPlan) -> Layout:

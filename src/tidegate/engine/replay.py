@@ -95,7 +95,7 @@ class Quarantined:
         quarantine, since = self._of(stream)
         if not quarantine.filled:
             return []
-        with _session(self.context) as session, translated(f"reading {beside(stream.target)}"):
+        with self.context.session(small=True) as session, translated(f"reading {beside(stream.target)}"):
             rows = quarantine.rows(session, since).where("until IS NULL")
             shown = rows.orderBy("load", "rule").limit(limit).collect()
             return [{**row.asDict(), "at": row["at"].isoformat()} for row in shown]
@@ -110,7 +110,7 @@ class Quarantined:
         context.registry.register(
             uid=stream.uid, name=stream.name, source=stream.source_name, target=str(stream.target)
         )
-        with context.registry.lease(stream.uid) as lease, _session(context) as session:
+        with context.registry.lease(stream.uid) as lease, context.session(small=True) as session:
             stands = standing.recover(stream, context)
             quarantine = Quarantine.of(stream)
             if stands.since is None or stands.table.schema is None or not quarantine.filled:
@@ -129,19 +129,10 @@ class Quarantined:
         quarantine, since = self._of(stream)
         rules: dict[str, int] = {}
         if quarantine.filled:
-            with _session(self.context) as session, translated(f"reading {beside(stream.target)}"):
+            with self.context.session(small=True) as session, translated(f"reading {beside(stream.target)}"):
                 rows = quarantine.rows(session, since).where("until IS NULL")
                 rules = {row[0]: row[1] for row in rows.groupBy("rule").count().orderBy("rule").collect()}
         return Waiting(stream=stream.name, table=str(beside(stream.target)), rows=sum(rules.values()), rules=rules)
-
-
-@contextlib.contextmanager
-def _session(context: Context) -> Any:
-    session = context.sessions.load_session(small=True)
-    try:
-        yield session
-    finally:
-        context.sessions.release(session)
 
 
 def _own(table: Schema, stream: Stream) -> Schema:

@@ -94,12 +94,9 @@ def rollback(stream: Stream, context: Context, to: str) -> RolledBack:
         with registry.task(stream.uid, TASK, run_id=context.run_id) as payload:
             payload["version"] = version.id
             if not version.current:
-                session = context.sessions.load_session(small=True)
-                try:
+                with context.session(small=True) as session:
                     lease.check()
                     travelling(stream).rollback(session, stream.target, version.id)
-                finally:
-                    context.sessions.release(session)
             table = stream.format.state(stream.target, stream.uid)
             if table.position is None or table.position.sequence != version.load:
                 raise VersionGone(f"the table of stream {stream.name!r} does not show version {version.id} as expected")

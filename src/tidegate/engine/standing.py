@@ -67,8 +67,7 @@ def prove(work: Work) -> Work:
     stream, context, since = work.stream, work.context, work.standing.since
     if work.standing.proven or since is None or context.anew or stream.strategy.emits == {Meaning.ALL}:
         return work
-    session = context.sessions.load_session(small=False)
-    try:
+    with context.session() as session:
         comparison.choose_loaded(stream, context, work.probe, since)
         saved = context.registry.plan(since.load_id)
         if saved is not None and reread.was_of_events(saved):
@@ -86,8 +85,6 @@ def prove(work: Work) -> Work:
             )
             found = comparison.window(work, session, part)
         work.probe.still()
-    finally:
-        context.sessions.release(session)
     if not found.equal:
         raise VerifyFailed(
             f"stream {stream.name!r}: load {since.sequence} is in {stream.target} and was never verified, and the "

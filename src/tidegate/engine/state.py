@@ -135,13 +135,10 @@ def adopt(stream: Stream, context: Context, value: str | None = None) -> StateVi
 
 def _prove(stream: Stream, context: Context, table: TableState, probe: Probe, part: Slice) -> None:
     """Compares what the table holds with what the source holds of the slice, by count and fingerprint."""
-    session = context.sessions.load_session(small=False)
-    try:
+    with context.session() as session:
         theirs = comparison.fingerprint(stream, session, table, probe.schema())
         mine = probe.fingerprint(part)
         probe.still()
-    finally:
-        context.sessions.release(session)
     if mine != theirs:
         cursor = bool(stream.strategy.cursor)
         unseen = f", or take it as it is with `tidegate state set {stream.name} VALUE`" if cursor else ""
@@ -186,32 +183,28 @@ def _measure(stream: Stream, context: Context, table: TableState, since: Positio
     """Keeps what each partition of the table holds, once the table's position vouches for it."""
     method = stream.strategy.resume(None)["method"]
     grouping = grouping_of(method)
-    session = context.sessions.load_session(small=False)
-    try:
-        with stream.source.probe(context.sessions) as probe:
-            columns = probe.schema()
-            found = partitions.measured(stream, context, session, grouping=grouping, columns=columns)
-            if partitions.trusted(found, since, columns) is None or since.state["method"] != method:
-                position = replace(
-                    since,
-                    sequence=next_sequence(table, since, context.registry.last_sequence(stream.uid)),
-                    load_id=new_load_id(),
-                    state={"method": method, **found.voucher()},
-                    schema=columns.digest,
-                )
-                # Fenced by the version that was there before anything was measured.
-                _commit(
-                    stream,
-                    context,
-                    table,
-                    position,
-                    lease=lease,
-                    session=session,
-                    reason="state repair: measured by Spark",
-                )
-            context.registry.keep_ledger(stream.uid, method, found, filters=_filters(found, grouping, probe))
-    finally:
-        context.sessions.release(session)
+    with context.session() as session, stream.source.probe(context.sessions) as probe:
+        columns = probe.schema()
+        found = partitions.measured(stream, context, session, grouping=grouping, columns=columns)
+        if partitions.trusted(found, since, columns) is None or since.state["method"] != method:
+            position = replace(
+                since,
+                sequence=next_sequence(table, since, context.registry.last_sequence(stream.uid)),
+                load_id=new_load_id(),
+                state={"method": method, **found.voucher()},
+                schema=columns.digest,
+            )
+            # Fenced by the version that was there before anything was measured.
+            _commit(
+                stream,
+                context,
+                table,
+                position,
+                lease=lease,
+                session=session,
+                reason="state repair: measured by Spark",
+            )
+        context.registry.keep_ledger(stream.uid, method, found, filters=_filters(found, grouping, probe))
 
 
 def _filters(found: Ledger, grouping: Grouping, probe: Probe) -> dict[str, tuple[str, str]]:
@@ -277,11 +270,8 @@ def _stamp(  # noqa: PLR0913 - what a position is made of
                 schema=table.schema.digest,
                 writer=table.position.writer if table.position else signature(stream),
             )
-        session = context.sessions.load_session(small=True)
-        try:
+        with context.session(small=True) as session:
             _commit(stream, context, table, position, lease=lease, session=session, reason=reason)
-        finally:
-            context.sessions.release(session)
     return show(stream, context)
 
 
@@ -334,7 +324,8 @@ def _greatest_cursor(stream: Stream, context: Context, table: TableState) -> str
             f"the table of stream {stream.name!r} has no column {stream.strategy.cursor[0]!r} to adopt a position from",
             hint=f"Name it: `tidegate state adopt {stream.name} --at VALUE`.",
         )
-    rows = stream.format.read(context.sessions.load_session(small=True), stream.target, table.snapshot)
     greatest = Spark().text_of(f"max({sql.quote(column.name)})", column.type)
-    value: str | None = rows.selectExpr(f"{greatest} AS greatest").collect()[0][0]
+    with context.session(small=True) as session:
+        rows = stream.format.read(session, stream.target, table.snapshot)
+        value: str | None = rows.selectExpr(f"{greatest} AS greatest").collect()[0][0]
     return value

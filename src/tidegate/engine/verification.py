@@ -120,39 +120,33 @@ def _verify(stream: Stream, context: Context, level: Level, lease: Lease | None)
             "table is no copy that could equal the source",
             hint="Only tables written by merge or replace, or appended by strategy sequence, can be verified.",
         )
-    session = context.sessions.load_session(small=False)
-    try:
-        with stream.source.probe(context.sessions) as probe:
-            work = Work(
-                stream=stream, context=context, journal=Journal(stream=stream.name), probe=probe, standing=stands
-            )
-            comparison.choose_loaded(stream, context, probe, since)
-            columns = probe.schema()
-            with context.registry.task(stream.uid, "measure_partition", run_id=context.run_id) as payload:
-                difference = comparison.difference(work, session, level)
-                probe.still()
-                payload |= {"source_rows": difference.source_rows, "target_rows": difference.target_rows}
-                payload |= {"level": str(level), "equal": difference.equal}
-            repaired = 0
-            if lease is not None and not difference.equal:
-                repaired = _repair(work, since, difference, lease)
-            elif difference.equal and level is not Level.COUNTS:
-                context.registry.verified(stream.uid, since)
-            return Verification(
-                stream=stream.name,
-                level=level,
-                equal=difference.equal or lease is not None,
-                source_rows=difference.source_rows,
-                target_rows=difference.source_rows if repaired else difference.target_rows,
-                rows_different=difference.rows if level is Level.ROWS else None,
-                slices_different=difference.buckets,
-                columns_not_covered=columns.not_covered,
-                repaired_rows=repaired,
-                rows_fetched=difference.fetched,
-                rows_quarantined=difference.aside,
-            )
-    finally:
-        context.sessions.release(session)
+    with context.session() as session, stream.source.probe(context.sessions) as probe:
+        work = Work(stream=stream, context=context, journal=Journal(stream=stream.name), probe=probe, standing=stands)
+        comparison.choose_loaded(stream, context, probe, since)
+        columns = probe.schema()
+        with context.registry.task(stream.uid, "measure_partition", run_id=context.run_id) as payload:
+            difference = comparison.difference(work, session, level)
+            probe.still()
+            payload |= {"source_rows": difference.source_rows, "target_rows": difference.target_rows}
+            payload |= {"level": str(level), "equal": difference.equal}
+        repaired = 0
+        if lease is not None and not difference.equal:
+            repaired = _repair(work, since, difference, lease)
+        elif difference.equal and level is not Level.COUNTS:
+            context.registry.verified(stream.uid, since)
+        return Verification(
+            stream=stream.name,
+            level=level,
+            equal=difference.equal or lease is not None,
+            source_rows=difference.source_rows,
+            target_rows=difference.source_rows if repaired else difference.target_rows,
+            rows_different=difference.rows if level is Level.ROWS else None,
+            slices_different=difference.buckets,
+            columns_not_covered=columns.not_covered,
+            repaired_rows=repaired,
+            rows_fetched=difference.fetched,
+            rows_quarantined=difference.aside,
+        )
 
 
 def _repair(work: Work, since: Position, difference: Difference, lease: Lease) -> int:

@@ -5,7 +5,8 @@ Made by the API and the pipeline, handed to every part of the engine. Holds an o
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING
@@ -18,6 +19,8 @@ from tidegate.engine.stream import Stream
 from tidegate.registry.store import Registry
 
 if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
     from tidegate.engine.key_diff import KeyDiff
     from tidegate.spark.session import Sessions
 
@@ -46,6 +49,15 @@ class Context:
     def anew(self) -> bool:
         """Whether every row is read again, whatever was loaded before."""
         return self.full_refresh or self.resync
+
+    @contextmanager
+    def session(self, *, small: bool = False) -> Iterator[SparkSession]:
+        """A session of one's own, ended with the block; see `Sparks.load_session`."""
+        session = self.sessions.load_session(small=small)
+        try:
+            yield session
+        finally:
+            self.sessions.release(session)
 
     def save(self, plan: LoadPlan) -> None:
         """Keeps the plan, before anything is read."""
