@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from support.lake import UID, Lake
+from support.lake import UID, Lake, put
+from tidegate.core.changes import ChangeSet
 from tidegate.core.plan import Mode
 from tidegate.core.position import property_name
+from tidegate.core.slices import Everything, Meaning
 from tidegate.formats._statements import merge
 from tidegate.spark import sql
 from tidegate.spark.failures import translate
@@ -165,3 +168,27 @@ def newest_mark(lake: Lake, target: Target) -> str | None:
     snapshot = metadata.snapshot(metadata.main)
     assert snapshot is not None
     return snapshot.summary.get(property_name(UID))
+
+
+def test_few_rows_are_read_back_without_spark_or_not_at_all(lake: Lake) -> None:
+    target = lake.table()
+    lake.load(target, Mode.APPEND, A, B)
+    two, some, many = (
+        ChangeSet(slices=(Everything(),), meaning=Meaning.UPSERTS, rows=rows) for rows in (2, None, 10**9)
+    )
+    rows = lake.rows((2, "x", "2025-01-01T00:00:00.000001"), C)
+
+    def written(changes: ChangeSet, mode: Mode, by: Mode = Mode.MERGE_ON_READ) -> list[tuple[Any, ...]] | None:
+        staging = lake.format.stage(lake.session, target, lake.plan(target, mode, changes=changes))
+        put(staging, rows, by)
+        found = staging.written()
+        staging.discard()
+        return None if found is None else sorted(map(tuple, found))
+
+    came = [(2, "x", datetime.fromisoformat("2025-01-01T00:00:00.000001")), C]
+    assert written(two, Mode.MERGE_ON_READ) == came
+    assert written(two, Mode.APPEND, by=Mode.APPEND) == came
+    assert written(two, Mode.MERGE_ON_READ, by=Mode.APPEND) is None, "the old row of key 2 is still there"
+    for rest in (some, many):
+        assert written(rest, Mode.MERGE_ON_READ) is None
+    assert written(two, Mode.COPY_ON_WRITE) is None, "files written anew hold other rows, too"

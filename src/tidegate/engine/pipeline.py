@@ -292,8 +292,10 @@ def _verify(
         return verify.source_side(work.probe, plan, level, checked.latest, moved=checked.moved)
 
     key_diff.need_absent(plan, staging, checked)
-    table = verify.table_side(plan, staging, checked, level)
     source = expected.result() if expected is not None else ask()
+    table = verify.read_back(plan, staging, checked, level)
+    if table != source:
+        table = verify.table_side(plan, staging, checked, level)
     sides, seen = verify.Sides(source=source, table=table), not staging.invisible
     return verify.judge(plan, level, sides, again=ask, still=work.probe.still, seen=seen)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -29,6 +29,7 @@ from tidegate.spark.frames import completed, of_keys
 from tidegate.spark.session import is_connect
 
 if TYPE_CHECKING:
+    from pyiceberg.table import Table
     from pyspark.sql import DataFrame, SparkSession
 
 MAIN = "main"
@@ -44,6 +45,7 @@ class IcebergStaging:
 
     Args:
         load: the table's metadata as of now, read without Spark.
+        table: the table itself as of now, through PyIceberg.
     """
 
     invisible: ClassVar[bool] = True
@@ -52,6 +54,7 @@ class IcebergStaging:
     target: Target
     plan: LoadPlan
     load: Callable[[], Metadata | None]
+    table: Callable[[], Table | None]
     warehouse: str | None
 
     def open(self) -> None:
@@ -166,6 +169,17 @@ class IcebergStaging:
         with self._translated("reading"):
             reader = self.session.read.option("start-snapshot-id", self.plan.base)
             return reader.option("end-snapshot-id", str(self._head().id)).table(self._table)
+
+    def written(self) -> Iterable[Sequence[Any]] | None:
+        """The rows that the load's one commit added, see `core.texts.ReadsBack`."""
+        one_commit = self.plan.write.mode in (Mode.APPEND, Mode.MERGE_ON_READ)
+        if not (one_commit and few(self.plan)) or self.plan.deletes.soft:
+            return None
+        from tidegate.formats import _iceberg_readback as readback  # noqa: PLC0415 - its import takes a second
+
+        table, columns = self.table(), [column.name for column in self.plan.columns.covered]
+        key = () if self.plan.write.mode is Mode.APPEND else self.plan.key
+        return None if table is None else readback.added(table, self._head().id, columns=columns, key=key)
 
     def receipt(self) -> Receipt:
         """What the load's commits did, in their own words."""

@@ -173,6 +173,7 @@ class Iceberg:
             target=target,
             plan=plan,
             load=lambda: self._where.load(target),
+            table=lambda: self._where.table(target),
             warehouse=self._where.warehouse,
         )
         staging.open()

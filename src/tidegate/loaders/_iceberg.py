@@ -89,6 +89,7 @@ class Iceberg:
                 target=self.target,
                 plan=plan,
                 load=lambda: load(session, self.target),
+                table=lambda: None,
                 warehouse=None,
             )
             try:
