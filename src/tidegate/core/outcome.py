@@ -41,7 +41,8 @@ class Outcome:
 
     Units: `seconds` by stage (`detect`, `plan`, `read_write`, `verify`, `total`); rows and bytes as named.
     `verified` is None when no verification was asked for or nothing moved. `notes` are for people: who holds
-    the edge, rows held back, columns that no fingerprint covers.
+    the edge, rows held back, columns that no fingerprint covers. `looked_through` is the bound of the cursor up to
+    which the source was looked at; None without a cursor.
     """
 
     stream: str
@@ -60,6 +61,7 @@ class Outcome:
     slices_total: int = 0
     snapshot: str | None = None
     position: dict[str, Any] | None = None
+    looked_through: str | None = None
     verified: bool | None = None
     spark_started: bool = False
     seconds: dict[str, float] = field(default_factory=dict)

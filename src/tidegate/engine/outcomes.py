@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from tidegate.core.changes import ChangeSet
+from tidegate.core.intervals import Looking
 from tidegate.core.outcome import Outcome, Problem, Result
 from tidegate.core.plan import LoadPlan
 from tidegate.core.protocols import Receipt
@@ -47,6 +48,7 @@ def loaded(work: Work, plan: LoadPlan, receipt: Receipt, verdict: Verdict, notes
         slices_total=len(plan.changes.slices),
         snapshot=receipt.snapshot,
         position=plan.position.to_dict(),
+        looked_through=_looked_through(work),
         verified=verdict.equal,
         seconds=dict(work.journal.seconds),
         notes=(*work.probe.notes(), *_coverage(verdict), *notes),
@@ -67,10 +69,15 @@ def unchanged(work: Work) -> Outcome:
         outcome=Result.UNCHANGED,
         strategy=work.stream.strategy.kind,
         position=since.to_dict() if since else None,
+        looked_through=_looked_through(work),
         snapshot=work.standing.table.snapshot,
         seconds=dict(work.journal.seconds),
         notes=work.probe.notes(),
     )
+
+
+def _looked_through(work: Work) -> str | None:
+    return work.probe.looked_through() if isinstance(work.probe, Looking) else None
 
 
 def failure(stream: Stream, error: TidegateError, redact: Callable[[str], str]) -> Outcome:

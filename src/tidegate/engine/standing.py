@@ -69,6 +69,7 @@ def prove(work: Work) -> Work:
         return work
     with context.session() as session:
         comparison.choose_loaded(stream, context, work.probe, since)
+        after = None
         saved = context.registry.plan(since.load_id)
         if saved is not None and reread.was_of_events(saved):
             found = reread.difference(work, session, saved)
@@ -83,7 +84,7 @@ def prove(work: Work) -> Work:
                 upto=ends.get("upto"),
                 nulls=bool(ends.get("nulls")),
             )
-            found = comparison.window(work, session, part)
+            found, after = comparison.window(work, session, part), part.after
         work.probe.still()
     if not found.equal:
         raise VerifyFailed(
@@ -94,7 +95,7 @@ def prove(work: Work) -> Work:
             else "Load it anew: `tidegate run STREAM --full-refresh --yes`.",
             load_id=since.load_id,
         )
-    context.registry.verified(stream.uid, since)
+    context.registry.verified(stream.uid, since, after=after)
     return replace(work, standing=replace(work.standing, proven=True))
 
 

@@ -14,7 +14,7 @@ from sqlalchemy import Connection, Row, insert, select, update
 
 from tidegate.core.backfill import OPEN, Backfill, Chunk, Progress
 from tidegate.errors import PlanError
-from tidegate.registry import streams
+from tidegate.registry import intervals, streams
 from tidegate.registry.database import Database
 from tidegate.registry.tables import backfill_chunks, backfills, leases, object_info
 
@@ -88,6 +88,9 @@ class Backfills:
             for chunk in chunks:
                 mine = (backfill_chunks.c.backfill_id == backfill_id) & (backfill_chunks.c.number == chunk.number)
                 connection.execute(update(backfill_chunks).where(mine).values(**_row(chunk), updated_ts=self._clock()))
+                if chunk.status is Progress.DONE and not chunk.rows:
+                    object_id = _object_of(connection, backfill_id)
+                    intervals.emptied(connection, object_id, (chunk.after, chunk.upto), self._clock())
 
     def at_work(self, uid: str) -> bool:
         """Whether the process that holds the stream's lease is one that backfills it."""
@@ -105,6 +108,11 @@ class Backfills:
 def lease_name(backfill_id: int) -> str:
     """What the process that works on a backfill holds beside the stream's own lease."""
     return f"backfill-{backfill_id}"
+
+
+def _object_of(connection: Connection, backfill_id: int) -> int:
+    asked = select(backfills.c.object_id).where(backfills.c.backfill_id == backfill_id)
+    return int(connection.scalars(asked).one())
 
 
 def _open(connection: Connection, object_id: int | None) -> Row[Any] | None:

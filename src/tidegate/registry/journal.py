@@ -12,7 +12,7 @@ from sqlalchemy import Connection, bindparam, insert, select, update
 
 from tidegate.core.outcome import Outcome, Result
 from tidegate.errors import InternalError, TidegateError
-from tidegate.registry import streams
+from tidegate.registry import intervals, streams
 from tidegate.registry.streams import Stamp
 from tidegate.registry.tables import object_info, runs, tasks
 from tidegate.registry.values import RUNNING_OUTCOME, Status
@@ -55,6 +55,9 @@ def finish_run(connection: Connection, run_id: str, outcome: Outcome, stamp: Sta
         "error": document["error"],
     }
     connection.execute(update(runs).where(mine).values(ended))
+    if outcome.outcome is Result.UNCHANGED and outcome.position is not None:
+        through = outcome.position["loaded_through"]
+        intervals.looked(connection, object_id, through, outcome.looked_through, stamp.at)
     if outcome.outcome is not Result.HELD:
         good = outcome.outcome in (Result.LOADED, Result.UNCHANGED)
         streams.change_status(connection, object_id, Status.OK if good else Status.ERROR, stamp)

@@ -15,7 +15,7 @@ from sqlalchemy import Connection, Row, insert, select, update
 from tidegate.core.plan import LoadPlan
 from tidegate.core.position import Position
 from tidegate.errors import InternalError, PositionMoved, RegistryError
-from tidegate.registry import checksums, files, streams
+from tidegate.registry import checksums, files, intervals, streams
 from tidegate.registry.streams import Stamp
 from tidegate.registry.tables import object_info, plans, positions
 from tidegate.registry.values import PlanStatus, RegisteredPosition, SavedPlan
@@ -102,6 +102,7 @@ def advance(connection: Connection, load: LoadPlan | SavedPlan, evidence: Eviden
         _publish(connection, load.load_id, stamp.at)
         if evidence.verified and not newest.verified:
             _mark_verified(connection, newest, stamp.at)
+            intervals.advanced(connection, object_id, _document(load), proven=True, now=stamp.at)
     elif stands == since:
         if load.position.sequence <= (since[0] if since else 0):
             raise InternalError(f"load {load.load_id} does not raise the sequence of stream {load.uid}", uid=load.uid)
@@ -109,6 +110,8 @@ def advance(connection: Connection, load: LoadPlan | SavedPlan, evidence: Eviden
         _append(connection, object_id, load.position, evidence, stamp.at)
         checksums.apply(connection, object_id, _document(load), stamp.at)
         files.apply(connection, object_id, _document(load), stamp.at)
+        proven = bool(evidence.verified)
+        intervals.advanced(connection, object_id, _document(load), proven=proven, now=stamp.at)
         _log(connection, object_id, (stands, _identity(load.position)), stamp, f"load {load.load_id} published")
     elif not _is_published(connection, load.load_id):  # else it landed before, and others after it
         raise PositionMoved(
@@ -117,11 +120,12 @@ def advance(connection: Connection, load: LoadPlan | SavedPlan, evidence: Eviden
         )
 
 
-def verified(connection: Connection, uid: str, position: Position, now: datetime) -> None:
-    """Marks the position as verified, if the stream stands there."""
+def verified(connection: Connection, uid: str, position: Position, now: datetime, *, after: str | None) -> None:
+    """Marks the position as verified, if the stream stands there, and its intervals from `after` on."""
     newest = _newest(connection, streams.lock(connection, uid))
     if newest is not None and _readable_mark(newest) == _identity(position):
         _mark_verified(connection, newest, now)
+        intervals.proven(connection, newest.object_id, (after, position.loaded_through), now)
 
 
 def set_position(  # noqa: PLR0913 - the facts of one recorded decision
@@ -146,6 +150,7 @@ def set_position(  # noqa: PLR0913 - the facts of one recorded decision
         unverified = {"verified_through": None, "verified_ts": None}
         connection.execute(update(object_info).where(object_info.c.object_id == object_id).values(unverified))
     _append(connection, object_id, position, evidence, stamp.at)
+    intervals.moved(connection, object_id, position.loaded_through if position else None, stamp.at)
     _log(connection, object_id, (stands, asked), stamp, reason)
 
 

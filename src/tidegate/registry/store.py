@@ -11,6 +11,7 @@ from datetime import UTC, datetime, timedelta
 from types import TracebackType
 from typing import Any, Self
 
+from tidegate.core.intervals import Intervals
 from tidegate.core.ledger import Ledger
 from tidegate.core.manifest import File, Manifest
 from tidegate.core.outcome import Outcome
@@ -130,10 +131,14 @@ class Registry:
         with self._database.write() as connection:
             positions.advance(connection, load, evidence, self._stamp())
 
-    def verified(self, uid: str, position: Position) -> None:
-        """The table, at this position, was proven equal to its source; nothing if the stream stands elsewhere."""
+    def verified(self, uid: str, position: Position, *, after: str | None = None) -> None:
+        """The table, at this position, was proven equal to its source; nothing if the stream stands elsewhere.
+
+        Args:
+            after: only rows above this value of the cursor were looked at.
+        """
         with self._database.write() as connection:
-            positions.verified(connection, uid, position, self._clock())
+            positions.verified(connection, uid, position, self._clock(), after=after)
 
     def set_position(  # noqa: PLR0913 - the facts of one recorded decision
         self,
@@ -161,6 +166,11 @@ class Registry:
             positions.set_position(
                 connection, uid, position, evidence, stamp, expected_sequence=expected_sequence, reason=reason
             )
+
+    def intervals(self, uid: str) -> Intervals:
+        """What is known of the intervals of the stream's cursor; nothing without one."""
+        with self._database.read() as connection:
+            return views.stream_intervals(connection, uid)
 
     # Partitions
 

@@ -28,7 +28,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.types import TypeDecorator, TypeEngine
 
-HEAD = "0005"
+HEAD = "0006"
 """The newest migration of this version."""
 
 VERSION_TABLE = "tidegate_version"
@@ -241,4 +241,17 @@ backfill_chunks = Table(
     Column("seconds", Float, nullable=False),
     Column("error", Text),
     Column("updated_ts", UtcTime, nullable=False),
+)
+
+intervals = Table(
+    "intervals",
+    METADATA,
+    Column("interval_id", SERIAL, primary_key=True),
+    _stream(),
+    Column("after_value", Text),
+    Column("upto_value", Text, nullable=False),
+    Column("state_cd", String(16), nullable=False),
+    Column("row_count", BigInteger),
+    Column("updated_ts", UtcTime, nullable=False),
+    UniqueConstraint("object_id", "upto_value", name="intervals_by_object"),
 )

@@ -11,6 +11,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
+from tidegate.core.intervals import Gap
 from tidegate.core.position import Position
 
 
@@ -90,6 +91,7 @@ class StreamStatus:
         sequence: loads that landed; 0 for none.
         verified: whether the last load was verified; None when nobody asked.
         held_by: `user@host:pid` of the runner that holds the lease; None when nobody does.
+        gaps: what the table lacks of what was tried, or was there before.
         last_success_at: end of the last run that loaded or found nothing new.
         last_error: the error object of the last run; None when it had none.
     """
@@ -111,6 +113,7 @@ class StreamStatus:
     last_success_at: datetime | None
     last_error: Mapping[str, Any] | None
     held_by: str | None
+    gaps: tuple[Gap, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """JSON types only."""

@@ -5,18 +5,21 @@ Called by store inside its transactions. Reads only.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from sqlalchemy import Connection, Row, func, select
 
+from tidegate.core.intervals import Intervals
 from tidegate.core.outcome import Result
+from tidegate.registry import intervals
 from tidegate.registry.leases import live_holders
 from tidegate.registry.tables import object_info, positions, runs, status_change_log, tasks
 from tidegate.registry.values import RunRecord, Status, StatusChange, StreamStatus, TaskRecord
 
 
 def status(connection: Connection) -> list[StreamStatus]:
-    """Every stream by name; four queries, however many streams there are."""
+    """Every stream by name; five queries, and one or two for each stream that is not as it should be."""
     holders = live_holders(connection)
     revision = func.max(positions.c.revision).label("revision")
     newest = select(positions.c.object_id, revision).group_by(positions.c.object_id).subquery()
@@ -26,10 +29,30 @@ def status(connection: Connection) -> list[StreamStatus]:
     good = (runs.c.outcome == Result.LOADED) | (runs.c.outcome == Result.UNCHANGED)
     finished = select(runs.c.object_id, func.max(runs.c.finished_ts).label("at")).where(good).group_by(runs.c.object_id)
     success = {row.object_id: row.at for row in connection.execute(finished)}
+    streams = connection.execute(select(object_info).order_by(object_info.c.object_name, object_info.c.uid)).all()
+    failing = {row.object_id for row in streams if _failed(row, last.get(row.object_id), holders)}
+    gaps = intervals.gaps(connection, streams, failing)
     return [
-        _stream_status(row, standing.get(row.object_id), last.get(row.object_id), success, holders)
-        for row in connection.execute(select(object_info).order_by(object_info.c.object_name, object_info.c.uid))
+        replace(
+            _stream_status(row, standing.get(row.object_id), last.get(row.object_id), success, holders),
+            gaps=gaps.get(row.object_id, ()),
+        )
+        for row in streams
     ]
+
+
+def stream_intervals(connection: Connection, uid: str) -> Intervals:
+    """What is known of a stream's intervals; nothing of one that was never registered."""
+    row = connection.execute(select(object_info).where(object_info.c.uid == uid)).one_or_none()
+    if row is None:
+        return Intervals()
+    failing = _failed(row, _last_runs(connection).get(row.object_id), live_holders(connection))
+    return intervals.standing(connection, row, failing=failing)
+
+
+def _failed(stream: Row[Any], run: Row[Any] | None, holders: dict[str, str]) -> bool:
+    """Whether the stream's last run did not end well, and nobody is at it again."""
+    return stream.uid not in holders and run is not None and run.outcome not in (Result.LOADED, Result.UNCHANGED)
 
 
 def history(connection: Connection, uid: str, limit: int) -> list[RunRecord]:

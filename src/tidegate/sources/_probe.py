@@ -87,6 +87,10 @@ class DatabaseProbe:
         found = self._outside(column)
         return self._noted(self.session.sequence_edge(self._relation, found, since=since, wait=wait), column)
 
+    def looked_through(self) -> str | None:
+        """The safe bound that was asked for last."""
+        return self._edge
+
     def stats(self, part: Slice) -> SliceStats:
         """Rows, last cursor and bytes of a slice; asked once."""
         if part not in self._stats:

@@ -1,0 +1,156 @@
+"""Decides how what is known of a stream's intervals is kept: in the transaction that moves its position, or proves it.
+
+Called by the other files of the registry inside their transactions. Must never be taken for the truth: it is derived
+from positions and plans, and made anew from the table's position where it is lost.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import Connection, Row, Select, delete, insert, select
+
+from tidegate.core.backfill import Progress
+from tidegate.core.intervals import GAPS, Gap, Interval, Intervals, Known, slices_of
+from tidegate.registry.tables import backfill_chunks, backfills, intervals, plans, positions, tasks
+from tidegate.registry.values import PlanStatus, Status
+
+
+def read(connection: Connection, object_id: int) -> Intervals:
+    """What is known, without what is at work or has failed."""
+    found = connection.execute(select(intervals).where(intervals.c.object_id == object_id))
+    return Intervals.of(_interval(row) for row in found)
+
+
+def keep(connection: Connection, object_id: int, found: Intervals, now: datetime) -> None:
+    """These and no others; rows that say so already stay."""
+    stored = set(read(connection, object_id).parts)
+    gone = [part.upto for part in stored.difference(found.parts)]
+    if gone:
+        mine = intervals.c.object_id == object_id
+        connection.execute(delete(intervals).where(mine, intervals.c.upto_value.in_(gone)))
+    rows = [
+        {
+            "object_id": object_id,
+            "after_value": part.after,
+            "upto_value": part.upto,
+            "state_cd": part.known,
+            "row_count": part.rows,
+            "updated_ts": now,
+        }
+        for part in found.parts
+        if part not in stored
+    ]
+    if rows:
+        connection.execute(insert(intervals), rows)
+
+
+def advanced(connection: Connection, object_id: int, plan: Mapping[str, Any], *, proven: bool, now: datetime) -> None:
+    """A load has landed; `plan` is its document."""
+    changes = plan["changes"]
+    before, through = read(connection, object_id), plan["position"]["loaded_through"]
+    found = before.loaded(slices_of(changes), through, proven=proven, rows=changes["rows"])
+    edge = changes["edge"]["upto"] if changes["edge"] else None
+    keep(connection, object_id, found.empty(through, edge) if through is not None else found, now)
+
+
+def moved(connection: Connection, object_id: int, through: str | None, now: datetime) -> None:
+    """The position was moved otherwise than by a load."""
+    keep(connection, object_id, read(connection, object_id).moved(through), now)
+
+
+def proven(connection: Connection, object_id: int, ends: tuple[str | None, str | None], now: datetime) -> None:
+    """What the table holds between two bounds was found equal to what the source holds."""
+    keep(connection, object_id, read(connection, object_id).proven(*ends), now)
+
+
+def looked(connection: Connection, object_id: int, through: str | None, edge: str | None, now: datetime) -> None:
+    """The source was found to have nothing between what was loaded and a bound."""
+    if through is not None and edge is not None:
+        keep(connection, object_id, read(connection, object_id).upto(through).empty(through, edge), now)
+
+
+def emptied(connection: Connection, object_id: int, part: tuple[str, str], now: datetime) -> None:
+    """The source was found to have no rows between two bounds."""
+    keep(connection, object_id, read(connection, object_id).empty(*part), now)
+
+
+def standing(connection: Connection, stream: Row[Any], *, failing: bool) -> Intervals:
+    """What is known, with the loads and chunks that have failed and that nothing has made good since.
+
+    Args:
+        stream: its row of `object_info`.
+        failing: the stream's last run did not end well.
+    """
+    found = read(connection, stream.object_id)
+    plan = _unpublished(connection, stream.object_id) if failing else None
+    if plan is not None:
+        found = found.failed(slices_of(plan["changes"]), stream.loaded_through)
+    for chunk in connection.execute(_unloaded().where(backfills.c.object_id == stream.object_id)):
+        known = Known.FAILED if chunk.status_cd == Progress.FAILED else Known.STALE
+        found = found.painted(Interval(after=chunk.after_value, upto=chunk.upto_value, known=known))
+    return found
+
+
+def gaps(connection: Connection, streams: Sequence[Row[Any]], failing: Collection[int]) -> dict[int, tuple[Gap, ...]]:
+    """What each stream lacks, by its number; asked closely only of streams that are not as they should be."""
+    asked = select(intervals.c.object_id).where(intervals.c.state_cd.in_(sorted(GAPS)))
+    suspects = {
+        *failing,
+        *connection.scalars(asked),
+        *connection.scalars(_unloaded().with_only_columns(backfills.c.object_id)),
+    }
+    found: dict[int, tuple[Gap, ...]] = {}
+    for stream in streams:
+        if stream.object_id not in suspects:
+            continue
+        parts = standing(connection, stream, failing=stream.object_id in failing).gaps
+        failed = _failed_partitions(connection, stream.object_id) if stream.checksum_method is not None else []
+        found[stream.object_id] = (
+            *(Gap(label=part.label, known=part.known) for part in parts),
+            *(Gap(label=label, known=Known.FAILED) for label in failed),
+        )
+    return found
+
+
+def _failed_partitions(connection: Connection, object_id: int) -> list[str]:
+    """The partitions whose last load failed, by label."""
+    later = tasks.alias()
+    newer = select(later.c.task_id).where(
+        later.c.target_object_id == tasks.c.target_object_id,
+        later.c.task_type == tasks.c.task_type,
+        later.c.extract_group_id == tasks.c.extract_group_id,
+        later.c.task_id > tasks.c.task_id,
+    )
+    asked = select(tasks.c.extract_group_id).where(
+        tasks.c.target_object_id == object_id,
+        tasks.c.task_type == "load_partition",
+        tasks.c.status_cd == Status.ERROR,
+        ~newer.exists(),
+    )
+    return sorted(label for label in connection.scalars(asked) if label is not None)
+
+
+def _unpublished(connection: Connection, object_id: int) -> Mapping[str, Any] | None:
+    """The newest plan, if it was made after the position and never landed."""
+    newest = select(plans).where(plans.c.object_id == object_id)
+    row = connection.execute(newest.order_by(plans.c.created_ts.desc(), plans.c.load_id).limit(1)).one_or_none()
+    if row is None or row.status_cd == PlanStatus.PUBLISHED:
+        return None
+    since = select(positions.c.recorded_ts).where(positions.c.object_id == object_id)
+    moved_at = connection.scalar(since.order_by(positions.c.revision.desc()).limit(1))
+    plan: Mapping[str, Any] = row.plan
+    return plan if moved_at is None or moved_at <= row.created_ts else None
+
+
+def _unloaded() -> Select[Any]:
+    """The chunks that are not loaded, of backfills that nobody is at."""
+    asked = select(backfill_chunks).join(backfills).order_by(backfill_chunks.c.backfill_id, backfill_chunks.c.number)
+    halted = backfills.c.status_cd.in_((Progress.PAUSED, Progress.FAILED))
+    return asked.where(halted, backfill_chunks.c.status_cd != Progress.DONE)
+
+
+def _interval(row: Row[Any]) -> Interval:
+    return Interval(after=row.after_value, upto=row.upto_value, known=Known(row.state_cd), rows=row.row_count)
