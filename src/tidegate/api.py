@@ -18,7 +18,7 @@ from tidegate.config import Config
 from tidegate.core.outcome import RunReport
 from tidegate.core.protocols import Format
 from tidegate.core.spread import Level
-from tidegate.engine import assemble, state
+from tidegate.engine import assemble
 from tidegate.engine.assemble import Choice
 from tidegate.engine.events import Listener, ignore
 from tidegate.engine.preview import PlanReport, preview
@@ -33,6 +33,7 @@ from tidegate.spark.session import Sessions
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from tidegate.core.intervals import Intervals
     from tidegate.core.maintenance import Version
     from tidegate.engine.backfill import Backfills
     from tidegate.engine.checked import CheckedStream
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
     from tidegate.engine.maintain import UpkeepReport
     from tidegate.engine.replay import Quarantined
     from tidegate.engine.rollback import RolledBack
+    from tidegate.engine.state import States
     from tidegate.engine.verification import VerificationReport
     from tidegate.engine.watch import Turned
     from tidegate.registry.values import RunRecord, StreamStatus, TaskRecord
@@ -321,6 +323,10 @@ class Project:
         """Every stream that the registry knows: freshness, position, last error."""
         return self.registry.status()
 
+    def intervals(self, name: str) -> Intervals:
+        """What is known of the intervals of the stream's cursor: done, empty, unverified, stale or failed."""
+        return self.registry.intervals(self._one(name).uid)
+
     def history(self, name: str, limit: int = 20) -> list[RunRecord]:
         """The stream's last runs, newest first."""
         return self.registry.history(self._one(name).uid, limit)
@@ -336,9 +342,11 @@ class Project:
         return Quarantined(streams=self.streams(*names), context=self._context())
 
     @property
-    def state(self) -> State:
+    def state(self) -> States:
         """Positions by hand."""
-        return State(self)
+        from tidegate.engine.state import States  # noqa: PLC0415 - a run does not need it
+
+        return States(self.streams, self._context)
 
     def doctor(self, *, fetch: bool = False) -> list[Finding]:
         """What is ready and what is not, each with the command that repairs it.
@@ -364,36 +372,3 @@ class Project:
             resync=resync,
             redact=self.config.redact,
         )
-
-
-class State:
-    """A project's positions, looked at and moved by hand; every move is recorded."""
-
-    def __init__(self, project: Project) -> None:
-        self._project = project
-
-    def show(self, name: str) -> state.StateView:
-        """What the table says and what the registry remembers."""
-        return state.show(*self._of(name))
-
-    def set(self, name: str, value: str) -> state.StateView:
-        """The position becomes that cursor value."""
-        return state.set_value(*self._of(name), value, reason="state set")
-
-    def adopt(self, name: str, value: str | None = None) -> state.StateView:
-        """Takes over a table that has rows and no position, at `value` or its greatest cursor."""
-        return state.adopt(*self._of(name), value)
-
-    def rewind(self, name: str, to_sequence: int) -> state.StateView:
-        """The position becomes what it was after an earlier load."""
-        return state.rewind(*self._of(name), to_sequence)
-
-    def repair(self, *names: str) -> Sequence[state.StateView]:
-        """The registry takes the tables' word; without names for every stream."""
-        project = self._project
-        context = project._context()  # noqa: SLF001 - State is a part of Project
-        return [state.repair(stream, context) for stream in project.streams(*names)]
-
-    def _of(self, name: str) -> tuple[Stream, Context]:
-        project = self._project
-        return project._one(name), project._context()  # noqa: SLF001 - as above

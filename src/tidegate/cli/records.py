@@ -17,18 +17,24 @@ from tidegate.cli.shell import Shell
 from tidegate.cli.tables import Table, count, seconds, yes
 
 if TYPE_CHECKING:
+    from tidegate.core.intervals import Intervals
     from tidegate.core.maintenance import Version
     from tidegate.registry.values import RunRecord
 
 Limit = Annotated[int, Option(min=1, metavar="N", help="At most so many, newest first.")]
 
 
-def status(shell: Shell) -> int:
-    """Shows how far each stream is.
+def status(
+    shell: Shell,
+    stream: Annotated[str | None, Argument(metavar="STREAM", help="What is known of its intervals, instead.")] = None,
+) -> int:
+    """Shows how far each stream is, or what is known of one stream's intervals.
 
-    Freshness, loaded_through, verified_through, the last error, and who works on it now.
+    Freshness, loaded_through, verified_through, gaps, the last error, and who works on it now.
     """
     with shell.project() as project:
+        if stream is not None:
+            return _intervals(shell, stream, project.intervals(stream))
         streams = project.status()
     if shell.as_json:
         shell.document({"streams": [stream.to_dict() for stream in streams]})
@@ -36,20 +42,32 @@ def status(shell: Shell) -> int:
     columns = ("stream", "last run", "loads", "loaded through", "verified through", "last success", "runs now")
     rows = (
         (
-            stream.stream,
-            stream.last_outcome or "-",
-            count(stream.sequence),
-            stream.loaded_through or "-",
-            stream.verified_through or "-",
-            moment(stream.last_success_at),
-            stream.held_by or "-",
+            each.stream,
+            each.last_outcome or "-",
+            count(each.sequence),
+            each.loaded_through or "-",
+            each.verified_through or "-",
+            moment(each.last_success_at),
+            each.held_by or "-",
         )
-        for stream in streams
+        for each in streams
     )
     shell.table(Table(columns=columns, rows=tuple(rows)))
-    for stream in streams:
-        if stream.last_error:
-            shell.result(f"{stream.stream}: {_told(stream.last_error)}")
+    for each in streams:
+        if each.last_error:
+            shell.result(f"{each.stream}: {_told(each.last_error)}")
+        for gap in each.gaps:
+            shell.result(f"{each.stream}: {gap.known} {gap.label}")
+    return 0
+
+
+def _intervals(shell: Shell, stream: str, found: Intervals) -> int:
+    if shell.as_json:
+        parts = [part.to_dict() for part in found.parts]
+        shell.document({"stream": stream, "intervals": parts, "gaps": [part.to_dict() for part in found.gaps]})
+        return 0
+    rows = ((part.after or "-", part.upto, str(part.known), count(part.rows)) for part in found.parts)
+    shell.table(Table(columns=("after", "up to", "state", "rows"), rows=tuple(rows)))
     return 0
 
 

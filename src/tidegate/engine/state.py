@@ -6,7 +6,7 @@ never goes down.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
@@ -52,6 +52,38 @@ class StateView:
     def to_dict(self) -> dict[str, Any]:
         """JSON types only."""
         return asdict(self)
+
+
+class States:
+    """Positions of a project's streams, by name, looked at and moved by hand; every move is recorded."""
+
+    def __init__(self, find: Callable[..., Sequence[Stream]], context: Callable[[], Context]) -> None:
+        self._find = find
+        self._context = context
+
+    def show(self, name: str) -> StateView:
+        """What the table says and what the registry remembers."""
+        return show(self._one(name), self._context())
+
+    def set(self, name: str, value: str) -> StateView:
+        """The position becomes that cursor value."""
+        return set_value(self._one(name), self._context(), value, reason="state set")
+
+    def adopt(self, name: str, value: str | None = None) -> StateView:
+        """Takes over a table that has rows and no position, at `value` or its greatest cursor."""
+        return adopt(self._one(name), self._context(), value)
+
+    def rewind(self, name: str, to_sequence: int) -> StateView:
+        """The position becomes what it was after an earlier load."""
+        return rewind(self._one(name), self._context(), to_sequence)
+
+    def repair(self, *names: str) -> Sequence[StateView]:
+        """The registry takes the tables' word; without names for every stream."""
+        context = self._context()
+        return [repair(stream, context) for stream in self._find(*names)]
+
+    def _one(self, name: str) -> Stream:
+        return self._find(name)[0]
 
 
 def show(stream: Stream, context: Context) -> StateView:
