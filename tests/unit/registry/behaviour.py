@@ -302,14 +302,14 @@ def test_a_task_that_raises_is_an_error_without_foreign_texts(registry):
     with pytest.raises(PositionMoved), registry.task(UID, "write") as payload:
         raise PositionMoved("moved", rows=payload.setdefault("rows", 7))
     with pytest.raises(ValueError, match="row value"), registry.task(UID, "write"):
-        raise ValueError("row value 4711")
+        raise ValueError("row value secret-4711")
     with pytest.raises(KeyboardInterrupt), registry.task(UID, "write"):
         raise KeyboardInterrupt
     interrupted, foreign, ours = registry.tasks(UID, Status.ERROR)
     assert ours.result_payload is not None
     assert ours.result_payload["rows"] == 7
     assert ours.result_payload["error"]["code"] == "position_moved"
-    assert "4711" not in json.dumps(foreign.to_dict())
+    assert "secret-4711" not in json.dumps(foreign.to_dict())
     assert interrupted.result_payload is not None
     assert interrupted.result_payload["error"]["message"] == "KeyboardInterrupt"
     assert len(registry.tasks(limit=2)) == 2
