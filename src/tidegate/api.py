@@ -21,6 +21,7 @@ from tidegate.core.spread import Level
 from tidegate.engine import assemble
 from tidegate.engine.assemble import Choice
 from tidegate.engine.events import Listener, ignore
+from tidegate.engine.lag import with_lags
 from tidegate.engine.preview import PlanReport, preview
 from tidegate.engine.recover import holds_rows
 from tidegate.engine.runner import new_run_id, run_stream, run_streams, utc_now
@@ -270,7 +271,7 @@ class Project:
         context = self._context()
         watched = Watch(
             streams=streams,
-            run=lambda stream: run_stream(stream, replace(context, run_id=new_run_id()), ignore),
+            run=lambda stream: run_stream(stream, replace(context, run_id=new_run_id(), ended=watched.ended), ignore),
             maintain=lambda stream: maintain_stream(stream, replace(context, run_id=new_run_id())),
             now=utc_now,
             tell=tell,
@@ -320,8 +321,8 @@ class Project:
         return [stream.name for stream in streams if holds_rows(stream.format.state(stream.target, stream.uid))]
 
     def status(self) -> list[StreamStatus]:
-        """Every stream that the registry knows: freshness, position, last error."""
-        return self.registry.status()
+        """Every stream that the registry knows: freshness, lag, position, last error."""
+        return with_lags(self.registry.status(), self.config, self.lakes)
 
     def intervals(self, name: str) -> Intervals:
         """What is known of the intervals of the stream's cursor: done, empty, unverified, stale or failed."""

@@ -1,6 +1,6 @@
 """Decides the commands `status`, `history` and `tasks`: what the registry remembers, for people and programs.
 
-Registered by `cli.app`. Must never read a source, nor a row of a table.
+Registered by `cli.app`. Must never read a row of a source or of a table.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from tidegate.cli.tables import Table, count, seconds, yes
 if TYPE_CHECKING:
     from tidegate.core.intervals import Intervals
     from tidegate.core.maintenance import Version
-    from tidegate.registry.values import RunRecord
+    from tidegate.registry.values import RunRecord, StreamStatus
 
 Limit = Annotated[int, Option(min=1, metavar="N", help="At most so many, newest first.")]
 
@@ -30,7 +30,7 @@ def status(
 ) -> int:
     """Shows how far each stream is, or what is known of one stream's intervals.
 
-    Freshness, loaded_through, verified_through, gaps, the last error, and who works on it now.
+    Freshness, lag behind the log, loaded_through, verified_through, gaps, the last error, and who works on it now.
     """
     with shell.project() as project:
         if stream is not None:
@@ -39,7 +39,7 @@ def status(
     if shell.as_json:
         shell.document({"streams": [stream.to_dict() for stream in streams]})
         return 0
-    columns = ("stream", "last run", "loads", "loaded through", "verified through", "last success", "runs now")
+    columns = ("stream", "last run", "loads", "loaded through", "verified through", "lag", "last success", "runs now")
     rows = (
         (
             each.stream,
@@ -47,6 +47,7 @@ def status(
             count(each.sequence),
             each.loaded_through or "-",
             each.verified_through or "-",
+            _lag(each),
             moment(each.last_success_at),
             each.held_by or "-",
         )
@@ -56,6 +57,8 @@ def status(
     for each in streams:
         if each.last_error:
             shell.result(f"{each.stream}: {_told(each.last_error)}")
+        if each.lag_error:
+            shell.result(f"{each.stream}: its lag is not known: {_told(each.lag_error)}")
         for gap in each.gaps:
             shell.result(f"{each.stream}: {gap.known} {gap.label}")
     return 0
@@ -158,6 +161,12 @@ def _run_row(run: RunRecord) -> tuple[str, ...]:
         run.run_id[:12],
         _told(run.error) if run.error else "-",
     )
+
+
+def _lag(stream: StreamStatus) -> str:
+    known = [f"{count(stream.lag_events)} events"] if stream.lag_events is not None else []
+    known += [f"{stream.lag_seconds} s"] if stream.lag_seconds is not None else []
+    return ", ".join(known) or "-"
 
 
 def _told(error: Any) -> str:

@@ -107,6 +107,7 @@ class ChangeSet:
         significant: which differences are worth a load of a mirror; None for all.
         notes: what people should know, one sentence each.
         events: how events of a log are applied; None where the rows are none.
+        log_taken, log_behind: how much of the log is read and how much stays; see `LogSpan`.
     """
 
     slices: tuple[Slice, ...]
@@ -128,6 +129,8 @@ class ChangeSet:
     significant: Significance | None = None
     notes: tuple[str, ...] = ()
     events: EventRules | None = None
+    log_taken: int = 0
+    log_behind: int = 0
 
     def only(self, parts: tuple[Part, ...]) -> ChangeSet:
         """The same changes, of these parts alone; the state is the caller's to complete."""

@@ -80,7 +80,8 @@ class LogSpan:
         slices: what to read; none where nothing lies after the position.
         state: the position once it is read: JSON types, the log's identity among them.
         events: how many are read; None when not known before they are read.
-        behind: events that stay for later loads, beyond the most that one load takes.
+        taken: how much of the log is read, in a unit of its own: events of a topic, files, bytes of a server's log.
+        behind: how much stays for later loads, beyond the most that one load takes; in the same unit.
         bulk: the slices are the table itself, read once before its log: no row of them is an event.
         floor: an order at or below which no event counts, because the bulk rows hold it already; None for none.
         reason: what is read and why, one sentence's end for people.
@@ -89,10 +90,36 @@ class LogSpan:
     slices: tuple[Slice, ...]
     state: Mapping[str, Any] = field(default_factory=dict)
     events: int | None = None
+    taken: int = 0
     behind: int = 0
     bulk: bool = False
     floor: str | None = None
     reason: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lag:
+    """How far a table is behind its log.
+
+    Args:
+        events: that lie after the position; None where nobody can count them without reading them.
+        seconds: for how long the oldest of them has been there; 0 for none, None where nobody knows.
+    """
+
+    events: int | None = None
+    seconds: int | None = None
+
+
+@runtime_checkable
+class Lagging(Protocol):
+    """A probe of a log that tells how far a position is behind its end."""
+
+    def lag(self, state: Mapping[str, Any] | None) -> Lag:
+        """The same question as `Logged.after`, answered without a plan to read anything.
+
+        Raises:
+            HistoryGone: as `Logged.after` does.
+        """
 
 
 @runtime_checkable

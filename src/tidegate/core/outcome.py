@@ -42,7 +42,8 @@ class Outcome:
     Units: `seconds` by stage (`detect`, `plan`, `read_write`, `verify`, `total`); rows and bytes as named.
     `verified` is None when no verification was asked for or nothing moved. `notes` are for people: who holds
     the edge, rows held back, columns that no fingerprint covers. `looked_through` is the bound of the cursor up to
-    which the source was looked at; None without a cursor.
+    which the source was looked at; None without a cursor. `log_taken` and `log_behind`
+    are of a log, in its own unit: events of a topic, files, bytes of a server's log.
     """
 
     stream: str
@@ -56,6 +57,8 @@ class Outcome:
     rows_deleted: int = 0
     rows_quarantined: int = 0
     rows_superseded: int = 0
+    log_taken: int = 0
+    log_behind: int = 0
     bytes_read: int = 0
     slices_changed: int = 0
     slices_total: int = 0

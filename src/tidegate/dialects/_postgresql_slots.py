@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 from psycopg import errors
@@ -26,6 +27,8 @@ FIRST_VERSION = 130000
 NAME = re.compile(r"[a-z0-9_]{1,63}")
 ROWS_AT_A_TIME = 5_000
 LOST = "lost"
+EPOCH = datetime(2000, 1, 1, tzinfo=UTC)
+"""What the server's times count microseconds from."""
 
 FACTS = """
 SELECT slot_name::text, plugin::text, active_pid, (restart_lsn - '0/0')::text, (confirmed_flush_lsn - '0/0')::text,
@@ -220,6 +223,19 @@ def count(session: PostgresqlSession, name: str, publication: str, ask: Ask) -> 
     with _slot_border(session, name):
         ((events, messages, last),) = session.rows(asked)
     return events, messages, _number(last)
+
+
+def oldest(session: PostgresqlSession, name: str, publication: str, ask: Ask) -> datetime | None:
+    """When the first transaction committed that counts and changed a table of the publication; None for none."""
+    begins = b"B"[0]
+    after = "" if ask.after is None else f" AND encode(substring(data FROM 2 FOR 8), 'hex') >= '{ask.after:016x}'"
+    asked = (
+        "SELECT min(encode(substring(data FROM 10 FOR 8), 'hex')) FROM "
+        f"{_peek(session, name, publication, ask.upto, ask.most)} WHERE get_byte(data, 0) = {begins}{after}"
+    )
+    with _slot_border(session, name):
+        ((moment,),) = session.rows(asked)
+    return None if moment is None else EPOCH + timedelta(microseconds=int(moment, 16))
 
 
 def messages(session: PostgresqlSession, name: str, publication: str, *, upto: str) -> Iterator[Row]:

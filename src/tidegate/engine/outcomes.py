@@ -27,6 +27,7 @@ COUNTED = (
     "rows_deleted",
     "rows_quarantined",
     "rows_superseded",
+    "log_taken",
     "bytes_read",
     "slices_changed",
 )
@@ -46,6 +47,8 @@ def loaded(work: Work, plan: LoadPlan, receipt: Receipt, verdict: Verdict, notes
         bytes_read=plan.changes.bytes or 0,
         slices_changed=len(plan.changes.slices),
         slices_total=len(plan.changes.slices),
+        log_taken=plan.changes.log_taken,
+        log_behind=plan.changes.log_behind,
         snapshot=receipt.snapshot,
         position=plan.position.to_dict(),
         looked_through=_looked_through(work),
@@ -100,6 +103,21 @@ def refused(work: Work, changes: ChangeSet, error: TidegateError) -> Outcome:
     told = failure(work.stream, error, work.context.redact)
     labels = ", ".join(part.label for part in changes.slices)
     return replace(told, error=told.error and replace(told.error, message=f"partition {labels}: {told.error.message}"))
+
+
+def drained(outcomes: Sequence[Outcome]) -> Outcome:
+    """Of the loads of one run, each of what the one before it left: counts add up, the last state stands."""
+    if len(outcomes) == 1:
+        return outcomes[0]
+    last, landed = outcomes[-1], [each for each in outcomes if each.error is None and each.outcome is Result.LOADED]
+    return replace(
+        landed[-1],
+        **{name: sum(getattr(each, name) for each in landed) for name in (*COUNTED, "slices_total")},
+        log_behind=last.log_behind,
+        outcome=last.outcome if last.error else Result.LOADED,
+        error=last.error,
+        spark_started=any(each.spark_started for each in outcomes),
+    )
 
 
 def combined(outcomes: Sequence[Outcome], changes: ChangeSet) -> Outcome:

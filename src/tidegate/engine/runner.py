@@ -15,7 +15,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 from tidegate.core.outcome import Outcome, RunReport
-from tidegate.engine import pipeline
+from tidegate.engine import drain, pipeline
 from tidegate.engine.events import Journal, Listener
 from tidegate.engine.outcomes import failure
 from tidegate.engine.retries import interrupted, retrying
@@ -82,7 +82,8 @@ def run_stream(stream: Stream, context: Context, listener: Listener) -> Outcome:
         with turn(context.registry, stream.uid, waits=lambda: backfills.at_work(stream.uid)) as lease:
             context.registry.start_run(context.run_id, stream.uid)
             context.registry.close_crashed(stream.uid, keep_run=context.run_id)
-            outcome = _timed(_attempts(stream, context, lease, journal), journal, began)
+            drained = drain.drained(lambda each: _attempts(stream, each, lease, journal), context)
+            outcome = _timed(drained, journal, began)
             context.registry.finish_run(context.run_id, outcome)
     except TidegateError as error:
         outcome = _timed(failure(stream, error, context.redact), journal, began)

@@ -70,6 +70,10 @@ class Watch:
         self._stopping.set()
         self._ended.put(None)
 
+    def ended(self) -> bool:
+        """Whether somebody asked to stop."""
+        return self._stopping.is_set()
+
     def go(self, schedules: Mapping[str, Schedule]) -> None:
         """Runs the streams until `stop`; returns when the last one at work has ended."""
         agenda = Agenda.of(schedules, self.now())

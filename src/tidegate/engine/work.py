@@ -25,6 +25,10 @@ if TYPE_CHECKING:
     from tidegate.spark.session import Sessions
 
 
+def _never() -> bool:
+    return False
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Context:
     """What all streams of a run share.
@@ -34,6 +38,7 @@ class Context:
         allow_deletes: any number of rows may go, this once.
         full_refresh: what is read replaces what the table holds.
         resync: what is read is compared with what the table holds, and what differs is written.
+        ended: whether no further load is to begin, although more waits.
     """
 
     registry: Registry
@@ -44,6 +49,7 @@ class Context:
     full_refresh: bool = False
     allow_deletes: bool = False
     resync: bool = False
+    ended: Callable[[], bool] = _never
 
     @property
     def anew(self) -> bool:

@@ -94,6 +94,9 @@ class StreamStatus:
         gaps: what the table lacks of what was tried, or was there before.
         last_success_at: end of the last run that loaded or found nothing new.
         last_error: the error object of the last run; None when it had none.
+        lag_events: of a log, events after the table's position; None for other sources, and where nobody knows.
+        lag_seconds: for how long the oldest of them has been there; 0 for none.
+        lag_error: the error object of asking the log; None when it answered.
     """
 
     uid: str
@@ -114,6 +117,9 @@ class StreamStatus:
     last_error: Mapping[str, Any] | None
     held_by: str | None
     gaps: tuple[Gap, ...] = ()
+    lag_events: int | None = None
+    lag_seconds: int | None = None
+    lag_error: Mapping[str, Any] | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """JSON types only."""

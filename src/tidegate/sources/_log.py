@@ -12,7 +12,7 @@ from tidegate.core.batch import Latest
 from tidegate.core.changes import Edge, SliceStats
 from tidegate.core.fingerprint import Fingerprint
 from tidegate.core.grouping import Grouping
-from tidegate.core.log import LogSpan
+from tidegate.core.log import Lag, LogSpan
 from tidegate.core.plan import Prune
 from tidegate.core.protocols import Clock, Probe
 from tidegate.core.schema import Schema
@@ -45,6 +45,9 @@ class Log(Protocol):
     def after(self, state: Mapping[str, Any] | None, *, most: int | None) -> LogSpan:
         """See `Logged.after`."""
 
+    def lag(self, state: Mapping[str, Any] | None) -> Lag:
+        """See `Lagging`."""
+
     def events(self, session: SparkSession, parts: Sequence[Slice], schema: Schema) -> DataFrame:
         """The events of ranges of the log, the same every time; see `Logged`."""
 
@@ -70,6 +73,10 @@ class LogProbe:
         """What lies after a position."""
         self._asked = True
         return self.log.after(state, most=most)
+
+    def lag(self, state: Mapping[str, Any] | None) -> Lag:
+        """How far a position is behind the log's end."""
+        return self.log.lag(state)
 
     def schema(self) -> Schema:
         """The columns that a load reads; those of the table where it alone is asked."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import itertools
+import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -16,7 +17,7 @@ from datetime import UTC, datetime, timedelta
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, cast
 
-from tidegate.core.log import ORIGIN, PLACE, RAW, REFUSED, Envelope, LogSpan, Message, MessageEnvelope, RowEnvelope
+from tidegate.core.log import ORIGIN, PLACE, RAW, REFUSED, Envelope, Lag, LogSpan, Message, MessageEnvelope, RowEnvelope
 from tidegate.core.protocols import Sparks
 from tidegate.core.schema import TEXT, Column, Schema
 from tidegate.core.slices import LogRange, Slice
@@ -121,18 +122,9 @@ class FileLog:
         ready, _ = self._listed
         before = dict(state or {})
         self._before = before.get("columns", {})
-        read = before.get("upto")
-        after, reason = None, "events"
-        if read is not None:
-            known = [each for each in ready if each.path <= read]
-            if not known or known[-1].path != read:
-                raise HistoryGone(f"{read} was the last file read of {self.label}, and it is gone: others may be, too")
-            if _digest(known) == before.get("digest"):
-                after = read
-            else:
-                reason = "events, those before once more, because files came in between or are others now"
-        chosen = [each for each in ready if after is None or each.path > after]
-        chosen, counted = self._few(chosen, most)
+        after, reason = self._read_before(before)
+        waiting = [each for each in ready if after is None or each.path > after]
+        chosen, counted = self._few(waiting, most)
         self._chosen = chosen
         self.__dict__.pop("_columns", None)  # told by the files that were asked for before
         if not chosen:
@@ -145,8 +137,20 @@ class FileLog:
             slices=(LogRange(part=self.label, after=after, upto=upto),),
             state=position,
             events=counted,
+            taken=len(chosen),
+            behind=len(waiting) - len(chosen),
             reason=f"{len(chosen)} files of {reason}",
         )
+
+    def lag(self, state: Mapping[str, Any] | None) -> Lag:
+        """The events of the files that would be read, and the age of the oldest file."""
+        ready, _ = self._listed
+        after, _ = self._read_before(state or {})
+        waiting = [each for each in ready if after is None or each.path > after]
+        if not waiting:
+            return Lag(events=0, seconds=0)
+        age = max(0, int(time.time() - min(each.modified for each in waiting)))
+        return Lag(events=self._few(waiting, sys.maxsize)[1], seconds=age)
 
     def schema(self) -> Schema:
         """The columns of the table, as the files that are read next and those before tell them."""
@@ -178,6 +182,18 @@ class FileLog:
                     f"{each.path} was changed while it was read",
                     hint="Run again once it is written; `source: {settle: 5m}` leaves files alone that are younger.",
                 )
+
+    def _read_before(self, state: Mapping[str, Any]) -> tuple[str | None, str]:
+        """The file that was read last, None where all are read once more; and what is read, for people."""
+        read = state.get("upto")
+        if read is None:
+            return None, "events"
+        known = [each for each in self._listed[0] if each.path <= read]
+        if not known or known[-1].path != read:
+            raise HistoryGone(f"{read} was the last file read of {self.label}, and it is gone: others may be, too")
+        if _digest(known) == state.get("digest"):
+            return str(read), "events"
+        return None, "events, those before once more, because files came in between or are others now"
 
     @cached_property
     def _listed(self) -> tuple[list[Seen], str | None]:

@@ -22,7 +22,7 @@ from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from tidegate.core.log import LogSpan
+from tidegate.core.log import Lag, LogSpan
 from tidegate.core.protocols import Probe
 from tidegate.core.schema import Schema
 from tidegate.core.slices import Everything, LogRange, Slice
@@ -39,6 +39,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 QUIET_BYTES = 256 * 1024 * 1024
+COUNTED = 1_000_000
+"""Messages after which a lag is not counted any further: the server decodes its log anew for every question."""
 KEPT = ("slot", "publication", "identity")
 """What of a position's state is as it was after every load."""
 
@@ -90,10 +92,7 @@ class SlotLog:
         return tuple(self._notes)
 
     def after(self, state: Mapping[str, Any] | None, *, most: int | None) -> LogSpan:
-        """What lies after a position; for None the table itself, in a snapshot that is taken now.
-
-        `behind` is 1 where more than `most` lies after the position: how much, only reading all of it would tell.
-        """
+        """What lies after a position; for None the table itself, in a snapshot that is taken now."""
         found = slots.find(self._session, self._options.slot)
         if found is not None and (warning := slot.warning_of(found)):
             self._notes.append(warning)
@@ -104,6 +103,18 @@ class SlotLog:
         if end < position:
             raise HistoryGone(f"the table was loaded up to {lsn(position)}, and the server's log ends at {lsn(end)}")
         return self._span(state, position, end, None if lagging else most, lagging=lagging)
+
+    def lag(self, state: Mapping[str, Any] | None) -> Lag:
+        """The table's changes after the position, of `COUNTED` messages at most, and when the first one committed."""
+        if state is None:
+            return Lag()
+        position, lagging = self._checked(state, slots.find(self._session, self._options.slot))
+        name, publication, end = self._options.slot, self._options.publication, slots.flushed(self._session)
+        oid = int(self.identity().rpartition(":")[2])
+        ask = slots.Ask(oid=oid, after=position if lagging else None, upto=lsn(end), most=COUNTED)
+        events, _, _ = slots.count(self._session, name, publication, ask)
+        oldest = slots.oldest(self._session, name, publication, ask) if events else None
+        return Lag(events=events, seconds=max(0, int((self.now() - oldest).total_seconds())) if oldest else 0)
 
     def events(self, session: SparkSession, parts: Sequence[Slice], schema: Schema) -> DataFrame:
         """The events of one range; decoded here a chunk at a time, and read by Spark from files beside the project.
@@ -174,7 +185,8 @@ class SlotLog:
             slices=(LogRange(part=name, after=lsn(position), upto=lsn(upto)),),
             state={**{name: kept for name, kept in state.items() if name in KEPT}, "lsn": lsn(upto)},
             events=counted,
-            behind=int(limited and upto < end),
+            taken=upto - position,
+            behind=max(end - upto, 0) if limited else 0,
             reason=f"{counted} changes up to {lsn(upto)}"
             if counted
             else f"no change up to {lsn(upto)}, so that the server need not keep its log",

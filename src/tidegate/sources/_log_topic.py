@@ -21,6 +21,7 @@ from tidegate.core.log import (
     PLACE,
     VALUE,
     Envelope,
+    Lag,
     LogSpan,
     Message,
     MessageEnvelope,
@@ -99,8 +100,8 @@ class TopicLog:
         return f"topic:{self._options.topic}"
 
     def clock(self) -> int | None:
-        """None."""
-        return None
+        """Of the table beside the topic, whose events would stand below those of before once its server is restored."""
+        return self._table.clock() if self._table else None
 
     def now(self) -> datetime:
         """The time."""
@@ -144,9 +145,19 @@ class TopicLog:
             slices=slices,
             state={**told, "offsets": {str(part): offset for part, offset in sorted(upto.items())}},
             events=sum(taken.values()),
+            taken=sum(taken.values()),
             behind=behind,
             reason=f"offsets of {len(slices)} partitions of topic {self._options.topic}",
         )
+
+    def lag(self, state: Mapping[str, Any] | None) -> Lag:
+        """The events after the position, and when the brokers got the oldest of them."""
+        if state is None and self._options.start is Start.TABLE:
+            return Lag()
+        found = self._ends
+        before = self._position(state, found)
+        events = sum(end - before[part] for part, end in found.ends.items())
+        return Lag(events=events, seconds=self._age({n: at for n, at in before.items() if at < found.ends[n]}))
 
     def schema(self) -> Schema:
         """The columns as the newest events before the load's end tell them, with the types of the table itself."""
@@ -231,7 +242,13 @@ class TopicLog:
         return before
 
     def _tell(self, behind: int, offsets: Mapping[int, int]) -> None:
-        oldest = self._brokers.written_at(self._options.topic, offsets)
-        if oldest is not None:
-            seconds = max(0, int((self.now() - oldest).total_seconds()))
+        seconds = self._age(offsets)
+        if seconds is not None:
             self._notes.append(f"{behind} events wait, the oldest of them for {seconds} s")
+
+    def _age(self, offsets: Mapping[int, int]) -> int | None:
+        """Seconds since the oldest of these events was written; 0 for none of them, None where it does not say."""
+        oldest = self._brokers.written_at(self._options.topic, offsets)
+        if oldest is None:
+            return None if offsets else 0
+        return max(0, int((self.now() - oldest).total_seconds()))

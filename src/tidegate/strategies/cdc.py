@@ -94,7 +94,7 @@ class Cdc:
 
     def _changes(self, span: LogSpan, since: Position | None) -> ChangeSet:
         floor = span.floor if since is None or span.bulk else since.state.get(FLOOR, span.floor)
-        waiting = (f"{span.behind} events wait for the next load (max_events)",) if span.behind else ()
+        waiting = ("what lies after that in the log is for the next load (max_events)",) if span.behind else ()
         return ChangeSet(
             slices=span.slices,
             meaning=Meaning.ALL if span.bulk else Meaning.CHANGELOG,
@@ -104,4 +104,6 @@ class Cdc:
             reason=span.reason,
             events=EventRules(floor=floor, truncate=self.truncate, remember=self.remember),
             notes=waiting,
+            log_taken=span.taken,
+            log_behind=span.behind,
         )

@@ -7,6 +7,9 @@ from contextlib import closing
 
 import pytest
 
+from tidegate.cli.app import main
+from tidegate.spark.session import Sessions
+
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
 
 
@@ -35,6 +38,31 @@ def test_a_stale_event_neither_overwrites_nor_brings_back(log_of, kind):
     assert grown.rows_inserted == 2
     assert (3, "again", 7) in log.rows()
     assert {row[0] for row in log.rows("orders__tidegate_applied")} == {1, 2, 3, 4, 5}
+
+
+def test_a_run_drains_the_log_in_loads_of_so_many_events_and_its_lag_is_told_without_spark(log_of, monkeypatch, capsys):
+    columns = {"operation": "text", "sequence": "bigint", "id": "bigint", "name": "text"}
+    log = log_of(
+        source={"path": "events/*.json", "envelope": "rows", "columns": columns},
+        strategy={"kind": "cdc", "max_events": 2},
+    )
+    for number in range(3):
+        log.events(f"{number}.json", put(2 * number, number, "a"), put(2 * number + 1, 0, f"b{number}"))
+    drained = log.loaded()
+    assert (drained.rows_read, drained.rows_inserted, drained.rows_superseded) == (6, 3, 1)
+    assert (drained.log_taken, drained.log_behind, drained.position["sequence"]) == (3, 0, 3)
+    assert log.rows() == [(0, "b2"), (1, "a"), (2, "a")]
+    log.events("4.json", put(10, 4, "c"), put(11, 5, "d"))
+    monkeypatch.setattr(Sessions, "load_session", None)
+    (told,) = log.project().status()
+    assert (told.lag_events, told.lag_error) == (2, None)
+    assert 0 <= told.lag_seconds < 60
+    assert main(["status", "--project", str(log.workspace.folder)]) == 0
+    assert "2 events, " in capsys.readouterr().out
+    (log.folder / "2.json").unlink()
+    (told,) = log.project().status()
+    assert (told.lag_events, told.lag_error["code"]) == (None, "history_gone")
+    assert "tidegate resync orders" in told.lag_error["hint"]
 
 
 BAD = (

@@ -92,12 +92,30 @@ def test_a_load_takes_whole_transactions_and_goes_on_where_it_stopped(shop):
     while (found := shop.read(state, most=50))[0].slices:
         span, events = found
         assert span.events == len(events)
-        sizes.append((len(events), span.behind))
+        sizes.append((len(events), span.behind > 0))
         state = span.state
         fold(events, rows)
         shop.acknowledge(state)
-    assert sizes == [(80, 1), (80, 1), (40, 0)]
+    assert sizes == [(80, True), (80, True), (40, False)]
     assert rows == table(shop)
+
+
+def test_a_slot_tells_what_lies_behind_a_position_and_for_how_long(shop):
+    shop.sql(ORDERS)
+    shop.claim()
+    state = shop.after(None).state
+    with shop.log() as log:
+        assert (log.lag(None).events, log.lag(state).events, log.lag(state).seconds) == (None, 0, 0)
+    shop.sql("insert into orders select i, 'a' from generate_series(1, 60) i", "create table beside (id int)")
+    shop.sql("insert into beside select i from generate_series(1, 9) i", "update orders set name = 'b' where id < 3")
+    with shop.log() as log:
+        lag = log.lag(state)
+        assert (lag.events, 0 <= lag.seconds < 60) == (62, True)
+        span = log.after(state, most=20)
+        assert (span.events, span.taken > 0, span.behind > 0) == (60, True, True)
+        assert log.lag(span.state).events == 2
+    after = shop.after(span.state)
+    assert (after.events, after.behind) == (2, 0)
 
 
 def test_what_was_not_confirmed_is_passed_over(shop):

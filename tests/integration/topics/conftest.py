@@ -65,6 +65,7 @@ class Topics:
     def stream(self, topic: str, *, envelope: Any = "debezium", **rest: Any) -> str:
         """One stream of that topic; its name."""
         options = {key: rest.pop(key) for key in ("max_events", "bad_events") if key in rest}
+        connections = {"events": {"kafka": self.kafka.bootstrap}, **rest.pop("connections", {})}
         name = f"s{len(self.stated)}"
         self.stated[name] = {
             "source": {"connection": "events", "topic": topic, "envelope": envelope, **rest.pop("source", {})},
@@ -74,7 +75,6 @@ class Topics:
             "write": "merge",
             **rest,
         }
-        connections = {"events": {"kafka": self.kafka.bootstrap}}
         self.workspace.write(self.stated, connections=connections, spark={"conf": QUICK})
         return name
 

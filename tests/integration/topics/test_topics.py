@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sqlite3
+from contextlib import closing
 from decimal import Decimal
 
 import pytest
@@ -36,3 +38,28 @@ def test_a_topic_is_applied_once_by_offsets_of_every_partition(topics):
     topics.kafka.send(topic, event("c", row(4, None, None), 30, commit=25), partition=2)
     topics.loaded(stream)
     assert topics.rows(stream)[-1] == (4, None, None), "a new partition is read from its beginning"
+
+
+def test_after_a_resync_events_of_a_restored_server_count_again(topics, tmp_path):
+    with closing(sqlite3.connect(tmp_path / "shop.db")) as database, database:
+        database.execute("CREATE TABLE orders (id INTEGER PRIMARY KEY NOT NULL, name TEXT, amount DECIMAL(10,2))")
+        database.execute("INSERT INTO orders VALUES (1, 'a', 10.5)")
+    topic = topics.kafka.create_topic()
+    beside = {"start": "table", "database": "shop", "table": "orders"}
+    stream = topics.stream(topic, source=beside, connections={"shop": "sqlite:///shop.db"})
+    topics.loaded(stream)
+    topics.kafka.send(topic, event("u", row(1, "b"), 1000), event("c", row(2, "x"), 1001), event("d", row(3), 1002))
+    topics.loaded(stream)
+    assert [each[:2] for each in topics.rows(stream)] == [(1, "b"), (2, "x")]
+    with topics.workspace.project(topics.spark) as project:
+        assert project.status()[0].lag_events == 0
+        topics.kafka.send(topic, event("u", row(1, "lost"), 10))
+        (told,) = project.status()
+        assert (told.lag_events, told.lag_error) == (1, None)
+        assert 0 <= told.lag_seconds < 60
+        (outcome,) = project.resync(stream).streams
+    assert (outcome.error, outcome.outcome) == (None, "loaded")
+    assert [each[:2] for each in topics.rows(stream)] == [(1, "a")], "the table as it was restored"
+    topics.kafka.send(topic, event("u", row(1, "c"), 20), event("c", row(2, "y"), 21), event("c", row(3, "z"), 22))
+    topics.loaded(stream)
+    assert [each[:2] for each in topics.rows(stream)] == [(1, "c"), (2, "y"), (3, "z")]

@@ -80,9 +80,23 @@ def test_a_load_takes_whole_files_and_at_least_one(events):
     events("b.json", 5)
     events("c.json", 5)
     one, _ = ask(events, most=3)
-    assert (one.slices[0].upto, one.events) == ("a.json", 5)
+    assert (one.slices[0].upto, one.events, one.taken, one.behind) == ("a.json", 5, 1, 2)
     two, _ = ask(events, one.state, most=10)
     assert (two.slices[0].after, two.slices[0].upto, two.events) == ("a.json", "c.json", 10)
+    assert (two.taken, two.behind) == (2, 0)
+
+
+def test_the_lag_is_what_lies_in_files_after_the_position(events, monkeypatch):
+    events("a.json", 5)
+    first, log = ask(events)
+    assert log.lag(first.state).events == log.lag(first.state).seconds == 0
+    events("b.json", 3)
+    events("c.json", 4)
+    later = time.time() + 100
+    monkeypatch.setattr(time, "time", lambda: later)
+    _, log = ask(events)
+    assert (log.lag(first.state).events, log.lag(None).events) == (7, 12)
+    assert 100 <= log.lag(first.state).seconds < 110
 
 
 def test_a_file_that_is_being_written_holds_back_what_comes_after_it(events):

@@ -84,12 +84,23 @@ def test_a_load_takes_at_most_so_many_events_in_equal_shares_and_says_how_far_it
     log = log_of(TWO)
     span = log.after(None, most=6)
     assert span.state["offsets"] == {"0": 3, "1": 3}
-    assert (span.events, span.behind) == (6, 8)
+    assert (span.events, span.taken, span.behind) == (6, 6, 8)
     assert log._brokers.asked == [{0: 3, 1: 3}], "the oldest of those that wait"
     (note,) = log.notes()
     assert note in {"8 events wait, the oldest of them for 90 s", "8 events wait, the oldest of them for 91 s"}
     log.schema()
     assert log._brokers.asked[-1] == {0: 3, 1: 3}, "columns are told by what is read, not by what comes after it"
+
+
+def test_the_lag_is_what_lies_after_the_position_and_for_how_long():
+    log = log_of(TWO)
+    lag = log.lag(state_of(TWO, p0=4, p1=4))
+    assert lag.events == 6
+    assert lag.seconds in {90, 91}
+    assert log._brokers.asked == [{0: 4}], "the oldest of the partition that has any"
+    with pytest.raises(HistoryGone):
+        log_of(replace(TWO, topic="t2")).lag(state_of(TWO))
+    assert log_of(TWO, start=Start.TABLE).lag(None).events is None, "the table is loaded first"
 
 
 @pytest.mark.parametrize(
@@ -166,6 +177,17 @@ def test_a_table_that_can_be_asked_says_its_types():
     assert log.schema() == Table().schema()
     with pytest.raises(ConfigError, match="nobody knows the columns"):
         log_of(TWO, envelope=Debezium()).schema()
+
+
+def test_a_server_that_was_restored_is_found_by_the_table_beside_the_topic():
+    class Table:
+        def clock(self):
+            return 7
+
+    log = log_of(TWO)
+    assert log.clock() is None
+    log._table = Table()
+    assert log.clock() == 7
 
 
 def test_a_login_of_one_client_is_a_login_of_the_other():

@@ -80,8 +80,10 @@ def test_a_lost_log_names_the_command():
 
 
 def test_what_waits_is_told():
-    span = LogSpan(slices=(RANGE,), state={}, behind=12)
-    assert Cdc().detect(FakeLog(span=span), None).notes == ("12 events wait for the next load (max_events)",)
+    span = LogSpan(slices=(RANGE,), state={}, taken=5, behind=12)
+    found = Cdc().detect(FakeLog(span=span), None)
+    assert found.notes == ("what lies after that in the log is for the next load (max_events)",)
+    assert (found.log_taken, found.log_behind) == (5, 12)
 
 
 def test_another_strategys_position_and_values_of_hand_are_refused():

@@ -1,0 +1,52 @@
+"""Decides how far streams are behind their logs, without a row being read: by the log's end and the table's position.
+
+Called by the API for `status`. Must never start Spark, nor let a source that does not answer hide what is known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+
+from tidegate.config import Config
+from tidegate.core.log import Lagging
+from tidegate.core.protocols import Format
+from tidegate.engine.assemble import Choice, streams
+from tidegate.engine.outcomes import failure
+from tidegate.engine.stream import Stream
+from tidegate.errors import HistoryGone, TidegateError
+from tidegate.registry.values import StreamStatus
+from tidegate.strategies.cdc import RESYNC, Cdc
+
+
+def with_lags(statuses: Sequence[StreamStatus], config: Config, lakes: dict[str, Format]) -> list[StreamStatus]:
+    """The same, and of streams that apply a log how far they are behind it."""
+    logs = {stream.uid: stream for stream in _of_logs(config, lakes)}
+    return [_told(each, logs[each.uid], config.redact) if each.uid in logs else each for each in statuses]
+
+
+def _of_logs(config: Config, lakes: dict[str, Format]) -> Iterator[Stream]:
+    """The streams of logs that can be made; `tidegate check` says why one cannot."""
+    for entry in config.streams:
+        if entry.strategy.items["kind"].text() != Cdc.kind or entry.is_pattern:
+            continue
+        try:
+            (stream,) = streams(config, lakes, Choice(names=(entry.name,)))
+        except TidegateError:
+            continue
+        yield stream
+
+
+def _told(status: StreamStatus, stream: Stream, redact: Callable[[str], str]) -> StreamStatus:
+    try:
+        position = stream.format.state(stream.target, stream.uid).position
+        state = position.state if position is not None and position.kind == stream.strategy.kind else None
+        with stream.source.probe() as probe:
+            if not isinstance(probe, Lagging):
+                return status
+            lag = probe.lag(state)
+    except TidegateError as error:
+        told = HistoryGone(error.message, hint=RESYNC) if isinstance(error, HistoryGone) else error
+        problem = failure(stream, told, redact).error
+        return replace(status, lag_error=problem.to_dict() if problem else None)
+    return replace(status, lag_events=lag.events, lag_seconds=lag.seconds)

@@ -1,0 +1,89 @@
+"""A run goes on until what its log held when it began is loaded, and no longer."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+
+import pytest
+
+from tidegate.core.outcome import Outcome, Problem, Result
+from tidegate.engine.drain import drained
+from tidegate.engine.work import Context
+
+LOST = Problem(code="history_gone", message="gone", hint="", exit_code=4)
+
+
+def context(**options) -> Context:
+    given = {"registry": None, "sessions": None, "run_id": "r", "now": lambda: datetime.now(UTC), "redact": str}
+    return Context(**given, **options)
+
+
+@dataclass
+class Log:
+    """So many events, of which a load takes at most three; `grows` come with each load."""
+
+    waiting: int
+    grows: int = 0
+    fails_at: int = 0
+    asked: list[Context] = field(default_factory=list)
+
+    def load(self, asked: Context) -> Outcome:
+        self.asked.append(asked)
+        number = len(self.asked)
+        if number == self.fails_at:
+            return Outcome(stream="s", outcome=Result.STOPPED, strategy="cdc", error=LOST)
+        taken = min(self.waiting, 3)
+        if not taken:
+            return Outcome(stream="s", outcome=Result.UNCHANGED, strategy="cdc")
+        self.waiting += self.grows - taken
+        return Outcome(
+            stream="s",
+            outcome=Result.LOADED,
+            strategy="cdc",
+            rows_read=taken,
+            rows_inserted=taken,
+            log_taken=taken,
+            log_behind=self.waiting,
+            snapshot=str(number),
+            notes=(f"after load {number}",),
+            spark_started=number == 1,
+            verified=True,
+        )
+
+
+@pytest.mark.parametrize(("waiting", "loads"), [(0, 1), (3, 1), (4, 2), (10, 4)])
+def test_what_is_there_is_loaded_and_told_as_one(waiting, loads):
+    log = Log(waiting)
+    told = drained(log.load, context())
+    assert (len(log.asked), told.rows_read, told.rows_inserted, told.log_behind) == (loads, waiting, waiting, 0)
+    assert told.outcome == ("loaded" if waiting else "unchanged")
+    if waiting:
+        assert (told.snapshot, told.notes, told.spark_started) == (str(loads), (f"after load {loads}",), True)
+
+
+def test_a_log_that_grows_as_fast_as_it_is_read_is_left_to_the_next_run():
+    log = Log(7, grows=3)
+    told = drained(log.load, context())
+    assert (len(log.asked), told.rows_read, told.log_behind) == (4, 12, 7)
+
+
+def test_a_load_that_does_not_land_ends_the_run_and_those_before_it_are_told():
+    log = Log(10, fails_at=3)
+    told = drained(log.load, context())
+    assert (told.outcome, told.error, told.rows_read, told.snapshot) == ("stopped", LOST, 6, "2")
+    alone = Log(10, fails_at=1)
+    assert drained(alone.load, context()).error == LOST
+    assert len(alone.asked) == 1
+
+
+def test_only_the_first_load_replaces_the_table():
+    log = Log(6)
+    drained(log.load, context(full_refresh=True, allow_deletes=True))
+    assert [(one.full_refresh, one.allow_deletes) for one in log.asked] == [(True, True), (False, True)]
+
+
+def test_who_asks_to_stop_waits_for_one_load():
+    log = Log(10)
+    told = drained(log.load, context(ended=lambda: True))
+    assert (len(log.asked), told.rows_read, told.log_behind) == (1, 3, 7)
