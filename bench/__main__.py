@@ -24,6 +24,7 @@ BENCHES = {
     "feeds": "bench.feeds:run",
     "snapshotdiff": "bench.snapshotdiff:run",
     "events": "bench.events:run",
+    "trickle": "bench.trickle:run",
     "keydiff": "bench.keydiff:integers",
     "keydifftext": "bench.keydiff:texts",
     "verify": "bench.verify:run",

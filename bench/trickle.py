@@ -1,0 +1,160 @@
+"""A trickle of events: 500 a second, committed at the source, followed by `watch`; when they are seen in the table."""
+
+from __future__ import annotations
+
+import os
+import signal
+import statistics
+import threading
+import time
+from dataclasses import dataclass, field
+from datetime import timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import psycopg
+
+from bench import ours, plain
+from bench.rounds import Result, WrongResult
+from bench.source import PG_CHECK, Orders, spark_sums
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from tidegate.api import Project
+    from tidegate.engine.watch import Turned
+
+SECONDS = 40
+"""Of each round that is asked for: three make two minutes."""
+EVENTS = 500
+ROWS = 100_000
+FILES = 60
+"""Files of the table and of what is kept beside it, at most, with a maintenance every half minute."""
+TABLE = "lake.bench.trickle"
+MADE = (
+    "CREATE TABLE trickle (LIKE orders INCLUDING DEFAULTS)",
+    f"INSERT INTO trickle SELECT * FROM orders WHERE id <= {ROWS}",
+    "ALTER TABLE trickle ADD PRIMARY KEY (id)",
+)
+# One second's events: mostly updates, a fifth new rows, a tenth deletes.
+SECOND = (
+    "INSERT INTO trickle SELECT {new} + i, 1, 'n', 1, 1, true, 'de', '', now(), now() FROM generate_series(1, 100) i",
+    "UPDATE trickle SET amount = amount + 1, updated_at = clock_timestamp() WHERE id > {old} AND id <= {old} + 350",
+    "DELETE FROM trickle WHERE id > {old} + 350 AND id <= {old} + 400",
+)
+
+
+@dataclass(kw_only=True)
+class Trickle:
+    """An application that commits once a second, and asks the watch to stop when it has done so often enough.
+
+    Units: `commits` are the clock's seconds and the place of the log just after each.
+    """
+
+    url: str
+    seconds: int
+    commits: list[tuple[float, int]] = field(default_factory=list)
+
+    def write(self) -> None:
+        """In a thread of its own; whatever happens, the watch ends."""
+        try:
+            with psycopg.connect(self.url) as session:
+                session.execute("SET synchronous_commit = on")
+                began = time.monotonic()
+                for number in range(self.seconds):
+                    time.sleep(max(0.0, began + number - time.monotonic()))
+                    for statement in SECOND:
+                        session.execute(statement.format(new=ROWS * 10 + number * 100, old=number * 400))
+                    session.commit()
+                    now = time.time()
+                    ((place,),) = session.execute("SELECT (pg_current_wal_lsn() - '0/0')::bigint").fetchall()
+                    session.commit()
+                    self.commits.append((now, place))
+            time.sleep(5)
+        finally:
+            os.kill(os.getpid(), signal.SIGINT)
+
+
+def run(orders: Orders, work: Path, pairs: int) -> Result:
+    """So many rounds of 40 seconds."""
+    for statement in MADE:
+        orders.ask(statement)
+    spark = plain.session(work)
+    stream = {
+        "source": {"connection": "shop", "slot": "trickle", "table": "public.trickle"},
+        "target": TABLE,
+        "key": ["id"],
+        "strategy": "cdc",
+        "write": "merge",
+        "schedule": {"every": "1s"},
+        "maintenance": {"every": "30s"},
+    }
+    made = ours.borrowed(ours.project(orders, {"trickle": stream}), work / "ours", spark)
+    try:
+        ours.load(made, "trickle", ROWS)
+        about = {"events a second": EVENTS, "seconds": SECONDS * pairs, "rows": ROWS, "verify": "moved"}
+        print(f"\ntrickle: {', '.join(f'{key} {value}' for key, value in about.items())}", flush=True)
+        trickle = Trickle(url=orders.url, seconds=SECONDS * pairs)
+        seen = watched(made, trickle)
+        seconds = delays(trickle.commits, seen)
+        (last,) = made.run("trickle").streams
+        if last.error is not None:
+            raise WrongResult(f"tidegate: {last}")
+        sight = ours.catalogs(made, spark)
+        rows, low, high = orders.ask(PG_CHECK.replace("FROM orders", "FROM trickle"))[0]
+        if (found := spark_sums(sight, TABLE)) != (int(rows), int(low), int(high)):
+            raise WrongResult(f"{TABLE} holds {found}, the source {(rows, low, high)}")
+        files = {name: counted(sight, name) for name in (TABLE, f"{TABLE}__tidegate_applied")}
+    finally:
+        made.close()
+        orders.ask("SELECT pg_drop_replication_slot(slot_name) FROM pg_replication_slots WHERE NOT active")
+        spark.stop()
+    result = Result(name="trickle", about=about, ours="seen after a commit", goals={})
+    result.seconds = {"seen after a commit": seconds}
+    result.extra = {
+        "p50": round(statistics.median(seconds), 2),
+        "p95": round(statistics.quantiles(seconds, n=20)[-1], 2),
+        "loads": len(seen),
+        **{f"files of {name}": number for name, number in files.items()},
+    }
+    result.too_much = max(files.values()) > FILES
+    return result
+
+
+def watched(made: Project, trickle: Trickle) -> list[tuple[float, int]]:
+    """When each load was in the table, and up to which place of the log."""
+    seen: list[tuple[float, int]] = []
+
+    def tell(turned: Turned) -> None:
+        outcome: Any = turned.outcome
+        if outcome.error is not None:
+            raise WrongResult(f"tidegate: {outcome}")
+        if outcome.outcome == "loaded":
+            high, _, low = outcome.position["state"]["lsn"].partition("/")
+            seen.append((turned.ended_at.timestamp(), (int(high, 16) << 32) + int(low, 16)))
+
+    writer = threading.Thread(target=trickle.write, daemon=True)
+    writer.start()
+    made.watch("trickle", every=timedelta(seconds=1), tell=tell)
+    writer.join()
+    return seen
+
+
+def delays(commits: list[tuple[float, int]], seen: list[tuple[float, int]]) -> list[float]:
+    """Seconds from each commit to the end of the load that has it.
+
+    Raises:
+        WrongResult: one was not seen before the watch ended.
+    """
+    found = []
+    for at, place in commits:
+        first = next((when for when, upto in seen if upto >= place), None)
+        if first is None:
+            raise WrongResult(f"a commit at {place} was not seen by the loads up to {seen[-1:]}")
+        found.append(first - at)
+    return found
+
+
+def counted(sight: SparkSession, table: str) -> int:
+    """Data files and files of deletes that a reader of the table opens."""
+    return int(sight.sql(f"SELECT count(*) FROM {table}.files").collect()[0][0])
