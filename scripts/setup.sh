@@ -1,5 +1,6 @@
 #!/bin/sh
-# Makes .venv: the locked project with every extra and its tools, then the jars. Called by `make setup`.
+# Makes .venv: the locked project with every extra and its tools, then the jars and an archive of
+# Spark's classes. Called by `make setup`.
 # Needs Python 3.11 with venv and Java 17; brings its own uv when there is none.
 set -eu
 
@@ -33,4 +34,5 @@ fi
 
 UV_PYTHON_DOWNLOADS=never "$uv" sync --quiet --locked --all-extras --python "$python"
 .venv/bin/python -m tidegate.spark.jars >/dev/null
+.venv/bin/python -m tidegate.spark.archive >/dev/null 2>&1 || echo "no archive of classes: Spark starts slower" >&2
 echo "ready: .venv/bin/tidegate" >&2

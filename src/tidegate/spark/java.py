@@ -35,7 +35,7 @@ def find_java(environ: Mapping[str, str] | None = None) -> Java:
         EnvironmentMissing: there is none, it does not start, or it is older than 17.
     """
     environ = os.environ if environ is None else environ
-    path = _executable(environ)
+    path = executable(environ)
     try:
         done = subprocess.run([path, "-version"], capture_output=True, text=True, timeout=60, check=True)  # noqa: S603 - the user's own Java
     except (OSError, subprocess.SubprocessError) as error:
@@ -52,7 +52,12 @@ def find_java(environ: Mapping[str, str] | None = None) -> Java:
     return Java(path=path, version=version)
 
 
-def _executable(environ: Mapping[str, str]) -> Path:
+def executable(environ: Mapping[str, str]) -> Path:
+    """Where it is, not asked yet.
+
+    Raises:
+        EnvironmentMissing: there is none.
+    """
     home = environ.get("JAVA_HOME")
     if home:
         path = Path(home) / "bin" / "java"

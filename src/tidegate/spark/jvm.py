@@ -13,7 +13,7 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
@@ -23,6 +23,7 @@ from tidegate.spark.java import find_java
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+CLASS_PATH = "SPARK_DIST_CLASSPATH"
 SECRET = re.compile(r"(?i)secret|password|token|credential|access[.]?key")
 _TELLING = re.compile(r"(?:Caused by: |Exception in thread \S+ |^Error: |^Error )(.*)")
 
@@ -34,11 +35,12 @@ class Jvm:
         self._gateway: Any = None
         self._handlers: dict[int, Any] = {}
 
-    def start(self, conf: Mapping[str, str], log: Path | None) -> SparkSession:
+    def start(self, conf: Mapping[str, str], log: Path | None, jars: Sequence[Path] = ()) -> SparkSession:
         """The session of a new context with that configuration.
 
         Args:
             log: the file that takes what the JVM prints; a temporary one if None.
+            jars: of the driver, behind Spark's own in the class path.
 
         Raises:
             EnvironmentMissing: no Java, or Spark does not start; the hint quotes what it said.
@@ -55,7 +57,7 @@ class Jvm:
         shown = SparkConf(loadDefaults=False).setAll([pair for pair in conf.items() if not SECRET.search(pair[0])])
         whole = SparkConf(loadDefaults=False).setAll(list(conf.items()))
         before: dict[int, Any] = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
-        with _output(log) as output:
+        with _output(log) as output, _class_path(jars):
             try:
                 launch: Any = launch_gateway  # PySpark left it untyped
                 self._gateway = launch(shown, {"stdout": output, "stderr": output})
@@ -70,8 +72,8 @@ class Jvm:
         self._end_when_interrupted(before)
         return session
 
-    def end(self) -> None:
-        """The process is gone when this returns."""
+    def end(self, patience: float = 20) -> None:
+        """The process is gone when this returns; it is killed where it takes longer than so many seconds."""
         from pyspark import SparkContext  # noqa: PLC0415 - as above
 
         gateway, self._gateway = self._gateway, None
@@ -89,7 +91,7 @@ class Jvm:
             return
         process.stdin.close()  # it ends when this pipe does
         try:
-            process.wait(timeout=20)
+            process.wait(timeout=patience)
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
@@ -115,6 +117,21 @@ class Jvm:
             if callable(handler):  # what is ignored, or ends the process at once, stays so
                 self._handlers[number] = handler
                 signal.signal(number, interrupt)
+
+
+@contextlib.contextmanager
+def _class_path(jars: Sequence[Path]) -> Iterator[None]:
+    """Spark's launcher puts what this variable names behind everything else."""
+    before = os.environ.get(CLASS_PATH)
+    if jars:
+        os.environ[CLASS_PATH] = os.pathsep.join([*map(str, jars), *([before] if before else [])])
+    try:
+        yield
+    finally:
+        if before is not None:
+            os.environ[CLASS_PATH] = before
+        else:
+            os.environ.pop(CLASS_PATH, None)
 
 
 def _output(log: Path | None) -> IO[bytes]:

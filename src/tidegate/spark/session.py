@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import logging
-import os
 import re
 import socket
 import threading
@@ -19,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Self, cast
 from urllib.parse import urlsplit
 
 from tidegate.errors import ConfigError, EnvironmentMissing
+from tidegate.spark import archive
 from tidegate.spark.jars import resolve
 from tidegate.spark.jvm import SECRET, Jvm
 
@@ -48,7 +48,7 @@ _LOCAL_DEFAULTS = {
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.sql.shuffle.partitions": "32",
 }
-_JOINED = {EXTENSIONS: ",", "spark.driver.extraClassPath": os.pathsep, "spark.driver.extraJavaOptions": " "}
+_JOINED = {EXTENSIONS: ",", "spark.driver.extraJavaOptions": " "}
 
 
 class Sessions:
@@ -170,8 +170,13 @@ class Sessions:
             return active
         hush()
         self._jvm = Jvm()
-        self._built = self._jvm.start(self._start_conf(small=small), self._log)
+        jars = resolve(archive.ordered(self._jars)) if self._local else ()
+        self._built = self._jvm.start(self._start_conf(small=small), self._log, jars)
         return self._built
+
+    @property
+    def _local(self) -> bool:
+        return self._master.startswith("local")
 
     def _runtime_conf(self) -> Iterable[tuple[str, str]]:
         yield from LOAD_CONF.items()
@@ -182,19 +187,16 @@ class Sessions:
             yield from ((key, value) for key, value in lake.items() if key != EXTENSIONS)
 
     def _start_conf(self, *, small: bool) -> dict[str, str]:
-        local = self._master.startswith("local")
-        conf = {"spark.app.name": "tidegate", **_DEFAULTS, **(_LOCAL_DEFAULTS if local else {})}
+        conf = {"spark.app.name": "tidegate", **_DEFAULTS, **(_LOCAL_DEFAULTS if self._local else {})}
         # Spark's event log masks secrets only in settings that Spark was started with.
         conf |= {key: value for lake in self._lakes for key, value in lake.items() if SECRET.search(key)}
-        conf["spark.driver.extraJavaOptions"] = "-Duser.timezone=UTC" + (
-            " -XX:TieredStopAtLevel=1" if small and local else ""
-        )
+        java = ["-Duser.timezone=UTC"]
+        if self._local:
+            java += [*(["-XX:TieredStopAtLevel=1"] if small else []), *archive.options(self._jars)]
+        elif self._jars:
+            conf["spark.jars"] = ",".join(map(str, resolve(self._jars)))
+        conf["spark.driver.extraJavaOptions"] = " ".join(java)
         conf["spark.executor.extraJavaOptions"] = "-Duser.timezone=UTC"
-        jars = [str(path) for path in resolve(self._jars)]
-        if jars and local:
-            conf["spark.driver.extraClassPath"] = os.pathsep.join(jars)
-        elif jars:
-            conf["spark.jars"] = ",".join(jars)
         if extensions := self._extensions():
             conf[EXTENSIONS] = ",".join(extensions)
         for key, value in self._conf.items():

@@ -11,6 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from tidegate.spark import archive
+from tidegate.spark.jars import ICEBERG
+
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
 
 START = """
@@ -35,6 +38,8 @@ with sessions:
     command = [open(f"/proc/{pid}/cmdline").read() for pid in children()]
     assert any("org.apache.spark.deploy.SparkSubmit" in each for each in command), command
     assert "hunter2" not in "".join(command), "a secret on a command line"
+    mapped = "".join(open(f"/proc/{pid}/maps").read() for pid in children())
+    assert sys.argv[3] in mapped, "the archive of classes does not fit"
 assert not sessions.started
 print(children())
 """
@@ -52,7 +57,7 @@ def run(program: str, *arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 def test_a_jvm_of_our_own_is_quiet_keeps_secrets_and_is_gone_after_stop(tmp_path: Path) -> None:
-    done = run(ONCE + ONCE, str(tmp_path), "1g")
+    done = run(ONCE + ONCE, str(tmp_path), "1g", str(archive.make((ICEBERG,))))
     assert done.stderr == ""
     assert done.stdout.split() == ["AnalysisException", "10", "[]"] * 2
 

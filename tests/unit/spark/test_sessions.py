@@ -104,7 +104,6 @@ def test_local_and_cluster_get_their_jars_differently(monkeypatch: pytest.Monkey
     local = Sessions(master="local[4]", jars=["a", "b"], lakes=[LAKE], conf={"spark.sql.extensions": "mine"})
     cluster = Sessions(master="yarn", jars=["a", "b"], lakes=[LAKE, LAKE], conf={"spark.driver.memory": "9g"})
     here, there = local._start_conf(small=True), cluster._start_conf(small=True)
-    assert here["spark.driver.extraClassPath"] == "/jars/a:/jars/b"
     assert here["spark.sql.extensions"] == "iceberg.Ext,mine"
     assert "-XX:TieredStopAtLevel=1" in here["spark.driver.extraJavaOptions"]
     assert "spark.jars" not in here

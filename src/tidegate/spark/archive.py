@@ -1,0 +1,164 @@
+"""Decides where the classes that every Spark loads lie ready parsed, so that a JVM is there in about half the time.
+
+Called by the session for the JVM's options, and by `make setup` (`python -m tidegate.spark.archive`) and doctor to make
+one. Must never be needed: a JVM that an archive does not fit starts without it.
+
+Source: JEP 350, Dynamic CDS Archives. An archive fits where Java is the same and the class path begins with that of the
+JVM that wrote it; so Spark's own jars come first, then the lake's, then all others.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import os
+import shlex
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from tidegate.errors import EnvironmentMissing
+from tidegate.spark.jars import DELTA, DELTA_STORAGE, ICEBERG, cache_folder, resolve
+from tidegate.spark.java import executable
+from tidegate.spark.jvm import Jvm
+
+QUIET = ("-Xlog:cds=off", "-Xlog:cds+dynamic=off")
+PATIENCE = 300
+_WORK = (
+    "CREATE TABLE {0} (id bigint, name string, at timestamp_ntz, amount decimal(10,2)) {1}",
+    "INSERT INTO {0} SELECT id, string(id), timestamp_ntz '2025-01-01 00:00:00', id FROM range(100)",
+    """
+    MERGE INTO {0} t USING (SELECT id, 'x' AS name FROM range(50, 150)) s ON t.id = s.id
+    WHEN MATCHED THEN UPDATE SET t.name = s.name WHEN NOT MATCHED THEN INSERT (id, name) VALUES (s.id, s.name)
+    """,
+    "SELECT name, count(*), sum(CAST(conv(substr(md5(name), 1, 8), 16, 10) AS bigint)) FROM {0} GROUP BY name",
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lake:
+    """What a table of a lake is made with.
+
+    Args:
+        jars: in the order in which they stand in every class path.
+        table: a name in the lake's catalog, and how the statement that makes it ends.
+    """
+
+    jars: tuple[str, ...]
+    conf: Mapping[str, str]
+    table: tuple[str, str]
+
+
+LAKES = (
+    Lake(
+        jars=(ICEBERG,),
+        conf={
+            "spark.sql.extensions": "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions",
+            "spark.sql.catalog.lake": "org.apache.iceberg.spark.SparkCatalog",
+            "spark.sql.catalog.lake.type": "hadoop",
+        },
+        table=("lake.shop.t", "USING iceberg TBLPROPERTIES ('write.merge.mode' = 'merge-on-read')"),
+    ),
+    Lake(
+        jars=(DELTA, DELTA_STORAGE),
+        conf={
+            "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
+            "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+        },
+        table=("spark_catalog.shop.t", "USING delta"),
+    ),
+)
+"""A class path with jars of both begins with those of the first."""
+
+
+def ordered(coordinates: Sequence[str]) -> tuple[str, ...]:
+    """The coordinates, those of lakes first and always in one order."""
+    first = [each for lake in LAKES for each in lake.jars if each in coordinates]
+    return tuple(dict.fromkeys((*first, *coordinates)))
+
+
+def options(coordinates: Sequence[str]) -> tuple[str, ...]:
+    """What a JVM with these jars is given; nothing where no archive was made for it."""
+    lake = _lake(coordinates)
+    archive = _file(lake) if lake else None
+    return (
+        (shlex.quote(f"-XX:SharedArchiveFile={archive}"), "-Xshare:auto", *QUIET)
+        if archive and archive.is_file()
+        else ()
+    )
+
+
+def make(coordinates: Sequence[str]) -> Path | None:
+    """The archive for class paths with these jars, made if it is not there, which takes about 20 seconds and 200 MB.
+
+    None where no lake's jar is among them.
+
+    Raises:
+        EnvironmentMissing: Spark does not start, or the cache folder cannot be written.
+    """
+    lake = _lake(coordinates)
+    if lake is None:
+        return None
+    archive = _file(lake)
+    if archive.is_file():
+        return archive
+    try:
+        archive.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix=".archive-", dir=archive.parent) as folder:
+            _work(lake, Path(folder), Path(folder) / archive.name)
+            (Path(folder) / archive.name).replace(archive)
+    except OSError as error:
+        raise EnvironmentMissing(
+            f"no archive of classes was written to {archive.parent}",
+            hint="Set TIDEGATE_CACHE to a folder that can be written; runs do without it, and start slower.",
+        ) from error
+    return archive
+
+
+def _lake(coordinates: Sequence[str]) -> Lake | None:
+    return next((lake for lake in LAKES if set(lake.jars) <= set(coordinates)), None)
+
+
+def _file(lake: Lake) -> Path:
+    """One for each Java and each place of Spark; what else has to be the same, the JVM looks at by itself."""
+    java, spark = executable(os.environ).resolve(), importlib.util.find_spec("pyspark")
+    modules = java.parents[1] / "lib" / "modules"
+    built = modules.stat().st_mtime_ns if modules.is_file() else 0
+    parts = (str(java), str(built), str(spark and spark.origin), *lake.jars)
+    digest = hashlib.sha256("\n".join(parts).encode()).hexdigest()[:12]
+    return cache_folder() / f"{lake.jars[0].split(':')[1]}-{digest}.jsa"
+
+
+def _work(lake: Lake, folder: Path, archive: Path) -> None:
+    """A small table is made, merged into and read; what the JVM loaded for it, it writes when it ends."""
+    warehouse, (table, how) = str(folder / "warehouse"), lake.table
+    conf = {
+        **lake.conf,
+        "spark.master": "local[1]",
+        "spark.ui.enabled": "false",
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.driver.extraJavaOptions": " ".join((shlex.quote(f"-XX:ArchiveClassesAtExit={archive}"), *QUIET)),
+        "spark.sql.warehouse.dir": warehouse,
+        "spark.sql.catalog.lake.warehouse": warehouse,
+    }
+    jvm = Jvm()
+    session = jvm.start(conf, None, jars=resolve(lake.jars))
+    try:
+        session.sql(f"CREATE NAMESPACE {table.rpartition('.')[0]}")
+        for statement in _WORK:
+            session.sql(statement.format(table, how)).collect()
+        session.stop()
+    finally:
+        jvm.end(patience=PATIENCE)
+
+
+def main() -> None:
+    """Makes the one of the embedded lake, for `make setup`."""
+    sys.stdout.write(f"{make((ICEBERG,))}\n")
+
+
+if __name__ == "__main__":
+    main()

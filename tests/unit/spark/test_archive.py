@@ -1,0 +1,52 @@
+"""Which archive of classes a JVM is given, and in which order its jars stand."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from tidegate.spark import archive
+from tidegate.spark.jars import DELTA, DELTA_STORAGE, ICEBERG, POSTGRESQL
+
+
+@pytest.fixture
+def java(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A Java that nobody starts, and an empty cache."""
+    modules = tmp_path / "lib" / "modules"
+    for file in (tmp_path / "bin" / "java", modules):
+        file.parent.mkdir()
+        file.touch()
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    monkeypatch.setenv("TIDEGATE_CACHE", str(tmp_path / "a cache"))
+    (tmp_path / "a cache").mkdir()
+    return modules
+
+
+def place(coordinates: tuple[str, ...]) -> Path:
+    lake = archive._lake(coordinates)
+    assert lake is not None
+    return archive._file(lake)
+
+
+def test_jars_of_lakes_come_first_whatever_else_a_stream_needs() -> None:
+    assert archive.ordered((POSTGRESQL, DELTA_STORAGE, DELTA)) == (DELTA, DELTA_STORAGE, POSTGRESQL)
+    assert archive.ordered((DELTA, POSTGRESQL, ICEBERG)) == (ICEBERG, DELTA, POSTGRESQL)
+
+
+def test_a_jvm_gets_an_archive_that_is_there(java: Path) -> None:
+    assert archive.options((ICEBERG, POSTGRESQL)) == ()
+    place((ICEBERG,)).touch()
+    assert f"'-XX:SharedArchiveFile={place((ICEBERG,))}'" in archive.options((ICEBERG, POSTGRESQL)), (
+        "the folder's blank"
+    )
+    assert archive.options((DELTA, DELTA_STORAGE)) == ()
+    assert archive.options((POSTGRESQL,)) == ()
+    assert archive.make((POSTGRESQL,)) is None
+
+
+def test_another_java_at_the_same_place_gets_another_one(java: Path) -> None:
+    before = place((ICEBERG,))
+    os.utime(java, ns=(1, 1))
+    assert place((ICEBERG,)) != before
