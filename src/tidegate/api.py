@@ -34,6 +34,7 @@ from tidegate.spark.session import Sessions
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from tidegate.core.arrivals import Lateness
     from tidegate.core.intervals import Intervals
     from tidegate.core.maintenance import Version
     from tidegate.engine.backfill import Backfills
@@ -327,6 +328,13 @@ class Project:
     def intervals(self, name: str) -> Intervals:
         """What is known of the intervals of the stream's cursor: done, empty, unverified, stale or failed."""
         return self.registry.intervals(self._one(name).uid)
+
+    def lateness(self, name: str, limit: int = 1000) -> Lateness:
+        """How far behind the position the stream's rows lay when they came, as its last runs saw it."""
+        from tidegate.core.arrivals import Lateness  # noqa: PLC0415 - a run does not need it
+
+        runs = [run.details or {} for run in self.history(name, limit)]
+        return Lateness.of(run["arrivals"] for run in runs if run.get("arrivals"))
 
     def history(self, name: str, limit: int = 20) -> list[RunRecord]:
         """The stream's last runs, newest first."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Argument, Option
@@ -15,8 +15,10 @@ from typer import Argument, Option
 from tidegate.cli.command import Stream
 from tidegate.cli.shell import Shell
 from tidegate.cli.tables import Table, count, seconds, yes
+from tidegate.errors import ConfigError
 
 if TYPE_CHECKING:
+    from tidegate.core.arrivals import Lateness
     from tidegate.core.intervals import Intervals
     from tidegate.core.maintenance import Version
     from tidegate.registry.values import RunRecord, StreamStatus
@@ -27,12 +29,17 @@ Limit = Annotated[int, Option(min=1, metavar="N", help="At most so many, newest 
 def status(
     shell: Shell,
     stream: Annotated[str | None, Argument(metavar="STREAM", help="What is known of its intervals, instead.")] = None,
+    late: Annotated[bool, Option("--late", help="How late its rows come, as its runs saw it.")] = False,
 ) -> int:
     """Shows how far each stream is, or what is known of one stream's intervals.
 
     Freshness, lag behind the log, loaded_through, verified_through, gaps, the last error, and who works on it now.
     """
+    if late and stream is None:
+        raise ConfigError("--late is asked of one stream", hint="Run `tidegate status --late STREAM`.")
     with shell.project() as project:
+        if stream is not None and late:
+            return _late(shell, stream, project.lateness(stream))
         if stream is not None:
             return _intervals(shell, stream, project.intervals(stream))
         streams = project.status()
@@ -61,6 +68,24 @@ def status(
             shell.result(f"{each.stream}: its lag is not known: {_told(each.lag_error)}")
         for gap in each.gaps:
             shell.result(f"{each.stream}: {gap.known} {gap.label}")
+    return 0
+
+
+def _late(shell: Shell, stream: str, found: Lateness) -> int:
+    if shell.as_json:
+        shell.document({"stream": stream, **found.to_dict()})
+        return 0
+    if not found.loads:
+        shell.result(f"{stream}: no load of it has looked back; give its strategy a `lookback:`")
+        return 0
+    ends = ((name, getattr(found, name)) for name in ("p50", "p95", "p99", "lookback"))
+    rows = (
+        ("loads", count(found.loads)),
+        ("rows", count(found.rows)),
+        ("late rows", count(found.late_rows)),
+        *((name, "-" if value is None else str(timedelta(seconds=value))) for name, value in ends),
+    )
+    shell.table(Table(columns=("", "behind the position, at most"), rows=tuple(rows)))
     return 0
 
 

@@ -108,6 +108,8 @@ class ChangeSet:
         notes: what people should know, one sentence each.
         events: how events of a log are applied; None where the rows are none.
         log_taken, log_behind: how much of the log is read and how much stays; see `LogSpan`.
+        arrivals: how many rows came, by how far behind the position they lie at most, in seconds: 0 for those after it;
+            empty where nobody looks behind it.
     """
 
     slices: tuple[Slice, ...]
@@ -131,6 +133,7 @@ class ChangeSet:
     events: EventRules | None = None
     log_taken: int = 0
     log_behind: int = 0
+    arrivals: tuple[tuple[int, int], ...] = ()
 
     def only(self, parts: tuple[Part, ...]) -> ChangeSet:
         """The same changes, of these parts alone; the state is the caller's to complete."""

@@ -42,7 +42,7 @@ class Outcome:
     Units: `seconds` by stage (`detect`, `plan`, `read_write`, `verify`, `total`); rows and bytes as named.
     `verified` is None when no verification was asked for or nothing moved. `notes` are for people: who holds
     the edge, rows held back, columns that no fingerprint covers. `looked_through` is the bound of the cursor up to
-    which the source was looked at; None without a cursor. `log_taken` and `log_behind`
+    which the source was looked at; None without a cursor. `arrivals` see `ChangeSet`. `log_taken` and `log_behind`
     are of a log, in its own unit: events of a topic, files, bytes of a server's log.
     """
 
@@ -67,6 +67,7 @@ class Outcome:
     looked_through: str | None = None
     verified: bool | None = None
     spark_started: bool = False
+    arrivals: tuple[tuple[int, int], ...] = ()
     seconds: dict[str, float] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     error: Problem | None = None
@@ -76,6 +77,7 @@ class Outcome:
         values = asdict(self)
         values["outcome"] = str(self.outcome)
         values["notes"] = list(self.notes)
+        values["arrivals"] = [list(each) for each in self.arrivals]
         values["error"] = self.error.to_dict() if self.error else None
         return values
 

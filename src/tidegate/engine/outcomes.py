@@ -53,6 +53,7 @@ def loaded(work: Work, plan: LoadPlan, receipt: Receipt, verdict: Verdict, notes
         position=plan.position.to_dict(),
         looked_through=_looked_through(work),
         verified=verdict.equal,
+        arrivals=plan.changes.arrivals,
         seconds=dict(work.journal.seconds),
         notes=(*work.probe.notes(), *_coverage(verdict), *notes),
     )

@@ -6,19 +6,21 @@ above the edge, nor move the position beyond a row that it has not seen.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from enum import StrEnum
 from typing import Any, ClassVar
 
 from tidegate.core.changes import ChangeSet, Edge, SliceStats
+from tidegate.core.fingerprint import Fingerprint
 from tidegate.core.ledger import Ledger
 from tidegate.core.position import Position
 from tidegate.core.protocols import Clock, Probe
 from tidegate.core.slices import Meaning, Range
 from tidegate.errors import ColumnMissing, ConfigError, PlanError
 from tidegate.strategies._history import check_continues, check_owner
+from tidegate.strategies._rechecks import Found, Rechecks, Span
 
 DAY_LENGTH = 10
 
@@ -39,7 +41,7 @@ class Watermark:
         column: a timestamp or date that every insert and update sets.
         fallback: a second column, of the same type, for rows in which the first is NULL.
         lookback: this much before the position is compared by fingerprint with what was loaded, and read again
-            when it differs.
+            when it differs; of a list each day (or hour) when it lies that far behind, and only what differs of it.
         safety_lag: stay this much below the safe bound.
         on_null: `stop` when such rows exist, `include` them whenever they changed, or take the `fallback` column.
         clock: who sets the column; for `application` no bound is safe, so safety_lag and lookback are required.
@@ -51,7 +53,7 @@ class Watermark:
 
     column: str
     fallback: str | None = None
-    lookback: timedelta = timedelta(0)
+    lookback: timedelta | tuple[timedelta, ...] = timedelta(0)
     safety_lag: timedelta = timedelta(0)
     on_null: OnNull = OnNull.STOP
     clock: Clock = Clock.DATABASE
@@ -60,7 +62,7 @@ class Watermark:
     @property
     def rereads(self) -> bool:
         """Where a window or the NULL rows are compared and read again."""
-        return self.lookback > timedelta(0) or self.on_null is OnNull.INCLUDE
+        return bool(self._offsets) or self.on_null is OnNull.INCLUDE
 
     @property
     def cursor(self) -> tuple[str, ...]:
@@ -70,7 +72,7 @@ class Watermark:
     def problems(self) -> tuple[str, ...]:
         """What is wrong with the options on their own."""
         found = []
-        if self.clock is Clock.APPLICATION and not (self.safety_lag and self.lookback):
+        if self.clock is Clock.APPLICATION and not (self.safety_lag and self._offsets):
             found.append(
                 "clock: application needs safety_lag (longer than the longest transaction and the difference of the "
                 "clocks) and lookback (what is compared again), for no bound of such a column is safe"
@@ -79,8 +81,12 @@ class Watermark:
             found.append("on_null: fallback and the column fallback: go together")
         if self.fallback == self.column:
             found.append("fallback: names the column itself")
-        if min(self.lookback, self.safety_lag) < timedelta(0):
+        if min(self.safety_lag, *self._offsets, timedelta(0)) < timedelta(0):
             found.append("lookback and safety_lag cannot be negative")
+        elif self._rechecks is not None:
+            found.extend(self._rechecks.problems())
+        if self._rechecks is not None and self.fallback is not None:
+            found.append("lookback of several durations compares days of one column, and there is a fallback")
         return tuple(found)
 
     def resume(self, value: str | None) -> Mapping[str, Any]:
@@ -107,24 +113,26 @@ class Watermark:
         value: str | None = state.get("value")
         new = probe.stats(self._range(value, edge.upto)) if edge.upto is not None else SliceStats(rows=0)
         last = new.last or value
-        after, why = self._start(probe, value, state.get("window"))
+        back = self._look_back(probe, value, last, state)
         nulls, print_of_nulls = self._nulls(probe, since, state.get("nulls"))
-        if not new.rows and after == value and not nulls:
+        if not new.rows and not back.spans and not nulls:
             return None
-        part = Range(cursor=self.cursor, after=after, upto=last, nulls=nulls)
-        stats = probe.stats(part)
+        slices = self._slices(back.spans, value, last, nulls=nulls)
+        stats = [probe.stats(part) for part in slices]
+        why = "rows of the lookback window differ from those loaded" if back.spans else ""
         reason = "; ".join(
             filter(None, (self._reason(new, value, edge), why, "rows without a cursor" if nulls else ""))
         )
         return ChangeSet(
-            slices=(part,),
+            slices=slices,
             meaning=Meaning.UPSERTS,
-            state=self._state(last, self._window(probe, last), print_of_nulls),
+            state={**self._state(last, self._window(probe, last), print_of_nulls), **self._kept(back)},
             loaded_through=last,
-            rows=stats.rows,
-            bytes=stats.bytes,
+            rows=sum(each.rows for each in stats),
+            bytes=sum(each.bytes for each in stats),
             reason=reason,
             edge=edge,
+            arrivals=((0, new.rows), *back.late) if value is not None and self._offsets else (),
         )
 
     def _range(self, after: str | None, upto: str | None) -> Range:
@@ -134,23 +142,55 @@ class Watermark:
         return {
             "cursor": list(self.cursor),
             "value": value,
-            "window": {"lookback": self.lookback.total_seconds(), "fingerprint": window} if window else None,
+            "window": {"lookback": self._offsets[0].total_seconds(), "fingerprint": window} if window else None,
             "nulls": nulls,
         }
 
-    def _start(self, probe: Probe, value: str | None, window: Mapping[str, Any] | None) -> tuple[str | None, str]:
-        """Where to read from: the position, or the start of the window before it if that has changed."""
-        if value is None or not self.lookback:
-            return value, ""
-        same_length = window is not None and window["lookback"] == self.lookback.total_seconds()
-        if window is not None and same_length and window["fingerprint"] == self._window(probe, value):
-            return value, ""
-        return _before(value, self.lookback), "rows of the lookback window differ from those loaded"
+    @property
+    def _offsets(self) -> tuple[timedelta, ...]:
+        """Every lookback that is asked for."""
+        if isinstance(self.lookback, tuple):
+            return self.lookback
+        return (self.lookback,) if self.lookback else ()
+
+    @property
+    def _rechecks(self) -> Rechecks | None:
+        """The days that are compared one by one; None where one window is."""
+        several = isinstance(self.lookback, tuple) and bool(self.lookback)
+        return Rechecks(column=self.column, offsets=self._offsets) if several else None
+
+    def _look_back(self, probe: Probe, value: str | None, last: str | None, state: Mapping[str, Any]) -> Found:
+        """What differs of the rows before the position."""
+        if self._rechecks is not None:
+            return self._rechecks.look(probe, value, last, state.get("rechecks"))
+        if value is None or not self._offsets:
+            return Found()
+        (length,), window = self._offsets, state.get("window")
+        known = window["fingerprint"] if window and window["lookback"] == length.total_seconds() else None
+        now = self._window(probe, value)
+        if now == known:
+            return Found()
+        more = _rows(now) - _rows(known) if known is not None else 0
+        late = ((round(length.total_seconds()), more),) if more > 0 else ()
+        return Found(spans=((_before(value, length), value),), late=late)
+
+    def _slices(self, spans: Sequence[Span], value: str | None, last: str | None, *, nulls: bool) -> tuple[Range, ...]:
+        """The spans and the new rows, as one where they meet."""
+        apart = [span for span in spans if span[1] != value]
+        after = next((span[0] for span in spans if span[1] == value), value)
+        older = tuple(self._range(*span) for span in apart)
+        if (after, value) == (value, last) and not nulls:
+            return older
+        return (*older, Range(cursor=self.cursor, after=after, upto=last, nulls=nulls))
+
+    def _kept(self, back: Found) -> dict[str, Any]:
+        return {"rechecks": back.state} if back.state is not None else {}
 
     def _window(self, probe: Probe, value: str | None) -> str | None:
-        if value is None or not self.lookback:
+        """The fingerprint of the one window before a value; None without one."""
+        if value is None or not self._offsets or self._rechecks is not None:
             return None
-        return str(probe.fingerprint(self._range(_before(value, self.lookback), value)))
+        return str(probe.fingerprint(self._range(_before(value, self._offsets[0]), value)))
 
     def _nulls(self, probe: Probe, since: Position | None, loaded: str | None) -> tuple[bool, str | None]:
         """Whether the rows without a cursor are to be read, and their fingerprint."""
@@ -176,6 +216,10 @@ class Watermark:
         if not new.rows:
             return ""
         return f"{new.rows} rows with {self.column} after {value or 'the beginning'} up to {edge.upto}"
+
+
+def _rows(window: str | None) -> int:
+    return Fingerprint.parse(window).rows if window else 0
 
 
 def _before(value: str, length: timedelta) -> str | None:

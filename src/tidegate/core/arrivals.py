@@ -1,0 +1,71 @@
+"""Decides what is told of how late rows come, from what each load saw.
+
+Made by the API from the registry's runs, shown by `status --late`. Holds values only; must never read a source.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+Histogram = Iterable[Sequence[int]]
+"""Seconds that rows lay behind the position at most, 0 for those after it, and how many rows."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lateness:
+    """How far behind the position rows lay when they came; upper bounds, as fine as the lookback compares.
+
+    Units: seconds. `p50`, `p95` and `p99` over all rows; `lookback` would have caught every row that was seen. None
+    without rows.
+    """
+
+    loads: int
+    rows: int
+    late_rows: int
+    p50: int | None
+    p95: int | None
+    p99: int | None
+    lookback: int | None
+
+    @classmethod
+    def of(cls, loads: Iterable[Histogram]) -> Lateness:
+        """What the histograms of some loads come to.
+
+        Example:
+            >>> told = Lateness.of([[(0, 97), (86400, 2)], [(0, 0), (259200, 1)]])
+            >>> told.rows, told.late_rows, told.p95, told.p99, told.lookback
+            (100, 3, 0, 86400, 259200)
+        """
+        found: Counter[int] = Counter()
+        count = 0
+        for count, load in enumerate(loads, start=1):  # noqa: B007 - how many there were
+            for seconds, rows in load:
+                found[seconds] += rows
+        steps = sorted((seconds, rows) for seconds, rows in found.items() if rows)
+        total = sum(rows for _, rows in steps)
+        return cls(
+            loads=count,
+            rows=total,
+            late_rows=total - found[0],
+            p50=_percentile(steps, total, 50),
+            p95=_percentile(steps, total, 95),
+            p99=_percentile(steps, total, 99),
+            lookback=_percentile(steps, total, 100),
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON types only."""
+        return {name: getattr(self, name) for name in self.__slots__}
+
+
+def _percentile(steps: list[tuple[int, int]], total: int, percent: int) -> int | None:
+    """The least bound within which that share of the rows lies."""
+    seen = 0
+    for seconds, rows in steps:
+        seen += rows
+        if seen * 100 >= total * percent:
+            return seconds
+    return None

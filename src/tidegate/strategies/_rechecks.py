@@ -1,0 +1,189 @@
+"""Decides which periods before a cursor's position are compared again with what was loaded, and what is kept of them.
+
+Called by strategies whose `lookback` is a list. Must never take a period for unchanged of which no fingerprint was
+kept, nor leave one out because a run failed: what is due hangs on the position alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any
+
+from tidegate.core.fingerprint import Fingerprint
+from tidegate.core.grouping import Period, Periods
+from tidegate.core.protocols import Probe
+from tidegate.core.schema import Column, Kind
+from tidegate.core.slices import Range
+from tidegate.errors import ColumnMissing
+
+HOUR, DAY, TICK = timedelta(hours=1), timedelta(days=1), timedelta(microseconds=1)
+MOST_PERIODS = 100
+NOTHING = Fingerprint()
+Span = tuple[str | None, str]
+"""Exclusive and inclusive bound of a range of the cursor."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """What looking back found.
+
+    Args:
+        spans: what differs, in order; no two of them meet.
+        state: what the position keeps, once these spans and the new rows are loaded.
+        late: rows that came after the position had passed them: how far behind it they lie at most, in seconds, and
+            how many.
+    """
+
+    spans: tuple[Span, ...] = ()
+    state: Mapping[str, Any] | None = None
+    late: tuple[tuple[int, int], ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Kept:
+    """Fingerprints by the beginning of their period: of all that lie at or after `since`, those that have rows."""
+
+    since: datetime = datetime.max  # noqa: DTZ901 - a cursor's texts have no zone
+    prints: Mapping[datetime, Fingerprint] = field(default_factory=dict)
+
+    def as_kept(self, start: datetime, now: Fingerprint) -> bool:
+        return start >= self.since and self.prints.get(start, NOTHING) == now
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rechecks:
+    """Days, or hours where an offset is not of whole days, compared again as the position passes each offset."""
+
+    column: str
+    offsets: tuple[timedelta, ...]
+
+    @property
+    def period(self) -> Period:
+        """What is compared as one."""
+        return Period.HOUR if any(offset % DAY for offset in self.offsets) else Period.DAY
+
+    def problems(self) -> tuple[str, ...]:
+        """What is wrong with the offsets."""
+        count = max(self.offsets) // self._length
+        if count <= MOST_PERIODS:
+            return ()
+        whole = ", or give durations of whole days" if self.period is Period.HOUR else ""
+        return (f"lookback reaches back {count} {self.period}s, and at most {MOST_PERIODS} can be kept{whole}",)
+
+    def look(self, probe: Probe, value: str | None, last: str | None, state: Mapping[str, Any] | None) -> Found:
+        """Compares what is due between two positions with what was kept at the first.
+
+        Args:
+            value, last: the position, and where the load will leave it.
+            state: `Found.state` of the load before; None for a table of which nothing was kept.
+        """
+        if last is None:
+            return Found()
+        column = self._column(probe)
+        kept, low = self._kept(state), self._back(last, max(self.offsets))
+        due = self._due(value, last, kept, low)
+        there = self._measured(probe, column, due, (None, value))
+        differ = [start for start in due if not kept.as_kept(start, there[start])]
+        first = low if value is None else max(low, self._start(value))
+        new = list(self._between(first, self._start(last))) if value != last else []
+        fresh = self._measured(probe, column, new, (value, last))
+        known = {start: found for start, found in {**kept.prints, **there}.items() if start >= low}
+        for start, found in fresh.items():
+            known[start] = known.get(start, NOTHING) + found
+        periods = {start.isoformat(): str(found) for start, found in sorted(known.items()) if found.rows}
+        return Found(
+            spans=tuple(self._spans(differ, column, value)),
+            state={"period": str(self.period), "since": low.isoformat(), "periods": periods},
+            late=tuple(self._late(differ, there, kept, value)),
+        )
+
+    @property
+    def _length(self) -> timedelta:
+        return HOUR if self.period is Period.HOUR else DAY
+
+    def _due(self, value: str | None, last: str, kept: _Kept, low: datetime) -> list[datetime]:
+        """The periods behind the position that the way to the next one leads past an offset, or that nobody knows."""
+        if value is None:
+            return []
+        found = {
+            start
+            for offset in self.offsets
+            for start in self._between(self._back(value, offset), self._back(last, offset))
+        }
+        if kept.since > low:
+            found.update(self._between(low, min(kept.since, self._start(value))))
+        return sorted(start for start in found if start <= self._start(value))
+
+    def _measured(
+        self, probe: Probe, column: Column, starts: Collection[datetime], ends: tuple[str | None, str | None]
+    ) -> dict[datetime, Fingerprint]:
+        """What the source holds of each period after the first and up to the second end; None for no end."""
+        found = dict.fromkeys(starts, NOTHING)
+        cut = {self._start(end) for end in ends if end is not None} & found.keys()
+        for start in cut:
+            after = max((end for end in (ends[0], _before(start, column)) if end is not None), default=None)
+            through = [end for end in (ends[1], _before(start + self._length, column)) if end is not None]
+            found[start] = probe.fingerprint(Range(cursor=(self.column,), after=after, upto=min(through)))
+        grouping = Periods(column=self.column, period=self.period)
+        whole = {grouping.part(self._bucket(start), column): start for start in starts if start not in cut}
+        starts_by_label = {part.label: start for part, start in whole.items()}
+        for part, fingerprint in (probe.partitions(grouping, only=list(whole)) if whole else {}).items():
+            found[starts_by_label[part.label]] = fingerprint
+        return found
+
+    def _spans(self, starts: Sequence[datetime], column: Column, value: str | None) -> Iterator[Span]:
+        """Periods as ranges up to the position, neighbours made one."""
+        together, first, following = set(starts), None, {start + self._length for start in starts}
+        for start in starts:
+            if start not in following:
+                first = _before(start, column)
+            if start + self._length not in together:
+                through = [end for end in (value, _before(start + self._length, column)) if end is not None]
+                yield first, min(through)
+
+    def _late(
+        self, starts: Sequence[datetime], there: Mapping[datetime, Fingerprint], kept: _Kept, value: str | None
+    ) -> Iterator[tuple[int, int]]:
+        for start in starts:
+            more = there[start].rows - kept.prints.get(start, NOTHING).rows
+            if value is not None and start >= kept.since and more > 0:
+                yield int((datetime.fromisoformat(value) - start).total_seconds()), more
+
+    def _kept(self, state: Mapping[str, Any] | None) -> _Kept:
+        if state is None or state["period"] != self.period:
+            return _Kept()
+        prints = {datetime.fromisoformat(start): Fingerprint.parse(found) for start, found in state["periods"].items()}
+        return _Kept(since=datetime.fromisoformat(state["since"]), prints=prints)
+
+    def _column(self, probe: Probe) -> Column:
+        column = probe.schema().find(self.column)
+        if column is None:
+            raise ColumnMissing(f"the source has no column {self.column!r}", column=self.column)
+        return column
+
+    def _start(self, value: str) -> datetime:
+        return Periods(column=self.column, period=self.period).start(datetime.fromisoformat(value))
+
+    def _back(self, value: str, offset: timedelta) -> datetime:
+        moment = datetime.fromisoformat(value)
+        return self._start((moment - min(offset, moment - datetime.min)).isoformat())  # noqa: DTZ901 - texts have no zone
+
+    def _between(self, first: datetime, last: datetime) -> Iterator[datetime]:
+        while first <= last:
+            yield first
+            first += self._length
+
+    def _bucket(self, start: datetime) -> str:
+        return start.isoformat(" ")[: 13 if self.period is Period.HOUR else 10]
+
+
+def _before(moment: datetime, column: Column) -> str | None:
+    """The greatest canonical text below a moment; None where there is none."""
+    try:
+        if column.type.kind is Kind.DATE:
+            return (moment - DAY).date().isoformat()
+        return (moment - TICK).isoformat(" ", "microseconds")
+    except OverflowError:
+        return None
