@@ -1,33 +1,15 @@
 """SIGKILL of the whole process group at every boundary of every stage, then one run: nothing lost, nothing twice."""
 
-import os
-import signal
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
+from support.kills import kill_at
 from support.lake import delta_rows
 from support.shops import STREAMS, change, sqlite_shop, texts
 from support.workspace import SqliteShop, Workspace
 from tidegate.core.outcome import Result
 from tidegate.engine.events import BOUNDARIES, Moment, Stage
-
-CHILD = Path(__file__).with_name("child.py")
-
-
-def kill_at(workspace: Workspace, stream: str, stage: Stage, moment: Moment) -> None:
-    done = subprocess.run(
-        [sys.executable, str(CHILD), str(workspace.folder), stream, stage, moment],
-        start_new_session=True,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=200,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
-    )
-    assert done.returncode == -signal.SIGKILL, f"never reached {stage} {moment}: {done.stderr[-3000:]}"
 
 
 @pytest.fixture

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import os
 import random
 import signal
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
+from support.kills import backfilling
 from support.workspace import SqliteShop, Workspace
 from tidegate.core.backfill import Progress
 from tidegate.engine import backfill as engine
 from tidegate.engine.backfill import Request
 
-CHILD = Path(__file__).with_name("backfilling.py")
 ROWS = 240
 SEED = 20250131
 
@@ -44,13 +41,7 @@ def test_a_backfill_is_killed_while_loads_go_on(tmp_path: Path, spark, monkeypat
             planned = project.backfills.start("t", request)
         assert len(planned.chunks) > 8
     for kill in range(kills):
-        child = subprocess.Popen(
-            [sys.executable, str(CHILD), str(tmp_path), "t", str(chance.uniform(0, 6))],
-            start_new_session=True,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
-        )
+        child = backfilling(workspace, "t", chance.uniform(0, 6))
         step = 0
         while child.poll() is None:
             step += 1

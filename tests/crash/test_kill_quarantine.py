@@ -1,21 +1,16 @@
 """SIGKILL between the quarantine's commit and the table's: good and quarantined rows stay what was read, exactly."""
 
 import json
-import os
-import signal
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 
+from support.kills import kill_at
 from support.lake import delta_rows
 from support.shops import STREAMS, change, sqlite_shop
 from support.workspace import Workspace
 from tidegate.core.outcome import Result
 from tidegate.engine.events import Moment, Stage
 
-CHILD = Path(__file__).with_name("child.py")
 BESIDE = "orders__tidegate_quarantine"
 
 
@@ -34,16 +29,7 @@ def test_kill_between_the_quarantine_and_the_table(tmp_path, spark, lake_format)
 
     assert workspace.run("orders", spark=spark).streams[0].rows_quarantined == 0
     change(shop, "sqlite")
-    done = subprocess.run(
-        [sys.executable, str(CHILD), str(tmp_path), "orders", Stage.CHECK, Moment.DONE],
-        start_new_session=True,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=200,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
-    )
-    assert done.returncode == -signal.SIGKILL, done.stderr[-3000:]
+    kill_at(workspace, "orders", Stage.CHECK, Moment.DONE)
     assert len(rows(BESIDE)) == 25
     # What the retry reads is not what the killed load read.
     shop.sql(

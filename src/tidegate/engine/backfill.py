@@ -25,8 +25,9 @@ from tidegate.engine.retries import retrying
 from tidegate.engine.stream import Stream
 from tidegate.engine.turns import turn
 from tidegate.engine.work import Context, Work
-from tidegate.errors import ConfigError, HistoryGone, PlanError, PositionMissing, TidegateError
+from tidegate.errors import ConfigError, PlanError, PositionMissing, TidegateError
 from tidegate.registry.backfills import lease_name
+from tidegate.strategies._history import check_continues, check_owner
 
 CHUNK_ROWS = 500_000
 BURST = 10  # seconds' worth of rows that one chunk may read where a rate is set
@@ -250,15 +251,12 @@ def _position(stream: Stream, since: Position | None) -> Position:
         raise PositionMissing(
             f"the table of stream {stream.name!r} has not been loaded yet", hint=f"Run `tidegate run {stream.name}`."
         )
-    if since.kind != stream.strategy.kind or list(since.state.get("cursor", ())) != list(stream.strategy.cursor):
-        raise ConfigError(f"the table of stream {stream.name!r} was loaded by another strategy or cursor")
+    check_owner(since, stream.strategy.kind, stream.strategy.cursor)
     return since
 
 
 def _refuse_source(stream: Stream, probe: Probe, since: Position) -> None:
-    clock = probe.clock()
-    if (since.source and probe.identity() != since.source) or (clock or 0) < (since.clock or 0):
-        raise HistoryGone(f"the source of stream {stream.name!r} is not the one that was loaded, or went back in time")
+    check_continues(since, probe)
     if not probe.unique(stream.key):
         raise PlanError(
             f"stream {stream.name!r}: the source may have several rows of one key, and an older would replace a newer",

@@ -13,14 +13,14 @@ from typing import Any
 from tidegate.core.maintenance import Maintained, Need, Step, Upkeep, Usage
 from tidegate.core.outcome import EXIT_ORDER, Problem
 from tidegate.engine.outcomes import failure
+from tidegate.engine.retries import retrying
 from tidegate.engine.runner import first_line
 from tidegate.engine.stream import Stream
 from tidegate.engine.work import Context
-from tidegate.errors import CommitConflict, ConfigError, InternalError, TidegateError
+from tidegate.errors import ConfigError, InternalError, TidegateError
 from tidegate.registry.leases import Lease
 from tidegate.registry.values import Status
 
-ATTEMPTS = 3
 TASK = "maintain"
 
 
@@ -188,16 +188,13 @@ def _table(stream: Stream, context: Context, lease: Lease, upkeep: Upkeep, needs
 
 def _do(stream: Stream, context: Context, lease: Lease, upkeep: Upkeep, step: Step) -> str:
     """The step, again where somebody else came in between; in a session of its own, for it sets what it needs."""
-    keeper = maintained(stream)
-    for attempt in range(1, ATTEMPTS + 1):
+
+    def once() -> str:
         lease.check()
-        try:
-            with context.session() as session:
-                return keeper.maintain(session, upkeep, step)
-        except CommitConflict:
-            if attempt == ATTEMPTS:
-                raise
-    raise AssertionError
+        with context.session() as session:
+            return maintained(stream).maintain(session, upkeep, step)
+
+    return retrying()(once)
 
 
 def maintained(stream: Stream) -> Maintained:

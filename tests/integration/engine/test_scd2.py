@@ -4,19 +4,13 @@ from datetime import datetime
 
 import pytest
 
-from support.lake import delta_rows
+from support.lake import QUICK, delta_rows
 from support.workspace import SqliteShop, Workspace
 from tidegate.core.outcome import Result
 from tidegate.engine.events import Moment, Stage
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
 
-CONF = {
-    "spark.sql.adaptive.enabled": "false",
-    "spark.sql.codegen.wholeStage": "false",
-    "spark.sql.shuffle.partitions": "1",
-    "spark.databricks.delta.snapshotPartitions": "1",
-}
 CUSTOMERS = {
     "source": {"connection": "shop", "table": "customers"},
     "target": "lake.shop.customers",
@@ -56,7 +50,7 @@ def write(workspace: Workspace, shop: SqliteShop, stream: dict, lake: str) -> No
         {"customers": stream},
         connections={"shop": {"url": shop.url}},
         lakes={"lake": {"format": lake}},
-        spark={"conf": CONF},
+        spark={"conf": QUICK},
     )
 
 

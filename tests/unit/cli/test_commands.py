@@ -166,3 +166,14 @@ def test_names_of_any_kind_can_be_printed(folder, tidegate):
     file = folder / "tidegate.yaml"
     file.write_text(file.read_text(encoding="utf-8").replace("  items:", '  "emoji 🙂 [x]":'), encoding="utf-8")
     assert "emoji 🙂 [x]" in tidegate("check").out
+
+
+def test_intervals_and_lateness_of_one_stream(folder, tidegate):
+    said = tidegate("status", "orders", "--json")
+    assert (said.exit_code, said.document) == (0, {"stream": "orders", "intervals": [], "gaps": []})
+    told = tidegate("status", "--late", "orders")
+    assert (told.exit_code, told.out) == (0, "orders: no load of it has looked back; give its strategy a `lookback:`\n")
+    assert tidegate("status", "--late", "orders", "--json").document["rows"] == 0
+    refused = tidegate("status", "--late")
+    assert (refused.exit_code, refused.out) == (2, "")
+    assert "--late is asked of one stream" in refused.err
