@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 SECONDS = 40
 """Of each round that is asked for: three make two minutes."""
 EVENTS = 500
+PATIENCE = 120
+"""Seconds after the last commit in which it has to be seen."""
 ROWS = 100_000
 FILES = 60
 """Files of the table and of what is kept beside it, at most, with a maintenance every half minute."""
@@ -48,12 +50,13 @@ SECOND = (
 class Trickle:
     """An application that commits once a second, and asks the watch to stop when it has done so often enough.
 
-    Units: `commits` are the clock's seconds and the place of the log just after each.
+    Units: `commits` and `seen` (loads, told by the watch) are the clock's seconds and a place of the log.
     """
 
     url: str
     seconds: int
     commits: list[tuple[float, int]] = field(default_factory=list)
+    seen: list[tuple[float, int]] = field(default_factory=list)
 
     def write(self) -> None:
         """In a thread of its own; whatever happens, the watch ends."""
@@ -70,7 +73,10 @@ class Trickle:
                     ((place,),) = session.execute("SELECT (pg_current_wal_lsn() - '0/0')::bigint").fetchall()
                     session.commit()
                     self.commits.append((now, place))
-            time.sleep(5)
+            for _ in range(PATIENCE):
+                if self.seen and self.seen[-1][1] >= self.commits[-1][1]:
+                    break
+                time.sleep(1)
         finally:
             os.kill(os.getpid(), signal.SIGINT)
 
@@ -95,8 +101,8 @@ def run(orders: Orders, work: Path, pairs: int) -> Result:
         about = {"events a second": EVENTS, "seconds": SECONDS * pairs, "rows": ROWS, "verify": "moved"}
         print(f"\ntrickle: {', '.join(f'{key} {value}' for key, value in about.items())}", flush=True)
         trickle = Trickle(url=orders.url, seconds=SECONDS * pairs)
-        seen = watched(made, trickle)
-        seconds = delays(trickle.commits, seen)
+        watched(made, trickle)
+        seconds = delays(trickle.commits, trickle.seen)
         (last,) = made.run("trickle").streams
         if last.error is not None:
             raise WrongResult(f"tidegate: {last}")
@@ -114,16 +120,15 @@ def run(orders: Orders, work: Path, pairs: int) -> Result:
     result.extra = {
         "p50": round(statistics.median(seconds), 2),
         "p95": round(statistics.quantiles(seconds, n=20)[-1], 2),
-        "loads": len(seen),
+        "loads": len(trickle.seen),
         **{f"files of {name}": number for name, number in files.items()},
     }
     result.too_much = max(files.values()) > FILES
     return result
 
 
-def watched(made: Project, trickle: Trickle) -> list[tuple[float, int]]:
-    """When each load was in the table, and up to which place of the log."""
-    seen: list[tuple[float, int]] = []
+def watched(made: Project, trickle: Trickle) -> None:
+    """Loads until the application asks to stop."""
 
     def tell(turned: Turned) -> None:
         outcome: Any = turned.outcome
@@ -131,13 +136,12 @@ def watched(made: Project, trickle: Trickle) -> list[tuple[float, int]]:
             raise WrongResult(f"tidegate: {outcome}")
         if outcome.outcome == "loaded":
             high, _, low = outcome.position["state"]["lsn"].partition("/")
-            seen.append((turned.ended_at.timestamp(), (int(high, 16) << 32) + int(low, 16)))
+            trickle.seen.append((turned.ended_at.timestamp(), (int(high, 16) << 32) + int(low, 16)))
 
     writer = threading.Thread(target=trickle.write, daemon=True)
     writer.start()
     made.watch("trickle", every=timedelta(seconds=1), tell=tell)
     writer.join()
-    return seen
 
 
 def delays(commits: list[tuple[float, int]], seen: list[tuple[float, int]]) -> list[float]:

@@ -143,7 +143,7 @@ def test_postgresql_to_the_lake_through_debezium(kafka, connect, postgres, tmp_p
         chance = random.Random(seed)
         with pgbench(postgres, name, tmp_path, seed):
             for _ in range(kills):
-                killed(tmp_path, chance.uniform(5, 40))
+                killed(tmp_path, chance.uniform(5, 30))
         time.sleep(1)
         assert sum(kafka.ends(f"{prefix}.public.orders", (0, 1)).values()) > 300, "it was written to all the time"
         deadline = time.monotonic() + 900
