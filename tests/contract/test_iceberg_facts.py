@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from support.lake import UID, Lake, put
+from support.lake import ROWS, UID, Lake, put
 from tidegate.core.changes import ChangeSet
 from tidegate.core.plan import Mode
 from tidegate.core.position import property_name
+from tidegate.core.schema import Schema
 from tidegate.core.slices import Everything, Meaning
 from tidegate.formats._statements import merge
 from tidegate.spark import sql
@@ -178,12 +179,15 @@ def test_few_rows_are_read_back_without_spark_or_not_at_all(lake: Lake) -> None:
     )
     rows = lake.rows((2, "x", "2025-01-01T00:00:00.000001"), C)
 
-    def written(changes: ChangeSet, mode: Mode, by: Mode = Mode.MERGE_ON_READ) -> list[tuple[Any, ...]] | None:
-        staging = lake.format.stage(lake.session, target, lake.plan(target, mode, changes=changes))
+    def written(
+        changes: ChangeSet, mode: Mode, by: Mode = Mode.MERGE_ON_READ, columns: Schema = ROWS
+    ) -> list[tuple[Any, ...]] | None:
+        plan = lake.plan(target, mode, changes=changes, columns=columns)
+        staging = lake.format.stage(lake.session, target, plan)
         put(staging, rows, by)
         found = staging.written()
         staging.discard()
-        return None if found is None else sorted(map(tuple, found))
+        return None if found is None else sorted(map(tuple, found), key=str)
 
     came = [(2, "x", datetime.fromisoformat("2025-01-01T00:00:00.000001")), C]
     assert written(two, Mode.MERGE_ON_READ) == came
@@ -191,4 +195,6 @@ def test_few_rows_are_read_back_without_spark_or_not_at_all(lake: Lake) -> None:
     assert written(two, Mode.MERGE_ON_READ, by=Mode.APPEND) is None, "the old row of key 2 is still there"
     for rest in (some, many):
         assert written(rest, Mode.MERGE_ON_READ) is None
+    turned = Schema(columns=ROWS.columns[::-1])
+    assert written(two, Mode.MERGE_ON_READ, columns=turned) == sorted((row[::-1] for row in came), key=str)
     assert written(two, Mode.COPY_ON_WRITE) is None, "files written anew hold other rows, too"

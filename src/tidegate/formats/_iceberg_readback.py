@@ -88,5 +88,5 @@ def _within(keys: pa.Table) -> BooleanExpression:
 def _read(
     table: Table, tasks: Iterable[FileScanTask], columns: Sequence[str], within: BooleanExpression | None = None
 ) -> pa.Table:
-    schema = table.schema().select(*columns)
-    return ArrowScan(table.metadata, table.io, schema, within or AlwaysTrue()).to_table(tasks)
+    schema = table.schema().select(*columns)  # in the table's order, whatever order they are named in
+    return ArrowScan(table.metadata, table.io, schema, within or AlwaysTrue()).to_table(tasks).select(list(columns))
