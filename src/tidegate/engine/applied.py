@@ -13,18 +13,14 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from tidegate.core.batch import Fence, Folded, Latest
-from tidegate.core.changes import ChangeSet
 from tidegate.core.deletes import DELETED_AT
-from tidegate.core.ids import Target, new_load_id
+from tidegate.core.ids import Target
 from tidegate.core.log import EventRules
-from tidegate.core.plan import FENCE, LoadPlan, Mode, WriteChoice
-from tidegate.core.position import Position
-from tidegate.core.protocols import Layout, TableState
-from tidegate.core.schema import BIGINT, BOOLEAN, TEXT, TIMESTAMPTZ, Column, Schema, compare
-from tidegate.core.slices import Everything, Meaning
+from tidegate.core.plan import FENCE, LoadPlan, Mode
+from tidegate.core.protocols import TableState
+from tidegate.core.schema import BIGINT, BOOLEAN, TEXT, TIMESTAMPTZ, Column, Schema
 from tidegate.dialects.spark import Spark
-from tidegate.engine.planner import EVOLVE
-from tidegate.engine.recover import next_sequence
+from tidegate.engine.landing import Beside
 from tidegate.engine.stream import Stream
 from tidegate.spark.failures import translated
 
@@ -82,7 +78,20 @@ class Applied:
         anew = old is not None and (loads > LOADS or bool(marks.get("stale")))
         if old is not None and anew:
             rows, loads = self._compacted(old).unionByName(rows), 1
-        self._commit(rows, Mode.OVERWRITE if anew else Mode.APPEND, loads)
+        mode = Mode.OVERWRITE if anew else Mode.APPEND
+        self._table.commit(self.session, rows, mode, now=datetime.now(UTC), told={"loads": loads})
+
+    @property
+    def _table(self) -> Beside:
+        return Beside(
+            lake=self.stream.format,
+            target=self.target,
+            stream=self.stream.name,
+            uid=self.uid,
+            kind="applied",
+            columns=self._schema,
+            state=self._state,
+        )
 
     @cached_property
     def _state(self) -> TableState:
@@ -236,44 +245,3 @@ class Applied:
             if order is not None:
                 kept = kept.unionByName(self._mark(mark, order, tags))
         return kept
-
-    def _commit(self, rows: DataFrame, mode: Mode, loads: int) -> None:
-        made, state, lake = self._side(mode, loads), self._state, self.stream.format
-        if not state.exists:
-            lake.create(self.session, self.target, self._schema, Layout())
-        elif made.evolve:
-            lake.evolve(self.session, self.target, made.evolve, self._schema)
-        if state.branches:
-            lake.drop_branches(self.session, self.target, state.branches)
-        staging = lake.stage(self.session, self.target, made)
-        try:
-            (staging.append if mode is Mode.APPEND else staging.overwrite)(rows)
-            staging.publish()
-        except BaseException:
-            staging.discard()
-            raise
-
-    def _side(self, mode: Mode, loads: int) -> LoadPlan:
-        """The load of the table beside the target."""
-        state, schema = self._state, self._schema
-        load = new_load_id()
-        changes = compare(source=schema, table=state.schema) if state.schema else ()
-        return LoadPlan(
-            load_id=load,
-            stream=self.stream.name,
-            uid=self.uid,
-            target=str(self.target),
-            created_at=datetime.now(UTC),
-            base=state.snapshot,
-            since=state.position,
-            position=Position(
-                sequence=next_sequence(state, state.position, 0), load_id=load, kind="applied", state={"loads": loads}
-            ),
-            changes=ChangeSet(slices=(Everything(),), meaning=Meaning.NEW),
-            columns=schema,
-            key=(),
-            schema_changes=changes,
-            evolve=tuple(change for change in changes if change.kind in EVOLVE),
-            write=WriteChoice(mode=mode, reason="what was applied is kept beside the table"),
-            create=not state.exists,
-        )

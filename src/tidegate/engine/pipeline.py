@@ -19,7 +19,7 @@ from tidegate.core.fingerprint import Fingerprint
 from tidegate.core.ledger import Ledger
 from tidegate.core.outcome import Outcome
 from tidegate.core.plan import LoadPlan, Mode
-from tidegate.core.protocols import Layout, Receipt, Staging
+from tidegate.core.protocols import Layout, Staging
 from tidegate.core.slices import Files, Meaning
 from tidegate.core.versions import Historic
 from tidegate.engine import (
@@ -36,6 +36,7 @@ from tidegate.engine import (
     verify,
 )
 from tidegate.engine.events import Journal, Moment, Stage
+from tidegate.engine.landing import discarded_on_error, publish
 from tidegate.engine.planner import Found, make_plan
 from tidegate.engine.recover import Heal, Standing
 from tidegate.engine.stream import Stream, VerifyLevel
@@ -43,9 +44,6 @@ from tidegate.engine.verify import Verdict
 from tidegate.engine.work import Context, Planned, Work
 from tidegate.errors import (
     CheckFailed,
-    CommitConflict,
-    CommitUnknown,
-    PositionMoved,
     RowsMoved,
     SourceUnavailable,
     TidegateError,
@@ -209,7 +207,7 @@ def move(work: Work, planned: Planned, lease: Lease) -> Outcome:
                 verdict = _verify(work, plan, staging, checked, expected)
         journal.tell(Stage.ADVANCE, Moment.START)
         lease.check()
-        receipt = publish(stream, plan, staging)
+        receipt = publish(stream.format, stream.target, plan, staging)
     journal.tell(Stage.ADVANCE, Moment.PUBLISHED)
     uuid = work.standing.table.uuid or stream.format.state(stream.target, stream.uid).uuid
     work.context.registry.advance(plan, snapshot=receipt.snapshot, table_uuid=uuid, verified=verdict.equal)
@@ -298,32 +296,3 @@ def _verify(
         table = verify.table_side(plan, staging, checked, level)
     sides, seen = verify.Sides(source=source, table=table), not staging.invisible
     return verify.judge(plan, level, sides, again=ask, still=work.probe.still, seen=seen)
-
-
-def publish(stream: Stream, plan: LoadPlan, staging: Staging) -> Receipt:
-    """Publishes; a refusal or a lost reply is settled by the table itself."""
-    try:
-        return staging.publish()
-    except (CommitConflict, CommitUnknown) as error:
-        table = stream.format.state(stream.target, stream.uid)
-        if table.position is not None and table.position.load_id == plan.load_id:
-            return staging.receipt()
-        if table.position != plan.since:
-            raise PositionMoved(
-                f"another runner has loaded stream {stream.name!r} in between; this load was dropped",
-                hint="Run again.",
-            ) from error
-        raise
-
-
-@contextmanager
-def discarded_on_error(staging: Staging) -> Iterator[None]:
-    """Around a load's write: on an error the table stays as it was."""
-    try:
-        yield
-    except CommitUnknown:
-        raise  # the branch may be what landed: the next run looks for its mark
-    except BaseException:
-        with contextlib.suppress(TidegateError):  # what is left behind is invisible, and the next run drops it
-            staging.discard()
-        raise

@@ -10,20 +10,18 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tidegate.core.batch import Aside, Latest
-from tidegate.core.changes import ChangeSet
-from tidegate.core.ids import new_load_id
-from tidegate.core.plan import LoadPlan, Mode, WriteChoice
+from tidegate.core.plan import LoadPlan, Mode
 from tidegate.core.position import Position
-from tidegate.core.protocols import Layout, Receipt, TableState
+from tidegate.core.protocols import Receipt, TableState
 from tidegate.core.quarantine import COLUMNS, beside, uid_of
 from tidegate.core.schema import Schema
-from tidegate.core.slices import Everything, Meaning
 from tidegate.dialects._row_text import row_text
 from tidegate.dialects.spark import Spark
+from tidegate.engine.landing import Beside
 from tidegate.engine.recover import holds_rows
 from tidegate.engine.stream import Stream
 from tidegate.engine.work import Context
-from tidegate.errors import CommitConflict, CommitUnknown, VerifyFailed
+from tidegate.errors import VerifyFailed
 from tidegate.spark.failures import translated
 
 if TYPE_CHECKING:
@@ -96,25 +94,18 @@ class Quarantine:
         """It holds just these rows: one fenced commit.
 
         Raises:
-            CommitConflict: somebody else has written it since.
+            PositionMoved, CommitConflict: somebody else has written it since.
         """
-        stream, target = self.stream, beside(self.stream.target)
-        if not self.state.exists:
-            stream.format.create(session, target, COLUMNS, Layout())
-        made = Quarantine.of(stream).state if not self.state.exists else self.state
-        if made.branches:
-            stream.format.drop_branches(session, target, made.branches)
-        plan = _plan(stream, made, context)
-        staging = stream.format.stage(session, target, plan)
-        try:
-            with translated(f"writing to {target}"):
-                staging.overwrite(rows)
-            return staging.publish()
-        except (CommitConflict, CommitUnknown):
-            landed = stream.format.state(target, plan.uid).position
-            if landed is None or landed.load_id != plan.load_id:
-                raise
-            return staging.receipt()
+        table = Beside(
+            lake=self.stream.format,
+            target=beside(self.stream.target),
+            stream=f"{self.stream.name} (quarantine)",
+            uid=uid_of(self.stream.uid),
+            kind="quarantine",
+            columns=COLUMNS,
+            state=self.state,
+        )
+        return table.commit(session, rows, Mode.OVERWRITE, now=context.now(), told={})
 
 
 def as_read(
@@ -134,27 +125,6 @@ def as_read(
     if stream.key:
         rows = frames.without_keys(rows, waiting, stream.key)
     return frames.completed(rows, columns).unionAll(frames.completed(waiting, columns)), waiting.count()
-
-
-def _plan(stream: Stream, state: TableState, context: Context) -> LoadPlan:
-    number = max(state.position.sequence if state.position else 0, state.last_sequence) + 1
-    load_id = new_load_id()
-    return LoadPlan(
-        load_id=load_id,
-        stream=f"{stream.name} (quarantine)",
-        uid=uid_of(stream.uid),
-        target=str(beside(stream.target)),
-        created_at=context.now(),
-        base=state.snapshot,
-        since=state.position,
-        position=Position(sequence=number, load_id=load_id, kind="quarantine", schema=COLUMNS.digest),
-        changes=ChangeSet(slices=(Everything(),), meaning=Meaning.ALL),
-        columns=COLUMNS,
-        key=(),
-        schema_changes=(),
-        evolve=(),
-        write=WriteChoice(mode=Mode.OVERWRITE, reason="rows that do not count any more go with the same commit"),
-    )
 
 
 def put_aside(  # noqa: PLR0913 - the load, and what was found of its rows

@@ -19,7 +19,8 @@ from tidegate.core.position import Position
 from tidegate.core.quarantine import beside
 from tidegate.core.schema import Schema
 from tidegate.core.slices import Everything, Meaning
-from tidegate.engine import pipeline, quality, standing, verify
+from tidegate.engine import quality, standing, verify
+from tidegate.engine.landing import discarded_on_error, publish
 from tidegate.engine.quarantine import Quarantine
 from tidegate.engine.recover import Standing, next_sequence
 from tidegate.engine.stream import Stream, VerifyLevel
@@ -181,7 +182,7 @@ class _Replay:
         checked = stream.writer.check(wanted, plan, batch)
         held.callback(quality.release, checked)
         staging = stream.format.stage(self.session, stream.target, plan)
-        held.enter_context(pipeline.discarded_on_error(staging))
+        held.enter_context(discarded_on_error(staging))
         lease.check()
         checked = stream.writer.write(checked, plan, staging)
         verified = None
@@ -191,7 +192,7 @@ class _Replay:
             seen = not staging.invisible
             verified = verify.judge(plan, level, both, again=lambda: kept, still=_still, seen=seen).equal
         lease.check()
-        receipt = pipeline.publish(stream, plan, staging)
+        receipt = publish(stream.format, stream.target, plan, staging)
         uuid = self.stands.table.uuid
         self.context.registry.advance(plan, snapshot=receipt.snapshot, table_uuid=uuid, verified=verified)
         return receipt.snapshot

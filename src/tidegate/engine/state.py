@@ -22,12 +22,13 @@ from tidegate.core.schema import Schema
 from tidegate.core.slices import Everything, Meaning, Range, Slice
 from tidegate.dialects.spark import Spark
 from tidegate.engine import comparison, partitions
+from tidegate.engine.landing import discarded_on_error, publish
 from tidegate.engine.planner import signature
 from tidegate.engine.recover import holds_rows, next_sequence
 from tidegate.engine.standing import unproven
 from tidegate.engine.stream import Stream
 from tidegate.engine.work import Context
-from tidegate.errors import CommitConflict, ConfigError, InternalError, PositionMissing, TidegateError, VerifyFailed
+from tidegate.errors import CommitConflict, ConfigError, InternalError, PositionMissing, VerifyFailed
 from tidegate.registry.leases import Lease
 from tidegate.spark import sql
 from tidegate.strategies.files import Files
@@ -320,13 +321,10 @@ def _commit(  # noqa: PLR0913 - what a commit is made of
     """Of no rows; refused if the table is not at the version that was looked at."""
     plan = _empty_plan(stream, table, table.schema or Schema(columns=()), position, context.now())
     staging = stream.format.stage(session, stream.target, plan)
-    try:
+    with discarded_on_error(staging):
         staging.append(staging.read().limit(0))
         lease.check()
-        receipt = staging.publish()
-    except TidegateError:
-        staging.discard()
-        raise
+        receipt = publish(stream.format, stream.target, plan, staging)
     context.registry.set_position(stream.uid, position, snapshot=receipt.snapshot, table_uuid=table.uuid, reason=reason)
 
 
