@@ -27,6 +27,7 @@ class Kind(StrEnum):
     BINARY = "binary"
     JSON = "json"
     ARRAY = "array"
+    RESCUED = "rescued"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,7 +51,7 @@ class Type:
     @property
     def stored(self) -> Type:
         """The type that a lake table keeps: time, uuid and json are kept as their canonical text."""
-        if self.kind in (Kind.TIME, Kind.UUID, Kind.JSON):
+        if self.kind in (Kind.TIME, Kind.UUID, Kind.JSON, Kind.RESCUED):
             return TEXT
         if self.kind is Kind.ARRAY and self.element is not None:
             return Type(kind=Kind.ARRAY, element=self.element.stored)
@@ -69,7 +70,7 @@ class Type:
     @property
     def covered(self) -> bool:
         """Whether every engine can write this type as the same exact text (see `core/fingerprint`)."""
-        return self.kind not in (Kind.FLOAT, Kind.ARRAY)
+        return self.kind not in (Kind.FLOAT, Kind.ARRAY, Kind.RESCUED)
 
     def __str__(self) -> str:
         return self.spark
@@ -153,6 +154,10 @@ class Schema:
         """Sixteen hex digits that change when a name, a stored type or the order changes."""
         text = "\n".join(f"{column.name}\t{column.type.spark}" for column in self.columns)
         return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+RESCUED = Column(name="_rescued", type=Type(kind=Kind.RESCUED))
+"""Where values of columns that a table does not have are kept, as a JSON object of their canonical texts by name."""
 
 
 class ChangeKind(StrEnum):

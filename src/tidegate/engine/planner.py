@@ -16,7 +16,7 @@ from tidegate.core.ids import new_load_id
 from tidegate.core.plan import FENCE, LoadPlan, WriteFacts
 from tidegate.core.position import Position
 from tidegate.core.protocols import TableState
-from tidegate.core.schema import ChangeKind, Column, Schema, SchemaChange, compare
+from tidegate.core.schema import RESCUED, ChangeKind, Column, Schema, SchemaChange, compare
 from tidegate.core.slices import Meaning
 from tidegate.core.versions import Historic
 from tidegate.engine.recover import next_sequence
@@ -223,7 +223,8 @@ def fit_columns(
     wanted = Schema(columns=(*columns, *stream.added))
     _refuse_case(stream, table.schema, wanted)
     changes = compare(source=wanted, table=table.schema)
-    _refuse_rename(stream, [change for change in changes if stream.added.find(change.column) is None])
+    own = {*stream.added.names, RESCUED.name}
+    _refuse_rename(stream, [change for change in changes if change.column not in own])
     modes = {change: _mode(stream, change) for change in changes}
     refused = [change for change in changes if modes[change] == "stop"]
     if refused:
@@ -239,7 +240,8 @@ def fit_columns(
 
 def _mode(stream: Stream, change: SchemaChange) -> str:
     """What the contract says of a change; it does not speak of columns that the program itself keeps in the table."""
-    if change.kind is ChangeKind.ADD_COLUMN and stream.added.find(change.column) is not None:
+    own = stream.added.find(change.column) is not None or change.column == RESCUED.name
+    if change.kind is ChangeKind.ADD_COLUMN and own:
         return "evolve"
     return stream.contract.get(change.kind, DEFAULT_CONTRACT[change.kind])
 

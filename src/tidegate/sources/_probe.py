@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
@@ -18,11 +18,12 @@ from tidegate.core.fingerprint import Fingerprint
 from tidegate.core.grouping import Grouping
 from tidegate.core.plan import Prune
 from tidegate.core.protocols import Clock
-from tidegate.core.schema import Column, Schema
+from tidegate.core.schema import RESCUED, Column, Schema
 from tidegate.core.slices import Partition, Range, Slice
 from tidegate.core.spread import RowDigest, Spread
 from tidegate.dialects._dialect import Dialect, Relation, Row, Session
 from tidegate.dialects._statements import Statements, scope
+from tidegate.errors import SchemaRefused
 
 # From here on a fingerprint is worth more than one connection.
 SPLIT_ROWS = 250_000
@@ -43,6 +44,24 @@ class DatabaseProbe:
         self._stats: dict[Slice, SliceStats] = {}
         self._notes: list[str] = []
         self._edge: str | None = None
+        self._kept: frozenset[str] | None = None
+
+    def rescue(self, kept: Collection[str]) -> None:
+        """From now on the relation has these columns, and one that holds what it has beside them.
+
+        Asked before anything else.
+        """
+        self._kept = frozenset(kept)
+
+    def unpacked(self) -> tuple[Statements, tuple[str, ...]]:
+        """What is asked where every column is read, and the names of those that are packed into one after that."""
+        known = self.statements
+        if self._kept is None or known.schema.find(RESCUED.name) is None:
+            return known, ()
+        whole = self._columns()
+        packed = tuple(column for column in whole if column.name not in self._kept)
+        plain = (column for column in known.schema if column.name != RESCUED.name)
+        return replace(known, schema=Schema(columns=(*plain, *packed))), tuple(column.name for column in packed)
 
     @property
     def statements(self) -> Statements:
@@ -212,8 +231,22 @@ class DatabaseProbe:
         return self.session.cuts(self._relation, PIECES) if rows >= max(SPLIT_ROWS, whole // 5) else ()
 
     def _described(self) -> Statements:
-        schema = self.session.columns(self._relation, self._overrides)
+        schema = self._columns()
+        if self._kept is not None:
+            columns = tuple(column for column in schema if column.name in self._kept)
+            beside = len(columns) < len(schema.columns) or RESCUED.name in self._kept
+            schema = Schema(columns=(*columns, RESCUED) if beside else columns)
         return Statements(dialect=self._dialect, relation=self._relation, schema=schema)
+
+    def _columns(self) -> Schema:
+        schema = self.session.columns(self._relation, self._overrides)
+        if self._kept is not None and schema.find(RESCUED.name) is not None:
+            raise SchemaRefused(
+                f"{self._relation.label} has a column {RESCUED.name!r}, and that is where columns are rescued to",
+                hint="Give it another name with a `query:`.",
+                column=RESCUED.name,
+            )
+        return schema
 
     def _outside(self, column: str) -> Column:
         # Not kept: the snapshot that comes later may see other columns.

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, ClassVar
 from tidegate import plugins
 from tidegate.core.ids import Connection
 from tidegate.core.protocols import Probe, Sparks
-from tidegate.core.schema import Schema
+from tidegate.core.schema import RESCUED, Schema
 from tidegate.core.slices import Range, Slice
 from tidegate.dialects._dialect import Connectable, Session, TableFacts
 from tidegate.dialects.spark import Spark
@@ -23,6 +23,7 @@ from tidegate.errors import ConfigError, InternalError
 from tidegate.sources._probe import DatabaseProbe
 from tidegate.sources._relation import of_query, of_table, split_name
 from tidegate.sources._slicing import conditions
+from tidegate.spark import sql
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -44,6 +45,8 @@ class Database:
     """
 
     kind: ClassVar[str] = "database"
+
+    packs: ClassVar[bool] = True
 
     connection: Connection
     table: str | None = None
@@ -78,9 +81,10 @@ class Database:
         """
         if not isinstance(probe, DatabaseProbe):
             raise InternalError("a database is read through its own probe")
-        statements, dialect, spark = probe.statements, probe.statements.dialect, Spark()
-        if schema.names != statements.schema.names:
+        if schema.names != probe.schema().names:
             raise InternalError("the columns of the plan are not the columns of the snapshot")
+        statements, packed = probe.unpacked()
+        dialect, spark = statements.dialect, Spark()
         aliases = _aliases(statements.schema)
         sizes = [(part, probe.stats(part).rows) for part in parts]
         predicates = conditions(probe.session, statements, sizes, self.slices) or ["1 = 0"]
@@ -107,8 +111,11 @@ class Database:
             f"{spark.decode(alias, column, reading.travel)} AS {alias}"
             for alias, column, reading in zip(aliases, statements.schema, readings, strict=True)
         )
+        plain = rows.selectExpr(*decoded)
+        if schema.find(RESCUED.name) is not None:
+            plain = plain.selectExpr(*_packed(aliases, statements.schema, packed))
         # Names are given last and never parsed: in SQL text Spark replaces ${…} by a variable.
-        return rows.selectExpr(*decoded).toDF(*statements.schema.names)
+        return plain.toDF(*schema.names)
 
     @staticmethod
     def tables(connection: Connection, pattern: str) -> list[tuple[str, str]]:
@@ -173,6 +180,19 @@ def _aliases(schema: Schema) -> list[str]:
     while any(name.lower().startswith(prefix) for name in schema.names):
         prefix = f"x{prefix}"
     return [f"{prefix}{index}" for index in range(len(schema.columns))]
+
+
+def _packed(aliases: Sequence[str], columns: Schema, names: Sequence[str]) -> list[str]:
+    """Every column as it is, but those of these names as one: a JSON object of their texts, NULL for none."""
+    spark, kept, fields = Spark(), [], []
+    for alias, column in zip(aliases, columns, strict=True):
+        if column.name not in names:
+            kept.append(alias)
+            continue
+        text = spark.text_of(alias, column.type) if column.type.covered else f"CAST({alias} AS string)"
+        fields.append(f"{sql.string(column.name)}, {text}")
+    rescued = f"nullif(to_json(named_struct({', '.join(fields)})), '{{}}')" if fields else "CAST(NULL AS string)"
+    return [*kept, f"{rescued} AS {RESCUED.name}"]
 
 
 def _named_in(quoted: str, predicates: Sequence[str]) -> bool:

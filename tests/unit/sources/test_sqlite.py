@@ -209,3 +209,29 @@ def test_cuts_cover_every_row_once(file: File) -> None:
         counts = [probe.session.rows(f"SELECT count(*) FROM orders WHERE {cut}")[0][0] for cut in cuts]
     assert len(cuts) == 4
     assert sum(counts) == 6
+
+
+def test_columns_that_are_packed_change_no_answer_about_the_others(file: File) -> None:
+    file.writer.execute("INSERT INTO orders (name, amount) VALUES ('a', 1)")
+    with file.source(query="SELECT id, name FROM orders").probe() as probe:
+        alone = probe.fingerprint(Everything())
+    with file.source().probe() as probe:
+        probe.rescue(["id", "name"])
+        assert probe.schema().names == ("id", "name", "_rescued")
+        assert probe.schema().not_covered == ("_rescued",)
+        assert probe.fingerprint(Everything()) == alone
+        whole, packed = probe.unpacked()
+        assert (whole.schema.names, packed) == (("id", "name", "amount", "updated_at"), ("amount", "updated_at"))
+        with pytest.raises(ColumnMissing):
+            probe.stats(Range(cursor=("updated_at",), after=None, upto="2025-01-01 00:00:00"))
+    with file.source().probe() as probe:
+        probe.rescue(["id", "name", "amount", "updated_at"])
+        assert "_rescued" not in probe.schema().names, "nothing is left over"
+    with file.source().probe() as probe:
+        probe.rescue(["id", "name", "amount", "updated_at", "_rescued"])
+        assert probe.schema().names[-1] == "_rescued", "a table that has the column is loaded with NULL in it"
+    file.writer.execute("ALTER TABLE orders ADD COLUMN _rescued text")
+    with file.source().probe() as probe:
+        probe.rescue(["id"])
+        with pytest.raises(SchemaRefused, match="_rescued"):
+            probe.schema()
