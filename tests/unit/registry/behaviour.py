@@ -516,7 +516,7 @@ def test_the_migrations_make_the_tables_that_the_code_names(raw):
         assert compare_metadata(context, METADATA) == []
 
 
-@pytest.mark.parametrize("version", ["0001", "0002"])
+@pytest.mark.parametrize("version", ["0001", "0002", "0005"])
 def test_a_registry_of_an_earlier_version_is_upgraded(url, tmp_path, version):
     (tmp_path / "state").mkdir(exist_ok=True)
     config = Config()
@@ -525,14 +525,18 @@ def test_a_registry_of_an_earlier_version_is_upgraded(url, tmp_path, version):
     with database.write() as connection:
         config.attributes["connection"] = connection
         command.upgrade(config, version)
-        columns = "uid, object_name, source, target, status_cd, created_ts, updated_ts"
+        columns = (
+            "uid, object_name, source, target, status_cd, loaded_through, verified_through, created_ts, updated_ts"
+        )
+        stream = f"'{UID}', 'orders', 's: a.b', 't', 'OK', '10', '9'"
         connection.execute(
-            text(f"INSERT INTO object_info ({columns}) VALUES ('{UID}', 'orders', 's: a.b', 't', 'OK', :at, :at)"),
+            text(f"INSERT INTO object_info ({columns}) VALUES ({stream}, :at, :at)"),
             {"at": datetime.now(UTC).isoformat(timespec="microseconds")},
         )
     database.close()
     with Registry.open(url) as registry:
         assert [known.stream for known in registry.status()] == ["orders"]
+        assert [(part.label, part.known) for part in registry.intervals(UID).parts] == [("(-inf, 10]", "unverified")]
         assert registry.register(uid=UID, name="orders", source="s: a.b", target="t") == 1
         publish(registry, load())
 
