@@ -48,9 +48,6 @@ class _Kept:
     since: datetime = datetime.max  # noqa: DTZ901 - a cursor's texts have no zone
     prints: Mapping[datetime, Fingerprint] = field(default_factory=dict)
 
-    def as_kept(self, start: datetime, now: Fingerprint) -> bool:
-        return start >= self.since and self.prints.get(start, NOTHING) == now
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rechecks:
@@ -85,7 +82,7 @@ class Rechecks:
         kept, low = self._kept(state), self._back(last, max(self.offsets))
         due = self._due(value, last, kept, low)
         there = self._measured(probe, column, due, (None, value))
-        differ = [start for start in due if not kept.as_kept(start, there[start])]
+        differ = [start for start in due if kept.prints.get(start, NOTHING) != there[start]]
         first = low if value is None else max(low, self._start(value))
         new = list(self._between(first, self._start(last))) if value != last else []
         fresh = self._measured(probe, column, new, (value, last))

@@ -104,6 +104,17 @@ def test_neighbouring_days_are_one_range_and_the_last_goes_over_into_the_new():
     assert spans(one.run()) == [(whole(39)[0], at(41))]
 
 
+def test_rows_of_one_day_that_come_in_several_loads_are_late_in_none_of_them():
+    for lookback in (OFFSETS, OFFSETS[1:]):
+        one = stream(lookback=lookback)
+        for hour in (13, 15, 17):
+            one.table.put(f"r40.{hour}", at(40, f"{hour}:00:00.000000"))
+            assert one.run().arrivals == ((0, 1),)
+            assert one.run() is None
+        one.table.put("r41", at(41))
+        assert spans(one.run()) == [(at(40, "17:00:00.000000"), at(41))]
+
+
 def test_a_row_that_is_gone_is_seen_once():
     one = stream()
     del one.table.rows["r33"]
