@@ -72,7 +72,9 @@ def test_who_asks_to_stop_waits_for_the_load_at_work_and_no_other_starts():
     going = threading.Thread(target=watch.go, args=({"a": SOON, "b": SOON},))
     going.start()
     assert runs.began.wait(10)
+    assert not watch.ended()
     watch.stop()
+    assert watch.ended(), "a run that drains a log asks before each load"
     going.join(0.2)
     assert going.is_alive(), "the load at work is not broken off"
     runs.gate.set()
