@@ -73,6 +73,15 @@ def test_java_home_counts_first(machine):
     assert "needs Java 17 or later" in told(machine, "setup.sh", JAVA_HOME="/nowhere")[1]
 
 
+def test_what_is_installed_is_compiled(machine):
+    """Installers leave that to the first import, which keeps nothing where PYTHONDONTWRITEBYTECODE is set."""
+    program(machine, "python3", f'exec {sys.executable} "$@"')
+    program(machine, "java", "echo 'openjdk version \"17.0.2\"' >&2")
+    program(machine, "uv", 'echo "$@" >&2; exit 7')
+    code, words = told(machine, "setup.sh")
+    assert (code, "sync" in words.split(), "--compile-bytecode" in words.split()) == (7, True, True)
+
+
 def test_the_scripts_are_plain_shell():
     for script in SCRIPTS.glob("*.sh"):
         subprocess.run(["/bin/sh", "-n", str(script)], check=True, timeout=60)
