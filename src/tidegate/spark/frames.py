@@ -180,15 +180,14 @@ def differing(wanted: DataFrame, present: DataFrame, *, by: Sequence[str]) -> Da
     Rows: one a key that differs: the columns of `by`, `HERE` and `THERE`, how often either side has it.
     """
     keys = [quote(name) for name in by]
-    none = "CAST(NULL AS bigint)"
-    mine = wanted.selectExpr(*keys, "1L AS n_here", "0L AS n_there", f"{HASH} AS h_here", f"{none} AS h_there")
-    theirs = present.selectExpr(*keys, "0L AS n_here", "1L AS n_there", f"{none} AS h_here", f"{HASH} AS h_there")
-    sums = {"n_here": "sum", "n_there": "sum", "h_here": "max", "h_there": "max"}
-    both = mine.unionAll(theirs).groupBy(*keys).agg(sums)
-    equal = "`sum(n_here)` = `sum(n_there)`"
-    if HASH not in by:
-        equal += " AND `sum(n_here)` = 1 AND `max(h_here)` = `max(h_there)`"
-    return both.where(f"NOT ({equal})").selectExpr(*keys, f"`sum(n_here)` AS {HERE}", f"`sum(n_there)` AS {THERE}")
+    # Of one row on either side the hashes cancel out when they are equal; every number less is less to shuffle.
+    told = [] if HASH in by else [HASH]
+    mine = wanted.selectExpr(*keys, f"1L AS {HERE}", f"0L AS {THERE}", *told)
+    theirs = present.selectExpr(*keys, f"0L AS {HERE}", f"1L AS {THERE}", *told)
+    both = mine.unionAll(theirs).groupBy(*keys).agg({HERE: "sum", THERE: "sum", **dict.fromkeys(told, "bit_xor")})
+    here, there = f"`sum({HERE})`", f"`sum({THERE})`"
+    equal = f"{here} = {there}" if HASH in by else f"{here} = 1 AND {there} = 1 AND `bit_xor({HASH})` = 0"
+    return both.where(f"NOT ({equal})").selectExpr(*keys, f"{here} AS {HERE}", f"{there} AS {THERE}")
 
 
 def lacking(wanted: DataFrame, keys: DataFrame) -> DataFrame:
