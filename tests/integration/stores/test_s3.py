@@ -107,7 +107,7 @@ def test_a_login_is_in_no_output_record_or_file(tmp_path, buckets):
     logged = {"spark.eventLog.enabled": True, "spark.eventLog.dir": f"file://{log}", "spark.eventLog.compress": False}
     workspace = Workspace(folder=tmp_path)
     workspace.write(
-        {"events": EVENTS},
+        {"events": EVENTS, "copies": COPIES},
         connections={},
         lakes=lakes(buckets, **login),
         spark={"master": "local[1]", "conf": {**SMALL, **buckets.hadoop, **hadoop, **logged}},
@@ -120,18 +120,21 @@ def test_a_login_is_in_no_output_record_or_file(tmp_path, buckets):
         assert not leaks((done.stdout + done.stderr).encode()), words
         return done
 
-    assert tidegate("plan").returncode == 0
+    assert tidegate("plan", "events").returncode == 0
     done = tidegate("run")
-    assert json.loads(done.stdout)["streams"][0]["rows_read"] == 2, done.stderr[-3000:]
-    for words in (("history", "events"), ("status",), ("state", "show", "events")):
+    assert [stream["rows_read"] for stream in json.loads(done.stdout)["streams"]] == [2, 2], done.stderr[-3000:]
+    for words in (("history", "events"), ("status",), ("state", "show", "events"), ("plan", "copies")):
         assert tidegate(*words).returncode == 0
     # The store refuses the login: what it says of that must not bring the login along.
     put(buckets, "b.csv", "3,three")
-    assert json.loads(tidegate("run", secret=f"{SECRET}x").stdout)["streams"][0]["error"]["code"] == "write"
+    refused = json.loads(tidegate("run", secret=f"{SECRET}x").stdout)["streams"]
+    assert refused[0]["error"]["code"] == "write"
+    assert refused[1]["error"] is not None, "the copies are read from the table that the login opens"
     looked = [path for path in (*tmp_path.rglob("*"), *buckets.folder.rglob("*")) if path.is_file()]
     assert not [path for path in looked if leaks(path.read_bytes())]
     assert any(b"SparkListenerApplicationStart" in path.read_bytes() for path in looked)
     assert [path for path in looked if path.name.endswith(".metadata.json")]
+    assert [path for path in looked if path.parent.name == "_delta_log"]
 
 
 def leaks(data):
