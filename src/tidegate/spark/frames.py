@@ -39,6 +39,7 @@ class Facts:
         null_keys: rows with a NULL in a key column.
         bounds: least and greatest canonical text of each column asked for; absent where every value is NULL.
         distinct: about how many values each of these columns holds.
+        also: of each condition that was asked beside, the rows that fulfil it.
     """
 
     rows: int
@@ -46,15 +47,22 @@ class Facts:
     null_keys: int
     bounds: Mapping[str, tuple[str, str]]
     distinct: Mapping[str, int]
+    also: tuple[int, ...] = ()
 
 
 def facts(
-    rows: DataFrame, *, key: Sequence[str], count_keys: bool, least: Mapping[str, str], most: Mapping[str, str]
+    rows: DataFrame,
+    *,
+    key: Sequence[str],
+    count_keys: bool,
+    ends: Mapping[str, tuple[str, str]],
+    also: Sequence[str] = (),
 ) -> Facts:
     """One aggregate over the rows.
 
     Args:
-        least, most: a column's name to the expression of the canonical text of its least or greatest value.
+        ends: a column's name to the expressions of the canonical texts of its least and its greatest value.
+        also: conditions whose rows are counted.
     """
     missing = " OR ".join(f"{quote(name)} IS NULL" for name in key) or "false"
     asked = [
@@ -62,17 +70,21 @@ def facts(
         f"count_if({missing})",
         f"count(DISTINCT {names(key)})" if count_keys and key else "CAST(NULL AS bigint)",
     ]
-    for name in least:
-        asked += [least[name], most[name], f"approx_count_distinct({quote(name)})"]
+    for name, (least, most) in ends.items():
+        asked += [least, most, f"approx_count_distinct({quote(name)})"]
+    counted = len(asked)
+    asked += [f"count_if({condition})" for condition in also]
     row = rows.selectExpr(*(f"{expression} AS f{index}" for index, expression in enumerate(asked))).collect()[0]
     bounds: dict[str, tuple[str, str]] = {}
     distinct: dict[str, int] = {}
-    for index, name in enumerate(least):
+    for index, name in enumerate(ends):
         low, high, values = row[3 + 3 * index : 6 + 3 * index]
         if low is not None:
             bounds[name] = (low, high)
             distinct[name] = values
-    return Facts(rows=row[0], null_keys=row[1], keys=row[2], bounds=bounds, distinct=distinct)
+    return Facts(
+        rows=row[0], null_keys=row[1], keys=row[2], bounds=bounds, distinct=distinct, also=tuple(row[counted:])
+    )
 
 
 def values(rows: DataFrame, text: str, limit: int) -> tuple[str, ...]:

@@ -5,7 +5,7 @@ Called by writers of keyed tables. Must never let two rows of one key through: a
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -33,25 +33,28 @@ class Keyed:
         rows: how many.
         prune: literal bounds of its key columns.
         dropped: superseded rows were left out.
+        also: of each condition that was asked beside, how many of the batch's rows fulfil it.
     """
 
     frame: DataFrame
     rows: int
     prune: tuple[Prune, ...]
     dropped: bool
+    also: tuple[int, ...] = ()
 
 
-def keyed(held: DataFrame, plan: LoadPlan, rule: Latest, *, unique: bool) -> Keyed:
+def keyed(held: DataFrame, plan: LoadPlan, rule: Latest, *, unique: bool, also: Sequence[str] = ()) -> Keyed:
     """One row a key of a persisted batch, by the rule.
 
     Args:
         unique: the source guarantees it, so nothing is looked for.
+        also: conditions whose rows are counted in the same pass.
 
     Raises:
         CheckFailed: a key column holds a NULL.
         DuplicateKeys: rows of one key differ and nothing says which one is later.
     """
-    found, prune = looked_at(held, plan, key=rule.key, count_keys=not unique)
+    found, prune = looked_at(held, plan, key=rule.key, count_keys=not unique, also=also)
     if found.null_keys:
         raise CheckFailed(
             f"{found.null_keys} rows have no value in a column of the key ({', '.join(rule.key)})",
@@ -59,23 +62,23 @@ def keyed(held: DataFrame, plan: LoadPlan, rule: Latest, *, unique: bool) -> Key
         )
     rows = found.rows if found.keys is None else found.keys
     if rows == found.rows:
-        return Keyed(frame=held, rows=rows, prune=prune, dropped=False)
+        return Keyed(frame=held, rows=rows, prune=prune, dropped=False, also=found.also)
     tied = frames.ties(held, rule)
     if tied:
         raise DuplicateKeys(
             f"{tied} keys ({', '.join(rule.key)}) have several different rows and nothing says which one is later",
             hint="Name columns that order them: `write: {kind: merge, order_by: [column]}`.",
         )
-    return Keyed(frame=frames.latest(held, rule), rows=rows, prune=prune, dropped=True)
+    return Keyed(frame=frames.latest(held, rule), rows=rows, prune=prune, dropped=True, also=found.also)
 
 
 def looked_at(
-    held: DataFrame, plan: LoadPlan, *, key: tuple[str, ...], count_keys: bool
+    held: DataFrame, plan: LoadPlan, *, key: tuple[str, ...], count_keys: bool, also: Sequence[str] = ()
 ) -> tuple[frames.Facts, tuple[Prune, ...]]:
     """What one pass tells of a batch, and literal bounds of its key columns."""
     types = prunable(plan)
-    least, most = ({name: _text(f"{end}({sql.quote(name)})", types[name]) for name in types} for end in ("min", "max"))
-    found = frames.facts(held, key=key, count_keys=count_keys, least=least, most=most)
+    ends = {name: (_end("min", name, kind), _end("max", name, kind)) for name, kind in types.items()}
+    found = frames.facts(held, key=key, count_keys=count_keys, ends=ends, also=also)
     return found, tuple(_prune(held, name, types[name], found) for name in found.bounds if _short(found.bounds[name]))
 
 
@@ -94,6 +97,10 @@ def _prune(held: DataFrame, name: str, kind: Type, found: frames.Facts) -> Prune
     if low != high and found.distinct[name] <= SHORT_LIST:
         few = frames.values(held, _text(sql.quote(name), kind), SHORT_LIST)
     return Prune(column=name, type=kind, low=low, high=high, values=few if all(map(_fits, few)) else ())
+
+
+def _end(end: str, name: str, kind: Type) -> str:
+    return _text(f"{end}({sql.quote(name)})", kind)
 
 
 def _text(expression: str, kind: Type) -> str:

@@ -99,9 +99,9 @@ def _unfilled(events: DataFrame, fence: Fence, fold: Fold) -> bool:
 
 
 def _checked(final: DataFrame, plan: LoadPlan, look: Look) -> Checked:
-    one = keyed(final, plan, Latest(key=plan.key, order=()), unique=True)
     emptied = "false" if look.emptied is None else f"{ORDER} = {string(look.emptied)} AND {GONE}"
-    twice, cleared = frames.count_if(final, TWICE, emptied)
+    one = keyed(final, plan, Latest(key=plan.key, order=()), unique=True, also=(TWICE, emptied))
+    twice, cleared = one.also
     _refuse_twice(twice, plan.key)
     used = one.rows - cleared + (1 if look.emptied is not None else 0)
     applied = final.where(f"NOT ({emptied})").selectExpr(*map(quote, plan.key), ORDER, GONE, KNOWN)
