@@ -13,6 +13,7 @@ from datetime import timedelta
 
 from tidegate.core.backfill import MOST_CHUNKS, Backfill, Chunk, Progress, Scale, cut_by_rows, cut_evenly
 from tidegate.core.changes import ChangeSet
+from tidegate.core.continuity import check_continues, check_owner
 from tidegate.core.deletes import KEYS
 from tidegate.core.ledger import unvouched
 from tidegate.core.position import Position
@@ -27,7 +28,6 @@ from tidegate.engine.turns import turn
 from tidegate.engine.work import Context, Work
 from tidegate.errors import ConfigError, PlanError, PositionMissing, TidegateError
 from tidegate.registry.backfills import lease_name
-from tidegate.strategies._history import check_continues, check_owner
 
 CHUNK_ROWS = 500_000
 BURST = 10  # seconds' worth of rows that one chunk may read where a rate is set

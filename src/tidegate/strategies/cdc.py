@@ -12,13 +12,13 @@ from datetime import timedelta
 from typing import Any, ClassVar
 
 from tidegate.core.changes import ChangeSet
+from tidegate.core.continuity import check_continues, check_owner
 from tidegate.core.ledger import Ledger
 from tidegate.core.log import Bad, EventRules, Logged, LogSpan, Truncate
 from tidegate.core.position import Position
 from tidegate.core.protocols import Probe
 from tidegate.core.slices import LogRange, Meaning
 from tidegate.errors import ConfigError, HistoryGone, Misfit
-from tidegate.strategies._history import check_continues, check_owner
 
 RESYNC = "Load it anew: `tidegate resync STREAM`."
 FLOOR = "floor"

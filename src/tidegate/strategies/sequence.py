@@ -12,12 +12,12 @@ from datetime import timedelta
 from typing import Any, ClassVar
 
 from tidegate.core.changes import ChangeSet
+from tidegate.core.continuity import check_continues, check_owner
 from tidegate.core.ledger import Ledger
 from tidegate.core.position import Position
 from tidegate.core.protocols import Clock, Probe
 from tidegate.core.slices import Meaning, Range
 from tidegate.errors import ColumnMissing, ConfigError, PlanError
-from tidegate.strategies._history import check_continues, check_owner
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,6 +13,7 @@ from typing import Any, ClassVar, cast
 
 from tidegate import plugins
 from tidegate.core.changes import ChangeSet
+from tidegate.core.continuity import check_continues, check_owner
 from tidegate.core.experience import CHOICE, Experience, Way
 from tidegate.core.grouping import Period
 from tidegate.core.ledger import BEGIN, VOUCHER, Ledger
@@ -20,7 +21,6 @@ from tidegate.core.position import Position
 from tidegate.core.protocols import Probe, Strategy
 from tidegate.core.slices import Everything, Meaning
 from tidegate.errors import ConfigError
-from tidegate.strategies._history import check_continues, check_owner
 
 WHOLE_AT = "whole_at"
 WHOLE = (Way.PARTITIONS, Way.SNAPSHOT_DIFF, Way.FULL)

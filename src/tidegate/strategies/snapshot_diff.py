@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from tidegate.core.changes import Action, ChangeSet, Part
+from tidegate.core.continuity import check_owner, check_same_source
 from tidegate.core.fingerprint import Fingerprint
 from tidegate.core.ledger import Ledger
 from tidegate.core.position import Position
@@ -18,7 +19,6 @@ from tidegate.core.protocols import Probe
 from tidegate.core.significance import Significance
 from tidegate.core.slices import Everything, Meaning
 from tidegate.errors import ColumnMissing, ConfigError
-from tidegate.strategies._history import check_owner, check_same_source
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

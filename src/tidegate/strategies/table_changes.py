@@ -11,13 +11,13 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from tidegate.core.changes import ChangeSet
+from tidegate.core.continuity import check_continues, check_owner
 from tidegate.core.history import EMPTY, Span, Told, Versioned
 from tidegate.core.ledger import Ledger
 from tidegate.core.position import Position
 from tidegate.core.protocols import Probe
 from tidegate.core.slices import Everything, Meaning, SnapshotPair
 from tidegate.errors import ConfigError, Misfit
-from tidegate.strategies._history import check_continues, check_owner
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

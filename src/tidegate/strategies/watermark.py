@@ -13,13 +13,13 @@ from enum import StrEnum
 from typing import Any, ClassVar
 
 from tidegate.core.changes import ChangeSet, Edge, SliceStats
+from tidegate.core.continuity import check_continues, check_owner
 from tidegate.core.fingerprint import Fingerprint
 from tidegate.core.ledger import Ledger
 from tidegate.core.position import Position
 from tidegate.core.protocols import Clock, Probe
 from tidegate.core.slices import Meaning, Range
 from tidegate.errors import ColumnMissing, ConfigError, PlanError
-from tidegate.strategies._history import check_continues, check_owner
 from tidegate.strategies._rechecks import Found, Rechecks, Span
 
 DAY_LENGTH = 10

@@ -1,6 +1,7 @@
 """Decides whether a position is still one of this source and this strategy.
 
-Called by every strategy that goes on from a position. Must never let a load start from another history.
+Called by every strategy that goes on from a position, and by backfills. Must never let a load start from another
+history.
 """
 
 from __future__ import annotations
