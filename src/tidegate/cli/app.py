@@ -11,7 +11,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from types import FrameType
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -32,6 +32,7 @@ from tidegate.cli.command import command
 from tidegate.cli.shell import INTERRUPTED, UNHARMED
 
 USAGE = 2
+AGAIN = 1.0  # seconds
 
 app = typer.Typer(
     name="tidegate",
@@ -148,13 +149,30 @@ def _refuse(words: Sequence[str], error: typer.TyperException) -> int:
 
 @contextmanager
 def _terminated_like_interrupted() -> Iterator[None]:
-    """SIGTERM ends a command as Ctrl-C does: leases are given back, the JVM is stopped."""
+    """SIGTERM ends a command as Ctrl-C does: leases are given back, the JVM is stopped.
+
+    Python drops what is raised while it collects garbage, so an interruption is said again until it is heard.
+    """
+    before: dict[int, Any] = {}
 
     def interrupt(_number: int, _frame: FrameType | None) -> None:
-        raise KeyboardInterrupt
+        before.setdefault(signal.SIGALRM, signal.signal(signal.SIGALRM, interrupt))
+        signal.setitimer(signal.ITIMER_REAL, AGAIN)
+        if not _heard(sys.exc_info()[1]):
+            raise KeyboardInterrupt
 
-    before = signal.signal(signal.SIGTERM, interrupt)
+    before |= {number: signal.signal(number, interrupt) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, before)
+        if signal.SIGALRM in before:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _heard(handled: BaseException | None) -> bool:
+    """Whether what is being handled came of an interruption, so that what ends because of it is left to end."""
+    while handled is not None and not isinstance(handled, KeyboardInterrupt):
+        handled = handled.__context__
+    return handled is not None

@@ -1,0 +1,51 @@
+"""An interruption is heard, whatever Python was at when it came, and what it ends is left to end."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+import weakref
+
+import pytest
+
+from tidegate.cli import app
+
+pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+
+
+class Thing:
+    """Something to collect."""
+
+
+def terminate(_: object = None) -> None:
+    os.kill(os.getpid(), signal.SIGTERM)
+
+
+def test_one_that_comes_while_garbage_is_collected_is_said_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(app, "AGAIN", 0.05)
+    thing, began = Thing(), time.monotonic()
+    kept = weakref.ref(thing, terminate)
+    with pytest.raises(KeyboardInterrupt), app._terminated_like_interrupted():  # noqa: PT012 - it may come anywhere
+        del thing
+        assert kept() is None, "what the callback raised was dropped"
+        time.sleep(20)
+    assert time.monotonic() - began < 10
+
+
+def test_what_ends_because_of_it_is_not_interrupted_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(app, "AGAIN", 0.02)
+    done = []
+    with pytest.raises(KeyboardInterrupt), app._terminated_like_interrupted():  # noqa: PT012 - it may come anywhere
+        try:
+            terminate()
+            time.sleep(20)
+        finally:
+            try:
+                raise ValueError  # noqa: TRY301 - handled meanwhile
+            except ValueError:
+                time.sleep(0.2)
+            done.append("given back")
+    assert done == ["given back"]
+    time.sleep(0.1)
+    assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
