@@ -5,6 +5,7 @@ Made by the pipeline and by writers, read by probes and by verification. Holds v
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -33,14 +34,15 @@ class Fence:
     """What is known of the events that were applied before.
 
     Args:
-        records: one row a key, deleted keys included: `fold.APPLIED`, `fold.WAS_GONE`, `fold.KNOWN`; None for none.
+        records: from a frame of key columns, or None for every key, to one row a key, deleted keys included:
+            `fold.APPLIED`, `fold.WAS_GONE`, `fold.KNOWN`; None where nothing is known of any.
         floor: an order at or below which no event counts; None for none.
         horizon: the same for keys of which nothing is kept any more.
         open: of some keys a column is kept whose value is older than their last order, or not known yet.
         present: the rows of the table that the load is planned on; None where it has none.
     """
 
-    records: DataFrame | None = None
+    records: Callable[[DataFrame | None], DataFrame] | None = None
     open: bool = False
     floor: str | None = None
     horizon: str | None = None

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 from tidegate.core.batch import Fence, Folded, Latest
@@ -63,7 +63,7 @@ class Applied:
         marks = self._marks
         floors = [each for each in (rules.floor, marks.get(FLOOR)) if each is not None]
         return Fence(
-            records=None if rows is None else self._records(rows),
+            records=None if rows is None else partial(self._records, rows),
             open=bool(marks.get("open")),
             floor=max(floors, default=None),
             horizon=marks.get(HORIZON),
@@ -160,14 +160,16 @@ class Applied:
             row = self._all.selectExpr(*(f"{sql} AS `{name}`" for name, sql in asked.items())).collect()[0]
         return {name: value for name, value in row.asDict().items() if value is not None}
 
-    def _records(self, rows: DataFrame) -> DataFrame:
-        """One row a key, see `Fence`."""
+    def _records(self, rows: DataFrame, keys: DataFrame | None) -> DataFrame:
+        """One row a key, see `Fence`: what the loads told of a key is ranked for the keys asked for alone."""
         from tidegate.spark import fold, frames  # noqa: PLC0415 - as above
 
-        keys = [Spark().quote(name) for name in self.plan.key]
-        newest = frames.latest(rows.where(f"{MARK} IS NULL"), Latest(key=self.plan.key, order=(frames.ORDER, NUMBER)))
+        told = rows.where(f"{MARK} IS NULL")
+        wanted = told if keys is None else frames.of_keys(told, keys, self.plan.key)
+        newest = frames.latest(wanted, Latest(key=self.plan.key, order=(frames.ORDER, NUMBER)))
         known = f"from_json({fold.KNOWN}, 'map<string, string>') AS {fold.KNOWN}"
-        return newest.selectExpr(*keys, f"{frames.ORDER} AS {fold.APPLIED}", fold.WAS_GONE, known)
+        quoted = [Spark().quote(name) for name in self.plan.key]
+        return newest.selectExpr(*quoted, f"{frames.ORDER} AS {fold.APPLIED}", fold.WAS_GONE, known)
 
     def _present(self) -> DataFrame | None:
         """The rows of the table that the load is planned on, without those that are marked as deleted."""

@@ -67,7 +67,7 @@ class Fold:
             )
             .where(f"{_RANK} = 1")
         )
-        fenced = self._fenced(newest)
+        fenced = self._fenced(newest, self._keys(events))
         return fenced.selectExpr(*columns, GONE, ORDER, f"{_NO_MAP} AS {KNOWN}", f"coalesce({TWICE}, false) AS {TWICE}")
 
     def by_column(self, events: DataFrame) -> DataFrame:
@@ -78,8 +78,8 @@ class Fold:
 
         Rows: as of `simple`; only keys of which something is newer than what was applied.
         """
-        once = self._fenced(events, newer=False)
-        keys = once.selectExpr(*map(quote, self.key)).distinct()
+        once = self._fenced(events, self._keys(events), newer=False)
+        keys = self._keys(once).distinct()
         both = self._as_steps(once)
         if self.fence.present is not None or self.fence.records is not None:
             both = both.unionByName(self._present(keys))
@@ -105,10 +105,11 @@ class Fold:
         keys = [quote(name) for name in self.key]
         left = fence.present.selectExpr(*keys)
         if fence.records is not None:
-            younger = fence.records.where(f"{APPLIED} > {string(self.emptied)}").selectExpr(*keys)
+            records = fence.records(None)
+            younger = records.where(f"{APPLIED} > {string(self.emptied)}").selectExpr(*keys)
             left = left.join(younger, on=list(self.key), how="left_anti")
             if not self._bare:
-                left = left.join(fence.records.selectExpr(*keys), on=list(self.key), how="left_semi")
+                left = left.join(records.selectExpr(*keys), on=list(self.key), how="left_semi")
         left = left.join(final.selectExpr(*keys), on=list(self.key), how="left_anti").distinct()
         return left.selectExpr(
             *(quote(each.name) if each.name in self.key else _null(each) for each in self.columns),
@@ -123,12 +124,19 @@ class Fold:
         """Whether the event that empties the table is newer than every row that nothing is kept of."""
         return self.emptied is not None and (self.fence.horizon is None or self.emptied > self.fence.horizon)
 
-    def _fenced(self, events: DataFrame, *, newer: bool = True) -> DataFrame:
-        """Without events that are older than what is kept of every key; if `newer`, than what was applied of theirs."""
+    def _keys(self, rows: DataFrame) -> DataFrame:
+        return rows.selectExpr(*map(quote, self.key))
+
+    def _fenced(self, events: DataFrame, keys: DataFrame, *, newer: bool = True) -> DataFrame:
+        """Without events that are older than what is kept of every key; if `newer`, than what was applied of theirs.
+
+        Args:
+            keys: those of the events, cheap to read.
+        """
         late = "true" if self.fence.horizon is None else f"{ORDER} > {string(self.fence.horizon)}"
         if self.fence.records is None:
             return events.where(late)
-        records = self.fence.records.selectExpr(*map(quote, self.key), APPLIED)
+        records = self.fence.records(keys).selectExpr(*map(quote, self.key), APPLIED)
         joined = events.join(records, on=list(self.key), how="left")
         known = f"{ORDER} > {APPLIED}" if newer else f"{APPLIED} IS NOT NULL"
         return joined.where(f"({APPLIED} IS NULL AND {late}) OR {known}").drop(APPLIED)
@@ -158,7 +166,7 @@ class Fold:
             empty = [_null(each) for each in self.columns if each.name not in self.key]
             rows = keys.selectExpr(*map(quote, self.key), *empty, f"CAST(NULL AS boolean) AS {_HERE}")
         if fence.records is not None:
-            rows = rows.join(fence.records, on=on, how="left")
+            rows = rows.join(fence.records(keys), on=on, how="left")
         else:
             none = f"CAST(NULL AS string) AS {APPLIED}"
             rows = rows.selectExpr("*", none, f"false AS {WAS_GONE}", f"{_NO_MAP} AS {KNOWN}")

@@ -94,8 +94,8 @@ def _unfilled(events: DataFrame, fence: Fence, fold: Fold) -> bool:
     """Whether a key among them has a column that no event has told yet, or only one before the last."""
     if fence.records is None or not fence.open:
         return False
-    open_keys = fence.records.where(f"size({KNOWN}) > 0").selectExpr(*map(quote, fold.key))
-    return not frames.of_keys(events, open_keys, fold.key).isEmpty()
+    records = fence.records(events.selectExpr(*map(quote, fold.key)))
+    return not records.where(f"size({KNOWN}) > 0").isEmpty()
 
 
 def _checked(final: DataFrame, plan: LoadPlan, look: Look) -> Checked:

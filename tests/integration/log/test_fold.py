@@ -8,7 +8,7 @@ from tidegate.core.batch import Fence
 from tidegate.core.log import UNKNOWN
 from tidegate.core.schema import BIGINT, TEXT, Column, Schema
 from tidegate.spark.fold import APPLIED, KNOWN, WAS_GONE, Fold
-from tidegate.spark.frames import GONE, ORDER, TWICE
+from tidegate.spark.frames import GONE, ORDER, TWICE, of_keys
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
 
@@ -34,7 +34,8 @@ def fold(spark):
         known = spark.createDataFrame(list(records), RECORD) if records else None
         there = spark.createDataFrame(list(present), "id bigint, a string, b string") if present else None
         horizon, emptied = more.get("horizon"), more.get("emptied")
-        fence = Fence(records=known, horizon=horizon, present=there)
+        records = None if known is None else lambda keys: known if keys is None else of_keys(known, keys, ("id",))
+        fence = Fence(records=records, horizon=horizon, present=there)
         return Fold(columns=COLUMNS, key=("id",), fence=fence, emptied=emptied), given
 
     return make
