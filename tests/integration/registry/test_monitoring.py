@@ -7,7 +7,7 @@ import pytest
 from sqlalchemy import text
 
 from support.workspace import SqliteShop, Workspace
-from unit.registry.behaviour import queries
+from unit.registry.behaviour_runs import queries
 
 pytestmark = pytest.mark.spark
 

@@ -9,7 +9,9 @@ import pytest
 from sqlalchemy import create_engine, make_url
 
 from tidegate.core.changes import ChangeSet
+from tidegate.core.fingerprint import Fingerprint
 from tidegate.core.ids import new_load_id
+from tidegate.core.ledger import Entry, Ledger
 from tidegate.core.outcome import Outcome, Problem, Result
 from tidegate.core.plan import LoadPlan, Mode, WriteChoice
 from tidegate.core.position import Position
@@ -79,3 +81,9 @@ def publish(registry, plan, *, verified=None):
     registry.save_plan(plan, "run-1")
     registry.advance(plan, snapshot="77", table_uuid="t-1", verified=verified)
     return plan.position
+
+
+def ledger(**rows):
+    return Ledger(
+        entries={label: Entry(fingerprint=Fingerprint(rows=count, s0=count)) for label, count in rows.items()}
+    )
