@@ -21,7 +21,6 @@ from tidegate.core.spread import Level
 from tidegate.engine import assemble
 from tidegate.engine.assemble import Choice
 from tidegate.engine.events import Listener, ignore
-from tidegate.engine.lag import with_lags
 from tidegate.engine.preview import PlanReport, preview
 from tidegate.engine.recover import holds_rows
 from tidegate.engine.runner import new_run_id, run_stream, run_streams, utc_now
@@ -323,6 +322,8 @@ class Project:
 
     def status(self) -> list[StreamStatus]:
         """Every stream that the registry knows: freshness, lag, position, last error."""
+        from tidegate.engine.lag import with_lags  # noqa: PLC0415 - only for this question
+
         return with_lags(self.registry.status(), self.config, self.lakes)
 
     def intervals(self, name: str) -> Intervals:

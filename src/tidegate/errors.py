@@ -304,3 +304,12 @@ class InternalError(TidegateError):
 
     code = "internal"
     default_hint = "Please report this, with the output of --log-level debug."
+
+
+def interrupted(error: BaseException | None) -> bool:
+    """Whether an error came up only while an interruption unwound."""
+    while error is not None:
+        if isinstance(error, KeyboardInterrupt):
+            return True
+        error = error.__cause__ or error.__context__
+    return False

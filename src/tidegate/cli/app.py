@@ -30,6 +30,7 @@ from tidegate.cli import (
 )
 from tidegate.cli.command import command
 from tidegate.cli.shell import INTERRUPTED, UNHARMED
+from tidegate.errors import interrupted
 
 USAGE = 2
 AGAIN = 1.0  # seconds
@@ -158,7 +159,7 @@ def _terminated_like_interrupted() -> Iterator[None]:
     def interrupt(_number: int, _frame: FrameType | None) -> None:
         before.setdefault(signal.SIGALRM, signal.signal(signal.SIGALRM, interrupt))
         signal.setitimer(signal.ITIMER_REAL, AGAIN)
-        if not _heard(sys.exc_info()[1]):
+        if not interrupted(sys.exc_info()[1]):
             raise KeyboardInterrupt
 
     before |= {number: signal.signal(number, interrupt) for number in (signal.SIGINT, signal.SIGTERM)}
@@ -169,10 +170,3 @@ def _terminated_like_interrupted() -> Iterator[None]:
             signal.setitimer(signal.ITIMER_REAL, 0)
         for number, handler in before.items():
             signal.signal(number, handler)
-
-
-def _heard(handled: BaseException | None) -> bool:
-    """Whether what is being handled came of an interruption, so that what ends because of it is left to end."""
-    while handled is not None and not isinstance(handled, KeyboardInterrupt):
-        handled = handled.__context__
-    return handled is not None

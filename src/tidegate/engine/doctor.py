@@ -145,7 +145,5 @@ def _jars(coordinates: tuple[str, ...], *, fetch: bool) -> str:
         raise EnvironmentMissing(
             f"not fetched yet: {', '.join(missing)}", hint="`tidegate doctor --fetch`; the first run does it too."
         )
-    kept = archive.options(coordinates)
-    return f"{len(coordinates)} in the cache" + (
-        "" if kept else ", Spark starts faster after `tidegate doctor --fetch`"
-    )
+    slow = "" if archive.options(coordinates) else ", Spark starts faster after `tidegate doctor --fetch`"
+    return f"{len(coordinates)} in the cache{slow}"

@@ -223,8 +223,7 @@ def fit_columns(
     wanted = Schema(columns=(*columns, *stream.added))
     _refuse_case(stream, table.schema, wanted)
     changes = compare(source=wanted, table=table.schema)
-    own = {*stream.added.names, RESCUED.name}
-    _refuse_rename(stream, [change for change in changes if change.column not in own])
+    _refuse_rename(stream, [change for change in changes if not _own(stream, change)])
     modes = {change: _mode(stream, change) for change in changes}
     refused = [change for change in changes if modes[change] == "stop"]
     if refused:
@@ -238,10 +237,13 @@ def fit_columns(
     return columns, changes, evolve
 
 
+def _own(stream: Stream, change: SchemaChange) -> bool:
+    return change.column in {*stream.added.names, RESCUED.name}
+
+
 def _mode(stream: Stream, change: SchemaChange) -> str:
     """What the contract says of a change; it does not speak of columns that the program itself keeps in the table."""
-    own = stream.added.find(change.column) is not None or change.column == RESCUED.name
-    if change.kind is ChangeKind.ADD_COLUMN and own:
+    if change.kind is ChangeKind.ADD_COLUMN and _own(stream, change):
         return "evolve"
     return stream.contract.get(change.kind, DEFAULT_CONTRACT[change.kind])
 

@@ -1,13 +1,14 @@
 """Decides which errors of a load are worth another attempt, and how long to wait before it.
 
-Called by the runner and by backfills: only the engine retries. Must never take an interruption for an error.
+Called by the runner, by backfills and by maintenance: only the engine retries. Must never take an interruption
+for an error.
 """
 
 from __future__ import annotations
 
 import tenacity
 
-from tidegate.errors import TidegateError
+from tidegate.errors import TidegateError, interrupted
 
 ATTEMPTS = 3
 
@@ -20,15 +21,6 @@ def retrying() -> tenacity.Retrying:
         wait=tenacity.wait_exponential_jitter(multiplier=0.5, max=10),
         reraise=True,
     )
-
-
-def interrupted(error: BaseException | None) -> bool:
-    """Whether an error came up only while an interruption unwound."""
-    while error is not None:
-        if isinstance(error, KeyboardInterrupt):
-            return True
-        error = error.__cause__ or error.__context__
-    return False
 
 
 def _may_pass(error: BaseException) -> bool:

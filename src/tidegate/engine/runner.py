@@ -18,11 +18,11 @@ from tidegate.core.outcome import Outcome, RunReport
 from tidegate.engine import drain, pipeline
 from tidegate.engine.events import Journal, Listener
 from tidegate.engine.outcomes import failure
-from tidegate.engine.retries import interrupted, retrying
+from tidegate.engine.retries import retrying
 from tidegate.engine.stream import Stream
 from tidegate.engine.turns import turn
 from tidegate.engine.work import Context
-from tidegate.errors import InternalError, TidegateError
+from tidegate.errors import InternalError, TidegateError, interrupted
 from tidegate.registry.leases import Lease
 
 log = logging.getLogger("tidegate")

@@ -36,6 +36,11 @@ def times(bench):
     return metadata(bench, "last_read_timestamp", "is_processed", "is_stale")
 
 
+def following(bench, source, goal):
+    """A loader of the feed, new as in a process of its own."""
+    return DeltaCDFLoader(bench.spark, source, bench.path("metadata"), "id_col", goal, target_format="delta")
+
+
 def target(bench, path):
     """What delta-rs reads."""
     from deltalake import DeltaTable
@@ -48,22 +53,19 @@ def test_change_data_feed_fresh_unchanged_and_changed(bench):
     create(bench, source)
     sql(bench, f"INSERT INTO delta.`{source}` VALUES (1, 'a', 'one'), (2, 'a', 'two')")
 
-    def loader():
-        return DeltaCDFLoader(bench.spark, source, bench.path("metadata"), "id_col", goal, target_format="delta")
-
     # Case 1: create fresh Delta transaction
-    assert loader().load().records == 2
+    assert following(bench, source, goal).load().records == 2
     assert versions(bench) == [(0, 1, True, False)]
     assert target(bench, goal) == [(1, "a", "one"), (2, "a", "two")]
     # Case 2: Delta load without changes
-    assert loader().load().records == 0
+    assert following(bench, source, goal).load().records == 0
     assert versions(bench) == [(0, 1, True, False), (1, 1, True, False)]
     # Beyond: changed, moved to another key, deleted, deleted and back again
     sql(bench, f"INSERT INTO delta.`{source}` VALUES (3, 'b', 'three'), (4, 'b', 'four')")
     sql(bench, f"UPDATE delta.`{source}` SET id_col = 5 WHERE id_col = 1")
     sql(bench, f"DELETE FROM delta.`{source}` WHERE id_col IN (2, 4)")
     sql(bench, f"INSERT INTO delta.`{source}` VALUES (2, 'b', 'again')")
-    result = loader().load()
+    result = following(bench, source, goal).load()
     assert (result.old_watermark, result.new_watermark) == ("1", "5")
     assert target(bench, goal) == [(2, "b", "again"), (3, "b", "three"), (5, "a", "one")]
     assert versions(bench)[2:] == [(1, 5, True, False)]
@@ -79,7 +81,7 @@ def test_change_data_feed_merge_with_deduplication(bench):
         f"MERGE INTO delta.`{source}` t USING (SELECT 2L id_col, 'a' partition_col, 'new' value_col) s "
         "ON t.id_col = s.id_col WHEN MATCHED THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *",
     )
-    loader = DeltaCDFLoader(bench.spark, source, bench.path("metadata"), "id_col", goal, target_format="delta")
+    loader = following(bench, source, goal)
     assert loader.load().records == 2
     assert versions(bench) == [(0, 2, True, False)]
     assert target(bench, goal) == [(1, "a", "one"), (2, "a", "new")]
@@ -105,25 +107,22 @@ def test_a_load_that_landed_and_was_never_confirmed_is_not_done_again(bench, mon
     source, goal = bench.path("source"), bench.path("target")
     sql(bench, f"CREATE TABLE delta.`{source}` USING delta {FEED} AS SELECT 1L AS id_col, 'one' AS value_col")
 
-    def loader():
-        return DeltaCDFLoader(bench.spark, source, bench.path("metadata"), "id_col", goal, target_format="delta")
-
     def killed(*_):
         raise RuntimeError("killed")
 
     with monkeypatch.context() as broken:
         broken.setattr(Records, "add", killed)
         with pytest.raises(TidegateError):
-            loader().load()
+            following(bench, source, goal).load()
     assert versions(bench) == []
-    assert loader().load().records == 0
+    assert following(bench, source, goal).load().records == 0
     assert versions(bench) == [(0, 0, True, False), (0, 0, True, False)]
     assert target(bench, goal) == [(1, "one")]
     # A source without its feed is told, and nothing is skipped.
     sql(bench, f"ALTER TABLE delta.`{source}` SET TBLPROPERTIES (delta.enableChangeDataFeed = false)")
     sql(bench, f"INSERT INTO delta.`{source}` VALUES (2, 'two')")
     with pytest.raises(HistoryGone, match="keeps no changes"):
-        loader().load()
+        following(bench, source, goal).load()
 
 
 def test_a_source_that_was_made_again_at_its_path_is_not_followed(bench):
@@ -131,14 +130,11 @@ def test_a_source_that_was_made_again_at_its_path_is_not_followed(bench):
     create(bench, source)
     sql(bench, f"INSERT INTO delta.`{source}` VALUES (1, 'a', 'one')")
 
-    def loader():
-        return DeltaCDFLoader(bench.spark, source, bench.path("metadata"), "id_col", goal, target_format="delta")
-
-    assert loader().load().records == 1
+    assert following(bench, source, goal).load().records == 1
     shutil.rmtree(source)
     create(bench, source)
     with pytest.raises(HistoryGone, match="it is another table now"):
-        loader().load()
+        following(bench, source, goal).load()
     assert target(bench, goal) == [(1, "a", "one")]
 
 
