@@ -27,7 +27,7 @@ class Contender:
     """One way to do the job.
 
     Args:
-        run: does it; this alone is timed. Called with the number of the round, 0 for the warm-up.
+        run: does it; this alone is timed. Called with the number of the round, from 1; warm-ups end with 0.
         check: raises WrongResult when the result is not what the source holds; not timed.
         counts: 0 for a figure that is shown but has no goal, else the least ratio (its seconds to ours).
     """
@@ -76,15 +76,16 @@ class Result:
         }
 
 
-def compare(
+def compare(  # noqa: PLR0913 - what a comparison is made of
     name: str,
     contenders: list[Contender],
     *,
     pairs: int,
     about: Mapping[str, Any],
     before: Callable[[int], None] = lambda _: None,
+    warm: int = 1,
 ) -> Result:
-    """Runs all contenders in turn, `pairs` times after a warm-up; the first one is ours.
+    """Runs all contenders in turn, `pairs` times after `warm` rounds that are not counted; the first one is ours.
 
     Args:
         before: called before every round, for example to change rows at the source.
@@ -95,15 +96,15 @@ def compare(
     ours = contenders[0].name
     result = Result(name=name, about=about, ours=ours, goals={c.name: c.goal for c in contenders if c.goal})
     print(f"\n{name}: {', '.join(f'{key} {value}' for key, value in about.items())}", flush=True)
-    for number in range(pairs + 1):
+    for number in range(1 - warm, pairs + 1):
         before(number)
         load = os.getloadavg()[0]
         # Whoever goes first in one round goes last in the next.
         order = contenders if number % 2 else contenders[::-1]
         spent = {contender.name: _timed(contender, number) for contender in order}
         told = ", ".join(f"{c.name} {spent[c.name]:.2f} s" for c in contenders)
-        print(f"  {'warm-up' if number == 0 else f'round {number}'}: {told} (load {load:.1f})", flush=True)
-        if number:
+        print(f"  {f'round {number}' if number > 0 else 'warm-up'}: {told} (load {load:.1f})", flush=True)
+        if number > 0:
             result.load.append(load)
             for key, seconds in spent.items():
                 result.seconds.setdefault(key, []).append(seconds)

@@ -35,6 +35,9 @@ class Mode(StrEnum):
     COPY_ON_WRITE = "copy_on_write"
 
 
+ORDERED = frozenset({Kind.INTEGER, Kind.DATE, Kind.TIMESTAMP, Kind.TIMESTAMPTZ})
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prune:
     """A literal bound on the target side of a merge: `low <= column <= high`, or one of `values`.
@@ -63,6 +66,21 @@ class Prune:
             return len(self.values) == rows
         return self.type.kind is Kind.INTEGER and int(self.high) - int(self.low) + 1 == rows
 
+    def meets(self, kind: Kind, low: str, high: str) -> bool:
+        """Whether a value may lie within both bounds; no only for kinds whose texts are compared exactly here.
+
+        Example:
+            >>> from tidegate.core.schema import BIGINT
+            >>> bound = Prune(column="id", type=BIGINT, low="5", high="7")
+            >>> bound.meets(Kind.INTEGER, "7", "10"), bound.meets(Kind.INTEGER, "8", "10")
+            (True, False)
+        """
+        if self.type.kind is not kind or kind not in ORDERED:
+            return True
+        if kind is Kind.INTEGER:
+            return int(self.low) <= int(high) and int(low) <= int(self.high)
+        return self.low <= high and low <= self.high
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WriteFacts:
@@ -73,7 +91,7 @@ class WriteFacts:
         table_rows: rows of the table; 0 when it is new or empty, None when not known.
         replace: the table's rows are to be replaced by the batch (a full refresh).
         batch_keys: bounds of the batch's first key column at the source; None when not known.
-        file_keys: bounds of that column over all files of the table; None when they prove nothing.
+        apart: no file of the table can hold a key within these bounds.
         keys_unique: the source itself guarantees one row a key.
         partitions: the batch is whole partitions of the table, and becomes all that it holds of them.
         aligned: each of them is whole files of the table.
@@ -89,7 +107,7 @@ class WriteFacts:
     table_rows: int | None
     replace: bool = False
     batch_keys: Prune | None = None
-    file_keys: Prune | None = None
+    apart: bool = False
     keys_unique: bool = False
     partitions: bool = False
     aligned: bool = False

@@ -356,8 +356,8 @@ class Format(Protocol):
     def state(self, target: Target, uid: str) -> TableState:
         """Without Spark. Raises WriteError when catalog or metadata cannot be read."""
 
-    def key_bounds(self, target: Target, column: str) -> Prune | None:
-        """Bounds of a column over all files, without Spark; None when they prove nothing."""
+    def may_hold(self, target: Target, bound: Prune) -> bool:
+        """Whether a file may hold a value within the bound, without Spark; yes where nothing proves otherwise."""
 
     def partition_by(self, grouping: Grouping) -> tuple[str, ...]:
         """The layout in which every partition of the grouping is whole files; nothing where there is none."""

@@ -18,16 +18,17 @@ def write_facts(work: Work, changes: ChangeSet, *, unique: bool) -> WriteFacts:
     stream, table = work.stream, work.standing.table
     filled = holds_rows(table)
     anew = (work.context.full_refresh or changes.anew) and filled
-    batch_keys = file_keys = None
+    batch_keys, apart = None, False
     if stream.writer.needs_key and filled and not anew and _bounded(changes):
         batch_keys = work.probe.key_bounds(changes.slices[0], stream.key[0])
-        file_keys = stream.format.key_bounds(stream.target, stream.key[0]) if batch_keys else None
+        if batch_keys is not None and unique and not changes.gone:
+            apart = not stream.format.may_hold(stream.target, batch_keys)
     return WriteFacts(
         rows=changes.rows,
         table_rows=table.rows if filled else 0,
         replace=anew,
         batch_keys=batch_keys,
-        file_keys=file_keys,
+        apart=apart,
         keys_unique=unique,
         partitions=changes.grouping is not None,
         aligned=filled and changes.grouping is not None and stream.format.aligned(stream.target, changes.grouping),

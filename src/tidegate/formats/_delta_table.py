@@ -176,27 +176,24 @@ def spark_type(field: Mapping[str, Any]) -> str:
     return _type(field["type"], field["name"]).spark
 
 
-def key_bounds(snapshot: Snapshot, name: str) -> Prune | None:
-    """Least and greatest value over all files; None when they prove nothing.
+def may_hold(snapshot: Snapshot, bound: Prune) -> bool:
+    """Whether a file may hold a value within the bound; yes where nothing proves otherwise.
 
-    Integers and dates alone: times are cut to milliseconds in the statistics. Deleted rows only widen the bounds.
+    Integers and dates alone: times are cut to milliseconds in the statistics. Deleted rows only widen what files say.
     """
-    field = next((each for each in fields(snapshot) if each["name"] == name), None)
+    field = next((each for each in fields(snapshot) if each["name"] == bound.column), None)
     kind = _SIMPLE.get(field["type"]) if field and isinstance(field["type"], str) else None
     if field is None or kind is None or kind.kind not in (Kind.INTEGER, Kind.DATE):
-        return None
-    lows, highs = [], []
-    for file in snapshot.files:
-        stats = statistics(file)
-        rows = stats.get("numRecords")
-        if rows == 0 or (rows is not None and (stats.get("nullCount") or {}).get(physical(field)) == rows):
-            continue  # every value is NULL, and no key matches NULL
-        low, high = ((stats.get(end) or {}).get(physical(field)) for end in ("minValues", "maxValues"))
-        if low is None or high is None:
-            return None
-        lows.append(low)
-        highs.append(high)
-    return Prune(column=name, type=kind, low=str(min(lows)), high=str(max(highs))) if lows else None
+        return True
+    return any(_meets(statistics(file), physical(field), bound, kind.kind) for file in snapshot.files)
+
+
+def _meets(stats: Mapping[str, Any], name: str, bound: Prune, kind: Kind) -> bool:
+    rows = stats.get("numRecords")
+    if rows == 0 or (rows is not None and (stats.get("nullCount") or {}).get(name) == rows):
+        return False  # every value is NULL, and no key matches NULL
+    low, high = ((stats.get(end) or {}).get(name) for end in ("minValues", "maxValues"))
+    return low is None or high is None or bound.meets(kind, str(low), str(high))
 
 
 def _type(native: Any, column: str) -> Type:

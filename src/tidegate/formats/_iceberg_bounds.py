@@ -1,7 +1,7 @@
 """Decides what the manifests of an Iceberg table prove about the values of a column.
 
-Called by the Iceberg format while planning. Must never give bounds narrower than the rows: deletes are ignored,
-which only widens them, and a file without bounds ends the proof.
+Called by the Iceberg format while planning. Must never take bounds for narrower than the rows: deletes are ignored,
+which only widens them, and a file without bounds may hold anything.
 """
 
 from __future__ import annotations
@@ -11,49 +11,41 @@ from datetime import UTC, date, datetime, timedelta
 from typing import TYPE_CHECKING
 
 from tidegate.core.plan import Prune
-from tidegate.core.schema import Kind, Type
+from tidegate.core.schema import Kind
 
 if TYPE_CHECKING:
-    from pyiceberg.io import FileIO
+    from pyiceberg.manifest import DataFile
     from pyiceberg.table import Table
 
 MANIFESTS = 50
-KINDS = frozenset({Kind.INTEGER, Kind.DATE, Kind.TIMESTAMP, Kind.TIMESTAMPTZ})
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-def bounds(table: Table, column: str, kind: Type) -> Prune | None:
-    """Least and greatest value over all data files of the visible snapshot; None when they prove nothing."""
+def may_hold(table: Table, bound: Prune, kind: Kind) -> bool:
+    """Whether a data file of the visible snapshot may hold a value within the bound.
+
+    Args:
+        kind: of the column in the table, one of `ORDERED`.
+    """
     snapshot = table.current_snapshot()
-    if kind.kind not in KINDS or snapshot is None:
-        return None
-    field = table.schema().find_field(column).field_id
-    manifests = snapshot.manifests(table.io)
-    if len(manifests) > MANIFESTS:
-        return None
-    found = _ends(table.io, [each for each in manifests if each.content == 0], field)
-    if found is None:
-        return None
-    return Prune(column=column, type=kind, low=_text(found[0], kind), high=_text(found[1], kind))
+    if snapshot is None:
+        return False
+    manifests = [each for each in snapshot.manifests(table.io) if each.content == 0]
+    if bound.type.kind is not kind or len(manifests) > MANIFESTS:
+        return True
+    field = table.schema().find_field(bound.column).field_id
+    # The first file that may hold one ends the search, and most rows are where most rows are.
+    manifests.sort(key=lambda each: (each.existing_rows_count or 0) + (each.added_rows_count or 0), reverse=True)
+    entries = (e for each in manifests for e in each.fetch_manifest_entry(table.io, discard_deleted=True))
+    return any(_meets(entry.data_file, field, bound, kind) for entry in entries)
 
 
-def _ends(io: FileIO, manifests: list, field: int) -> tuple[int, int] | None:  # type: ignore[type-arg]
-    lows: list[int] = []
-    highs: list[int] = []
-    for manifest in manifests:
-        for entry in manifest.fetch_manifest_entry(io, discard_deleted=True):
-            file = entry.data_file
-            if file.record_count == 0:
-                continue
-            counts, nulls = file.value_counts or {}, file.null_value_counts or {}
-            if field in counts and counts[field] == nulls.get(field):
-                continue  # every value is NULL, and no key matches NULL
-            low, high = (file.lower_bounds or {}).get(field), (file.upper_bounds or {}).get(field)
-            if low is None or high is None:
-                return None
-            lows.append(_number(low))
-            highs.append(_number(high))
-    return (min(lows), max(highs)) if lows else None
+def _meets(file: DataFile, field: int, bound: Prune, kind: Kind) -> bool:
+    counts, nulls = file.value_counts or {}, file.null_value_counts or {}
+    if file.record_count == 0 or (field in counts and counts[field] == nulls.get(field)):
+        return False  # every value is NULL, and no key matches NULL
+    low, high = (file.lower_bounds or {}).get(field), (file.upper_bounds or {}).get(field)
+    return low is None or high is None or bound.meets(kind, _text(_number(low), kind), _text(_number(high), kind))
 
 
 def _number(value: bytes) -> int:
@@ -62,9 +54,9 @@ def _number(value: bytes) -> int:
     return number
 
 
-def _text(value: int, kind: Type) -> str:
-    if kind.kind is Kind.INTEGER:
+def _text(value: int, kind: Kind) -> str:
+    if kind is Kind.INTEGER:
         return str(value)
-    if kind.kind is Kind.DATE:
+    if kind is Kind.DATE:
         return (date(1970, 1, 1) + timedelta(days=value)).isoformat()
     return (_EPOCH + timedelta(microseconds=value)).replace(tzinfo=None).isoformat(sep=" ", timespec="microseconds")

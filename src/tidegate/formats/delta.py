@@ -94,10 +94,10 @@ class Delta:
             location=self._location(target),
         )
 
-    def key_bounds(self, target: Target, column: str) -> Prune | None:
-        """Bounds of the column over all files, from the log; None when they prove nothing."""
+    def may_hold(self, target: Target, bound: Prune) -> bool:
+        """Whether a file may hold a value within the bound, from the log; yes where nothing proves otherwise."""
         log = self._log(target)
-        return None if log is None else table.key_bounds(log.snapshot(), column)
+        return log is None or table.may_hold(log.snapshot(), bound)
 
     def partition_by(self, grouping: Grouping) -> tuple[str, ...]:  # noqa: ARG002 - whatever the grouping is
         """Nothing: Delta cuts tables by whole values of columns, which would be too many folders."""

@@ -16,7 +16,7 @@ from tidegate.core.grouping import Grouping
 from tidegate.core.history import Span
 from tidegate.core.ids import Target
 from tidegate.core.maintenance import SIDE, Need, Step, Upkeep, Usage, Version
-from tidegate.core.plan import LoadPlan, Prune, branch_prefix
+from tidegate.core.plan import ORDERED, LoadPlan, Prune, branch_prefix
 from tidegate.core.protocols import Layout, TableState
 from tidegate.core.schema import Schema, SchemaChange
 from tidegate.errors import WriteError
@@ -88,19 +88,19 @@ class Iceberg:
             location=metadata.location,
         )
 
-    def key_bounds(self, target: Target, column: str) -> Prune | None:
-        """Bounds of the column over all files, from the manifests; None when they prove nothing."""
+    def may_hold(self, target: Target, bound: Prune) -> bool:
+        """Whether a file may hold a value within the bound, from the manifests; yes where nothing proves otherwise."""
+        if bound.type.kind not in ORDERED:
+            return True
         metadata = self._where.load(target)
-        known = metadata.schema().find(column) if metadata and metadata.main is not None else None
-        if known is None:
-            return None
-        from tidegate.formats._iceberg_bounds import KINDS, bounds  # noqa: PLC0415 - reads manifests by PyIceberg
+        known = metadata.schema().find(bound.column) if metadata and metadata.main is not None else None
+        table = self._where.table(target) if known is not None else None
+        if known is None or table is None:
+            return True
+        from tidegate.formats._iceberg_bounds import may_hold  # noqa: PLC0415 - reads manifests by PyIceberg
 
-        table = self._where.table(target) if known.type.kind in KINDS else None
-        if table is None:
-            return None
         try:
-            return bounds(table, column, known.type)
+            return may_hold(table, bound, known.type.kind)
         except OSError as error:
             raise WriteError(f"the manifests of table {target} cannot be read") from error
 

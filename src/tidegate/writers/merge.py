@@ -9,9 +9,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from tidegate.core.batch import Batch, Checked, Latest
-from tidegate.core.plan import LoadPlan, Mode, Prune, WriteChoice, WriteFacts
+from tidegate.core.plan import LoadPlan, Mode, WriteChoice, WriteFacts
 from tidegate.core.protocols import Staging
-from tidegate.core.schema import Kind
 from tidegate.core.slices import Meaning
 from tidegate.spark import sql
 from tidegate.spark.failures import translated
@@ -60,9 +59,8 @@ class Merge:
 
     def _by_share(self, facts: WriteFacts) -> WriteChoice:
         prune = (facts.batch_keys,) if facts.batch_keys else ()
-        may_append = facts.keys_unique and not facts.gone
-        if may_append and facts.batch_keys and facts.file_keys and apart(facts.batch_keys, facts.file_keys):
-            reason = f"no {facts.batch_keys.column} of the batch lies within the bounds of the table's files"
+        if facts.keys_unique and not facts.gone and facts.batch_keys and facts.apart:
+            reason = f"no {facts.batch_keys.column} of the batch lies within the bounds of a file of the table"
             return WriteChoice(mode=Mode.APPEND, reason=reason)
         if facts.rows is None or not facts.table_rows:
             reason = "how much of the table changes is not known, so files stay and changes lie beside them"
@@ -128,21 +126,3 @@ class Merge:
     def _order(self, batch: Batch) -> tuple[str, ...]:
         cursor = batch.latest.order if batch.latest else ()
         return (*cursor, *(name for name in self.order_by if name not in cursor))
-
-
-def apart(batch: Prune, files: Prune) -> bool:
-    """True when no value can lie within both bounds; decided only for types whose texts are compared exactly here.
-
-    Example:
-        >>> from tidegate.core.schema import BIGINT
-        >>> low = Prune(column="id", type=BIGINT, low="1", high="9")
-        >>> high = Prune(column="id", type=BIGINT, low="10", high="11")
-        >>> apart(low, high), apart(low, low)
-        (True, False)
-    """
-    kinds = {batch.type.kind, files.type.kind}
-    if kinds == {Kind.INTEGER}:
-        return int(batch.low) > int(files.high) or int(batch.high) < int(files.low)
-    if len(kinds) == 1 and kinds <= {Kind.DATE, Kind.TIMESTAMP, Kind.TIMESTAMPTZ}:
-        return batch.low > files.high or batch.high < files.low
-    return False

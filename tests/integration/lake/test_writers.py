@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from support.lake import Lake
 from tidegate.core.batch import Batch, Checked, Latest
-from tidegate.core.plan import LoadPlan, Mode, WriteFacts
+from tidegate.core.plan import LoadPlan, Mode, Prune, WriteFacts
+from tidegate.core.schema import BIGINT
 from tidegate.errors import CheckFailed, DuplicateKeys, WriteError
 from tidegate.writers.append import Append
 from tidegate.writers.merge import Merge
@@ -186,17 +187,14 @@ def test_append_keeps_every_version_and_replace_is_exact(lake: Lake) -> None:
 def test_the_choice_from_file_bounds_is_right(lake: Lake) -> None:
     target = lake.table()
     lake.load(target, Mode.APPEND, *((n, "a", None) for n in range(10)))
-    files = lake.format.key_bounds(target, "id")
-    assert files is not None
-    assert (files.low, files.high) == ("0", "9")
-    facts = {"rows": 5, "table_rows": 10, "keys_unique": True, "file_keys": files}
-    beyond = Merge().choose(
-        WriteFacts(batch_keys=files.__class__(column="id", type=files.type, low="10", high="14"), **facts)
-    )
-    touching = Merge().choose(
-        WriteFacts(batch_keys=files.__class__(column="id", type=files.type, low="9", high="14"), **facts)
-    )
-    assert (beyond.mode, touching.mode) == (Mode.APPEND, Mode.COPY_ON_WRITE)
+    modes = []
+    for low in ("10", "9"):
+        keys = Prune(column="id", type=BIGINT, low=low, high="14")
+        known = WriteFacts(
+            rows=5, table_rows=10, keys_unique=True, batch_keys=keys, apart=not lake.format.may_hold(target, keys)
+        )
+        modes.append(Merge().choose(known).mode)
+    assert modes == [Mode.APPEND, Mode.COPY_ON_WRITE]
 
 
 def test_a_warehouse_that_cannot_be_written_leaves_the_table(lake: Lake) -> None:

@@ -9,6 +9,7 @@ from pyarrow import parquet
 
 from tidegate.core.grouping import Steps
 from tidegate.core.ids import Target
+from tidegate.core.plan import Prune
 from tidegate.core.position import Position
 from tidegate.core.protocols import Receipt
 from tidegate.core.schema import BIGINT, DATE, DOUBLE, INT, TEXT, TIMESTAMP, TIMESTAMPTZ, array, decimal
@@ -318,15 +319,21 @@ def test_a_type_that_is_not_loaded_is_refused_by_name(lake, kind):
         state(lake)
 
 
-def test_bounds_come_from_all_files_or_not_at_all(lake):
+def bound(low, high, column="id", kind=BIGINT):
+    return Prune(column=column, type=kind, low=str(low), high=str(high))
+
+
+def test_what_no_file_can_hold_is_known_from_the_bounds_of_all_of_them(lake):
     empty = {"path": "e", "partitionValues": {}, "stats": json.dumps({"numRecords": 3, "nullCount": {"id": 3}})}
-    write(lake, MADE, [info(), add("a", low=5, high=7), add("b", low=-1, high=6), {"add": empty}])
-    found = lake.key_bounds(TARGET, "id")
-    assert (found.low, found.high) == ("-1", "7")
-    assert lake.key_bounds(TARGET, "name") is None, "texts are cut in the statistics"
-    assert lake.key_bounds(TARGET, "absent") is None
+    write(lake, MADE, [info(), add("a", low=15, high=17), add("b", low=-1, high=6), {"add": empty}])
+    assert lake.may_hold(TARGET, bound(17, 20))
+    assert lake.may_hold(TARGET, bound(-9, -1))
+    assert not lake.may_hold(TARGET, bound(7, 14)), "between two files"
+    assert not lake.may_hold(TARGET, bound(18, 20))
+    assert lake.may_hold(TARGET, bound("x", "y", "name", TEXT)), "texts are cut in the statistics"
+    assert lake.may_hold(TARGET, bound(18, 20, "absent"))
     write(lake, [info(), {"add": {"path": "c", "partitionValues": {}}}], first=2)
-    assert lake.key_bounds(TARGET, "id") is None
+    assert lake.may_hold(TARGET, bound(18, 20)), "a file without statistics"
 
 
 COUNTS = {"numTargetRowsInserted": "3", "numTargetRowsUpdated": "2", "numTargetRowsDeleted": "1"}

@@ -14,13 +14,13 @@ from typing import Any
 import pytest
 
 from tidegate.core.ids import Target
-from tidegate.core.plan import branch_prefix
+from tidegate.core.plan import Prune, branch_prefix
 from tidegate.core.position import Position, property_name
 from tidegate.core.protocols import Layout
-from tidegate.core.schema import BIGINT, DATE, INT, TEXT, TIMESTAMP, ChangeKind, Column, Kind, Schema, SchemaChange
+from tidegate.core.schema import BIGINT, DATE, TEXT, TIMESTAMP, ChangeKind, Column, Schema, SchemaChange, Type
 from tidegate.errors import ConfigError, InternalError, SchemaRefused, WriteError
 from tidegate.formats import _iceberg_ddl as ddl
-from tidegate.formats._iceberg_bounds import bounds
+from tidegate.formats._iceberg_bounds import may_hold
 from tidegate.formats._iceberg_metadata import Metadata, Snapshot
 from tidegate.formats.iceberg import Iceberg
 
@@ -259,32 +259,56 @@ def file(low: bytes | None, high: bytes | None, *, rows: int = 5, nulls: int = 0
     return SimpleNamespace(data_file=data)
 
 
-def table(*files: Any, manifests: int = 1) -> Any:
-    manifest = SimpleNamespace(
-        content=0, fetch_manifest_entry=lambda _io, discard_deleted: files if discard_deleted else None
+def manifest(*files: Any, rows: int = 0) -> Any:
+    opened: list[bool] = []
+
+    def fetch(_io: object, *, discard_deleted: bool) -> Any:
+        opened.append(discard_deleted)
+        return files if discard_deleted else None
+
+    return SimpleNamespace(
+        content=0, existing_rows_count=rows, added_rows_count=None, fetch_manifest_entry=fetch, opened=opened
     )
-    deletes = SimpleNamespace(content=1)
-    current = SimpleNamespace(manifests=lambda _io: [manifest] * manifests + [deletes])
+
+
+def table(*files: Any, manifests: int = 1) -> Any:
+    return table_of(*[manifest(*files)] * manifests)
+
+
+def table_of(*manifests: Any) -> Any:
+    current = SimpleNamespace(manifests=lambda _io: [*manifests, SimpleNamespace(content=1)])
     schema = SimpleNamespace(find_field=lambda _name: SimpleNamespace(field_id=1))
     return SimpleNamespace(current_snapshot=lambda: current, schema=lambda: schema, io=None)
 
 
-def test_bounds_of_all_files() -> None:
-    old, new = file(struct.pack("<i", -7), struct.pack("<i", 3)), file(struct.pack("<q", 0), struct.pack("<q", 2**40))
-    found = bounds(table(old, new, file(None, None, rows=0), file(None, None, nulls=5)), "id", BIGINT)
-    assert found is not None
-    assert (found.low, found.high, found.type.kind) == ("-7", str(2**40), Kind.INTEGER)
-    day = bounds(table(file(struct.pack("<i", 0), struct.pack("<i", -1))), "id", DATE)
-    assert day is not None
-    assert (day.low, day.high) == ("1970-01-01", "1969-12-31")
-    at = bounds(table(file(struct.pack("<q", 1), struct.pack("<q", -1))), "id", TIMESTAMP)
-    assert at is not None
-    assert (at.low, at.high) == ("1970-01-01 00:00:00.000001", "1969-12-31 23:59:59.999999")
+def held(files: Any, kind: Type, low: object, high: object) -> bool:
+    return may_hold(files, Prune(column="id", type=kind, low=str(low), high=str(high)), kind.kind)
+
+
+def test_what_no_file_can_hold_is_known_from_the_bounds_of_all_of_them() -> None:
+    old, new = file(struct.pack("<i", -7), struct.pack("<i", 3)), file(struct.pack("<q", 9), struct.pack("<q", 2**40))
+    both = table(old, new, file(None, None, rows=0), file(None, None, nulls=5))
+    assert held(both, BIGINT, 3, 4)
+    assert held(both, BIGINT, 2**40, 2**41)
+    assert not held(both, BIGINT, -20, -8)
+    assert not held(both, BIGINT, 4, 8), "between two files"
+    days = table(file(struct.pack("<i", -1), struct.pack("<i", 0)))
+    assert held(days, DATE, "1969-12-30", "1969-12-31")
+    assert not held(days, DATE, "1970-01-02", "1970-01-03")
+    times = table(file(struct.pack("<q", -1), struct.pack("<q", 1)))
+    assert held(times, TIMESTAMP, "1969-12-31 23:59:59.999999", "1969-12-31 23:59:59.999999")
+    assert not held(times, TIMESTAMP, "1970-01-01 00:00:00.000002", "1970-01-02 00:00:00.000000")
 
 
 def test_what_proves_nothing() -> None:
     whole = file(struct.pack("<q", 0), struct.pack("<q", 1))
-    assert bounds(table(whole, file(None, None)), "id", BIGINT) is None
-    assert bounds(table(whole, manifests=51), "id", BIGINT) is None
-    assert bounds(table(whole), "id", TEXT) is None
-    assert bounds(table(), "id", INT) is None
+    assert held(table(whole, file(None, None)), BIGINT, 5, 6)
+    assert held(table(whole, manifests=51), BIGINT, 5, 6)
+    assert held(table(whole), TEXT, 5, 6)
+
+
+def test_the_search_ends_with_the_first_file_that_may_hold_a_value() -> None:
+    small = manifest(file(struct.pack("<q", 0), struct.pack("<q", 1)), rows=1)
+    large = manifest(file(struct.pack("<q", 5), struct.pack("<q", 6)), rows=9)
+    assert held(table_of(small, large), BIGINT, 5, 6)
+    assert (small.opened, large.opened) == ([], [True])

@@ -12,7 +12,7 @@ from tidegate.core.schema import BIGINT, DATE, TEXT, TIMESTAMP, Type
 from tidegate.errors import PlanError
 from tidegate.strategies.full import Full
 from tidegate.writers.append import Append
-from tidegate.writers.merge import Merge, apart
+from tidegate.writers.merge import Merge
 from tidegate.writers.replace import Replace
 
 
@@ -26,7 +26,7 @@ def keys(low: Any, high: Any, kind: Type = BIGINT) -> Prune:
 
 NEW_YEAR, BEFORE = "2024-01-01 00:00:00.000000", "2023-01-01 00:00:00.000000"
 AFTER, LATER = "2024-01-01 00:00:00.000001", "2024-01-03 00:00:00.000000"
-OUTSIDE = {"batch_keys": keys(200, 300), "file_keys": keys(1, 99)}
+OUTSIDE = {"batch_keys": keys(200, 300), "apart": True}
 
 
 @pytest.mark.parametrize(
@@ -44,8 +44,7 @@ OUTSIDE = {"batch_keys": keys(200, 300), "file_keys": keys(1, 99)}
         ({"replace": True, "table_rows": 0}, Mode.OVERWRITE),
         ({**OUTSIDE, "keys_unique": True}, Mode.APPEND),
         ({**OUTSIDE, "keys_unique": False}, Mode.MERGE_ON_READ),
-        ({"batch_keys": keys(99, 300), "file_keys": keys(1, 99), "keys_unique": True}, Mode.MERGE_ON_READ),
-        ({"batch_keys": keys(200, 300), "file_keys": None, "keys_unique": True}, Mode.MERGE_ON_READ),
+        ({"batch_keys": keys(99, 300), "keys_unique": True}, Mode.MERGE_ON_READ),
     ],
 )
 def test_merge_takes_the_cheapest_mode_that_is_proven(given: dict[str, Any], mode: Mode) -> None:
@@ -74,7 +73,7 @@ def test_the_bounds_that_the_plan_knows_are_told() -> None:
     ],
 )
 def test_apart_is_said_only_where_it_is_proven(batch: Prune, files: Prune, answer: bool) -> None:
-    assert apart(batch, files) is answer
+    assert batch.meets(files.type.kind, files.low, files.high) is not answer
 
 
 def test_replace_and_append() -> None:
