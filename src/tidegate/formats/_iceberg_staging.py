@@ -37,6 +37,8 @@ PROPERTY = "snapshot-property."
 SESSION_PROPERTY = "spark.sql.iceberg.snapshot-property."
 MERGE_MODES = {Mode.MERGE_ON_READ: "merge-on-read", Mode.COPY_ON_WRITE: "copy-on-write"}
 PUBLISH_TRIES = 5
+# A first load is bound by the processor; maintenance compresses its files as the table says.
+FIRST = {"compression-level": "1"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -230,7 +232,9 @@ class IcebergStaging:
     def _writer(self, rows: DataFrame) -> Any:
         option = PROPERTY + property_name(self.plan.uid)
         wanted = completed(rows, self.plan.table)
-        return wanted.writeTo(sql.table(self.target, self.plan.branch)).option(option, self.plan.position.to_json())
+        writer = wanted.writeTo(sql.table(self.target, self.plan.branch))
+        writer = writer.option(option, self.plan.position.to_json())
+        return writer.options(**FIRST) if self.plan.create else writer
 
     def _metadata(self) -> Metadata:
         metadata = self.load()

@@ -16,7 +16,7 @@ from tidegate.dialects._ranges import even
 from tidegate.dialects._statements import Statements
 
 SMALL_ROWS = 100_000
-SLICE_BYTES = 32 * 1024 * 1024
+SLICE_BYTES = 64 * 1024 * 1024
 MOST = 200
 # Below this share of a table its cursor is cut, which an index serves; above it, its pages are.
 PAGES_FROM = 0.2

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 CONNECT_PORT = 15002
 EXTENSIONS = "spark.sql.extensions"
+EVENT_LOG = "spark.eventLog.enabled"
+MASKS = "(?i)secret|password|token|access[.]?key"  # Spark's own, unless it was started with another
 
 # Every load runs under these, whatever the session it was isolated from says: errors instead of silent NULLs,
 # exact names, literals as `spark/sql` writes them, and no time zone of a machine.
@@ -109,7 +111,8 @@ class Sessions:
                 the call that starts it.
 
         Raises:
-            EnvironmentMissing: Java, a jar or a format's extensions are missing, or Spark does not start.
+            EnvironmentMissing: Java, a jar or a format's extensions are missing, Spark does not start, or it would
+                write a password into its event log.
             ConfigError: a setting that this Spark refuses.
         """
         with self._lock:
@@ -123,6 +126,7 @@ class Sessions:
             if is_connect(session):
                 self._clones.append(session)
             self._need_extensions(session)
+            self._need_masked(session)
             for key, value in self._runtime_conf():
                 session.conf.set(key, value)
         except PySparkException as error:
@@ -214,6 +218,20 @@ class Sessions:
                 raise EnvironmentMissing(
                     "the Spark session was started without the SQL extensions that a lake needs",
                     hint=f"Start it with `{EXTENSIONS}={','.join(self._extensions())}`.",
+                )
+
+    def _need_masked(self, session: SparkSession) -> None:
+        """An event log tells the settings of every job, and masks only those that Spark was started with."""
+        if self._jvm is not None or str(session.conf.get(EVENT_LOG, "false")).lower() != "true":
+            return
+        masks = session.conf.get("spark.redaction.regex", MASKS) or ""
+        for key, value in self._runtime_conf():
+            started_with = session.conf.get(key, None) == value and re.search(masks, key)
+            if SECRET.search(key) and not started_with:
+                raise EnvironmentMissing(
+                    f"the Spark session writes an event log, which would show what {key} is",
+                    hint="Start Spark with this setting, matched by `spark.redaction.regex`, or with "
+                    f"`{EVENT_LOG}=false`.",
                 )
 
 

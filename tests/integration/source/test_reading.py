@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 import psycopg
 import pytest
 
+from tidegate.core.batch import Latest
 from tidegate.core.fingerprint import Fingerprint
 from tidegate.core.ids import Connection
 from tidegate.core.schema import TIMESTAMP, TIMESTAMPTZ, Column
@@ -14,6 +15,7 @@ from tidegate.core.slices import Everything, Range
 from tidegate.dialects.postgresql import Postgresql
 from tidegate.dialects.spark import Spark
 from tidegate.errors import ColumnMissing, SchemaRefused, SourceUnavailable
+from tidegate.sources._probe import DatabaseProbe
 from tidegate.sources._relation import of_table
 from tidegate.sources.database import Database
 
@@ -259,6 +261,22 @@ def test_bytes_and_bounds(pg_url: str) -> None:
         assert bounds["at"] is not None
         assert bounds["at"].low == datetime(2025, 1, 1, tzinfo=UTC).strftime("%Y-%m-%d %H:%M:%S.%f")
         assert probe.key_bounds(Range(cursor=("id",), after="10", upto="11"), "id") is None
+
+
+def test_the_rows_of_a_slice_are_counted_once_in_a_snapshot(pg_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    run(pg_url, "CREATE TABLE hard (id int)", "INSERT INTO hard VALUES (1), (1), (2)")
+    asked: list[str] = []
+    with source(pg_url).probe() as probe:
+        assert isinstance(probe, DatabaseProbe)
+        rows = probe.session.rows
+        monkeypatch.setattr(probe.session, "rows", lambda sql: asked.append(sql) or rows(sql))
+        assert probe.stats(Everything()).rows == 3
+        once = len(asked)
+        run(pg_url, "INSERT INTO hard VALUES (3)")
+        assert probe.count(Everything()) == 3
+        assert len(asked) == once
+        assert probe.count(Everything(), latest=Latest(key=("id",), order=("id",))) == 2
+        assert probe.count(Range(cursor=("id",), after="1", upto="9")) == 1
 
 
 @pytest.mark.parametrize("kind", ["timestamp", "timestamptz"])

@@ -36,6 +36,7 @@ class Session:
         self.stopped = True
 
 
+PASSWORD = "spark.sql.catalog.lake.jdbc.password"
 LAKE = {"spark.sql.extensions": "iceberg.Ext", "spark.sql.catalog.lake": "iceberg.Catalog"}
 
 
@@ -79,6 +80,27 @@ def test_secrets_of_a_lake_are_known_to_spark_from_its_start() -> None:
         if key.endswith(("password", "credential")):
             assert conf[key] == value
             assert re.search(conf["spark.redaction.regex"], key)
+
+
+@pytest.mark.parametrize(
+    ("started_with", "refused"),
+    [
+        ({}, False),
+        ({"spark.eventLog.enabled": "true"}, True),
+        ({"spark.eventLog.enabled": "true", PASSWORD: "another"}, True),
+        ({"spark.eventLog.enabled": "true", PASSWORD: "x"}, False),
+        ({"spark.eventLog.enabled": "true", PASSWORD: "x", "spark.redaction.regex": "token"}, True),
+    ],
+)
+def test_an_event_log_that_would_show_a_password_is_refused(started_with: dict[str, str], refused: bool) -> None:
+    mine = Session(**{"spark.sql.extensions": "iceberg.Ext", **started_with})
+    sessions = Sessions(borrowed=mine, lakes=[{**LAKE, PASSWORD: "x"}])
+    if not refused:
+        assert sessions.load_session().conf[PASSWORD] == "x"
+        return
+    with pytest.raises(EnvironmentMissing, match=f"event log, which would show what {re.escape(PASSWORD)} is") as error:
+        sessions.load_session()
+    assert "spark.eventLog.enabled=false" in error.value.hint
 
 
 def test_commands_to_a_jvm_are_not_logged() -> None:
