@@ -197,10 +197,15 @@ class Spark:
             case Travel.TEXT | Travel.JSON:
                 return "string"
 
-    def decode(self, sql: str, column: Column, travel: Travel) -> str:  # noqa: PLR0911 - one answer a way to travel
+    def decode(  # noqa: PLR0911 - one answer a way to travel
+        self, sql: str, column: Column, travel: Travel, *, utc: bool = False
+    ) -> str:
         """The stored value of a travelled expression; NULL stays NULL, a value that does not fit ends the query.
 
         The error names the column and never the value.
+
+        Args:
+            utc: the session's time zone is UTC, so that a cast does what else takes a calendar and twice the time.
         """
         stored = column.type.stored
         match travel:
@@ -208,6 +213,8 @@ class Spark:
                 return f"CAST({sql} AS {stored.spark})"
             case Travel.MICROS if stored.kind is Kind.TIMESTAMPTZ:
                 return f"timestamp_micros({sql})"
+            case Travel.MICROS if utc:
+                return f"CAST(timestamp_micros({sql}) AS timestamp_ntz)"
             case Travel.MICROS:
                 return f"timestampadd(MICROSECOND, {sql}, {EPOCH})"
             case Travel.DAYS:

@@ -107,8 +107,9 @@ class Database:
         }
         table = statements.reading(aliases, extra)
         rows = session.read.jdbc(jdbc.url, table, predicates=predicates, properties=properties)
+        utc = session.conf.get("spark.sql.session.timeZone") == "UTC"
         decoded = (
-            f"{spark.decode(alias, column, reading.travel)} AS {alias}"
+            f"{spark.decode(alias, column, reading.travel, utc=utc)} AS {alias}"
             for alias, column, reading in zip(aliases, statements.schema, readings, strict=True)
         )
         plain = rows.selectExpr(*decoded)
