@@ -21,30 +21,27 @@ MANIFESTS = 50
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-def may_hold(table: Table, bound: Prune, kind: Kind) -> bool:
-    """Whether a data file of the visible snapshot may hold a value within the bound.
-
-    Args:
-        kind: of the column in the table, one of `ORDERED`.
-    """
+def may_hold(table: Table, bound: Prune) -> bool:
+    """Whether a data file of the visible snapshot may hold a value within the bound, whose kind is the column's."""
     snapshot = table.current_snapshot()
     if snapshot is None:
         return False
     manifests = [each for each in snapshot.manifests(table.io) if each.content == 0]
-    if bound.type.kind is not kind or len(manifests) > MANIFESTS:
+    if len(manifests) > MANIFESTS:
         return True
     field = table.schema().find_field(bound.column).field_id
-    # The first file that may hold one ends the search, and most rows are where most rows are.
+    # The first file that may hold one ends the search, and it is likeliest where most rows are.
     manifests.sort(key=lambda each: (each.existing_rows_count or 0) + (each.added_rows_count or 0), reverse=True)
     entries = (e for each in manifests for e in each.fetch_manifest_entry(table.io, discard_deleted=True))
-    return any(_meets(entry.data_file, field, bound, kind) for entry in entries)
+    return any(_meets(entry.data_file, field, bound) for entry in entries)
 
 
-def _meets(file: DataFile, field: int, bound: Prune, kind: Kind) -> bool:
+def _meets(file: DataFile, field: int, bound: Prune) -> bool:
     counts, nulls = file.value_counts or {}, file.null_value_counts or {}
     if file.record_count == 0 or (field in counts and counts[field] == nulls.get(field)):
         return False  # every value is NULL, and no key matches NULL
     low, high = (file.lower_bounds or {}).get(field), (file.upper_bounds or {}).get(field)
+    kind = bound.type.kind
     return low is None or high is None or bound.meets(kind, _text(_number(low), kind), _text(_number(high), kind))
 
 

@@ -94,13 +94,15 @@ class Iceberg:
             return True
         metadata = self._where.load(target)
         known = metadata.schema().find(bound.column) if metadata and metadata.main is not None else None
-        table = self._where.table(target) if known is not None else None
-        if known is None or table is None:
+        if known is None or known.type.kind is not bound.type.kind:
+            return True
+        table = self._where.table(target)
+        if table is None:
             return True
         from tidegate.formats._iceberg_bounds import may_hold  # noqa: PLC0415 - reads manifests by PyIceberg
 
         try:
-            return may_hold(table, bound, known.type.kind)
+            return may_hold(table, bound)
         except OSError as error:
             raise WriteError(f"the manifests of table {target} cannot be read") from error
 

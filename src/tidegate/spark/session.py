@@ -226,8 +226,7 @@ class Sessions:
             return
         masks = session.conf.get("spark.redaction.regex", MASKS) or ""
         for key, value in self._runtime_conf():
-            started_with = session.conf.get(key, None) == value and re.search(masks, key)
-            if SECRET.search(key) and not started_with:
+            if SECRET.search(key) and not (re.search(masks, key) and session.conf.get(key, None) == value):
                 raise EnvironmentMissing(
                     f"the Spark session writes an event log, which would show what {key} is",
                     hint="Start Spark with this setting, matched by `spark.redaction.regex`, or with "

@@ -282,7 +282,7 @@ def table_of(*manifests: Any) -> Any:
 
 
 def held(files: Any, kind: Type, low: object, high: object) -> bool:
-    return may_hold(files, Prune(column="id", type=kind, low=str(low), high=str(high)), kind.kind)
+    return may_hold(files, Prune(column="id", type=kind, low=str(low), high=str(high)))
 
 
 def test_what_no_file_can_hold_is_known_from_the_bounds_of_all_of_them() -> None:
@@ -305,6 +305,10 @@ def test_what_proves_nothing() -> None:
     assert held(table(whole, file(None, None)), BIGINT, 5, 6)
     assert held(table(whole, manifests=51), BIGINT, 5, 6)
     assert held(table(whole), TEXT, 5, 6)
+
+
+def test_a_table_without_files_holds_nothing() -> None:
+    assert not held(table(), BIGINT, 5, 6)
 
 
 def test_the_search_ends_with_the_first_file_that_may_hold_a_value() -> None:
