@@ -152,9 +152,15 @@ def _refuse(words: Sequence[str], error: typer.TyperException) -> int:
 def _terminated_like_interrupted() -> Iterator[None]:
     """SIGTERM ends a command as Ctrl-C does: leases are given back, the JVM is stopped.
 
-    Python drops what is raised while it collects garbage, so an interruption is said again until it is heard.
+    Python drops what is raised while it collects garbage, so an interruption is said again until it is heard, and
+    what Python tells of the one it dropped is not.
     """
     before: dict[int, Any] = {}
+    tell = sys.unraisablehook
+
+    def dropped(raised: sys.UnraisableHookArgs) -> None:
+        if not interrupted(raised.exc_value):
+            tell(raised)
 
     def interrupt(_number: int, _frame: FrameType | None) -> None:
         before.setdefault(signal.SIGALRM, signal.signal(signal.SIGALRM, interrupt))
@@ -163,9 +169,11 @@ def _terminated_like_interrupted() -> Iterator[None]:
             raise KeyboardInterrupt
 
     before |= {number: signal.signal(number, interrupt) for number in (signal.SIGINT, signal.SIGTERM)}
+    sys.unraisablehook = dropped
     try:
         yield
     finally:
+        sys.unraisablehook = tell
         if signal.SIGALRM in before:
             signal.setitimer(signal.ITIMER_REAL, 0)
         for number, handler in before.items():

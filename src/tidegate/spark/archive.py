@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tidegate.errors import EnvironmentMissing
-from tidegate.spark.jars import DELTA, DELTA_STORAGE, ICEBERG, cache_folder, resolve
+from tidegate.spark.jars import DELTA, DELTA_STORAGE, ICEBERG, Coordinate, cache_folder, resolve
 from tidegate.spark.java import executable
 from tidegate.spark.jvm import Jvm
 
@@ -93,7 +93,7 @@ def options(coordinates: Sequence[str]) -> tuple[str, ...]:
 def make(coordinates: Sequence[str]) -> Path | None:
     """The archive for class paths with these jars, made if it is not there, which takes about 20 seconds and 200 MB.
 
-    None where no lake's jar is among them.
+    It takes the place of one that no longer fits. None where no lake's jar is among them.
 
     Raises:
         EnvironmentMissing: Spark does not start, or the cache folder cannot be written.
@@ -101,14 +101,18 @@ def make(coordinates: Sequence[str]) -> Path | None:
     lake = _lake(coordinates)
     if lake is None:
         return None
+    jars = resolve(lake.jars)
     archive = _file(lake)
     if archive.is_file():
         return archive
     try:
         archive.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix=".archive-", dir=archive.parent) as folder:
-            _work(lake, Path(folder), Path(folder) / archive.name)
+            _work(lake, jars, Path(folder), Path(folder) / archive.name)
             (Path(folder) / archive.name).replace(archive)
+        for other in archive.parent.glob(f"{archive.name.rpartition('-')[0]}-*.jsa"):
+            if other != archive:
+                other.unlink(missing_ok=True)
     except OSError as error:
         raise EnvironmentMissing(
             f"no archive of classes was written to {archive.parent}",
@@ -122,16 +126,39 @@ def _lake(coordinates: Sequence[str]) -> Lake | None:
 
 
 def _file(lake: Lake) -> Path:
-    """One for each Java and each place of Spark; what else has to be the same, the JVM looks at by itself."""
-    java, spark = executable(os.environ).resolve(), importlib.util.find_spec("pyspark")
-    modules = java.parents[1] / "lib" / "modules"
-    built = modules.stat().st_mtime_ns if modules.is_file() else 0
-    parts = (str(java), str(built), str(spark and spark.origin), *lake.jars)
-    digest = hashlib.sha256("\n".join(parts).encode()).hexdigest()[:12]
-    return cache_folder() / f"{lake.jars[0].split(':')[1]}-{digest}.jsa"
+    """Named by where Java and Spark are, then by what of them is there now.
+
+    A JVM takes an archive only with the very files it was made from, and says nothing where it does not.
+    """
+    java = executable(os.environ).resolve()
+    jars = _spark_home() / "jars"
+    files = [
+        java.parents[1] / "lib" / "modules",
+        *sorted(jars.glob("*.jar")),
+        *(cache_folder() / Coordinate.parse(jar).file_name for jar in lake.jars),
+    ]
+    place, state = _digest(str(java), str(jars)), _digest(*map(_stamp, files))
+    return cache_folder() / f"{lake.jars[0].split(':')[1]}-{place}-{state}.jsa"
 
 
-def _work(lake: Lake, folder: Path, archive: Path) -> None:
+def _spark_home() -> Path:
+    found = importlib.util.find_spec("pyspark")
+    return Path(os.environ.get("SPARK_HOME") or (found and found.origin and Path(found.origin).parent) or "")
+
+
+def _stamp(file: Path) -> str:
+    """What a JVM compares of a file."""
+    if not file.is_file():
+        return file.name
+    found = file.stat()
+    return f"{file.name} {found.st_size} {found.st_mtime_ns}"
+
+
+def _digest(*parts: str) -> str:
+    return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:12]
+
+
+def _work(lake: Lake, jars: Sequence[Path], folder: Path, archive: Path) -> None:
     """A small table is made, merged into and read; what the JVM loaded for it, it writes when it ends."""
     warehouse, (table, how) = str(folder / "warehouse"), lake.table
     conf = {
@@ -145,7 +172,7 @@ def _work(lake: Lake, folder: Path, archive: Path) -> None:
         "spark.sql.catalog.lake.warehouse": warehouse,
     }
     jvm = Jvm()
-    session = jvm.start(conf, None, jars=resolve(lake.jars))
+    session = jvm.start(conf, None, jars=jars)
     try:
         session.sql(f"CREATE NAMESPACE {table.rpartition('.')[0]}")
         for statement in _WORK:

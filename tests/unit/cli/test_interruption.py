@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 import time
 import weakref
 
 import pytest
 
 from tidegate.cli import app
-
-pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 
 
 class Thing:
@@ -23,6 +22,8 @@ def terminate(_: object = None) -> None:
 
 
 def test_one_that_comes_while_garbage_is_collected_is_said_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    told: list[object] = []
+    monkeypatch.setattr(sys, "unraisablehook", told.append)
     monkeypatch.setattr(app, "AGAIN", 0.05)
     thing, began = Thing(), time.monotonic()
     kept = weakref.ref(thing, terminate)
@@ -31,6 +32,19 @@ def test_one_that_comes_while_garbage_is_collected_is_said_again(monkeypatch: py
         assert kept() is None, "what the callback raised was dropped"
         time.sleep(20)
     assert time.monotonic() - began < 10
+    assert told == [], "a stack trace of what was dropped"
+
+
+def test_what_else_a_callback_raises_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    told: list[sys.UnraisableHookArgs] = []
+    monkeypatch.setattr(sys, "unraisablehook", told.append)
+    thing = Thing()
+    kept = weakref.ref(thing, lambda _: 1 / 0)
+    with app._terminated_like_interrupted():
+        del thing
+    assert kept() is None
+    assert [each.exc_type for each in told] == [ZeroDivisionError]
+    assert sys.unraisablehook == told.append
 
 
 def test_what_ends_because_of_it_is_not_interrupted_again(monkeypatch: pytest.MonkeyPatch) -> None:

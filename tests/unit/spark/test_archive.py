@@ -46,7 +46,28 @@ def test_a_jvm_gets_an_archive_that_is_there(java: Path) -> None:
     assert archive.make((POSTGRESQL,)) is None
 
 
-def test_another_java_at_the_same_place_gets_another_one(java: Path) -> None:
-    before = place((ICEBERG,))
+def test_another_java_or_spark_at_the_same_place_gets_another_one(
+    java: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    jar = tmp_path / "jars" / "spark-core.jar"
+    jar.parent.mkdir()
+    jar.touch()
+    monkeypatch.setenv("SPARK_HOME", str(tmp_path))
+    places = {place((ICEBERG,))}
     os.utime(java, ns=(1, 1))
-    assert place((ICEBERG,)) != before
+    places.add(place((ICEBERG,)))
+    os.utime(jar, ns=(1, 1))
+    places.add(place((ICEBERG,)))
+    assert len(places) == 3
+    assert len({each.name.rpartition("-")[0] for each in places}) == 1, "so that the old one can be told"
+
+
+def test_one_that_no_longer_fits_goes_when_the_next_is_made(java: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(archive, "resolve", lambda _jars: ())
+    monkeypatch.setattr(archive, "_work", lambda *words: words[-1].touch())
+    old, delta = place((ICEBERG,)), place((DELTA, DELTA_STORAGE))
+    assert (archive.make((ICEBERG,)), archive.make((DELTA, DELTA_STORAGE))) == (old, delta)
+    os.utime(java, ns=(1, 1))
+    new = archive.make((ICEBERG,))
+    assert new is not None
+    assert (old.is_file(), delta.is_file(), new.is_file()) == (False, True, True)
