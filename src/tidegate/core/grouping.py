@@ -1,4 +1,4 @@
-"""Decides how rows fall into partitions: not at all, by steps of an integer, periods of a date or prefixes of a text.
+"""Decides how rows fall into partitions: not at all, by steps, ranges, periods or prefixes of a column.
 
 Named by strategies and by verification, written as SQL by dialects. Holds values only; must never hold SQL.
 
@@ -8,9 +8,11 @@ interval or a prefix of one column, so that an index, a partitioned table and a 
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from enum import StrEnum
+from math import gcd
 from typing import Any
 
 from tidegate.core.schema import Column, Kind
@@ -18,6 +20,8 @@ from tidegate.core.slices import Everything, Partition, Slice
 
 NULL_LABEL = "~N"
 LARGEST = 2**63 - 1
+DAY = re.compile(r"\d{4}-\d\d-\d\d")
+BARE = ":00:00.000000"
 TIMES = frozenset({Kind.DATE, Kind.TIMESTAMP, Kind.TIMESTAMPTZ})
 
 
@@ -266,7 +270,81 @@ class Prefixes:
         return {"type": "by_substr", "column_name": self.column, "length": self.length}
 
 
-Grouping = Whole | Steps | Periods | Prefixes
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ranges:
+    """Rows by the ranges in which a source keeps its table; a bucket is the least value of its range.
+
+    Every value lies in a range, also one that the source made none for: below the first, above the last, between two.
+
+    Args:
+        cuts: where a range begins or ends, as canonical texts in their order.
+
+    Example:
+        >>> from tidegate.core.schema import DATE
+        >>> ranges = Ranges(column="d", cuts=("2025-01-01", "2025-02-01"))
+        >>> column = Column(name="d", type=DATE)
+        >>> [(part.label, part.low, part.high) for part in (ranges.part(each, column) for each in ranges.buckets)]
+        [('<2025-01-01', '0001-01-01', '2025-01-01'), ('2025-01-01', '2025-01-01', '2025-02-01'), \
+('2025-02-01', '2025-02-01', None)]
+    """
+
+    column: str
+    cuts: tuple[str, ...]
+
+    @property
+    def buckets(self) -> tuple[str, ...]:
+        """Of every range, in order; the lowest one has no least value."""
+        return ("", *self.cuts)
+
+    @property
+    def period(self) -> Period | None:
+        """The longest period of which every range is made, whole; None for numbers, and where there is none."""
+        days, times = {cut[:10] for cut in self.cuts}, {cut[10:] for cut in self.cuts}
+        if not days or not all(DAY.fullmatch(day) for day in days) or not all(each[3:] in {"", BARE} for each in times):
+            return None
+        if times - {"", f" 00{BARE}"}:
+            return Period.HOUR
+        ends = ((Period.YEAR, "-01-01"), (Period.MONTH, "-01"), (Period.DAY, ""))
+        return next(period for period, end in ends if all(day.endswith(end) for day in days))
+
+    @property
+    def step(self) -> int | None:
+        """The longest step of numbers of which every range is made, whole; None for times."""
+        try:
+            return gcd(*map(int, self.cuts)) or None
+        except ValueError:
+            return None
+
+    def coarse(self, bucket: str | None) -> str | None:
+        """The bucket itself."""
+        return bucket
+
+    def misfit(self, column: Column) -> str | None:
+        """Why no engine but the source's orders the column's values as the ranges are; None when others do."""
+        whole = column.type.kind is Kind.INTEGER or (column.type.kind is Kind.DECIMAL and column.type.scale == 0)
+        if whole or column.type.kind in TIMES:
+            return None
+        return f"{column.name} is {column.native or column.type}, not an integer, a date or a timestamp"
+
+    def part(self, bucket: str | None, column: Column | None) -> Slice:
+        """The rows of one range; its bounds are values that the column can hold."""
+        if bucket is None:
+            return Partition(column=self.column, label=NULL_LABEL)
+        above = self.cuts.index(bucket) + 1 if bucket else 0
+        label = bucket or "".join(("<", *self.cuts[:1]))
+        high = self.cuts[above] if above < len(self.cuts) else None
+        return Partition(column=self.column, label=label, low=bucket or _least(column), high=high)
+
+    def bucket(self, label: str) -> str | None:
+        """The bucket of a partition's label."""
+        return None if label == NULL_LABEL else "" if label.startswith("<") else label
+
+    def to_dict(self) -> dict[str, Any]:
+        """The `checksum_method` of the registry."""
+        return {"type": "by_range", "column_name": self.column, "cuts": list(self.cuts)}
+
+
+Grouping = Whole | Steps | Ranges | Periods | Prefixes
 
 
 def _limits(column: Column | None) -> tuple[int, int]:
@@ -276,6 +354,12 @@ def _limits(column: Column | None) -> tuple[int, int]:
         return -most, most
     most = 2**31 - 1 if column is not None and column.type.bits == 32 else LARGEST
     return -most - 1, most
+
+
+def _least(column: Column | None) -> str:
+    if column is None or column.type.kind not in TIMES:
+        return str(_limits(column)[0])
+    return _text(datetime(1, 1, 1), column)  # noqa: DTZ001 - a canonical text has no zone
 
 
 def _text(moment: datetime, column: Column | None) -> str:

@@ -10,12 +10,12 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, runtime_checkable
 
 from tidegate.core.batch import Batch, Checked, Latest
 from tidegate.core.changes import ChangeSet, Edge, SliceStats
 from tidegate.core.fingerprint import Fingerprint
-from tidegate.core.grouping import Grouping
+from tidegate.core.grouping import Grouping, Ranges
 from tidegate.core.ids import Target
 from tidegate.core.ledger import Ledger
 from tidegate.core.plan import LoadPlan, Prune, WriteChoice, WriteFacts
@@ -125,6 +125,14 @@ class Probe(Protocol):
 
     def notes(self) -> tuple[str, ...]:
         """What people should know of the answers given so far: who holds the edge, rows held back for later."""
+
+
+@runtime_checkable
+class KeepsRanges(Protocol):
+    """A probe of a source that may keep its rows in ranges of a column."""
+
+    def ranges(self) -> Ranges:
+        """Those in which this source keeps its rows. Raises PlanError where it keeps them otherwise."""
 
 
 class Sparks(Protocol):

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-from tidegate.core.grouping import CHARACTERS, Grouping, Periods, Prefixes, Steps
+from tidegate.core.grouping import CHARACTERS, Grouping, Periods, Prefixes, Ranges, Steps
 from tidegate.core.schema import Column, Kind, Type
 from tidegate.errors import PlanError
 
@@ -18,6 +18,9 @@ class Expressions(Protocol):
 
     def quote(self, name: str) -> str:
         """One identifier."""
+
+    def string(self, text: str) -> str:
+        """A text literal."""
 
     def text(self, sql: str, column: Column) -> str:
         """The canonical text of an expression of the column's type."""
@@ -60,12 +63,26 @@ def bucket(dialect: Expressions, grouping: Grouping, column: Column | None) -> s
             # Towards zero, which no number is too great for; `Steps.coarse` goes on from there.
             below = f"CASE WHEN {over} < 0 THEN '-' ELSE '' END"
             return dialect.concat([dialect.as_text(f"({number} - {over})"), below])
+        case Ranges(cuts=cuts):
+            _refuse_without_order(dialect, column)
+            value = dialect.comparable(sql, column)
+            return f"CASE WHEN {sql} IS NOT NULL THEN {_range(dialect, value, column, '', cuts)} END"
         case Periods(period=period):
             return dialect.left(dialect.text(sql, column), CHARACTERS[period])
         case Prefixes(length=length):
             return dialect.left(dialect.text(sql, column), length)
         case _:
             return "''"
+
+
+def _range(dialect: Expressions, value: str, column: Column, least: str, cuts: Sequence[str]) -> str:
+    """The bucket among those from `least` on, found by halves: ten comparisons among a thousand ranges."""
+    if not cuts:
+        return dialect.string(least)
+    middle = len(cuts) // 2
+    below = _range(dialect, value, column, least, cuts[:middle])
+    above = _range(dialect, value, column, cuts[middle], cuts[middle + 1 :])
+    return f"CASE WHEN {value} < {dialect.literal(column.type, cuts[middle])} THEN {below} ELSE {above} END"
 
 
 def _refuse_without_order(dialect: Expressions, column: Column) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, Protocol, runtime_checkable
 
 from tidegate.core.changes import Edge
 from tidegate.core.ids import Connection
@@ -117,6 +117,14 @@ class Session(Protocol):
 
     def close(self) -> None:
         """Ends every connection."""
+
+
+@runtime_checkable
+class KeepsRanges(Protocol):
+    """A session of a database that may keep a table in ranges of a column."""
+
+    def ranges(self, relation: Relation) -> tuple[str, tuple[str, ...]] | None:
+        """The column, and where its ranges begin or end as expressions of its type; None for any other table."""
 
 
 class Dialect(Protocol):

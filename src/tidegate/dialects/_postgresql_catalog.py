@@ -5,6 +5,7 @@ Called by the session. Must never read a row of a user's table.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
     from tidegate.dialects._postgresql_session import PostgresqlSession
 
 TABLE_KINDS = ("r", "p")
+BOUNDS = re.compile(r"FOR VALUES FROM \((.+)\) TO \((.+)\)")
+ENDLESS = {"MINVALUE", "MAXVALUE", "'-infinity'", "'infinity'"}
 UNKNOWN_ROW_BYTES = 100
 HIDDEN_SCHEMAS = "n.nspname <> 'information_schema' AND n.nspname NOT LIKE 'pg\\_%'"
 
@@ -167,6 +170,31 @@ def row_bytes(session: PostgresqlSession, relation: Relation) -> int:
         f"FROM pg_partition_tree({oid_of(session, relation)}) t JOIN pg_class c ON c.oid = t.relid AND t.isleaf"
     )
     return max(1, size // rows) if rows > 0 and size else UNKNOWN_ROW_BYTES
+
+
+def ranges(session: PostgresqlSession, relation: Relation) -> tuple[str, tuple[str, ...]] | None:
+    """The column by whose ranges the table is partitioned, and each range's finite bounds as expressions of its type.
+
+    None for what is not partitioned, or by other than ranges of one column. Of partitions within partitions the
+    outermost count.
+    """
+    if not relation.parts:
+        return None
+    oid = oid_of(session, relation)
+    found = session.rows(
+        "SELECT a.attname::text, format_type(a.atttypid, a.atttypmod) FROM pg_partitioned_table p "
+        "JOIN pg_attribute a ON a.attrelid = p.partrelid AND a.attnum = p.partattrs[0] "
+        f"WHERE p.partrelid = {oid} AND p.partstrat = 'r' AND p.partnatts = 1"
+    )
+    if not found:
+        return None
+    ((column, kind),) = found
+    bounds = session.rows(
+        "SELECT pg_get_expr(c.relpartbound, c.oid) FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid "
+        f"WHERE i.inhparent = {oid}"
+    )
+    ends = {end for (text,) in bounds for found in BOUNDS.finditer(text) for end in found.groups()}
+    return column, tuple(f"CAST({end} AS {kind})" for end in sorted(ends - ENDLESS))
 
 
 def list_tables(session: PostgresqlSession) -> list[tuple[str, str]]:

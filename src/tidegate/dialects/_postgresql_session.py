@@ -128,6 +128,10 @@ class PostgresqlSession:
         """From the valid unique indexes over columns that are not NULL."""
         return catalog.unique_sets(self, relation)
 
+    def ranges(self, relation: Relation) -> tuple[str, tuple[str, ...]] | None:
+        """From declarative partitioning by range."""
+        return catalog.ranges(self, relation)
+
     def row_bytes(self, relation: Relation) -> int:
         """From the table's size and the planner's row count."""
         return catalog.row_bytes(self, relation)

@@ -12,7 +12,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from tidegate.core.changes import ChangeSet
-from tidegate.core.grouping import Grouping, Period, Periods, Prefixes, Steps, Whole
+from tidegate.core.grouping import Grouping, Period, Periods, Prefixes, Ranges, Steps, Whole
 from tidegate.core.ids import new_load_id
 from tidegate.core.ledger import Ledger, unvouched
 from tidegate.core.plan import LoadPlan, Mode, WriteChoice
@@ -31,6 +31,7 @@ from tidegate.engine.work import Context
 from tidegate.errors import CommitConflict, ConfigError, InternalError, PositionMissing, VerifyFailed
 from tidegate.registry.leases import Lease
 from tidegate.spark import sql
+from tidegate.strategies.checksum import Checksum
 from tidegate.strategies.files import Files
 
 if TYPE_CHECKING:
@@ -214,10 +215,10 @@ def _take_word(stream: Stream, context: Context, table: TableState) -> None:
 
 def _measure(stream: Stream, context: Context, table: TableState, since: Position, lease: Lease) -> None:
     """Keeps what each partition of the table holds, once the table's position vouches for it."""
-    method = stream.strategy.resume(None)["method"]
-    grouping = grouping_of(method)
+    strategy = stream.strategy
     with context.session() as session, stream.source.probe(context.sessions) as probe:
-        columns = probe.schema()
+        grouping = strategy.grouping(probe) if isinstance(strategy, Checksum) else grouping_of(since.state["method"])
+        columns, method = probe.schema(), grouping.to_dict()
         found = partitions.measured(stream, context, session, grouping=grouping, columns=columns)
         if partitions.trusted(found, since, columns) is None or since.state["method"] != method:
             position = replace(
@@ -263,6 +264,8 @@ def grouping_of(method: Mapping[str, Any]) -> Grouping:
             return Steps(column=column, width=width)
         case {"type": "by_date", "column_name": column, "period": period}:
             return Periods(column=column, period=Period(period))
+        case {"type": "by_range", "column_name": column, "cuts": cuts}:
+            return Ranges(column=column, cuts=tuple(cuts))
         case {"type": "by_substr", "column_name": column, "length": length}:
             return Prefixes(column=column, length=length)
         case _:

@@ -9,12 +9,13 @@ is never negative, of a text its first L characters; hour, day, month and year c
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from tidegate.core.grouping import Grouping, Period, Periods, Prefixes, Steps, Whole
+from tidegate.core.grouping import Grouping, Period, Periods, Prefixes, Ranges, Steps, Whole
 
 WIDEST = 2**31 - 1
+FINEST = 10  # partitions of files in one range
 WORDS = {
     Period.HOUR: "hours",
     Period.DAY: "days",
@@ -47,6 +48,10 @@ def partition_by(grouping: Grouping) -> tuple[str, ...]:
             return (f"truncate({width}, {column})",)
         case Periods(column=column, period=period):
             return (f"{WORDS[period]}({column})",)
+        case Ranges(column=column, period=Period() as period):
+            return (f"{WORDS[period]}({column})",)
+        case Ranges(column=column, step=int() as width, cuts=cuts) if _few(width, cuts):
+            return (f"truncate({width}, {column})",)
         case Prefixes(column=column, length=length):
             return (f"truncate({length}, {column})",)
         case _:
@@ -68,13 +73,20 @@ def aligned(raw: Mapping[str, Any], grouping: Grouping) -> bool:
     )
 
 
+def _few(width: int, cuts: Sequence[str]) -> bool:
+    """Whether steps of that width do not cut ranges into very many files."""
+    return 1 < width <= WIDEST and int(cuts[-1]) - int(cuts[0]) <= FINEST * width * len(cuts)
+
+
 def _within(transform: str, grouping: Grouping) -> bool:
     found = TRUNCATE.fullmatch(transform)
     width = int(found[1]) if found else None
     match grouping:
         case Steps(width=step):
             return transform == "identity" or (width is not None and step % width == 0)
-        case Periods(period=period):
+        case Ranges(step=int() as step):
+            return transform == "identity" or (width is not None and step % width == 0)
+        case Periods(period=period) | Ranges(period=Period() as period):
             return transform in WITHIN[period]
         case Prefixes(length=length):
             return transform == "identity" or (width is not None and width >= length)

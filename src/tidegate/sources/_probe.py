@@ -15,15 +15,15 @@ from datetime import UTC, datetime, timedelta
 from tidegate.core.batch import Latest
 from tidegate.core.changes import Edge, SliceStats
 from tidegate.core.fingerprint import Fingerprint
-from tidegate.core.grouping import Grouping
+from tidegate.core.grouping import TIMES, Grouping, Ranges
 from tidegate.core.plan import Prune
 from tidegate.core.protocols import Clock
 from tidegate.core.schema import RESCUED, Column, Schema
 from tidegate.core.slices import Partition, Range, Slice
 from tidegate.core.spread import RowDigest, Spread
-from tidegate.dialects._dialect import Dialect, Relation, Row, Session
+from tidegate.dialects._dialect import Dialect, KeepsRanges, Relation, Row, Session
 from tidegate.dialects._statements import Statements, scope
-from tidegate.errors import SchemaRefused
+from tidegate.errors import PlanError, SchemaRefused
 
 # From here on a fingerprint is worth more than one connection.
 SPLIT_ROWS = 250_000
@@ -155,6 +155,28 @@ class DatabaseProbe:
         # Their rows are counted by that, and need not be again when they are read.
         self._stats |= {part: SliceStats(rows=one.rows) for part, one in found.items()}
         return found
+
+    def ranges(self) -> Ranges:
+        """Those of PostgreSQL's declarative partitioning, in the order of their values.
+
+        Raises:
+            PlanError: the relation is not partitioned by ranges of one column of an integer or a time.
+        """
+        held = self.session.ranges(self._relation) if isinstance(self.session, KeepsRanges) else None
+        if held is None:
+            raise PlanError(
+                f"{self._relation.label} is no table that is partitioned by ranges of one column",
+                hint="Choose method: by_integer, by_date or by_substr with a `column:`.",
+            )
+        name, ends = held
+        column, dialect = self.statements.column(name), self._dialect
+        if (reason := Ranges(column=name, cuts=()).misfit(column)) is not None:
+            raise PlanError(
+                f"method by_range: {reason}", hint="Choose method: by_substr with that column, or another method."
+            )
+        texts = ", ".join(dialect.text(end, column) for end in ends)
+        cuts = self.session.rows(f"SELECT {texts}")[0] if ends else ()
+        return Ranges(column=name, cuts=tuple(sorted(cuts, key=int if column.type.kind not in TIMES else str)))
 
     def quick_hashes(self, grouping: Grouping, *, since: Partition | None = None) -> Mapping[Slice, str] | None:
         """The engine's own hash of every partition, over all columns; None where it has none."""

@@ -18,7 +18,7 @@ from tidegate.core.fingerprint import Fingerprint
 from tidegate.core.grouping import LARGEST, Grouping, Period, Periods, Prefixes, Steps, Whole
 from tidegate.core.ledger import BEGIN, Entry, Ledger
 from tidegate.core.position import Position
-from tidegate.core.protocols import Probe
+from tidegate.core.protocols import KeepsRanges, Probe
 from tidegate.core.schema import Column, Kind
 from tidegate.core.slices import Everything, Meaning, Partition, Slice
 from tidegate.errors import ColumnMissing, ConfigError, PlanError
@@ -36,6 +36,7 @@ class Method(StrEnum):
     BY_INTEGER = "by_integer"
     BY_DATE = "by_date"
     BY_SUBSTR = "by_substr"
+    BY_RANGE = "by_range"
 
 
 OPTIONS: Mapping[Method, frozenset[str]] = {
@@ -43,6 +44,7 @@ OPTIONS: Mapping[Method, frozenset[str]] = {
     Method.BY_INTEGER: frozenset({"column", "modulus"}),
     Method.BY_DATE: frozenset({"column", "period"}),
     Method.BY_SUBSTR: frozenset({"column", "length"}),
+    Method.BY_RANGE: frozenset(),
 }
 
 
@@ -51,7 +53,8 @@ class Checksum:
     """Reads the partitions whose rows are not those that were loaded; finds late, changed and deleted rows alike.
 
     Args:
-        method: `whole_table`, `by_integer` (steps of `modulus`), `by_date` (a `period`), `by_substr` (a `length`).
+        method: `whole_table`, `by_integer` (steps of `modulus`), `by_date` (a `period`), `by_substr` (a `length`),
+            `by_range` (the ranges in which the source itself keeps the table).
         column: whose value says in which partition a row lies; rows of NULL are a partition of their own.
         modulus: numbers that one partition spans.
         period: hour, day, week, month, quarter or year; of UTC where the column has a zone.
@@ -110,7 +113,7 @@ class Checksum:
                 f"strategy checksum has no cursor, so it cannot go on from {value!r}",
                 hint="Give no value: the next run measures the table and loads what differs.",
             )
-        return {"method": self._grouping().to_dict()}
+        return {"method": {"type": str(self.method)} if self.method is Method.BY_RANGE else self._cut().to_dict()}
 
     def detect(self, probe: Probe, since: Position | None, kept: Ledger | None = None) -> ChangeSet | None:
         """The partitions that differ from those loaded; None when none does.
@@ -118,7 +121,7 @@ class Checksum:
         Without `kept` for a table that was loaded, every partition differs, unless the sum of all of them is still
         the one that the position vouches for.
         """
-        grouping = self._grouping()
+        grouping = self.grouping(probe)
         column = self._column(probe, grouping)
         fence = self._fence(probe, grouping, column)
         if since is None or since.state.get("method") != grouping.to_dict():
@@ -161,7 +164,21 @@ class Checksum:
             notes=advice(grouping, [part.rows or 0 for part in parts]) if parts else (),
         )
 
-    def _grouping(self) -> Grouping:
+    def grouping(self, probe: Probe) -> Grouping:
+        """How the source's table is cut.
+
+        Raises:
+            PlanError: it has no ranges of its own.
+        """
+        if self.method is not Method.BY_RANGE:
+            return self._cut()
+        if not isinstance(probe, KeepsRanges):
+            raise PlanError(
+                "the source keeps its rows in no ranges", hint="Choose method: by_integer, by_date or by_substr."
+            )
+        return probe.ranges()
+
+    def _cut(self) -> Grouping:
         match self.method:
             case Method.BY_INTEGER:
                 return Steps(column=self.column or "", width=self.modulus or 1)

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from tidegate.core.grouping import CHARACTERS, NULL_LABEL, Grouping, Period, Periods, Prefixes, Steps, Whole
+from tidegate.core.grouping import CHARACTERS, NULL_LABEL, Grouping, Period, Periods, Prefixes, Ranges, Steps, Whole
 from tidegate.core.schema import (
     BIGINT,
     DATE,
@@ -53,6 +53,9 @@ def grouped(grouping: Grouping, value: object, kind: Type) -> str | None:
             fine = canonical(value, kind)[: CHARACTERS[period]]
         case Prefixes(length=length):
             fine = str(value)[:length]
+        case Ranges(cuts=cuts):
+            read = int if isinstance(value, int) else str
+            fine = [cut for cut in ("", *cuts) if not cut or read(cut) <= read(canonical(value, kind))][-1]
         case _:
             fine = ""
     return grouping.coarse(fine)
@@ -204,6 +207,44 @@ def test_prefixes(values: list[str | None], length: int) -> None:
     assert NULL_LABEL not in labels
 
 
+@few
+@given(st.lists(st.none() | INTEGERS, min_size=1, max_size=6), st.sets(INTEGERS, max_size=5))
+@example([LEAST, -1, 0, GREATEST, None], {LEAST, 0, GREATEST})
+def test_ranges_of_numbers(values: list[int | None], cuts: set[int]) -> None:
+    check(Ranges(column="c", cuts=tuple(map(str, sorted(cuts)))), values, BIGINT)
+
+
+@few
+@given(
+    st.lists(st.none() | MOMENTS, min_size=1, max_size=6),
+    st.sets(MOMENTS, max_size=5),
+    st.sampled_from([DATE, TIMESTAMP, TIMESTAMPTZ]),
+)
+@example([datetime(1, 1, 1), datetime.max, None], {datetime(1, 1, 1)}, TIMESTAMP)
+def test_ranges_of_times(values: list[datetime | None], cuts: set[datetime], kind: Type) -> None:
+    texts = sorted({canonical(cut, kind) for cut in cuts})
+    check(Ranges(column="c", cuts=tuple(texts)), values, kind)
+
+
+@pytest.mark.parametrize(
+    ("cuts", "period", "step"),
+    [
+        (("2024-01-01", "2025-01-01"), Period.YEAR, None),
+        (("2024-02-01", "2025-01-01"), Period.MONTH, None),
+        (("2024-02-02",), Period.DAY, None),
+        (("2024-01-01 00:00:00.000000", "2024-02-01 00:00:00.000000"), Period.MONTH, None),
+        (("2024-01-01 06:00:00.000000", "2024-02-01 00:00:00.000000"), Period.HOUR, None),
+        (("2024-01-01 06:30:00.000000",), None, None),
+        (("0", "1000", "2500"), None, 500),
+        (("-7", "0"), None, 7),
+        (("0",), None, None),
+    ],
+)
+def test_of_what_ranges_are_made(cuts: tuple[str, ...], period: Period | None, step: int | None) -> None:
+    ranges = Ranges(column="c", cuts=cuts)
+    assert (ranges.period, ranges.step) == (period, step)
+
+
 def test_the_whole_table() -> None:
     whole = Whole()
     part = whole.part(whole.coarse(""), None)
@@ -228,9 +269,12 @@ def test_the_whole_table() -> None:
         (Prefixes(column="c", length=1), TEXT, None),
         (Prefixes(column="c", length=1), UUID, None),
         (Prefixes(column="c", length=1), BIGINT, "not a text"),
+        (Ranges(column="c", cuts=()), INT, None),
+        (Ranges(column="c", cuts=()), TIMESTAMPTZ, None),
+        (Ranges(column="c", cuts=()), TEXT, "not an integer, a date or a timestamp"),
     ],
 )
-def test_columns_that_do_not_fit(grouping: Steps | Periods | Prefixes, kind: Type, reason: str | None) -> None:
+def test_columns_that_do_not_fit(grouping: Steps | Ranges | Periods | Prefixes, kind: Type, reason: str | None) -> None:
     found = grouping.misfit(column(kind))
     assert found is None if reason is None else reason in (found or "")
 
@@ -243,6 +287,8 @@ def test_every_kind_says_what_the_registry_keeps() -> None:
         "column_name": "d",
         "period": "week",
     }
+    ranges = Ranges(column="id", cuts=("0", "9"))
+    assert ranges.to_dict() == {"type": "by_range", "column_name": "id", "cuts": ["0", "9"]}
     assert Prefixes(column="t", length=2).to_dict() == {"type": "by_substr", "column_name": "t", "length": 2}
 
 

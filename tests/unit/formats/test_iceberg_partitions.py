@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tidegate.core.grouping import Grouping, Period, Periods, Prefixes, Steps, Whole
+from tidegate.core.grouping import Grouping, Period, Periods, Prefixes, Ranges, Steps, Whole
 from tidegate.core.protocols import Layout
 from tidegate.core.schema import BIGINT, DATE, TEXT, Column, Schema
 from tidegate.formats import _iceberg_ddl as ddl
@@ -54,6 +54,20 @@ TRANSFORMS = ["hour", "day", "month", "year", "identity", "void", "bucket[16]", 
 )
 def test_periods_are_whole_files_of_finer_ones(period: Period, whole: set[str]) -> None:
     assert {each for each in TRANSFORMS if aligned(table([(each, "d")]), by(period))} == whole
+
+
+def ranges(column: str, *cuts: str) -> Ranges:
+    return Ranges(column=column, cuts=cuts)
+
+
+def test_ranges_are_whole_files_of_what_they_are_made_of() -> None:
+    months, odd = ranges("d", "2025-01-01", "2025-02-01"), ranges("d", "2025-01-01 00:30:00.000000")
+    whole = {"hour", "day", "month", "identity"}
+    assert {each for each in TRANSFORMS if aligned(table([(each, "d")]), months)} == whole
+    assert not any(aligned(table([(each, "d")]), odd) for each in TRANSFORMS)
+    thousands = ranges("id", "0", "1000", "3000")
+    wanted = {"truncate[1000]": True, "truncate[500]": True, "truncate[2000]": False, "identity": True, "day": False}
+    assert {each: aligned(table([(each, "id")]), thousands) for each in wanted} == wanted
 
 
 @pytest.mark.parametrize(
@@ -127,6 +141,13 @@ def test_the_whole_table_is_whole_files() -> None:
         (Steps(column="id", width=WIDEST), (f"truncate({WIDEST}, id)",)),
         (Steps(column="id", width=WIDEST + 1), ()),
         (Prefixes(column="code", length=2), ("truncate(2, code)",)),
+        (ranges("d", "2024-01-01", "2025-01-01"), ("years(d)",)),
+        (ranges("d", "2025-01-01 06:00:00.000000"), ("hours(d)",)),
+        (ranges("d", "2025-01-01 00:00:00.000001"), ()),
+        (ranges("d"), ()),
+        (ranges("id", "0", "1000", "3000"), ("truncate(1000, id)",)),
+        (ranges("id", "0", "7", "1000"), ()),
+        (ranges("id", "5", "10000000"), ()),
     ],
 )
 def test_a_new_table_is_laid_out_by_its_partitions(grouping: Grouping, wanted: tuple[str, ...]) -> None:
