@@ -153,8 +153,8 @@ class Statements:
         by, distance = key_range(self.dialect, self.column(key[0]), spread.width)
         source = f"{self.relation.sql} WHERE {where}" + (f" AND {cut}" if cut else "")
         inner = f"SELECT {by} AS {bucket}, {distance} AS {rest} FROM {source} {self.dialect.fence}"
-        total = self.dialect.as_text(f"coalesce(sum({rest}), 0)")
-        return f"SELECT {bucket}, count(*), {total}, '0', '0', '0' FROM ({inner}) AS ranged GROUP BY {bucket}"
+        name, total = self.dialect.as_text(bucket), self.dialect.as_text(f"coalesce(sum({rest}), 0)")
+        return f"SELECT {name}, count(*), {total}, '0', '0', '0' FROM ({inner}) AS ranged GROUP BY {bucket}"
 
     def within(self, key: Sequence[str], spread: Spread) -> str:
         """What a row of the named buckets of a smaller spread fulfils; every row where none are named."""

@@ -6,7 +6,7 @@ that the source has, also beyond the bound of what is loaded, nor fetch keys whe
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -14,17 +14,19 @@ from tidegate.core.batch import Checked
 from tidegate.core.changes import ChangeSet
 from tidegate.core.deletes import KEYS, Detect, Scope
 from tidegate.core.fingerprint import Fingerprint
-from tidegate.core.plan import LoadPlan
+from tidegate.core.plan import LoadPlan, Prune
 from tidegate.core.protocols import Staging
 from tidegate.core.schema import Column, Kind, Schema
 from tidegate.core.slices import Everything, Keys, Meaning, Range
 from tidegate.core.spread import Spread
+from tidegate.dialects.spark import Spark
 from tidegate.engine.comparison import within
 from tidegate.engine.drilldown import differing
 from tidegate.engine.recover import holds_rows
 from tidegate.engine.sides import TableSide
 from tidegate.engine.work import Work
 from tidegate.errors import PlanError, VerifyFailed
+from tidegate.spark import frames
 from tidegate.spark.failures import translated
 from tidegate.spark.sql import quote
 
@@ -37,6 +39,8 @@ WIDEST = 2**40  # beyond, keys lie too far apart for ranges, and the sums of the
 FEW_KEYS = 1_000  # so few are fetched at the cost of a fingerprint
 MOST_FETCHED = 200_000
 MOST_NAMED = 500  # buckets in one statement, candidates in one slice
+MOST_LISTED = 5_000
+MOST_LITERALS = 200  # of more values Iceberg does not look which files may hold one
 MOST_CANDIDATES = 20_000
 
 
@@ -103,53 +107,90 @@ def find(work: Work, plan: LoadPlan, session: SparkSession, staging: Staging, ch
     if work.key_diff is None:
         return checked
     with translated(f"comparing the keys of {plan.target}"):
-        gone = _gone(work, plan, session, staging, checked).persist()
-        try:
-            count = gone.count()
-            plan.refuse_many(count)
-        except BaseException:
-            gone.unpersist()
-            raise
-    if count:
-        return replace(checked, gone=gone)
-    gone.unpersist()
-    return checked if plan.changes.slices else replace(checked, skipped="no key of the table is gone at the source")
+        named = _named(work, plan, staging, checked)
+        if named is not None:
+            plan.refuse_many(len(named))
+            found = _listed(plan, session, named, checked) if named else checked
+        else:
+            found = _looked_for(work, plan, session, staging, checked)
+    if found.gone is not None or plan.changes.slices:
+        return found
+    return replace(checked, skipped="no key of the table is gone at the source")
 
 
 def need_absent(plan: LoadPlan, staging: Staging, checked: Checked) -> None:
     """Raises VerifyFailed when the committed version still has a key that is gone."""
-    if checked.gone is not None and not staging.read_keys(checked.gone, prune=checked.reach).isEmpty():
+    if checked.gone is None:
+        return
+    # Where nothing but these keys was reached for, and literals name each, no key has to be joined.
+    named = not plan.changes.slices and len(plan.key) == 1 and any(bound.values for bound in checked.reach)
+    if not staging.read_keys(None if named else checked.gone, prune=checked.reach).isEmpty():
         raise VerifyFailed(
             f"stream {plan.stream!r}: keys that are gone at the source are still in {plan.target}", load_id=plan.load_id
         )
 
 
-def _gone(work: Work, plan: LoadPlan, session: SparkSession, staging: Staging, checked: Checked) -> DataFrame:
+def _named(work: Work, plan: LoadPlan, staging: Staging, checked: Checked) -> list[tuple[str, ...]] | None:
+    """The keys that are gone as canonical texts, sorted; None where Spark must compare because they are too many."""
     diff = work.key_diff
+    if diff is None or diff.spread is None:
+        return None
     keys = [quote(name) for name in plan.key]
-    batch = checked.frame.selectExpr(*keys)
-    if diff is None or diff.rows is None:
-        return _of_window(work, plan, session, staging, batch)
     present = staging.read().selectExpr(*keys)
-    if diff.spread is None:
-        return present.join(_source_keys(work, plan, session), on=list(plan.key), how="left_anti")
-    # What the table will hold of keys once the batch is in, without a look at which of them are new.
-    after = present.join(batch, on=list(plan.key), how="left_anti").unionAll(batch)
+    after = present
+    if plan.changes.slices:
+        # What the table will hold of keys once the batch is in, without a look at which of them are new.
+        batch = checked.frame.selectExpr(*keys)
+        after = present.join(batch, on=list(plan.key), how="left_anti").unionAll(batch)
     columns = Schema(columns=_key_columns(work))
     theirs = TableSide(rows=after, columns=columns, key=plan.key).spread(diff.spread)
     names = tuple(name for name in differing(diff.source, theirs) if name in theirs)
-    fetched = sum(diff.source[name].rows for name in names if name in diff.source)
+    fetched = sum(side[name].rows for side in (diff.source, theirs) for name in names if name in side)
     if fetched > MOST_FETCHED or len(names) > MOST_NAMED:
-        return present.join(_source_keys(work, plan, session), on=list(plan.key), how="left_anti")
+        return None
     if not names:
-        return present.where("false")
+        return []
     spread = replace(diff.spread, within=names, among=diff.spread.count)
-    here = [tuple(row.key) for row in work.probe.digests(Everything(), plan.key, spread)]
+    there = {row.key for row in work.probe.digests(Everything(), plan.key, spread)}
     side = TableSide(rows=present, columns=columns, key=plan.key)
-    texts = [f"k{number}" for number in range(len(plan.key))]
-    known = session.createDataFrame(here, ", ".join(f"{name} string" for name in texts))
-    candidates = side.within(spread).selectExpr(*keys, *side.texts())
-    return candidates.join(known, on=texts, how="left_anti").selectExpr(*keys)
+    here = {tuple(row) for row in side.within(spread).selectExpr(*side.texts()).collect()}
+    gone = sorted(key for key in here - there if None not in key)
+    return gone if len(gone) <= MOST_LISTED else None
+
+
+def _listed(plan: LoadPlan, session: SparkSession, named: Sequence[tuple[str, ...]], checked: Checked) -> Checked:
+    """The batch with these keys as literals, which no later statement has to look for again."""
+    types = [plan.columns.find(name) for name in plan.key]
+    rows = [[Spark().literal(one.type, text) for one, text in zip(types, key, strict=True) if one] for key in named]
+    reach: tuple[Prune, ...] = ()
+    column = types[0]
+    if column is not None and len(types) == 1 and column.type.kind is Kind.INTEGER:
+        numbers = sorted(int(text) for (text,) in named)
+        values = tuple(map(str, numbers)) if len(numbers) <= MOST_LITERALS else ()
+        low, high = str(numbers[0]), str(numbers[-1])
+        reach = (Prune(column=column.name, type=column.type, low=low, high=high, values=values),)
+    return replace(checked, gone=frames.listed(session, rows, plan.key), reach=reach)
+
+
+def _looked_for(work: Work, plan: LoadPlan, session: SparkSession, staging: Staging, checked: Checked) -> Checked:
+    """The batch with the keys that a join finds to be gone."""
+    diff, keys = work.key_diff, [quote(name) for name in plan.key]
+    if diff is None or diff.rows is None:
+        gone = _of_window(work, plan, session, staging, checked.frame.selectExpr(*keys))
+    else:
+        present = staging.read().selectExpr(*keys)
+        gone = present.join(_source_keys(work, plan, session), on=list(plan.key), how="left_anti")
+    gone.persist()
+    try:
+        count = gone.count()
+        plan.refuse_many(count)
+    except BaseException:
+        gone.unpersist()
+        raise
+    if count:
+        return replace(checked, gone=gone)
+    gone.unpersist()
+    return checked
 
 
 def _of_window(work: Work, plan: LoadPlan, session: SparkSession, staging: Staging, batch: DataFrame) -> DataFrame:

@@ -21,6 +21,8 @@ from tidegate.dialects.spark import Spark
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
+SPANS = 16  # intervals of keys that files are pruned by
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceSide:
@@ -54,10 +56,9 @@ class TableSide:
         rows = self.within(spread)
         if spread.width is not None:
             by, rest = key_range(Spark(), self._key()[0], spread.width)
-            found = frames.ranges(rows, by=by, rest=rest)
-        else:
-            steps = Spark().steps(self._key() if spread.keys else self.columns.columns)
-            found = frames.partitions(rows, by=self._bucket(spread.count), steps=steps)
+            return frames.ranges(rows, by=by, rest=rest)
+        steps = Spark().steps(self._key() if spread.keys else self.columns.columns)
+        found = frames.partitions(rows, by=self._bucket(spread.count), steps=steps)
         return {str(name): one for name, one in found.items()}
 
     def digests(self, spread: Spread) -> Sequence[RowDigest]:
@@ -77,7 +78,7 @@ class TableSide:
         if spread.within is None:
             return self.rows
         if spread.width is not None:
-            return self.rows.where(in_key_ranges(Spark(), self._key()[0], spread.within, spread.width))
+            return self.rows.where(in_key_ranges(Spark(), self._key()[0], spread.within, spread.width, spans=SPANS))
         names = ", ".join(Spark().string(name) for name in spread.within) or "NULL"
         return self.rows.where(f"{self._bucket(spread.among)} IN ({names})")
 

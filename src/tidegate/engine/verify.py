@@ -90,7 +90,9 @@ def read_back(plan: LoadPlan, staging: Staging, checked: Checked, level: VerifyL
 
 
 def table_side(plan: LoadPlan, staging: Staging, checked: Checked, level: VerifyLevel) -> Fingerprint:
-    """What the committed, invisible version holds of the same rows."""
+    """What the committed, invisible version holds of the same rows; of a load that read none, no rows."""
+    if not plan.changes.slices and checked.moved is None:
+        return Fingerprint()
     rows = _moved(plan, staging, checked)
     rows = rows if checked.compared is None else rows.where(checked.compared)
     if checked.aside is not None:

@@ -23,7 +23,7 @@ from tidegate.formats import _delta_table as table
 from tidegate.formats._delta_ddl import by_path
 from tidegate.formats._delta_log import Commit, Log
 from tidegate.formats._few import SETTINGS, few, named
-from tidegate.formats._statements import bound, live, marked, merge
+from tidegate.formats._statements import bound, delete, live, marked, merge
 from tidegate.spark import sql
 from tidegate.spark.failures import translated
 from tidegate.spark.frames import completed, of_keys
@@ -100,6 +100,30 @@ class DeltaStaging:
         by: Sequence[str] = (),
     ) -> None:
         """Updates and inserts by key; keys must be unique in `rows`."""
+        self._merged(
+            rows,
+            lambda into, view: merge(
+                into,
+                view,
+                columns=self.plan.table.names if by else self.plan.columns.names,
+                key=by or self.plan.key,
+                prune=prune,
+                skip_equal=skip_equal,
+                gone=gone,
+                again=again,
+                marked=marked(self.plan),
+            ),
+        )
+
+    def delete(self, keys: DataFrame, *, prune: Sequence[Prune]) -> None:
+        """Deletes, or marks, the rows of these keys."""
+        self._merged(
+            keys,
+            lambda into, view: delete(into, view, key=self.plan.key, prune=prune, marked=marked(self.plan)),
+        )
+
+    def _merged(self, rows: DataFrame, statement: Callable[[str, str], str]) -> None:
+        """One commit by a statement over the table and a view of the rows."""
         view = f"tidegate_{self.plan.load_id}"
         with self._committing("merging into"):
             rows.createOrReplaceTempView(view)
@@ -110,20 +134,7 @@ class DeltaStaging:
             try:
                 for name, value in settings.items():
                     self.session.conf.set(name, value)
-                into = by_path(self.location)
-                self.session.sql(
-                    merge(
-                        into,
-                        sql.quote(view),
-                        columns=self.plan.table.names if by else self.plan.columns.names,
-                        key=by or self.plan.key,
-                        prune=prune,
-                        skip_equal=skip_equal,
-                        gone=gone,
-                        again=again,
-                        marked=marked(self.plan),
-                    )
-                )
+                self.session.sql(statement(by_path(self.location), sql.quote(view)))
             finally:
                 for name in settings:
                     self.session.conf.unset(name)

@@ -22,7 +22,7 @@ from tidegate.errors import CommitConflict, CommitUnknown, InternalError, WriteE
 from tidegate.formats import _iceberg_ddl as ddl
 from tidegate.formats._few import SETTINGS, few, named
 from tidegate.formats._iceberg_metadata import Metadata, Snapshot
-from tidegate.formats._statements import bound, live, marked, merge
+from tidegate.formats._statements import bound, delete, live, marked, merge
 from tidegate.spark import sql
 from tidegate.spark.failures import translated
 from tidegate.spark.frames import completed, of_keys
@@ -122,26 +122,37 @@ class IcebergStaging:
 
         Keys must be unique in `rows`: Iceberg inserts an unmatched key as often as it comes.
         """
+        self._merged(
+            rows,
+            lambda into, view: merge(
+                into,
+                view,
+                columns=self.plan.table.names if by else self.plan.columns.names,
+                key=by or self.plan.key,
+                prune=prune,
+                skip_equal=skip_equal,
+                gone=gone,
+                again=again,
+                marked=marked(self.plan),
+            ),
+        )
+
+    def delete(self, keys: DataFrame, *, prune: Sequence[Prune]) -> None:
+        """Deletes, or marks, the rows of these keys, in one commit that carries the position."""
+        self._merged(
+            keys,
+            lambda into, view: delete(into, view, key=self.plan.key, prune=prune, marked=marked(self.plan)),
+        )
+
+    def _merged(self, rows: DataFrame, statement: Callable[[str, str], str]) -> None:
+        """One commit by a statement over the table's branch and a view of the rows."""
         name = SESSION_PROPERTY + property_name(self.plan.uid)
         view = f"tidegate_{self.plan.load_id}"
         with self._translated("merging into"):
             rows.createOrReplaceTempView(view)
             self.session.conf.set(name, self.plan.position.to_json())
             try:
-                into = sql.table(self.target, self.plan.branch)
-                self.session.sql(
-                    merge(
-                        into,
-                        sql.quote(view),
-                        columns=self.plan.table.names if by else self.plan.columns.names,
-                        key=by or self.plan.key,
-                        prune=prune,
-                        skip_equal=skip_equal,
-                        gone=gone,
-                        again=again,
-                        marked=marked(self.plan),
-                    )
-                )
+                self.session.sql(statement(sql.table(self.target, self.plan.branch), sql.quote(view)))
             finally:
                 self.session.conf.unset(name)
                 self.session.sql(f"DROP VIEW IF EXISTS {sql.quote(view)}")

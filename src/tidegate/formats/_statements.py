@@ -63,6 +63,18 @@ def merge(  # noqa: PLR0913 - what a merge is made of
     return f"{text} WHEN NOT MATCHED{new} THEN INSERT ({sql.names(columns)}) VALUES ({sql.names(columns, 's')})"
 
 
+def delete(
+    into: str, view: str, *, key: Sequence[str], prune: Sequence[Prune], marked: tuple[str, str] | None = None
+) -> str:
+    """The statement that deletes the rows of the keys of `view`, or marks those that are not marked, see `merge`."""
+    on = [f"t.{sql.quote(name)} = s.{sql.quote(name)}" for name in key] + [bound(each, "t.") for each in prune]
+    text = f"MERGE INTO {into} t USING {view} s ON {' AND '.join(on)} WHEN MATCHED"
+    if marked is None:
+        return f"{text} THEN DELETE"
+    mark = f"t.{sql.quote(marked[0])}"
+    return f"{text} AND {mark} IS NULL THEN UPDATE SET {mark} = {marked[1]}"
+
+
 def marked(plan: LoadPlan) -> tuple[str, str] | None:
     """The column that marks deleted rows, and the load's mark; None where they are deleted for good."""
     if not plan.deletes.soft:

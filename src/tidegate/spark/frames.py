@@ -16,7 +16,7 @@ from tidegate.core.schema import Schema
 from tidegate.spark.sql import names, quote
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
 
 GONE = "__tidegate_gone"
 ORDER = "__tidegate_order"
@@ -255,11 +255,22 @@ def partitions(rows: DataFrame, *, by: str, steps: Sequence[Sequence[str]]) -> d
     return {row[0]: Fingerprint.of_sums(list(row)[1:]) for row in found}
 
 
-def ranges(rows: DataFrame, *, by: str, rest: str) -> dict[str | None, Fingerprint]:
+def ranges(rows: DataFrame, *, by: str, rest: str) -> dict[str, Fingerprint]:
     """Of each range of integers that has rows, their number and the sum of their distances `rest` from its name."""
-    found = rows.selectExpr(f"{by} AS bucket", "1L AS n", f"CAST({rest} AS bigint) AS rest")
+    found = rows.selectExpr(f"CAST({by} AS bigint) AS bucket", "1L AS n", f"CAST({rest} AS bigint) AS rest")
     sums = found.groupBy("bucket").sum("n", "rest").collect()
-    return {row[0]: Fingerprint(rows=row[1], s0=row[2] or 0) for row in sums}
+    return {str(name): Fingerprint(rows=count, s0=total or 0) for name, count, total in sums}
+
+
+def listed(session: SparkSession, rows: Sequence[Sequence[str]], columns: Sequence[str]) -> DataFrame:
+    """Rows of literals, which no job has to read.
+
+    Args:
+        rows: expressions of literals, one for each column; at least one row.
+    """
+    values = ", ".join(f"({', '.join(row)})" for row in rows)
+    # Names are given last and never parsed: in SQL text Spark replaces ${…} by a variable.
+    return session.sql(f"SELECT * FROM VALUES {values}").toDF(*columns)
 
 
 def with_gone(rows: DataFrame, keys: DataFrame, *, key: Sequence[str], columns: Schema) -> DataFrame:

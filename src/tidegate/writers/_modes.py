@@ -146,6 +146,9 @@ def last_of_each_key(rows: DataFrame, plan: LoadPlan, batch: Batch) -> Checked:
 
 def _merge_with_gone(checked: Checked, gone: DataFrame, plan: LoadPlan, staging: Staging) -> Checked:
     """The batch and the keys that are gone, in one merge."""
+    if not plan.changes.slices:
+        staging.delete(gone, prune=checked.reach)
+        return checked
     rows = frames.with_gone(checked.frame, gone, key=plan.key, columns=plan.columns).persist()
     try:
         with translated(f"reading the rows for {plan.target}"):

@@ -101,6 +101,8 @@ class Merge:
     def _one_row_a_key(self, rows: DataFrame, plan: LoadPlan, batch: Batch) -> Checked:
         if batch.keys_unique and len(plan.key) == 1 and any(bound.names(plan.changes.rows) for bound in batch.bounds):
             return Checked(frame=rows, rows=plan.changes.rows, prune=batch.bounds, skip_equal=batch.skip_equal)
+        if not plan.changes.slices:
+            return Checked(frame=rows, rows=0)  # nothing was read: the load only deletes
         held = kept(rows, batch)
         if batch.keys_unique and batch.bounds:
             keys = held.selectExpr(*map(sql.quote, plan.key))
