@@ -16,6 +16,11 @@ from tidegate.dialects._travel import Reading, Travel
 from tidegate.errors import InternalError
 
 EPOCH = "TIMESTAMP_NTZ '1970-01-01 00:00:00'"
+DAY_MICROS = 86_400_000_000
+HOURS, SIXTY = (
+    "array(" + ", ".join(f"'{mark}{number:02}'" for number in range(count)) + ")"
+    for mark, count in ((" ", 24), (":", 60))
+)
 LOW_BITS = 2**32 - 1
 UNSAFE = frozenset("'\\$")
 LITERALS = {Kind.DATE: "DATE '{}'", Kind.TIMESTAMP: "TIMESTAMP_NTZ '{}'", Kind.TIMESTAMPTZ: "TIMESTAMP '{}+00:00'"}
@@ -87,9 +92,11 @@ class Spark:
             case Kind.DATE:
                 return f"CAST({sql} AS string)"
             case Kind.TIMESTAMP:
-                return self._micros(f"CAST({sql} AS string)")
+                # Not date_format: a local time that the session's zone skips moves.
+                text = f"CAST({sql} AS string)"
+                return f"concat({text}, substr('.000000', length({text}) - 18))"
             case Kind.TIMESTAMPTZ:
-                return self._micros(f"CAST(timestampadd(MICROSECOND, unix_micros({sql}), {EPOCH}) AS string)")
+                return self._utc(f"unix_micros({sql})")
             case _:
                 raise InternalError(f"a column of type {stored} has no canonical text")
 
@@ -117,7 +124,7 @@ class Spark:
 
     def digest(self, row: str) -> str:
         """The md5 of a text in lower hex."""
-        return f"md5(encode({row}, 'UTF-8'))"
+        return f"md5(CAST({row} AS binary))"
 
     def quarter(self, digest: str, index: int) -> str:
         """One of the four 32-bit quarters of a digest as a number."""
@@ -275,12 +282,13 @@ class Spark:
         failed = f"CAST(raise_error({message}) AS {stored.spark})"
         return f"CASE WHEN {sql} IS NULL THEN NULL ELSE coalesce({value}, {failed}) END"
 
-    def _micros(self, text: str) -> str:
-        """A cast's text with all six digits.
-
-        Not date_format: it takes a timestamp with a zone, and a local time that the session's zone skips moves.
-        """
-        return f"rpad(concat({text}, CASE length({text}) WHEN 19 THEN '.' ELSE '' END), 26, '0')"
+    def _utc(self, micros: str) -> str:
+        """The text of microseconds since 1970, by arithmetic: a cast takes a calendar and twice as long."""
+        rest = f"pmod({micros}, {DAY_MICROS})"
+        day = f"CAST(date_from_unix_date(CAST(({micros} - {rest}) div {DAY_MICROS} AS int)) AS string)"
+        places = ((HOURS, "div 3600000000"), (SIXTY, "div 60000000 % 60"), (SIXTY, "div 1000000 % 60"))
+        clock = ", ".join(f"{names}[CAST({rest} {place} AS int)]" for names, place in places)
+        return f"concat({day}, {clock}, '.', substr(CAST({rest} % 1000000 + 1000000 AS string), 2))"
 
 
 def _carried(part: Slice) -> bool:
