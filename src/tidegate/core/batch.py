@@ -124,6 +124,7 @@ class Checked:
         aside: the rows that are not written, because they break a rule; None for none.
         findings: what the stream's checks have to say, one sentence each.
         folded: what the rows were made of, where they were events.
+        refused: events among the rows that cannot be taken, so that nothing was made of any.
     """
 
     frame: DataFrame
@@ -143,3 +144,4 @@ class Checked:
     aside: Aside | None = None
     findings: tuple[str, ...] = ()
     folded: Folded | None = None
+    refused: int = 0

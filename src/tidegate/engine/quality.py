@@ -66,10 +66,12 @@ def check(work: Work, planned: Planned, batch: Batch, rows: DataFrame, held: Exi
         DuplicateKeys: see `Writer.check`.
     """
     stream, plan, session = work.stream, planned.plan, rows.sparkSession
-    if not stream.checks and REFUSED not in rows.columns and not Quarantine.of(stream).filled:
+    folds = batch.fence is not None  # and counts in the same pass what cannot be taken, which is hardly ever there
+    if not stream.checks and (folds or REFUSED not in rows.columns) and not Quarantine.of(stream).filled:
         checked = stream.writer.check(rows, plan, batch)
         held.callback(release, checked)
-        return checked
+        if not checked.refused:
+            return checked
     kept = rows
     if stream.checks or REFUSED in rows.columns or plan.key:
         kept = rows.persist()  # looked at, then written to two tables
@@ -77,7 +79,7 @@ def check(work: Work, planned: Planned, batch: Batch, rows: DataFrame, held: Exi
     found = _sorted(work, plan, kept)
     if found.bad:
         batch = replace(batch, bounds=())  # they were told of all the rows
-    checked = stream.writer.check(found.good, plan, batch)
+    checked = stream.writer.check(found.good, plan, replace(batch, cheap=batch.cheap or folds))
     held.callback(release, checked)
     aside = put_aside(
         work.context, stream, session, plan, read=found.read, bad=found.bad, rule=_last(checked, planned, batch)

@@ -131,11 +131,19 @@ def _replanned(work: Work, saved: SavedPlan) -> LoadPlan:
 
 
 def _again(work: Work, session: SparkSession, plan: LoadPlan, batch: Batch) -> Checked:
-    read = judged(work.stream.source.read(session, work.probe, plan.changes.slices, plan.columns), plan).persist()
+    read = judged(work.stream.source.read(session, work.probe, plan.changes.slices, plan.columns), plan)
+    if batch.fence is not None:
+        return work.stream.writer.check(_taken(quality.good(work, plan, read)), plan, batch)
+    read = read.persist()
     try:
         return work.stream.writer.check(quality.good(work, plan, read), plan, batch)
     finally:
         read.unpersist()
+
+
+def _taken(events: DataFrame) -> DataFrame:
+    """Without those that cannot be taken now, whatever they were when they were read first."""
+    return events.where(f"{REFUSED} IS NULL")
 
 
 def _wanted(writer: Writer, again: Checked, plan: LoadPlan, level: VerifyLevel) -> Fingerprint:

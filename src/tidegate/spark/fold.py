@@ -25,7 +25,13 @@ KNOWN = "__tidegate_known"
 """Of a key that was applied: its last order; whether that was its end; and of each column that its last event did not
 carry the order from which on a value of it counts."""
 
-_RANK, _HASH = "__tidegate_rank", "__tidegate_hash"
+EVENTS, BAD, PARTIAL = "__tidegate_events", "__tidegate_bad", "__tidegate_partial"
+CLEARED = "__tidegate_cleared"
+TALLIES = (f"sum({EVENTS})", f"sum({BAD})", f"sum({PARTIAL})", f"max({CLEARED})")
+"""Of all events of a key: how many there are, how many cannot be taken, how many do not carry every column, and the
+newest order of one that empties the table; and what these come to together."""
+
+_HASH, _TOP, _LOW = "__tidegate_hash", "__tidegate_top", "__tidegate_low"
 _END, _HERE = "__tidegate_end", "__tidegate_here"
 _NO_MAP = "CAST(NULL AS map<string, string>)"
 
@@ -51,24 +57,58 @@ class Fold:
         """The columns beside the key."""
         return [name for name in self.columns.names if name not in self.key]
 
-    def simple(self, events: DataFrame) -> DataFrame:
+    @property
+    def usable(self) -> str:
+        """The condition of events that may count, before anything is known of their keys."""
+        floor = max((each for each in (self.fence.floor, self.emptied) if each is not None), default=None)
+        return f"{REFUSED} IS NULL AND NOT {CLEARS} AND {_above(floor)}"
+
+    def gathered(self, events: DataFrame) -> DataFrame:
+        """What one pass over the events tells of each key, to be looked at and folded from.
+
+        Rows: one a key, also of events without one: the key, `TALLIES`, and the newest usable event.
+        """
+        # Only the order and the hash decide; what follows them is carried along.
+        carried = [f"{quote(name)} AS v{number}" for number, name in enumerate(self.others)]
+        newest = f"struct({', '.join([f'{ORDER} AS o', f'{_HASH} AS h', f'{GONE} AS g', *carried])})"
+        wanted = events.selectExpr("*", f"{self._hash()} AS {_HASH}").selectExpr(
+            *map(quote, self.key),
+            f"CASE WHEN {self.usable} THEN {newest} END AS {_TOP}",
+            f"CASE WHEN {self.usable} THEN struct({ORDER} AS o, ~{_HASH} AS h) END AS {_LOW}",
+            f"1L AS {EVENTS}",
+            f"CAST({REFUSED} IS NOT NULL AS int) AS {BAD}",
+            f"CAST(size({UNKNOWN}) > 0 AS int) AS {PARTIAL}",
+            f"CASE WHEN {REFUSED} IS NULL AND {CLEARS} AND {_above(self.fence.floor)} THEN {ORDER} END AS {CLEARED}",
+        )
+        how = {_TOP: "max", _LOW: "max", EVENTS: "sum", BAD: "sum", PARTIAL: "sum", CLEARED: "max"}
+        keys = [quote(name) for name in self.key]
+        found = wanted.groupBy(*keys).agg(how)
+        return found.selectExpr(*keys, *(f"`{kind}({name})` AS {name}" for name, kind in how.items()))
+
+    def simple(self, gathered: DataFrame) -> DataFrame:
         """Of each key its newest event, if it is newer than what was applied; where every event carries every column.
+
+        Args:
+            gathered: cheap to read.
 
         Rows: the columns, `GONE`, `ORDER`, `KNOWN`, and `TWICE`: another event of that order says something else.
         """
-        window = f"PARTITION BY {names(self.key)} ORDER BY {ORDER} DESC, {_HASH} DESC"
-        columns = [quote(name) for name in self.columns.names]
-        newest = (
-            events.selectExpr(*columns, GONE, ORDER, f"{self._hash()} AS {_HASH}")
-            .selectExpr(
-                "*",
-                f"row_number() OVER ({window}) AS {_RANK}",
-                f"lead({ORDER}) OVER ({window}) <=> {ORDER} AND lead({_HASH}) OVER ({window}) <> {_HASH} AS {TWICE}",
-            )
-            .where(f"{_RANK} = 1")
+        numbers = {name: number for number, name in enumerate(self.others)}
+        newest = gathered.where(f"{_TOP} IS NOT NULL").selectExpr(
+            *(
+                quote(name) if name in self.key else f"{_TOP}.v{numbers[name]} AS {quote(name)}"
+                for name in self.columns.names
+            ),
+            f"{_TOP}.g AS {GONE}",
+            f"{_TOP}.o AS {ORDER}",
+            f"{_NO_MAP} AS {KNOWN}",
+            f"{_TOP}.h <> ~{_LOW}.h AS {TWICE}",
         )
-        fenced = self._fenced(newest, self._keys(events))
-        return fenced.selectExpr(*columns, GONE, ORDER, f"{_NO_MAP} AS {KNOWN}", f"coalesce({TWICE}, false) AS {TWICE}")
+        return self._fenced(newest, self.keys(gathered))
+
+    def keys(self, gathered: DataFrame) -> DataFrame:
+        """Those that a usable event is of."""
+        return self._keys(gathered.where(f"{_TOP} IS NOT NULL"))
 
     def by_column(self, events: DataFrame) -> DataFrame:
         """Of each key what its events leave of it together with the row that is there: of each column the newest value.
@@ -234,3 +274,7 @@ def reason(key: Sequence[str]) -> str:
 
 def _null(column: Column) -> str:
     return f"CAST(NULL AS {column.type.stored.spark}) AS {quote(column.name)}"
+
+
+def _above(floor: str | None) -> str:
+    return "true" if floor is None else f"{ORDER} > {string(floor)}"

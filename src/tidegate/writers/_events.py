@@ -6,16 +6,17 @@ one out that it does not count.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from tidegate.core.batch import Batch, Checked, Fence, Folded, Latest
-from tidegate.core.log import CLEARS, UNKNOWN, EventRules, Truncate
+from tidegate.core.log import EventRules, Truncate
 from tidegate.core.plan import LoadPlan
 from tidegate.errors import CheckFailed, DuplicateKeys
 from tidegate.spark import frames
 from tidegate.spark.failures import translated
-from tidegate.spark.fold import KNOWN, Fold
+from tidegate.spark.fold import KNOWN, TALLIES, Fold
 from tidegate.spark.frames import GONE, ORDER, TWICE
 from tidegate.spark.sql import quote, string
 from tidegate.writers._batch import keyed
@@ -29,73 +30,92 @@ class Look:
     """What one pass over the events tells.
 
     Args:
-        emptied: the newest order of an event that empties the table and counts.
+        refused: events that cannot be taken.
         partial: events that do not carry every column.
+        emptied: the newest order of an event that empties the table and counts.
     """
 
     events: int
-    emptied: str | None
+    refused: int
     partial: int
+    emptied: str | None
 
 
 def folded(rows: DataFrame, plan: LoadPlan, batch: Batch) -> Checked:
-    """The events, of which every one can be taken, made one row a key: what they leave of it.
+    """The events made one row a key: what they leave of it; nothing is made of them where one cannot be taken.
+
+    They are read once where each of them carries every column and none empties the table.
 
     Args:
-        rows: kept by Spark, for they are looked at several times.
+        rows: read several times where these are likely not to, and then kept by Spark unless `batch.cheap`.
 
     Raises:
         CheckFailed: an event empties the table, and the rules say stop.
         DuplicateKeys: two events of one key and one order differ.
     """
-    rules = plan.changes.events or EventRules()
     fence = batch.fence or Fence()
-    with translated(f"reading the events for {plan.target}"):
-        look = _look(rows, fence, rules)
-        fold = Fold(columns=plan.columns, key=plan.key, fence=fence, emptied=look.emptied)
-        final = _final(rows, fold, look).persist()
+    fold = Fold(columns=plan.columns, key=plan.key, fence=fence)
+    with ExitStack() as held, translated(f"reading the events for {plan.target}"):
+        if fence.open:  # where some were partial, others are
+            rows = _kept(rows, batch, held)
+        gathered = _persisted(fold.gathered(rows), held)
+        look = _look(gathered)
+        if look.refused:
+            return Checked(frame=rows, refused=look.refused)
+        if (emptied := _applied(look, plan.changes.events or EventRules())) is not None:
+            fold = replace(fold, emptied=emptied)
+            gathered = _persisted(fold.gathered(rows), held)
+        if look.partial or _unfilled(gathered, fold):
+            rows = rows if fence.open else _kept(rows, batch, held)
+            final = _by_column(rows.where(fold.usable), fold)
+        else:
+            final = fold.simple(gathered)
+        cleared = fold.cleared(final)
+        final = (final if cleared is None else final.unionByName(cleared)).persist()
         try:
-            return _checked(final, plan, look)
+            return _checked(final, plan, replace(look, emptied=emptied))
         except BaseException:
             final.unpersist()
             raise
 
 
-def _look(rows: DataFrame, fence: Fence, rules: EventRules) -> Look:
-    clears = f"{CLEARS} AND {_above(fence.floor)}"
-    asked = (
-        "count(*)",
-        f"max(CASE WHEN {clears} THEN {ORDER} END)",
-        f"count_if(size({UNKNOWN}) > 0)",
-    )
-    events, emptied, partial = rows.selectExpr(*(f"{each} AS a{n}" for n, each in enumerate(asked))).collect()[0]
-    if emptied is not None and rules.truncate == Truncate.STOP:
+def _kept(rows: DataFrame, batch: Batch, held: ExitStack) -> DataFrame:
+    return rows if batch.cheap else _persisted(rows, held)
+
+
+def _persisted(rows: DataFrame, held: ExitStack) -> DataFrame:
+    kept = rows.persist()
+    held.callback(kept.unpersist)
+    return kept
+
+
+def _look(gathered: DataFrame) -> Look:
+    tallies = (f"{tally} AS a{number}" for number, tally in enumerate(TALLIES))
+    events, refused, partial, emptied = gathered.selectExpr(*tallies).collect()[0]
+    return Look(events=events or 0, refused=refused or 0, partial=partial or 0, emptied=emptied)
+
+
+def _applied(look: Look, rules: EventRules) -> str | None:
+    """The order of the event that empties the table, if it is to."""
+    if look.emptied is not None and rules.truncate == Truncate.STOP:
         raise CheckFailed(
             "an event empties the table, and truncate says stop; nothing was loaded",
             hint="Let it, or leave it out, once: `tidegate run STREAM --set truncate=apply` or `ignore`.",
         )
-    applied = emptied if rules.truncate == Truncate.APPLY else None
-    return Look(events=events, emptied=applied, partial=partial)
+    return look.emptied if rules.truncate == Truncate.APPLY else None
 
 
-def _final(rows: DataFrame, fold: Fold, look: Look) -> DataFrame:
-    fence = fold.fence
-    floor = max((each for each in (fence.floor, look.emptied) if each is not None), default=None)
-    events = rows.where(f"NOT {CLEARS} AND {_above(floor)}")
-    columnwise = look.partial > 0 or _unfilled(events, fence, fold)
-    final = fold.by_column(events) if columnwise else fold.simple(events)
-    if columnwise:
-        _refuse_twice(frames.ties(fold.ties(events), Latest(key=fold.key, order=(ORDER,))), fold.key)
-    cleared = fold.cleared(final)
-    return final if cleared is None else final.unionByName(cleared)
+def _by_column(events: DataFrame, fold: Fold) -> DataFrame:
+    _refuse_twice(frames.ties(fold.ties(events), Latest(key=fold.key, order=(ORDER,))), fold.key)
+    return fold.by_column(events)
 
 
-def _unfilled(events: DataFrame, fence: Fence, fold: Fold) -> bool:
+def _unfilled(gathered: DataFrame, fold: Fold) -> bool:
     """Whether a key among them has a column that no event has told yet, or only one before the last."""
+    fence = fold.fence
     if fence.records is None or not fence.open:
         return False
-    records = fence.records(events.selectExpr(*map(quote, fold.key)))
-    return not records.where(f"size({KNOWN}) > 0").isEmpty()
+    return not fence.records(fold.keys(gathered)).where(f"size({KNOWN}) > 0").isEmpty()
 
 
 def _checked(final: DataFrame, plan: LoadPlan, look: Look) -> Checked:
@@ -126,7 +146,3 @@ def _refuse_twice(twice: int, key: tuple[str, ...]) -> None:
             hint="Name all columns that order the events, as `sequence:` of the envelope, or those that identify a row "
             "as `key:`.",
         )
-
-
-def _above(floor: str | None) -> str:
-    return "true" if floor is None else f"{ORDER} > {string(floor)}"

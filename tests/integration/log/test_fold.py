@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tidegate.core.batch import Fence
-from tidegate.core.log import UNKNOWN
+from tidegate.core.log import CLEARS, REFUSED, UNKNOWN
 from tidegate.core.schema import BIGINT, TEXT, Column, Schema
 from tidegate.spark.fold import APPLIED, KNOWN, WAS_GONE, Fold
 from tidegate.spark.frames import GONE, ORDER, TWICE, of_keys
@@ -13,18 +13,21 @@ from tidegate.spark.frames import GONE, ORDER, TWICE, of_keys
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
 
 COLUMNS = Schema(columns=(Column(name="id", type=BIGINT), Column(name="a", type=TEXT), Column(name="b", type=TEXT)))
-EVENT = f"id bigint, a string, b string, {GONE} boolean, {ORDER} string, {UNKNOWN} array<string>"
+EVENT = (
+    f"id bigint, a string, b string, {GONE} boolean, {ORDER} string, {UNKNOWN} array<string>, "
+    f"{CLEARS} boolean, {REFUSED} string"
+)
 RECORD = f"id bigint, {APPLIED} string, {WAS_GONE} boolean, {KNOWN} map<string, string>"
 JUNK = "not available"
 
 
 def put(key, order, a="a", b="b"):
     unknown = [name for name, value in (("a", a), ("b", b)) if value == JUNK]
-    return (key, a, b, False, order, unknown)
+    return (key, a, b, False, order, unknown, False, None)
 
 
 def end(key, order):
-    return (key, None, None, True, order, [])
+    return (key, None, None, True, order, [], False, None)
 
 
 @pytest.fixture
@@ -50,7 +53,7 @@ def test_whole_events(fold):
     events += [put(5, "9"), put(5, "9", "other"), put(6, "1"), put(7, "3")]
     records = [(4, "2", False, None), (5, "9", False, None), (6, "2", True, None)]
     folded, given = fold(events, records=records, horizon="2")
-    rows = folded.simple(given)
+    rows = folded.simple(folded.gathered(given))
     assert told(rows) == [
         (1, "new", "b", False, "5", {}),
         (2, "a", "b", False, "4", {}),
@@ -59,9 +62,9 @@ def test_whole_events(fold):
     ]
     assert not rows.where(TWICE).collect(), "what is fenced off is not looked at"
     differing = fold([put(5, "9"), put(5, "9", "other"), put(6, "9"), put(6, "9")])
-    assert [row["id"] for row in differing[0].simple(differing[1]).where(TWICE).collect()] == [5]
+    assert [row["id"] for row in differing[0].simple(differing[0].gathered(differing[1])).where(TWICE).collect()] == [5]
     late = fold([put(8, "2")], horizon="2")
-    assert late[0].simple(late[1]).count() == 0, "of a key of which nothing is kept"
+    assert late[0].simple(late[0].gathered(late[1])).count() == 0, "of a key of which nothing is kept"
 
 
 def test_columns_that_an_event_does_not_carry(fold):
@@ -102,9 +105,11 @@ def test_an_event_that_empties_the_table(fold):
     present = [(1, "a", "b"), (2, "a", "b"), (3, "a", "b"), (4, "a", "b")]
     records = [(2, "3", False, None), (3, "9", False, None)]
     folded, given = fold([put(4, "8")], records=records, present=present, emptied="5")
-    cleared = folded.cleared(folded.simple(given))
+    cleared = folded.cleared(folded.simple(folded.gathered(given)))
     assert sorted(row["id"] for row in cleared.collect()) == [1, 2], "3 is newer, 4 has come again"
     old, given = fold([put(4, "8")], records=records, present=present, emptied="5", horizon="7")
-    assert [row["id"] for row in old.cleared(old.simple(given)).collect()] == [2], "nobody knows how old the others are"
+    assert [row["id"] for row in old.cleared(old.simple(old.gathered(given))).collect()] == [2], (
+        "nobody knows how old the others are"
+    )
     partial, given = fold([put(2, "6", "a", JUNK)], records=records, present=present, emptied="5")
     assert told(partial.by_column(given)) == [(2, "a", None, False, "6", {"b": ""})], "its value went with the others"
