@@ -119,6 +119,8 @@ class Checked:
         skipped: why nothing was written, where what differs is not worth a load.
         compared: the condition of the table's rows that verification compares; None for all that it finds.
         sequence: the columns that date a row, for writers that keep history.
+        moments: the least and the greatest moment of the rows, as canonical text, where rows say one.
+        unique: no two rows have one key.
         touched: the condition of the versions that such a load can have changed.
         held: the rows as Spark keeps them; the engine calls its `unpersist()` once nobody reads them again.
         aside: the rows that are not written, because they break a rule; None for none.
@@ -139,6 +141,8 @@ class Checked:
     skipped: str | None = None
     compared: str | None = None
     sequence: tuple[str, ...] = ()
+    moments: tuple[str, str] | None = None
+    unique: bool = False
     touched: str | None = None
     held: DataFrame | None = None
     aside: Aside | None = None

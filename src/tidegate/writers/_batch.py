@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from tidegate.core.batch import Latest
@@ -72,14 +73,25 @@ def keyed(held: DataFrame, plan: LoadPlan, rule: Latest, *, unique: bool, also: 
     return Keyed(frame=frames.latest(held, rule), rows=rows, prune=prune, dropped=True, also=found.also)
 
 
-def looked_at(
-    held: DataFrame, plan: LoadPlan, *, key: tuple[str, ...], count_keys: bool, also: Sequence[str] = ()
+def looked_at(  # noqa: PLR0913 - what a batch is asked
+    held: DataFrame,
+    plan: LoadPlan,
+    *,
+    key: tuple[str, ...],
+    count_keys: bool,
+    also: Sequence[str] = (),
+    beside: Mapping[str, Type] = MappingProxyType({}),
 ) -> tuple[frames.Facts, tuple[Prune, ...]]:
-    """What one pass tells of a batch, and literal bounds of its key columns."""
+    """What one pass tells of a batch, and literal bounds of its key columns.
+
+    Args:
+        beside: more columns whose bounds are told.
+    """
     types = prunable(plan)
-    ends = {name: (_end("min", name, kind), _end("max", name, kind)) for name, kind in types.items()}
+    ends = {name: (_end("min", name, kind), _end("max", name, kind)) for name, kind in {**types, **beside}.items()}
     found = frames.facts(held, key=key, count_keys=count_keys, ends=ends, also=also)
-    return found, tuple(_prune(held, name, types[name], found) for name in found.bounds if _short(found.bounds[name]))
+    short = (name for name in types if name in found.bounds and _short(found.bounds[name]))
+    return found, tuple(_prune(held, name, types[name], found) for name in short)
 
 
 def prunable(plan: LoadPlan) -> Mapping[str, Type]:

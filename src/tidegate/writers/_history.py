@@ -80,6 +80,12 @@ class History:
         return f"struct({', '.join(kept)})"
 
     @property
+    def digest(self) -> str:
+        """The row hash of a version."""
+        tracked = [column for name in self.tracked if (column := self.columns.find(name)) is not None]
+        return Spark().row_digest(tracked)
+
+    @property
     def ended(self) -> str:
         """The end of a stored version; NULL where it has none."""
         return f"nullif({quote(self.valid_to)}, {self.moment(self.far)})" if self.far else quote(self.valid_to)
@@ -188,7 +194,8 @@ def wrong(versions: DataFrame, history: History) -> int:
     )
     alone = f"{AT} IS NULL OR {_NEXT} <= {AT} OR NOT ({_STATE} <=> ({_NEXT} IS NULL))"
     overlaps = f"{_RUN} IS NOT NULL AND ({_NEXT} IS NULL OR {_RUN} < {_NEXT})"
-    return plain.where(f"coalesce({alone}, false) OR {overlaps}").select(*keys).distinct().count()
+    found = plain.where(f"coalesce({alone}, false) OR {overlaps}").select(*keys)
+    return 0 if found.isEmpty() else found.distinct().count()
 
 
 def _exactly(history: History) -> str:
@@ -233,6 +240,5 @@ def _numbered(runs: DataFrame, history: History) -> DataFrame:
         own.append(f"CAST(IF({WENT}, NULL, {number}) AS int) AS {quote(history.version)}")
     found = runs.selectExpr(*columns, *own, WENT)
     if history.row_hash is not None:
-        kept = [column for name in history.tracked if (column := history.columns.find(name)) is not None]
-        found = found.selectExpr("*", f"IF({WENT}, NULL, {Spark().row_digest(kept)}) AS {quote(history.row_hash)}")
+        found = found.selectExpr("*", f"IF({WENT}, NULL, {history.digest}) AS {quote(history.row_hash)}")
     return found.drop(WENT)

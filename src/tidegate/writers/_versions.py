@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from tidegate.core.batch import Checked
 from tidegate.core.plan import LoadPlan, Mode, Prune
@@ -24,6 +24,7 @@ from tidegate.spark.sql import quote
 from tidegate.writers import _changes as changes
 from tidegate.writers import _dates as dates
 from tidegate.writers import _history as histories
+from tidegate.writers import _successions as successions
 from tidegate.writers._batch import looked_at
 from tidegate.writers._changes import Dating
 from tidegate.writers._differences import MOST_KEYS, texts
@@ -54,6 +55,13 @@ class Batch:
     greatest: str | None
 
 
+class Differing(NamedTuple):
+    """How many versions differ, and how many of these have ended before."""
+
+    rows: int
+    closed: int
+
+
 def write(checked: Checked, plan: LoadPlan, staging: Staging, history: History) -> Checked:
     """One commit that makes the versions of the keys in the batch what all of their changes make.
 
@@ -66,7 +74,17 @@ def write(checked: Checked, plan: LoadPlan, staging: Staging, history: History) 
     with ExitStack() as held, translated(f"writing the versions of {plan.target}"):
         batch = _batch(checked, plan, staging, history, held)
         touched = _touched(batch, plan, history)
-        stored = _stored(batch, staging, history, touched).persist()
+        stored = _stored(batch, staging, history, touched)
+        found = replace(checked, prune=batch.prune, touched=touched)
+        if _may_go_on(plan, history):
+            both = successions.beside(batch.frame, stored, history, plan.table).persist()
+            held.callback(both.unpersist)
+            goes_on, changed = successions.goes_on(both, history, unique=checked.unique)
+            if goes_on:
+                rows = successions.differing(both, history, plan.table)
+                _put(rows, batch.prune, plan, staging, history, Differing(rows=changed, closed=0))
+                return found
+        stored.persist()
         held.callback(stored.unpersist)
         placed = _placed(batch, stored, plan, history)
         both = placed.unionByName(histories.told(stored, history))
@@ -74,8 +92,8 @@ def write(checked: Checked, plan: LoadPlan, staging: Staging, history: History) 
         made = histories.versions(both, history, last_wins=_logged(plan))
         differing = histories.differing(made, stored, history, plan.table).persist()
         held.callback(differing.unpersist)
-        _merge(differing, batch, plan, staging, history)
-        found = replace(checked, prune=batch.prune, touched=touched)
+        count = Differing(*frames.count_if(differing, "true", CLOSED))
+        _put(differing.drop(CLOSED), batch.prune, plan, staging, history, count)
         if plan.changes.meaning is Meaning.ALL:
             return _found_again(found, batch, plan)
         if found.compared is None or not history.sequence or _logged(plan):
@@ -101,7 +119,8 @@ def _begin(checked: Checked, plan: LoadPlan, staging: Staging, history: History)
 def _batch(checked: Checked, plan: LoadPlan, staging: Staging, history: History, held: ExitStack) -> Batch:
     key = [quote(name) for name in plan.key]
     current = staging.read_keys(None, prune=checked.prune).where(quote(history.is_current))
-    frame, keys, prune = checked.frame, checked.frame.select(*key).distinct(), checked.prune
+    frame, keys, prune = checked.frame, checked.frame.select(*key), checked.prune
+    keys = keys if checked.unique else keys.distinct()
     if plan.changes.meaning is Meaning.ALL:
         current = staging.read_partitions(plan.changes.slices).where(quote(history.is_current))
         others = [name for name in plan.columns.names if name not in plan.key]
@@ -115,7 +134,7 @@ def _batch(checked: Checked, plan: LoadPlan, staging: Staging, history: History,
         held.callback(frame.unpersist)
     else:
         frame = _as_stored(frame, current, history)
-    least, greatest = _ends(frame, history)
+    least, greatest = checked.moments or _ends(frame, history)
     return Batch(frame=frame, keys=keys, prune=prune, least=least, greatest=greatest)
 
 
@@ -184,16 +203,28 @@ def _refuse(placed: DataFrame, plan: LoadPlan, history: History) -> None:
         )
 
 
-def _merge(differing: DataFrame, batch: Batch, plan: LoadPlan, staging: Staging, history: History) -> None:
-    rows, closed = frames.count_if(differing, "true", CLOSED)
-    if not rows:
+def _may_go_on(plan: LoadPlan, history: History) -> bool:
+    """Whether each row of the batch says itself when it took effect, and no number depends on all of its history."""
+    dated = plan.changes.meaning in (Meaning.NEW, Meaning.UPSERTS) and bool(history.sequence)
+    return dated and history.version is None
+
+
+def _put(  # noqa: PLR0913, PLR0917 - what a merge is made of
+    differing: DataFrame,
+    prune: tuple[Prune, ...],
+    plan: LoadPlan,
+    staging: Staging,
+    history: History,
+    count: Differing,
+) -> None:
+    if not count.rows:
         staging.append(differing.where("false"))  # the position moves all the same
         return
     # Where only current versions change, those that have ended need not be looked through.
     now = Prune(column=history.is_current, type=BOOLEAN, low="1", high="1", values=("1",))
     staging.merge(
-        differing.drop(CLOSED),
-        prune=batch.prune if closed else (*batch.prune, now),
+        differing,
+        prune=prune if count.closed else (*prune, now),
         skip_equal=False,
         gone=GONE,
         by=(*plan.key, history.valid_from),

@@ -170,7 +170,7 @@ class Scd2:
             VerifyFailed: they do.
         """
         history = self._history(plan, checked.sequence)
-        keys = checked.keys.select(*map(quote, plan.key)).distinct() if checked.keys is not None else None
+        keys = checked.keys.select(*map(quote, plan.key)) if checked.keys is not None else None
         found = staging.read_keys(keys, prune=checked.prune).where(checked.touched or "true")
         with translated(f"reading {plan.target}"):
             wrong = histories.wrong(found, history)
@@ -187,7 +187,7 @@ class Scd2:
         dated = meaning in (Meaning.NEW, Meaning.UPSERTS) and bool(history.sequence)
         by = (*plan.key, AT) if dated else plan.key
         counted = meaning is not Meaning.CHANGELOG and not batch.keys_unique
-        found, prune = looked_at(frame, plan, key=by, count_keys=counted)
+        found, prune = looked_at(frame, plan, key=by, count_keys=counted, beside={AT: history.type} if dated else {})
         if found.null_keys or (history.sequence and not dated):
             _refuse_nulls(frame, plan, history)
         twice = found.keys is not None and found.keys < found.rows
@@ -208,11 +208,13 @@ class Scd2:
         return Checked(
             frame=frame,
             rows=found.rows if found.keys is None else found.keys,
-            keys=None if meaning is Meaning.ALL else keys.distinct(),
+            keys=None if meaning is Meaning.ALL else keys if batch.keys_unique else keys.distinct(),
             prune=prune,
             latest=None if alone else latest,
             compared=None if every else self.current,
             sequence=history.sequence,
+            moments=found.bounds.get(AT),
+            unique=batch.keys_unique and meaning is not Meaning.CHANGELOG,
             held=held,
         )
 
