@@ -113,7 +113,9 @@ def join(config: Config, lakes: dict[str, Format], entry: StreamConfig) -> Strea
     return Stream(
         name=entry.name,
         uid=entry.uid or stream_uid(entry.name, target),
-        source=rescue.rescuing(build("sources", entry.source, **given), entry.contract, lakes[target.lake], target),
+        source=rescue.rescuing(
+            build("sources", entry.source, **given), entry.contract, lakes[target.lake], target, entry.key
+        ),
         source_name=source_name(entry),
         target=target,
         format=lakes[target.lake],

@@ -31,6 +31,7 @@ from tidegate.engine import (
     partitions,
     quality,
     reread,
+    rescue,
     retention,
     standing,
     verify,
@@ -162,6 +163,7 @@ def plan(work: Work, changes: ChangeSet, *, save: Callable[[LoadPlan], None]) ->
             clock=probe.clock(),
             facts=briefing.write_facts(work, changes, unique=unique),
             last_sequence=work.context.registry.last_sequence(stream.uid),
+            aside=rescue.aside(probe),
         )
         made = replace(make_plan(stream, found, now=work.context.now()), most_deleted=fuse.limit(work, changes))
         save(made)

@@ -6,7 +6,7 @@ Called by the pipeline and by `tidegate plan`; pure: it is handed what others fo
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
@@ -43,6 +43,7 @@ class Found:
         since: the position in the table; None for a first load.
         identity, clock: of the source, see `core/protocols.Probe`.
         facts: what the writer needs to choose a mode.
+        aside: changes of the source's columns that `columns` does not show, because the contract leaves these out.
         last_sequence: the greatest sequence the stream ever had, also before a repair took an older table's word.
     """
 
@@ -54,6 +55,7 @@ class Found:
     clock: int | None
     facts: WriteFacts
     last_sequence: int = 0
+    aside: tuple[SchemaChange, ...] = ()
 
 
 def make_plan(stream: Stream, found: Found, *, now: datetime) -> LoadPlan:
@@ -92,13 +94,19 @@ def make_plan(stream: Stream, found: Found, *, now: datetime) -> LoadPlan:
         changes=found.changes,
         columns=columns,
         key=stream.key,
-        schema_changes=changes,
+        schema_changes=(*_seen(changes, found.aside), *found.aside),
         evolve=(*evolve, *more),
         write=stream.writer.choose(found.facts),
         create=not found.table.exists,
         deletes=stream.deletes,
         added=Schema(columns=(*stream.added, *added)),
     )
+
+
+def _seen(changes: Sequence[SchemaChange], aside: Sequence[SchemaChange]) -> Iterator[SchemaChange]:
+    """The changes without columns that only seem to be gone, because they are left out."""
+    left_out = {change.column for change in aside}
+    return (change for change in changes if change.column not in left_out)
 
 
 def _fence(found: Found, sequence: int, load_id: str) -> dict[str, Any]:
@@ -245,7 +253,8 @@ def _mode(stream: Stream, change: SchemaChange) -> str:
     """What the contract says of a change; it does not speak of columns that the program itself keeps in the table."""
     if change.kind is ChangeKind.ADD_COLUMN and _own(stream, change):
         return "evolve"
-    return stream.contract.get(change.kind, DEFAULT_CONTRACT[change.kind])
+    mode = stream.contract.get(change.kind, DEFAULT_CONTRACT[change.kind])
+    return "stop" if change.kind is ChangeKind.TYPE_CHANGE else mode  # of a column of the key, which is not left out
 
 
 def _refuse_taken(stream: Stream, columns: Schema) -> None:

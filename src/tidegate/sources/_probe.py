@@ -8,17 +8,18 @@ from __future__ import annotations
 
 import threading
 from collections import defaultdict
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 from tidegate.core.batch import Latest
 from tidegate.core.changes import Edge, SliceStats
+from tidegate.core.contract import Fit, Mode
 from tidegate.core.fingerprint import Fingerprint
 from tidegate.core.grouping import TIMES, Grouping, Ranges
 from tidegate.core.plan import Prune
 from tidegate.core.protocols import Clock
-from tidegate.core.schema import RESCUED, Column, Schema
+from tidegate.core.schema import RESCUED, Column, Schema, SchemaChange
 from tidegate.core.slices import Partition, Range, Slice
 from tidegate.core.spread import RowDigest, Spread
 from tidegate.dialects._dialect import Dialect, KeepsRanges, Relation, Row, Session
@@ -44,22 +45,27 @@ class DatabaseProbe:
         self._stats: dict[Slice, SliceStats] = {}
         self._notes: list[str] = []
         self._edge: str | None = None
-        self._kept: frozenset[str] | None = None
+        self._fit: Fit | None = None
+        self._aside: Mapping[SchemaChange, Mode] = {}
 
-    def rescue(self, kept: Collection[str]) -> None:
-        """From now on the relation has these columns, and one that holds what it has beside them.
+    def fit(self, fit: Fit) -> None:
+        """From now on the relation has the columns that the fit leaves, and one that holds those that it keeps.
 
         Asked before anything else.
         """
-        self._kept = frozenset(kept)
+        self._fit = fit
+
+    def aside(self) -> Mapping[SchemaChange, Mode]:
+        """The changes whose columns are left out of the table's own."""
+        return self._aside if self._known is not None else {}
 
     def unpacked(self) -> tuple[Statements, tuple[str, ...]]:
         """What is asked where every column is read, and the names of those that are packed into one after that."""
         known = self.statements
-        if self._kept is None or known.schema.find(RESCUED.name) is None:
+        if self._fit is None or not self._fit.keeps or known.schema.find(RESCUED.name) is None:
             return known, ()
-        whole = self._columns()
-        packed = tuple(column for column in whole if column.name not in self._kept)
+        rescued = {change.column for change, mode in self._aside.items() if mode is Mode.RESCUE}
+        packed = tuple(column for column in self._columns() if column.name in rescued)
         plain = (column for column in known.schema if column.name != RESCUED.name)
         return replace(known, schema=Schema(columns=(*plain, *packed))), tuple(column.name for column in packed)
 
@@ -256,15 +262,16 @@ class DatabaseProbe:
 
     def _described(self) -> Statements:
         schema = self._columns()
-        if self._kept is not None:
-            columns = tuple(column for column in schema if column.name in self._kept)
-            beside = len(columns) < len(schema.columns) or RESCUED.name in self._kept
-            schema = Schema(columns=(*columns, RESCUED) if beside else columns)
+        if self._fit is not None:
+            self._aside = self._fit.aside(schema)
+            left_out = {change.column for change in self._aside}
+            columns = tuple(column for column in schema if column.name not in left_out)
+            schema = Schema(columns=(*columns, RESCUED) if self._fit.rescues(schema) else columns)
         return Statements(dialect=self._dialect, relation=self._relation, schema=schema)
 
     def _columns(self) -> Schema:
         schema = self.session.columns(self._relation, self._overrides)
-        if self._kept is not None and schema.find(RESCUED.name) is not None:
+        if self._fit is not None and self._fit.keeps and schema.find(RESCUED.name) is not None:
             raise SchemaRefused(
                 f"{self._relation.label} has a column {RESCUED.name!r}, and that is where columns are rescued to",
                 hint="Give it another name with a `query:`.",

@@ -46,7 +46,9 @@ def test_new_columns_go_into_one(tmp_path, spark, lake_format):
         )
         planned = project.plan("t").streams[0]
         assert [(change["kind"], change["column"]) for change in planned.to_dict()["schema_changes"]] == [
-            ("add_column", "_rescued")
+            ("add_column", "_rescued"),
+            ("add_column", "price"),
+            ("add_column", "odd ${name}'s"),
         ]
         outcome = project.run("t").streams[0]
         assert (outcome.error, outcome.rows_read, outcome.verified) == (None, 3, True)
@@ -67,6 +69,49 @@ def test_new_columns_go_into_one(tmp_path, spark, lake_format):
         assert not project.verify("t").streams[0].equal
         repaired = project.verify("t", repair=True).streams[0]
         assert (repaired.error, repaired.equal, rows()[2]["name"]) == (None, True, "silently")
+
+
+def test_a_column_of_another_type_is_kept_beside_or_left_out(tmp_path, spark):
+    shop, workspace = SqliteShop(path=tmp_path / "shop.db"), Workspace(folder=tmp_path)
+    shop.sql(
+        "create table t (id integer not null primary key, size integer, at timestamp not null)",
+        "insert into t values (1, 10, '2025-01-01 00:00:00'), (2, 20, '2025-01-02 00:00:00')",
+    )
+    streams = {
+        mode: {**STREAM, "target": f"lake.out.{mode}", "contract": {"type_change": mode, "add_column": "discard"}}
+        for mode in ("rescue", "discard")
+    }
+    workspace.write(streams, connections={"shop": {"url": shop.url}}, spark={"conf": QUICK})
+    with workspace.project(spark) as project:
+        assert [outcome.rows_read for outcome in project.run().streams] == [2, 2]
+        shop.sql(
+            "alter table t add column extra text",
+            "alter table t rename column size to was",
+            "alter table t add column size text",
+            "alter table t drop column was",
+            "insert into t values (3, '2025-01-03 00:00:00', 'x', 'XL')",
+        )
+        outcomes = project.run().streams
+        assert [(one.error, one.rows_read, one.verified) for one in outcomes] == [(None, 1, True)] * 2
+        recorded = [project.registry.plan(outcome.load_id) for outcome in outcomes]
+    kept, left_out = (sorted(workspace.rows(f"out.{mode}"), key=lambda row: row["id"]) for mode in streams)
+    assert [(row["id"], row["size"]) for row in kept] == [(1, 10), (2, 20), (3, None)]
+    assert [row["_rescued"] and json.loads(row["_rescued"]) for row in kept] == [None, None, {"size": "XL"}]
+    assert [set(row) for row in left_out] == [{"id", "size", "at"}] * 3
+    for plan in recorded:
+        told = [(change["kind"], change["column"]) for change in plan.plan["schema_changes"]]
+        assert told[-2:] == [("add_column", "extra"), ("type_change", "size")]
+
+
+def test_only_where_it_contradicts_nothing(tmp_path):
+    workspace = Workspace(folder=tmp_path)
+    workspace.write(
+        {"t": {**STREAM, "contract": {"type_change": "discard", "drop_column": "stop"}}},
+        connections={"shop": {"url": "sqlite:///shop.db"}},
+    )
+    said = workspace.cli("check", "--json")
+    assert said.returncode == 2
+    assert "which drop_column: stop forbids; use drop_column: keep, or type_change: stop" in said.stdout
 
 
 def test_only_where_it_can_be_done(tmp_path):

@@ -14,7 +14,19 @@ from tidegate.core.ids import Target
 from tidegate.core.plan import Mode, WriteChoice, WriteFacts
 from tidegate.core.position import Position
 from tidegate.core.protocols import TableState
-from tidegate.core.schema import BIGINT, DOUBLE, INT, TEXT, UUID, ChangeKind, Column, Schema, Type, decimal
+from tidegate.core.schema import (
+    BIGINT,
+    DOUBLE,
+    INT,
+    TEXT,
+    UUID,
+    ChangeKind,
+    Column,
+    Schema,
+    SchemaChange,
+    Type,
+    decimal,
+)
 from tidegate.core.slices import Meaning, Range
 from tidegate.engine.planner import Found, make_plan
 from tidegate.engine.stream import Stream
@@ -57,7 +69,9 @@ def stream(**values) -> Stream:
     )
 
 
-def plan(columns: Schema, table: Schema | None = None, *, since: Position | None = None, last_sequence=0, **values):
+def plan(
+    columns: Schema, table: Schema | None = None, *, since: Position | None = None, last_sequence=0, aside=(), **values
+):
     found = Found(
         table=TableState(exists=table is not None, snapshot="9" if table else None, rows=5, schema=table),
         since=since,
@@ -67,6 +81,7 @@ def plan(columns: Schema, table: Schema | None = None, *, since: Position | None
         clock=77,
         facts=WriteFacts(rows=3, table_rows=5),
         last_sequence=last_sequence,
+        aside=aside,
     )
     return make_plan(stream(**values), found, now=NOW)
 
@@ -126,6 +141,22 @@ def test_what_would_change_values_stops_and_names_the_column(source, table, kind
         plan(source, table)
     assert f"x: {kind}" in caught.value.message
     assert caught.value.exit_code == 4
+
+
+def test_what_is_left_out_is_told_once():
+    left_out = (SchemaChange(kind=ChangeKind.TYPE_CHANGE, column="x", old="int", new="string"),)
+    made = plan(schema(id=INT), schema(id=INT, x=INT, y=INT), aside=left_out)
+    assert [(change.kind, change.column) for change in made.schema_changes] == [
+        ("drop_column", "y"),
+        ("type_change", "x"),
+    ]
+    assert made.evolve == ()
+
+
+@pytest.mark.parametrize("mode", ["rescue", "discard"])
+def test_a_key_of_another_type_stops_whatever_the_contract_says(mode):
+    with pytest.raises(SchemaRefused, match="id: type_change"):
+        plan(schema(id=TEXT), schema(id=INT), contract={"type_change": mode})
 
 
 def test_the_contract_decides():

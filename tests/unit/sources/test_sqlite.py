@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
 from tidegate.core.batch import Latest
+from tidegate.core.contract import Fit
 from tidegate.core.ids import Connection
 from tidegate.core.protocols import Clock
+from tidegate.core.schema import DATE, TEXT, Column, Schema
 from tidegate.core.slices import Everything, Range
 from tidegate.errors import ColumnMissing, ConfigError, EdgeUnknown, SchemaRefused, SourceMoved, SourceUnavailable
 from tidegate.sources.database import Database, list_tables, table_facts
@@ -211,12 +214,20 @@ def test_cuts_cover_every_row_once(file: File) -> None:
     assert sum(counts) == 6
 
 
+def fit(table: Schema, names: str, **contract: str) -> Fit:
+    """To a table of these columns; those that the relation does not have are texts."""
+    columns = (table.find(name) or Column(name=name, type=TEXT) for name in names.split())
+    return Fit(table=Schema(columns=tuple(columns)), contract=contract, key=("id",))
+
+
 def test_columns_that_are_packed_change_no_answer_about_the_others(file: File) -> None:
     file.writer.execute("INSERT INTO orders (name, amount) VALUES ('a', 1)")
     with file.source(query="SELECT id, name FROM orders").probe() as probe:
         alone = probe.fingerprint(Everything())
     with file.source().probe() as probe:
-        probe.rescue(["id", "name"])
+        table = probe.schema()
+    with file.source().probe() as probe:
+        probe.fit(fit(table, "id name", add_column="rescue"))
         assert probe.schema().names == ("id", "name", "_rescued")
         assert probe.schema().not_covered == ("_rescued",)
         assert probe.fingerprint(Everything()) == alone
@@ -225,13 +236,41 @@ def test_columns_that_are_packed_change_no_answer_about_the_others(file: File) -
         with pytest.raises(ColumnMissing):
             probe.stats(Range(cursor=("updated_at",), after=None, upto="2025-01-01 00:00:00"))
     with file.source().probe() as probe:
-        probe.rescue(["id", "name", "amount", "updated_at"])
+        probe.fit(fit(table, "id name amount updated_at", add_column="rescue"))
         assert "_rescued" not in probe.schema().names, "nothing is left over"
     with file.source().probe() as probe:
-        probe.rescue(["id", "name", "amount", "updated_at", "_rescued"])
+        probe.fit(fit(table, "id name amount updated_at _rescued", add_column="rescue"))
         assert probe.schema().names[-1] == "_rescued", "a table that has the column is loaded with NULL in it"
     file.writer.execute("ALTER TABLE orders ADD COLUMN _rescued text")
     with file.source().probe() as probe:
-        probe.rescue(["id"])
+        probe.fit(fit(table, "id", add_column="rescue"))
         with pytest.raises(SchemaRefused, match="_rescued"):
             probe.schema()
+    with file.source().probe() as probe:
+        probe.fit(fit(table, "id _rescued", add_column="discard"))
+        assert probe.schema().names == ("id", "_rescued"), "nothing is packed, so that it is a column as any other"
+
+
+def test_columns_that_are_discarded_are_not_read(file: File) -> None:
+    with file.source().probe() as probe:
+        table = probe.schema()
+    with file.source().probe() as probe:
+        probe.fit(fit(table, "id name", add_column="discard"))
+        assert probe.schema().names == ("id", "name")
+        assert {change.column: str(mode) for change, mode in probe.aside().items()} == {
+            "amount": "discard",
+            "updated_at": "discard",
+        }
+        assert probe.unpacked() == (probe.statements, ())
+
+
+def test_columns_of_another_type_are_packed_or_left_out_but_not_those_of_the_key(file: File) -> None:
+    with file.source().probe() as probe:
+        columns = tuple(replace(column, type=DATE) for column in probe.schema())
+    for mode, names in (("rescue", ("id", "_rescued")), ("discard", ("id",))):
+        with file.source().probe() as probe:
+            probe.fit(Fit(table=Schema(columns=columns), contract={"type_change": mode}, key=("id",)))
+            assert probe.schema().names == names
+            assert [(change.kind, change.column) for change in probe.aside()] == [
+                ("type_change", name) for name in ("name", "amount", "updated_at")
+            ]
