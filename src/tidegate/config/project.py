@@ -60,7 +60,7 @@ class Contract:
     type_change: Literal["stop", "rescue", "discard"] = "stop"
     nullability: Literal["keep", "stop"] = "stop"
     drop_column: Literal["keep", "stop"] = "keep"
-    rename: Literal["stop", "evolve"] = "stop"
+    rename: Literal["stop", "evolve", "keep"] = "stop"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

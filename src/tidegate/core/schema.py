@@ -6,8 +6,8 @@ Called by dialects, sources, formats and the planner. Must never know a database
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 
@@ -113,12 +113,17 @@ def array(element: Type) -> Type:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Column:
-    """A column: its exact name, its type, whether it may be NULL, and the source's own word for the type."""
+    """A column: its exact name, its type, whether it may be NULL, and the source's own word for the type.
+
+    Args:
+        ident: what the source calls the column whatever its name is, such as PostgreSQL's attnum; empty for nothing.
+    """
 
     name: str
     type: Type
     nullable: bool = True
     native: str = ""
+    ident: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -169,11 +174,15 @@ class ChangeKind(StrEnum):
     NARROW = "narrow"
     TYPE_CHANGE = "type_change"
     NULLABILITY = "nullability"
+    RENAME = "rename"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SchemaChange:
-    """One difference: `old` is the table's type, `new` the source's; None where the column is absent."""
+    """One difference: `old` is the table's type, `new` the source's; None where the column is absent.
+
+    Of a rename they are the column's names.
+    """
 
     kind: ChangeKind
     column: str
@@ -193,11 +202,19 @@ def widens(old: Type, new: Type) -> bool:
     return old.kind is Kind.DECIMAL and new.scale == old.scale and new.precision > old.precision
 
 
-def compare(*, source: Schema, table: Schema) -> tuple[SchemaChange, ...]:
-    """Every difference between the source's columns and the table's, in the source's order, drops last."""
+def compare(*, source: Schema, table: Schema, renames: Mapping[str, str] | None = None) -> tuple[SchemaChange, ...]:
+    """Every difference between the source's columns and the table's, in the source's order, drops last.
+
+    Args:
+        renames: new names at the source to the names that the table has, see `renamed`.
+    """
     changes: list[SchemaChange] = []
+    renames = renames or {}
     for column in source:
-        mine = table.find(column.name)
+        was = renames.get(column.name, column.name)
+        if was != column.name:
+            changes.append(SchemaChange(kind=ChangeKind.RENAME, column=column.name, old=was, new=column.name))
+        mine = table.find(was)
         new = column.type.stored
         if mine is None:
             changes.append(_change(ChangeKind.ADD_COLUMN, column.name, None, new))
@@ -213,9 +230,28 @@ def compare(*, source: Schema, table: Schema) -> tuple[SchemaChange, ...]:
             changes.append(_change(kind, column.name, old, new))
         if column.nullable and not mine.nullable:
             changes.append(_change(ChangeKind.NULLABILITY, column.name, old, new))
-    dropped = (column for column in table if source.find(column.name) is None)
+    kept = {*source.names, *renames.values()}
+    dropped = (column for column in table if column.name not in kept)
     changes += [_change(ChangeKind.DROP_COLUMN, column.name, column.type, None) for column in dropped]
     return tuple(changes)
+
+
+def renamed(*, before: Mapping[str, str], source: Schema, table: Schema) -> Mapping[str, str] | None:
+    """The columns that are in the table by another name, new names to old ones; None where only names tell columns.
+
+    Args:
+        before: the names that the source's columns had when they were last loaded, by what it calls them itself.
+
+    Example:
+        >>> column = Column(name="new", type=TEXT, ident="2")
+        >>> old = Schema(columns=(Column(name="old", type=TEXT),))
+        >>> renamed(before={"2": "old"}, source=Schema(columns=(column,)), table=old)
+        {'new': 'old'}
+    """
+    if not before or not all(column.ident for column in source):
+        return None
+    names = {column.name: before.get(column.ident, column.name) for column in source}
+    return {new: old for new, old in names.items() if old != new and table.find(old) is not None}
 
 
 def _change(kind: ChangeKind, column: str, old: Type | None, new: Type | None) -> SchemaChange:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from tidegate.core.schema import Column, Schema
@@ -33,7 +34,7 @@ def columns(session: PostgresqlSession, relation: Relation, overrides: Mapping[s
     """
     described = session.describe(f"SELECT * FROM {relation.sql} LIMIT 0")
     natives = _natives(session, {kind for _, kind, _ in described})
-    required = _not_null(session, relation)
+    required, numbers = _attributes(session, relation)
     _check_names(relation, [name for name, _, _ in described], overrides)
     found = []
     for name, kind, modifier in described:
@@ -48,7 +49,8 @@ def columns(session: PostgresqlSession, relation: Relation, overrides: Mapping[s
                 element=native.element,
                 called=native.called,
             )
-        found.append(column_of(name, native, nullable=name not in required, override=overrides.get(name)))
+        column = column_of(name, native, nullable=name not in required, override=overrides.get(name))
+        found.append(replace(column, ident=numbers.get(name, "")))
     return Schema(columns=tuple(found))
 
 
@@ -78,14 +80,15 @@ def _natives(session: PostgresqlSession, oids: set[int]) -> dict[int, Native]:
     }
 
 
-def _not_null(session: PostgresqlSession, relation: Relation) -> frozenset[str]:
+def _attributes(session: PostgresqlSession, relation: Relation) -> tuple[frozenset[str], Mapping[str, str]]:
+    """The columns that are never NULL, and each column's number, which it keeps when its name changes."""
     if not relation.parts:
-        return frozenset()
+        return frozenset(), {}
     rows = session.rows(
-        f"SELECT attname FROM pg_attribute WHERE attrelid = {_oid(session, relation)} AND attnum > 0 "
-        "AND attnotnull AND NOT attisdropped"
+        f"SELECT attname::text, attnum::text, attnotnull FROM pg_attribute WHERE attrelid = {_oid(session, relation)} "
+        "AND attnum > 0 AND NOT attisdropped"
     )
-    return frozenset(name for (name,) in rows)
+    return frozenset(name for name, _, required in rows if required), {name: number for name, number, _ in rows}
 
 
 def _oid(session: PostgresqlSession, relation: Relation) -> str:
@@ -221,7 +224,7 @@ def facts(session: PostgresqlSession, schema: str, table: str) -> TableFacts:
         except SchemaRefused as error:
             refused[name] = error.message
     oid = oid_of(session, relation)
-    required = _not_null(session, relation)
+    required, _ = _attributes(session, relation)
     ordered = [
         Column(name=column.name, type=column.type, nullable=column.name not in required, native=column.native)
         for column in found

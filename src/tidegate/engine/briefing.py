@@ -5,9 +5,12 @@ Called by the pipeline. Must never read a row.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from tidegate.core.batch import Batch, Latest
 from tidegate.core.changes import ChangeSet
 from tidegate.core.plan import WriteFacts
+from tidegate.core.schema import renamed
 from tidegate.core.slices import Files, SnapshotPair
 from tidegate.engine.recover import holds_rows
 from tidegate.engine.work import Planned, Work
@@ -46,6 +49,14 @@ def _bounded(changes: ChangeSet) -> bool:
     if changes.grouping is not None or changes.mirror or len(changes.slices) != 1:
         return False
     return not isinstance(changes.slices[0], SnapshotPair)
+
+
+def renames(work: Work) -> Mapping[str, str] | None:
+    """Columns of the source that the table has by another name, see `core.schema.renamed`."""
+    columns, table = work.probe.schema(), work.standing.table.schema
+    if table is None or not all(column.ident for column in columns):
+        return None
+    return renamed(before=work.context.registry.loaded_columns(work.stream.uid), source=columns, table=table)
 
 
 def batch(work: Work, planned: Planned) -> Batch:

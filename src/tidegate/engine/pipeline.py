@@ -164,6 +164,7 @@ def plan(work: Work, changes: ChangeSet, *, save: Callable[[LoadPlan], None]) ->
             facts=briefing.write_facts(work, changes, unique=unique),
             last_sequence=work.context.registry.last_sequence(stream.uid),
             aside=rescue.aside(probe),
+            renames=briefing.renames(work),
         )
         made = replace(make_plan(stream, found, now=work.context.now()), most_deleted=fuse.limit(work, changes))
         save(made)

@@ -24,7 +24,7 @@ from tidegate.engine.rules import refuse_rules
 from tidegate.engine.stream import Stream
 from tidegate.errors import ColumnMissing, PlanError, SchemaRefused
 
-EVOLVE = frozenset({ChangeKind.ADD_COLUMN, ChangeKind.WIDEN})
+EVOLVE = frozenset({ChangeKind.ADD_COLUMN, ChangeKind.WIDEN, ChangeKind.RENAME})
 DEFAULT_CONTRACT: Mapping[ChangeKind, str] = {
     ChangeKind.ADD_COLUMN: "evolve",
     ChangeKind.WIDEN: "evolve",
@@ -32,6 +32,7 @@ DEFAULT_CONTRACT: Mapping[ChangeKind, str] = {
     ChangeKind.TYPE_CHANGE: "stop",
     ChangeKind.NULLABILITY: "stop",
     ChangeKind.DROP_COLUMN: "keep",
+    ChangeKind.RENAME: "stop",
 }
 
 
@@ -44,6 +45,7 @@ class Found:
         identity, clock: of the source, see `core/protocols.Probe`.
         facts: what the writer needs to choose a mode.
         aside: changes of the source's columns that `columns` does not show, because the contract leaves these out.
+        renames: columns that the table has by another name, new names to old ones; None where only names tell them.
         last_sequence: the greatest sequence the stream ever had, also before a repair took an older table's word.
     """
 
@@ -56,6 +58,7 @@ class Found:
     facts: WriteFacts
     last_sequence: int = 0
     aside: tuple[SchemaChange, ...] = ()
+    renames: Mapping[str, str] | None = None
 
 
 def make_plan(stream: Stream, found: Found, *, now: datetime) -> LoadPlan:
@@ -68,7 +71,7 @@ def make_plan(stream: Stream, found: Found, *, now: datetime) -> LoadPlan:
     refuse_meaning(stream, found.changes)
     refuse_writer(stream, found)
     added, more = _added(stream, found)
-    columns, changes, evolve = fit_columns(stream, _without(found.table, added), found.columns)
+    columns, changes, evolve = fit_columns(stream, _without(found.table, added), found.columns, found.renames)
     refuse_rules(stream.name, stream.checks, columns)
     load_id = new_load_id()
     sequence = next_sequence(found.table, found.since, found.last_sequence)
@@ -218,20 +221,23 @@ def refuse_columns(stream: Stream, columns: Schema) -> None:
 
 
 def fit_columns(
-    stream: Stream, table: TableState, columns: Schema
+    stream: Stream, table: TableState, columns: Schema, renames: Mapping[str, str] | None = None
 ) -> tuple[Schema, tuple[SchemaChange, ...], tuple[SchemaChange, ...]]:
     """The columns to load, every change against the table, and the changes to apply to the table.
 
     Raises:
-        SchemaRefused: the contract says stop; every such column is named.
+        SchemaRefused: the contract says stop, and every such column is named; or names were exchanged.
     """
     _refuse_taken(stream, columns)
     if table.schema is None:
         return columns, (), ()
     wanted = Schema(columns=(*columns, *stream.added))
     _refuse_case(stream, table.schema, wanted)
-    changes = compare(source=wanted, table=table.schema)
-    _refuse_rename(stream, [change for change in changes if not _own(stream, change)])
+    _refuse_exchanged(stream, table.schema, columns, renames or {})
+    keeps = stream.contract.get(ChangeKind.RENAME) == "keep"
+    changes = compare(source=wanted, table=table.schema, renames=None if keeps else renames)
+    if renames is None:
+        _refuse_rename(stream, [change for change in changes if not _own(stream, change)])
     modes = {change: _mode(stream, change) for change in changes}
     refused = [change for change in changes if modes[change] == "stop"]
     if refused:
@@ -270,7 +276,7 @@ def _refuse_taken(stream: Stream, columns: Schema) -> None:
 
 def _refuse_rename(stream: Stream, changes: Sequence[SchemaChange]) -> None:
     """Names are all that a source tells of its columns, so a column gone and one come of the same type may be one."""
-    if stream.contract.get("rename", "stop") != "stop":
+    if stream.contract.get(ChangeKind.RENAME, "stop") != "stop":
         return
     gone = {change.old: change.column for change in changes if change.kind is ChangeKind.DROP_COLUMN}
     come = next((c for c in changes if c.kind is ChangeKind.ADD_COLUMN and c.new in gone), None)
@@ -280,6 +286,18 @@ def _refuse_rename(stream: Stream, changes: Sequence[SchemaChange]) -> None:
             "which may be a rename",
             hint="Keep the old name with a `query:`, or let both stand in the table with `contract: {rename: evolve}`.",
             column=come.column,
+        )
+
+
+def _refuse_exchanged(stream: Stream, table: Schema, columns: Schema, renames: Mapping[str, str]) -> None:
+    """Where a name now stands for another column, no statement makes the table's columns those of the source."""
+    taken = next((new for new, old in renames.items() if table.find(new) or columns.find(old)), None)
+    if taken is not None:
+        raise SchemaRefused(
+            f"stream {stream.name!r}: {taken!r} at the source is the column that was {renames[taken]!r}, and the other "
+            "name is in use as well",
+            hint="Give the columns their old names with a `query:`, or name another target.",
+            column=taken,
         )
 
 

@@ -70,26 +70,27 @@ def register(target: Target, location: str) -> tuple[str, ...]:
 def evolve(
     location: str, changes: Sequence[SchemaChange], schema: Schema, properties: Mapping[str, str]
 ) -> Iterator[str]:
-    """The statements that add columns, all in one, and widen others.
+    """The statements that rename columns, add others, all in one, and widen others.
 
     Args:
         properties: of the table, as it is.
 
     Raises:
-        InternalError: a change that is neither.
+        InternalError: a change that is none of these.
     """
     table = by_path(location)
-    added, widened = evolved(changes, schema)
+    evolution = evolved(changes, schema)
     wanted: dict[str, str] = {}
-    if any(unusual(column.name) for column in added) and properties.get(MAPPING, "none") == "none":
+    named = evolution.renamed or any(unusual(column.name) for column in evolution.added)
+    if named and properties.get(MAPPING, "none") == "none":
         wanted[MAPPING] = "name"
-    if any(column.type.stored.kind is Kind.TIMESTAMP for column in added):
+    if any(column.type.stored.kind is Kind.TIMESTAMP for column in evolution.added):
         wanted[LOCAL_TIMES] = "supported"
-    if widened:
+    if evolution.widened:
         wanted[WIDENING] = "true"
     if wanted:
         yield f"ALTER TABLE {table} SET TBLPROPERTIES ({pairs(wanted)})"
-    yield from statements.evolve(table, added, widened)
+    yield from statements.evolve(table, evolution)
 
 
 def unusual(name: str) -> bool:

@@ -107,12 +107,12 @@ def partitions(expressions: Sequence[str], schema: Schema) -> tuple[str, ...]:
 
 
 def evolve(target: Target, changes: Sequence[SchemaChange], schema: Schema) -> Iterator[str]:
-    """The statements that add columns, all in one, and widen others.
+    """The statements that rename columns, add others, all in one, and widen others.
 
     Raises:
-        InternalError: a change that is neither.
+        InternalError: a change that is none of these.
     """
-    return statements.evolve(sql.table(target), *evolved(changes, schema))
+    return statements.evolve(sql.table(target), evolved(changes, schema))
 
 
 def set_property(target: Target, name: str, value: str) -> str:

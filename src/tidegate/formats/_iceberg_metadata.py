@@ -180,6 +180,7 @@ class Metadata:
                     type=_type(field["type"], field["name"]),
                     nullable=not field.get("required", False),
                     native=shown(field["type"]) or "",
+                    ident=str(field.get("id", "")),
                 )
                 for field in self._fields()
             )

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC
+from typing import NamedTuple
 
 from tidegate.core.deletes import DELETED_AT
 from tidegate.core.plan import LoadPlan, Prune
@@ -98,28 +99,42 @@ def bound(prune: Prune, prefix: str = "") -> str:
     return f"{column} >= {low} AND {column} <= {high}"
 
 
-def evolved(changes: Sequence[SchemaChange], schema: Schema) -> tuple[list[Column], list[Column]]:
-    """The columns that are added and those that are widened, as the load has them.
+class Evolution(NamedTuple):
+    """What becomes of a table's columns: those that are added and widened, as the load has them, and new names."""
+
+    added: Sequence[Column]
+    widened: Sequence[Column]
+    renamed: Mapping[str, str]
+
+
+def evolved(changes: Sequence[SchemaChange], schema: Schema) -> Evolution:
+    """The columns that are added and those that are widened, and old names to new ones.
 
     Raises:
-        InternalError: a change that is neither.
+        InternalError: a change that is none of these.
     """
     added: list[Column] = []
     widened: list[Column] = []
+    renamed: dict[str, str] = {}
     for change in changes:
         column = schema.find(change.column)
+        if change.kind is ChangeKind.RENAME and column is not None and change.old is not None:
+            renamed[change.old] = column.name
+            continue
         if column is None or change.kind not in (ChangeKind.ADD_COLUMN, ChangeKind.WIDEN):
             raise InternalError(f"a change {change.kind} of column {change.column!r} cannot be applied to a table")
         (added if change.kind is ChangeKind.ADD_COLUMN else widened).append(column)
-    return added, widened
+    return Evolution(added, widened, renamed)
 
 
-def evolve(table: str, added: Sequence[Column], widened: Sequence[Column]) -> Iterator[str]:
-    """The statements that add columns, all in one, and widen others."""
-    if added:
-        columns = ", ".join(f"{sql.quote(column.name)} {column.type.spark}" for column in added)
+def evolve(table: str, evolution: Evolution) -> Iterator[str]:
+    """The statements that rename columns, add others, all in one, and widen others."""
+    for old, new in evolution.renamed.items():
+        yield f"ALTER TABLE {table} RENAME COLUMN {sql.quote(old)} TO {sql.quote(new)}"
+    if evolution.added:
+        columns = ", ".join(f"{sql.quote(column.name)} {column.type.spark}" for column in evolution.added)
         yield f"ALTER TABLE {table} ADD COLUMNS ({columns})"
-    for column in widened:
+    for column in evolution.widened:
         yield f"ALTER TABLE {table} ALTER COLUMN {sql.quote(column.name)} TYPE {column.type.spark}"
 
 

@@ -80,6 +80,20 @@ def find_plans(connection: Connection, *conditions: Any) -> list[SavedPlan]:
     return [_saved(row) for row in connection.execute(query)]
 
 
+def loaded_columns(connection: Connection, uid: str) -> Mapping[str, str]:
+    """What the source's columns were called in the newest load that was published, by what it calls them itself."""
+    query = (
+        select(plans.c.plan)
+        .join(object_info, object_info.c.object_id == plans.c.object_id)
+        .where(object_info.c.uid == uid, plans.c.status_cd == PlanStatus.PUBLISHED)
+        .order_by(plans.c.finished_ts.desc())
+        .limit(1)
+    )
+    plan = connection.scalar(query) or {"columns": {"columns": []}}
+    named = ((column.get("ident"), column["name"]) for column in plan["columns"]["columns"])
+    return {str(ident): name for ident, name in named if ident}
+
+
 def finish_plan(connection: Connection, load_id: str, status: PlanStatus, now: datetime) -> None:
     """The plan ended like this; PUBLISHED is final, and the same again is nothing."""
     stored = connection.scalar(select(plans.c.status_cd).where(plans.c.load_id == load_id))

@@ -244,6 +244,11 @@ class Registry:
         with self._database.read() as connection:
             return positions.find_plans(connection, object_info.c.uid == uid, plans.c.status_cd == PlanStatus.PLANNED)
 
+    def loaded_columns(self, uid: str) -> Mapping[str, str]:
+        """The names of the source's columns when they were last loaded, by what it calls them itself."""
+        with self._database.read() as connection:
+            return positions.loaded_columns(connection, uid)
+
     def finish_plan(self, load_id: str, status: PlanStatus) -> None:
         """The plan ended like this; the same again is nothing.
 

@@ -70,7 +70,14 @@ def stream(**values) -> Stream:
 
 
 def plan(
-    columns: Schema, table: Schema | None = None, *, since: Position | None = None, last_sequence=0, aside=(), **values
+    columns: Schema,
+    table: Schema | None = None,
+    *,
+    since: Position | None = None,
+    last_sequence=0,
+    aside=(),
+    renames=None,
+    **values,
 ):
     found = Found(
         table=TableState(exists=table is not None, snapshot="9" if table else None, rows=5, schema=table),
@@ -82,6 +89,7 @@ def plan(
         facts=WriteFacts(rows=3, table_rows=5),
         last_sequence=last_sequence,
         aside=aside,
+        renames=renames,
     )
     return make_plan(stream(**values), found, now=NOW)
 
@@ -157,6 +165,36 @@ def test_what_is_left_out_is_told_once():
 def test_a_key_of_another_type_stops_whatever_the_contract_says(mode):
     with pytest.raises(SchemaRefused, match="id: type_change"):
         plan(schema(id=TEXT), schema(id=INT), contract={"type_change": mode})
+
+
+RENAMED = (schema(id=INT, new=BIGINT), schema(id=INT, old=INT))
+
+
+def test_a_rename_that_the_source_tells_stops_or_becomes_the_tables():
+    with pytest.raises(SchemaRefused, match="new: rename \\(old to new\\)"):
+        plan(*RENAMED, renames={"new": "old"})
+    made = plan(*RENAMED, renames={"new": "old"}, contract={"rename": "evolve"})
+    assert [(change.kind, change.column, change.old, change.new) for change in made.evolve] == [
+        ("rename", "new", "old", "new"),
+        ("widen", "new", "int", "bigint"),
+    ]
+    kept = plan(*RENAMED, renames={"new": "old"}, contract={"rename": "keep"})
+    assert [(change.kind, change.column) for change in kept.schema_changes] == [
+        ("add_column", "new"),
+        ("drop_column", "old"),
+    ]
+
+
+def test_a_source_that_tells_columns_apart_is_believed_that_none_was_renamed():
+    made = plan(schema(id=INT, new=INT), schema(id=INT, old=INT), renames={})
+    assert [change.kind for change in made.evolve] == ["add_column"]
+
+
+@pytest.mark.parametrize("mode", ["stop", "evolve", "keep"])
+def test_names_that_were_exchanged_stop_whatever_the_contract_says(mode):
+    both = schema(id=INT, a=TEXT, b=TEXT)
+    with pytest.raises(SchemaRefused, match="'b' at the source is the column that was 'a'"):
+        plan(both, both, renames={"b": "a", "a": "b"}, contract={"rename": mode})
 
 
 def test_the_contract_decides():

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
 from sqlalchemy import update
 
 from tidegate.core.position import Position
+from tidegate.core.schema import TEXT, Column, Schema
 from tidegate.errors import InternalError, PositionMoved, RegistryError
 from tidegate.registry.owner import myself
 from tidegate.registry.store import Registry
@@ -123,6 +125,20 @@ def test_a_load_that_does_not_raise_the_sequence_is_a_bug_of_ours(registry):
     first = publish(registry, load())
     with pytest.raises(InternalError, match="does not raise the sequence"):
         registry.advance(load(first, sequence=1), snapshot="88", table_uuid="t-1", verified=None)
+
+
+def test_the_names_of_columns_are_those_of_the_newest_published_load(registry):
+    assert registry.loaded_columns(UID) == {}
+    since = None
+    for name in ("old", "new", "never"):
+        columns = Schema(columns=(Column(name=name, type=TEXT, ident="7"), Column(name="x", type=TEXT)))
+        plan = replace(load(since), columns=columns)
+        if name == "never":
+            registry.save_plan(plan, "run-1")
+        else:
+            publish(registry, plan, verified=True)
+        since = plan.position
+    assert registry.loaded_columns(UID) == {"7": "new"}
 
 
 def test_a_saved_plan_can_be_advanced_after_a_crash(registry, url):
