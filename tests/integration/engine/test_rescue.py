@@ -93,7 +93,8 @@ def test_a_column_of_another_type_is_kept_beside_or_left_out(tmp_path, spark):
         )
         outcomes = project.run().streams
         assert [(one.error, one.rows_read, one.verified) for one in outcomes] == [(None, 1, True)] * 2
-        recorded = [project.registry.plan(outcome.load_id) for outcome in outcomes]
+        stands = [project.registry.position(stream.uid) for stream in project.streams()]
+        recorded = [project.registry.plan(one.position.load_id) for one in stands]
     kept, left_out = (sorted(workspace.rows(f"out.{mode}"), key=lambda row: row["id"]) for mode in streams)
     assert [(row["id"], row["size"]) for row in kept] == [(1, 10), (2, 20), (3, None)]
     assert [row["_rescued"] and json.loads(row["_rescued"]) for row in kept] == [None, None, {"size": "XL"}]
