@@ -331,11 +331,7 @@ class Staging(Protocol):
         """
 
     def delete(self, keys: DataFrame, *, prune: Sequence[Prune]) -> None:
-        """Deletes the rows of these keys as the plan's `deletes` say; `prune` bounds the table's side.
-
-        Args:
-            keys: the key columns, one row a key.
-        """
+        """Deletes the rows of these keys as the plan's `deletes` say; `prune` bounds the table's side."""
 
     def read(self) -> DataFrame:
         """The whole version, as committed; here and below without rows that are marked as deleted."""
