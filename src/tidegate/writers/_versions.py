@@ -83,7 +83,8 @@ def write(checked: Checked, plan: LoadPlan, staging: Staging, history: History) 
             if goes_on:
                 rows = successions.differing(both, history, plan.table)
                 _put(rows, batch.prune, plan, staging, history, Differing(rows=changed, closed=0))
-                return found
+                # What came or was touched has not ended before the batch begins: older files are not looked through.
+                return found if found.compared else replace(found, compared=touched)
         stored.persist()
         held.callback(stored.unpersist)
         placed = _placed(batch, stored, plan, history)
