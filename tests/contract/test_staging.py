@@ -209,6 +209,20 @@ def test_the_session_keeps_nothing_of_a_merge(any_lake: Lake) -> None:
     assert any_lake.session.sql("SHOW VIEWS").collect() == []
 
 
+def test_keys_are_deleted_and_nothing_else(any_lake: Lake) -> None:
+    target = any_lake.table()
+    any_lake.load(target, Mode.APPEND, A, B, C)
+    plan = any_lake.plan(target, Mode.MERGE_ON_READ)
+    staging = any_lake.format.stage(any_lake.session, target, plan)
+    keys = any_lake.session.sql("SELECT * FROM VALUES (2L), (3L), (9L) AS k(id)")
+    staging.delete(keys, prune=(Prune(column="id", type=BIGINT, low="1", high="2", values=("1", "2")),))
+    assert sorted(row.id for row in staging.read().collect()) == [1, 3], "not beyond the bound, though it is named"
+    receipt = staging.publish()
+    assert (receipt.rows_deleted, receipt.rows_inserted) == (1, 0)
+    assert any_lake.ids(target) == [1, 3]
+    assert any_lake.format.state(target, UID).position == plan.position
+
+
 def test_columns_evolve_and_one_that_the_source_dropped_stays(any_lake: Lake) -> None:
     narrow = Schema(columns=(Column(name="id", type=BIGINT), Column(name="gone", type=TEXT)))
     target = any_lake.table(schema=narrow)
