@@ -36,6 +36,8 @@ class Fence:
     Args:
         records: from a frame of key columns, or None for every key, to one row a key, deleted keys included:
             `fold.APPLIED`, `fold.WAS_GONE`, `fold.KNOWN`; None where nothing is known of any.
+        told: the orders of all keys, several a key, as columns of the key and `fold.APPLIED`, where these are so few
+            beside the events that reading them all costs less than a join; else None.
         floor: an order at or below which no event counts; None for none.
         horizon: the same for keys of which nothing is kept any more.
         open: of some keys a column is kept whose value is older than their last order, or not known yet.
@@ -43,6 +45,7 @@ class Fence:
     """
 
     records: Callable[[DataFrame | None], DataFrame] | None = None
+    told: DataFrame | None = None
     open: bool = False
     floor: str | None = None
     horizon: str | None = None

@@ -32,6 +32,8 @@ NUMBER, LOAD, AT, MARK = "__tidegate_load", "__tidegate_load_id", "__tidegate_at
 FLOOR, HORIZON = "floor", "horizon"
 LOADS = 64
 """Loads after which what is kept is written anew, one row a key."""
+FEW = 4
+"""Rows kept for each event of a load, up to which all of them are read along with the events."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,6 +66,7 @@ class Applied:
         floors = [each for each in (rules.floor, marks.get(FLOOR)) if each is not None]
         return Fence(
             records=None if rows is None else partial(self._records, rows),
+            told=None if rows is None else self._told(rows),
             open=bool(marks.get("open")),
             floor=max(floors, default=None),
             horizon=marks.get(HORIZON),
@@ -157,8 +160,20 @@ class Applied:
             "stale": f"count_if({self._stale})",
         }
         with translated(f"reading {self.target}"):
-            row = self._all.selectExpr(*(f"{sql} AS `{name}`" for name, sql in asked.items())).collect()[0]
+            # Files that hold none of these are not opened.
+            some = self._all.where(f"{MARK} IS NOT NULL OR {KNOWN} IS NOT NULL OR ({self._stale})")
+            row = some.selectExpr(*(f"{sql} AS `{name}`" for name, sql in asked.items())).collect()[0]
         return {name: value for name, value in row.asDict().items() if value is not None}
+
+    def _told(self, rows: DataFrame) -> DataFrame | None:
+        """Every order that is kept, where they are few beside the events of the load; see `Fence`."""
+        from tidegate.spark import fold, frames  # noqa: PLC0415 - as above
+
+        kept, events = self._state.rows, self.plan.changes.rows
+        if kept is None or events is None or kept > FEW * events or self._marks.get("open"):
+            return None
+        keys = [Spark().quote(name) for name in self.plan.key]
+        return rows.where(f"{MARK} IS NULL").selectExpr(*keys, f"{frames.ORDER} AS {fold.APPLIED}")
 
     def _records(self, rows: DataFrame, keys: DataFrame | None) -> DataFrame:
         """One row a key, see `Fence`: what the loads told of a key is ranked for the keys asked for alone."""

@@ -66,7 +66,7 @@ class Fold:
     def gathered(self, events: DataFrame) -> DataFrame:
         """What one pass over the events tells of each key, to be looked at and folded from.
 
-        Rows: one a key, also of events without one: the key, `TALLIES`, and the newest usable event.
+        Rows: one a key of theirs, and one for events without a key: the key, `TALLIES`, and the newest usable event.
         """
         # Only the order and the hash decide; what follows them is carried along.
         carried = [f"{quote(name)} AS v{number}" for number, name in enumerate(self.others)]
@@ -81,9 +81,13 @@ class Fold:
             f"CASE WHEN {REFUSED} IS NULL AND {CLEARS} AND {_above(self.fence.floor)} THEN {ORDER} END AS {CLEARED}",
         )
         how = {_TOP: "max", _LOW: "max", EVENTS: "sum", BAD: "sum", PARTIAL: "sum", CLEARED: "max"}
+        if self.fence.told is not None:
+            told = self.fence.told.selectExpr(*map(quote, self.key), APPLIED)
+            wanted, how = wanted.unionByName(told, allowMissingColumns=True), {**how, APPLIED: "max"}
         keys = [quote(name) for name in self.key]
         found = wanted.groupBy(*keys).agg(how)
-        return found.selectExpr(*keys, *(f"`{kind}({name})` AS {name}" for name, kind in how.items()))
+        named = found.selectExpr(*keys, *(f"`{kind}({name})` AS {name}" for name, kind in how.items()))
+        return named.where(f"{EVENTS} > 0")
 
     def simple(self, gathered: DataFrame) -> DataFrame:
         """Of each key its newest event, if it is newer than what was applied; where every event carries every column.
@@ -103,7 +107,10 @@ class Fold:
             f"{_TOP}.o AS {ORDER}",
             f"{_NO_MAP} AS {KNOWN}",
             f"{_TOP}.h <> ~{_LOW}.h AS {TWICE}",
+            *([APPLIED] if self.fence.told is not None else []),
         )
+        if self.fence.told is not None:
+            return newest.where(self._counts).drop(APPLIED)
         return self._fenced(newest, self.keys(gathered))
 
     def keys(self, gathered: DataFrame) -> DataFrame:
@@ -173,13 +180,17 @@ class Fold:
         Args:
             keys: those of the events, cheap to read.
         """
-        late = "true" if self.fence.horizon is None else f"{ORDER} > {string(self.fence.horizon)}"
         if self.fence.records is None:
-            return events.where(late)
+            return events.where(_above(self.fence.horizon))
         records = self.fence.records(keys).selectExpr(*map(quote, self.key), APPLIED)
         joined = events.join(records, on=list(self.key), how="left")
-        known = f"{ORDER} > {APPLIED}" if newer else f"{APPLIED} IS NOT NULL"
-        return joined.where(f"({APPLIED} IS NULL AND {late}) OR {known}").drop(APPLIED)
+        known = self._counts if newer else f"{self._counts} OR {APPLIED} IS NOT NULL"
+        return joined.where(known).drop(APPLIED)
+
+    @property
+    def _counts(self) -> str:
+        """The condition of events that are newer than what was applied of their key, or than all that is forgotten."""
+        return f"({APPLIED} IS NULL AND {_above(self.fence.horizon)}) OR {ORDER} > {APPLIED}"
 
     def _hash(self) -> str:
         values = [f"CASE WHEN NOT {GONE} THEN {quote(name)} END" for name in self.others]

@@ -38,7 +38,8 @@ def fold(spark):
         there = spark.createDataFrame(list(present), "id bigint, a string, b string") if present else None
         horizon, emptied = more.get("horizon"), more.get("emptied")
         records = None if known is None else lambda keys: known if keys is None else of_keys(known, keys, ("id",))
-        fence = Fence(records=records, horizon=horizon, present=there)
+        told = known.select("id", APPLIED) if more.get("along") else None
+        fence = Fence(records=records, told=told, horizon=horizon, present=there)
         return Fold(columns=COLUMNS, key=("id",), fence=fence, emptied=emptied), given
 
     return make
@@ -51,16 +52,17 @@ def told(rows):
 def test_whole_events(fold):
     events = [put(1, "5", "new"), put(1, "3", "old"), put(2, "4"), put(2, "4"), put(3, "6"), end(3, "7"), put(4, "2")]
     events += [put(5, "9"), put(5, "9", "other"), put(6, "1"), put(7, "3")]
-    records = [(4, "2", False, None), (5, "9", False, None), (6, "2", True, None)]
-    folded, given = fold(events, records=records, horizon="2")
-    rows = folded.simple(folded.gathered(given))
-    assert told(rows) == [
-        (1, "new", "b", False, "5", {}),
-        (2, "a", "b", False, "4", {}),
-        (3, None, None, True, "7", {}),
-        (7, "a", "b", False, "3", {}),
-    ]
-    assert not rows.where(TWICE).collect(), "what is fenced off is not looked at"
+    records = [(4, "2", False, None), (5, "9", False, None), (6, "2", True, None), (9, "1", False, None)]
+    for along in (False, True):
+        folded, given = fold(events, records=records, horizon="2", along=along)
+        rows = folded.simple(folded.gathered(given))
+        assert told(rows) == [
+            (1, "new", "b", False, "5", {}),
+            (2, "a", "b", False, "4", {}),
+            (3, None, None, True, "7", {}),
+            (7, "a", "b", False, "3", {}),
+        ], along
+        assert not rows.where(TWICE).collect(), "what is fenced off is not looked at"
     differing = fold([put(5, "9"), put(5, "9", "other"), put(6, "9"), put(6, "9")])
     assert [row["id"] for row in differing[0].simple(differing[0].gathered(differing[1])).where(TWICE).collect()] == [5]
     late = fold([put(8, "2")], horizon="2")
