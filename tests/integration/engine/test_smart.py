@@ -87,6 +87,30 @@ def test_a_stream_goes_every_way_and_ends_equal(workspace, shop, spark, monkeypa
         assert project.plan("sales").streams[0].outcome == "unchanged"
 
 
+def test_a_repair_measures_the_partitions_that_were_compared(workspace, shop, spark, monkeypatch) -> None:
+    rows = ", ".join(f"({n}, '2025-01-0{1 + n // 10}', {n}, '2025-01-10 00:00:00')" for n in range(30))
+    shop.sql(TABLE, f"insert into sales values {rows}")
+    options = {"partition_by": "day", "period": "day", "full_every": "1ms"}
+    workspace.write({"sales": stream(**options)}, connections={"shop": {"url": shop.url}})
+    workspace.run("sales", spark=spark)
+    dear = Experience(costs=tuple(Cost(way=way, rows=30, seconds=90) for way in (Way.FULL, Way.SNAPSHOT_DIFF)))
+    monkeypatch.setattr(experience, "of", lambda *_: dear)
+    shop.sql("update sales set amount = -1 where id = 15")
+    outcome = workspace.run("sales", spark=spark).streams[0]
+    assert outcome.position["state"]["choice"]["way"] == "partitions", outcome
+
+    workspace.forget_registry()
+    with workspace.project(spark) as project:
+        (view,) = project.state.repair("sales")
+        assert view.agree
+        ledger = project.registry.ledger(project.streams("sales")[0].uid)
+    assert {label: entry.fingerprint.rows for label, entry in ledger.entries.items()} == {
+        "20250101": 10,
+        "20250102": 10,
+        "20250103": 10,
+    }
+
+
 def test_the_plan_prints_estimates_beside_what_was_measured(workspace, shop, spark) -> None:
     shop.sql(TABLE, "insert into sales values (1, '2025-01-01', 1, '2025-01-10 00:00:00')")
     shop.sql(*(f"insert into sales values ({n}, '2025-01-01', 1, '2025-01-10 00:00:00')" for n in range(2, 9)))
