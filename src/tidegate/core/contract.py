@@ -52,11 +52,11 @@ class Fit:
                     found[change] = mode
         return found
 
-    def rescues(self, source: Schema) -> bool:
+    def rescues(self, aside: Mapping[SchemaChange, Mode]) -> bool:
         """Whether the load fills `RESCUED`: with NULL where the table has it and nothing is left to keep."""
         if not self.keeps:
             return False
-        return self.table.find(RESCUED.name) is not None or Mode.RESCUE in self.aside(source).values()
+        return self.table.find(RESCUED.name) is not None or Mode.RESCUE in aside.values()
 
     @property
     def keeps(self) -> bool:

@@ -103,8 +103,7 @@ class Steps:
 
     def misfit(self, column: Column) -> str | None:
         """Why the column cannot be stepped through; None when it can."""
-        whole = column.type.kind is Kind.INTEGER or (column.type.kind is Kind.DECIMAL and column.type.scale == 0)
-        return None if whole else f"{column.name} is {column.native or column.type}, not an integer"
+        return None if _whole(column) else f"{column.name} is {column.native or column.type}, not an integer"
 
     def part(self, bucket: str | None, column: Column | None) -> Slice:
         """The rows of one step; its bounds are numbers that the column can hold."""
@@ -283,18 +282,13 @@ class Ranges:
         >>> from tidegate.core.schema import DATE
         >>> ranges = Ranges(column="d", cuts=("2025-01-01", "2025-02-01"))
         >>> column = Column(name="d", type=DATE)
-        >>> [(part.label, part.low, part.high) for part in (ranges.part(each, column) for each in ranges.buckets)]
+        >>> [(part.label, part.low, part.high) for part in (ranges.part(each, column) for each in ("", *ranges.cuts))]
         [('<2025-01-01', '0001-01-01', '2025-01-01'), ('2025-01-01', '2025-01-01', '2025-02-01'), \
 ('2025-02-01', '2025-02-01', None)]
     """
 
     column: str
     cuts: tuple[str, ...]
-
-    @property
-    def buckets(self) -> tuple[str, ...]:
-        """Of every range, in order; the lowest one has no least value."""
-        return ("", *self.cuts)
 
     @property
     def period(self) -> Period | None:
@@ -321,8 +315,7 @@ class Ranges:
 
     def misfit(self, column: Column) -> str | None:
         """Why no engine but the source's orders the column's values as the ranges are; None when others do."""
-        whole = column.type.kind is Kind.INTEGER or (column.type.kind is Kind.DECIMAL and column.type.scale == 0)
-        if whole or column.type.kind in TIMES:
+        if _whole(column) or column.type.kind in TIMES:
             return None
         return f"{column.name} is {column.native or column.type}, not an integer, a date or a timestamp"
 
@@ -345,6 +338,10 @@ class Ranges:
 
 
 Grouping = Whole | Steps | Ranges | Periods | Prefixes
+
+
+def _whole(column: Column) -> bool:
+    return column.type.kind is Kind.INTEGER or (column.type.kind is Kind.DECIMAL and column.type.scale == 0)
 
 
 def _limits(column: Column | None) -> tuple[int, int]:

@@ -23,7 +23,7 @@ from tidegate.formats import _delta_table as table
 from tidegate.formats._delta_ddl import by_path
 from tidegate.formats._delta_log import Commit, Log
 from tidegate.formats._few import SETTINGS, few, named
-from tidegate.formats._statements import bound, delete, live, marked, merge
+from tidegate.formats._statements import Statement, bound, deleting, live, merging
 from tidegate.spark import sql
 from tidegate.spark.failures import translated
 from tidegate.spark.frames import completed, of_keys
@@ -100,29 +100,13 @@ class DeltaStaging:
         by: Sequence[str] = (),
     ) -> None:
         """Updates and inserts by key; keys must be unique in `rows`."""
-        self._merged(
-            rows,
-            lambda into, view: merge(
-                into,
-                view,
-                columns=self.plan.table.names if by else self.plan.columns.names,
-                key=by or self.plan.key,
-                prune=prune,
-                skip_equal=skip_equal,
-                gone=gone,
-                again=again,
-                marked=marked(self.plan),
-            ),
-        )
+        self._merged(rows, merging(self.plan, prune=prune, skip_equal=skip_equal, gone=gone, again=again, by=by))
 
     def delete(self, keys: DataFrame, *, prune: Sequence[Prune]) -> None:
         """Deletes, or marks, the rows of these keys."""
-        self._merged(
-            keys,
-            lambda into, view: delete(into, view, key=self.plan.key, prune=prune, marked=marked(self.plan)),
-        )
+        self._merged(keys, deleting(self.plan, prune=prune))
 
-    def _merged(self, rows: DataFrame, statement: Callable[[str, str], str]) -> None:
+    def _merged(self, rows: DataFrame, statement: Statement) -> None:
         """One commit by a statement over the table and a view of the rows."""
         view = f"tidegate_{self.plan.load_id}"
         with self._committing("merging into"):

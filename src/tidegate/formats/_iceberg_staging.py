@@ -22,7 +22,7 @@ from tidegate.errors import CommitConflict, CommitUnknown, InternalError, WriteE
 from tidegate.formats import _iceberg_ddl as ddl
 from tidegate.formats._few import SETTINGS, few, named
 from tidegate.formats._iceberg_metadata import Metadata, Snapshot
-from tidegate.formats._statements import bound, delete, live, marked, merge
+from tidegate.formats._statements import Statement, bound, deleting, live, merging
 from tidegate.spark import sql
 from tidegate.spark.failures import translated
 from tidegate.spark.frames import completed, of_keys
@@ -122,29 +122,13 @@ class IcebergStaging:
 
         Keys must be unique in `rows`: Iceberg inserts an unmatched key as often as it comes.
         """
-        self._merged(
-            rows,
-            lambda into, view: merge(
-                into,
-                view,
-                columns=self.plan.table.names if by else self.plan.columns.names,
-                key=by or self.plan.key,
-                prune=prune,
-                skip_equal=skip_equal,
-                gone=gone,
-                again=again,
-                marked=marked(self.plan),
-            ),
-        )
+        self._merged(rows, merging(self.plan, prune=prune, skip_equal=skip_equal, gone=gone, again=again, by=by))
 
     def delete(self, keys: DataFrame, *, prune: Sequence[Prune]) -> None:
         """Deletes, or marks, the rows of these keys, in one commit that carries the position."""
-        self._merged(
-            keys,
-            lambda into, view: delete(into, view, key=self.plan.key, prune=prune, marked=marked(self.plan)),
-        )
+        self._merged(keys, deleting(self.plan, prune=prune))
 
-    def _merged(self, rows: DataFrame, statement: Callable[[str, str], str]) -> None:
+    def _merged(self, rows: DataFrame, statement: Statement) -> None:
         """One commit by a statement over the table's branch and a view of the rows."""
         name = SESSION_PROPERTY + property_name(self.plan.uid)
         view = f"tidegate_{self.plan.load_id}"

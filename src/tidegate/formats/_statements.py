@@ -6,8 +6,9 @@ Called by the formats; gives SQL text only. Must never write a name that is not 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC
+from functools import partial
 from typing import NamedTuple
 
 from tidegate.core.deletes import DELETED_AT
@@ -16,6 +17,9 @@ from tidegate.core.schema import TIMESTAMPTZ, ChangeKind, Column, Schema, Schema
 from tidegate.dialects.spark import Spark
 from tidegate.errors import ConfigError, InternalError
 from tidegate.spark import sql
+
+Statement = Callable[[str, str], str]
+"""Of a table and a view, as they stand in it."""
 
 _PLAIN_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]*")
 
@@ -42,11 +46,8 @@ def merge(  # noqa: PLR0913 - what a merge is made of
     Raises:
         InternalError: there is no key.
     """
-    if not key:
-        raise InternalError("a merge without a key")
+    text = _matching(into, view, key, prune)
     others = [name for name in columns if name not in key]
-    on = [f"t.{sql.quote(name)} = s.{sql.quote(name)}" for name in key] + [bound(each, "t.") for each in prune]
-    text = f"MERGE INTO {into} t USING {view} s ON {' AND '.join(on)}"
     new = f" AND NOT s.{sql.quote(gone)}" if gone else ""
     same = [f"t.{sql.quote(name)} <=> s.{sql.quote(name)}" for name in others]
     assigned = [f"t.{sql.quote(name)} = s.{sql.quote(name)}" for name in others]
@@ -67,13 +68,50 @@ def merge(  # noqa: PLR0913 - what a merge is made of
 def delete(
     into: str, view: str, *, key: Sequence[str], prune: Sequence[Prune], marked: tuple[str, str] | None = None
 ) -> str:
-    """The statement that deletes the rows of the keys of `view`, or marks those that are not marked, see `merge`."""
-    on = [f"t.{sql.quote(name)} = s.{sql.quote(name)}" for name in key] + [bound(each, "t.") for each in prune]
-    text = f"MERGE INTO {into} t USING {view} s ON {' AND '.join(on)} WHEN MATCHED"
+    """The statement that deletes the rows of the keys of `view`, or marks those that are not marked, see `merge`.
+
+    Raises:
+        InternalError: there is no key.
+    """
+    text = f"{_matching(into, view, key, prune)} WHEN MATCHED"
     if marked is None:
         return f"{text} THEN DELETE"
     mark = f"t.{sql.quote(marked[0])}"
     return f"{text} AND {mark} IS NULL THEN UPDATE SET {mark} = {marked[1]}"
+
+
+def _matching(into: str, view: str, key: Sequence[str], prune: Sequence[Prune]) -> str:
+    if not key:
+        raise InternalError("a merge without a key")
+    on = [f"t.{sql.quote(name)} = s.{sql.quote(name)}" for name in key] + [bound(each, "t.") for each in prune]
+    return f"MERGE INTO {into} t USING {view} s ON {' AND '.join(on)}"
+
+
+def merging(  # noqa: PLR0913 - what a merge is made of
+    plan: LoadPlan,
+    *,
+    prune: Sequence[Prune],
+    skip_equal: bool,
+    gone: str | None,
+    again: str | None,
+    by: Sequence[str],
+) -> Statement:
+    """The merge of a load, see `Staging.merge`."""
+    return partial(
+        merge,
+        columns=plan.table.names if by else plan.columns.names,
+        key=by or plan.key,
+        prune=prune,
+        skip_equal=skip_equal,
+        gone=gone,
+        again=again,
+        marked=marked(plan),
+    )
+
+
+def deleting(plan: LoadPlan, *, prune: Sequence[Prune]) -> Statement:
+    """The merge of a load that only deletes, see `Staging.delete`."""
+    return partial(delete, key=plan.key, prune=prune, marked=marked(plan))
 
 
 def marked(plan: LoadPlan) -> tuple[str, str] | None:

@@ -266,7 +266,7 @@ class DatabaseProbe:
             self._aside = self._fit.aside(schema)
             left_out = {change.column for change in self._aside}
             columns = tuple(column for column in schema if column.name not in left_out)
-            schema = Schema(columns=(*columns, RESCUED) if self._fit.rescues(schema) else columns)
+            schema = Schema(columns=(*columns, RESCUED) if self._fit.rescues(self._aside) else columns)
         return Statements(dialect=self._dialect, relation=self._relation, schema=schema)
 
     def _columns(self) -> Schema:

@@ -6,7 +6,7 @@ older event win over a newer one, whatever order they come in.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -97,12 +97,8 @@ class Fold:
 
         Rows: the columns, `GONE`, `ORDER`, `KNOWN`, and `TWICE`: another event of that order says something else.
         """
-        numbers = {name: number for number, name in enumerate(self.others)}
         newest = gathered.where(f"{_TOP} IS NOT NULL").selectExpr(
-            *(
-                quote(name) if name in self.key else f"{_TOP}.v{numbers[name]} AS {quote(name)}"
-                for name in self.columns.names
-            ),
+            *self._row(f"{_TOP}.v{number}" for number in self._numbers),
             f"{_TOP}.g AS {GONE}",
             f"{_TOP}.o AS {ORDER}",
             f"{_NO_MAP} AS {KNOWN}",
@@ -257,17 +253,18 @@ class Fold:
         known = (
             f"CASE WHEN NOT top.g THEN map_from_entries(array_compact(array({entries}))) END" if entries else _NO_MAP
         )
-        numbers = {name: number for number, name in enumerate(self.others)}
         return named.where(f"applied IS NULL OR top.o > applied OR (NOT top.g AND ({patched}))").selectExpr(
-            *(
-                quote(name) if name in self.key else f"CASE WHEN NOT top.g THEN v{numbers[name]}.v END AS {quote(name)}"
-                for name in self.columns.names
-            ),
+            *self._row(f"CASE WHEN NOT top.g THEN v{number}.v END" for number in self._numbers),
             f"top.g AS {GONE}",
             f"top.o AS {ORDER}",
             f"{known} AS {KNOWN}",
             f"false AS {TWICE}",
         )
+
+    def _row(self, values: Iterable[str]) -> list[str]:
+        """The columns in order; `values` are those beside the key."""
+        others = iter(values)
+        return [quote(name) if name in self.key else f"{next(others)} AS {quote(name)}" for name in self.columns.names]
 
     @property
     def _numbers(self) -> range:
