@@ -90,6 +90,7 @@ class Folder:
     def _publish(
         self, rows: DataFrame, last: Entry | None, kept: tuple[str, ...], schema: str, position: Position
     ) -> None:
+        self._manifest.need()
         sequence = last.sequence + 1 if last else 1
         folder = f"{PREFIX}={sequence}-{position.load_id[:12]}"
         kind = last.format if last else self.kind

@@ -1,7 +1,8 @@
 """Decides which folders of a target are published: a log whose entries are put once, in one order.
 
 Called by the folder target. Spark's batch writers cannot put a file only if it is absent, but its streaming commit
-log does, so each entry is one micro-batch of one row. Must never believe an entry that another one came before.
+log does, so each entry is one micro-batch of one row; in S3, where that log does not, the store itself does. Must never
+believe an entry that another one came before.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from typing import TYPE_CHECKING
 
 from tidegate.errors import WriteError
 from tidegate.loaders._handover import like
+from tidegate.loaders._objects import Objects, on_s3
 from tidegate.loaders._places import files
 from tidegate.spark.sql import string
 
@@ -90,10 +92,21 @@ class Manifest:
     spark: SparkSession
     path: str
 
+    def need(self) -> None:
+        """Makes sure that an entry could be put, before anything is written for it.
+
+        Raises:
+            EnvironmentMissing: the target is in S3, and its client is not installed.
+            WriteError: the store refuses the login, or cannot put a file only if it is absent.
+        """
+        if on_s3(self.path):
+            self._objects.need(posixpath.join(self._folder, "asked"))
+
     def entries(self) -> tuple[Entry, ...]:
         """The entries that count, oldest first; the last one is in force."""
         # Before its first batch is committed, the folder may hold rows of one that never will be.
-        if not files(self.spark, posixpath.join(self._folder, "checkpoint", "commits")):
+        committed = self._log if on_s3(self.path) else posixpath.join(self._folder, "checkpoint", "commits")
+        if not files(self.spark, committed):
             return ()
         found = self.spark.read.schema("number bigint, entry string").json(self._log).collect()
         return replay(Entry.from_json(row[1]) for row in sorted(found, key=lambda row: int(row[0])))
@@ -106,26 +119,39 @@ class Manifest:
         """
         cause: Exception | None = None
         until = time.monotonic() + PATIENCE
-        with like(self.spark, _POLITE) as session:
-            while time.monotonic() < until:
-                try:
-                    self._append(session, entry)
-                except Exception as error:  # noqa: BLE001 - Spark names a number that was taken in many ways
-                    # Whatever it was, the log says whose number it is.
-                    cause = error
-                    time.sleep(random.uniform(0.2, 1))  # noqa: S311 - to get out of each other's way
-                counted = self.entries()
-                if len(counted) >= entry.sequence:
-                    return counted
+        append = self._put if on_s3(self.path) else self._append
+        while time.monotonic() < until:
+            try:
+                append(entry)
+            except WriteError:
+                raise
+            except Exception as error:  # noqa: BLE001 - Spark names a number that was taken in many ways
+                # Whatever it was, the log says whose number it is.
+                cause = error
+                time.sleep(random.uniform(0.2, 1))  # noqa: S311 - to get out of each other's way
+            counted = self.entries()
+            if len(counted) >= entry.sequence:
+                return counted
         raise WriteError(f"the manifest of {self.path} cannot be written", hint="Run again.") from cause
 
-    def _append(self, session: SparkSession, entry: Entry) -> None:
+    def _put(self, entry: Entry) -> None:
+        """The entry as a file that is named by its number, unless that number is taken."""
+        row = json.dumps({"number": entry.sequence, "entry": entry.to_json()})
+        self._objects.put(posixpath.join(self._log, f"{entry.sequence:020d}.json"), f"{row}\n")
+
+    def _append(self, entry: Entry) -> None:
         """One more entry at the end of the log, or none: a batch that a crash left open is finished first."""
-        ticks = session.readStream.format("rate-micro-batch").option("rowsPerBatch", "1").load()
-        row = ticks.selectExpr("value AS number", f"{string(entry.to_json())} AS entry")
-        writer = row.writeStream.format("json").option("checkpointLocation", posixpath.join(self._folder, "checkpoint"))
-        query = writer.trigger(once=True).start(self._log)
-        query.awaitTermination()
+        with like(self.spark, _POLITE) as session:
+            ticks = session.readStream.format("rate-micro-batch").option("rowsPerBatch", "1").load()
+            row = ticks.selectExpr("value AS number", f"{string(entry.to_json())} AS entry")
+            checkpoint = posixpath.join(self._folder, "checkpoint")
+            writer = row.writeStream.format("json").option("checkpointLocation", checkpoint)
+            query = writer.trigger(once=True).start(self._log)
+            query.awaitTermination()
+
+    @property
+    def _objects(self) -> Objects:
+        return Objects(spark=self.spark, path=self.path)
 
     @property
     def _folder(self) -> str:

@@ -53,9 +53,21 @@ _PROBLEMS = (
     ),
     (
         re.compile(
+            r"InvalidAccessKeyId|SignatureDoesNotMatch|ExpiredToken|NoAuthWithAWS|NoAwsCredentials"
+            r"|[Ss]tatus [Cc]ode: 40[13]\b|AccessDeniedException: s3"
+        ),
+        "an object store refused the login, or what it may do,",
+        "Correct the login: the environment, a profile, the machine's role, or the settings `s3.…` and `fs.s3a.…`.",
+    ),
+    (
+        re.compile(r"No FileSystem for scheme|UnsupportedFileSystemException"),
+        "Spark knows no file system of that kind",
+        "Write `s3a://` for `s3://`, or set `spark.hadoop.fs.s3.impl=org.apache.hadoop.fs.s3a.S3AFileSystem`.",
+    ),
+    (
+        re.compile(
             r"Permission denied|AccessControlException|AccessDenied|Mkdirs failed|Failed to create (?:file|director)"
             r"|ParentNotDirectory|Not a directory|FileAlreadyExistsException|Read-only file system|No space left"
-            r"|status code: 403"
         ),
         "the warehouse {where} cannot be written",
         "Grant write permission or make room, then run `tidegate doctor`.",

@@ -69,6 +69,22 @@ def test_a_bad_value_is_told_and_a_statement_that_only_speaks_of_one_is_not() ->
     assert type(translate(RuntimeError(f"[PARSE_SYNTAX_ERROR] {STATEMENT}"), "writing to lake.a.b")) is WriteError
 
 
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("java.nio.file.AccessDeniedException: s3a://b/t: getFileStatus on s3a://b/t", "refused the login"),
+        ("S3Exception: null (Service: S3, Status Code: 403, Request ID: 1)", "refused the login"),
+        ("S3Exception: The request signature is wrong (SignatureDoesNotMatch)", "refused the login"),
+        ('UnsupportedFileSystemException: No FileSystem for scheme "s3"', "knows no file system of that kind"),
+        ("java.nio.file.AccessDeniedException: /w", "the warehouse file:///w cannot be written"),
+    ],
+)
+def test_a_store_that_refuses_is_no_disk_that_is_full(text: str, said: str) -> None:
+    found = translate(RuntimeError(text), "writing to lake.a.b", "file:///w")
+    assert type(found) is WriteError
+    assert said in found.message
+
+
 @pytest.mark.parametrize("name", ["Py4JError", "Py4JNetworkError", "ConnectionRefusedError"])
 def test_a_jvm_that_died_is_told_as_such(name: str) -> None:
     kind = type(name, (Exception,), {})
