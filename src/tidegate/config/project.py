@@ -54,7 +54,7 @@ class SparkOptions:
 class Contract:
     """What a load does about each kind of change of the source's columns; `stop` commits nothing."""
 
-    add_column: Literal["evolve", "rescue", "discard", "stop"] = "evolve"
+    add_column: Literal["evolve", "fill", "rescue", "discard", "stop"] = "evolve"
     widen: Literal["evolve", "stop"] = "evolve"
     narrow: Literal["keep", "stop"] = "stop"
     type_change: Literal["stop", "rescue", "discard"] = "stop"

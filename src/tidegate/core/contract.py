@@ -17,6 +17,7 @@ class Mode(StrEnum):
     """What is done about one kind of change of a source's columns."""
 
     EVOLVE = "evolve"
+    FILL = "fill"
     KEEP = "keep"
     RESCUE = "rescue"
     DISCARD = "discard"

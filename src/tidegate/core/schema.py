@@ -240,17 +240,18 @@ def renamed(*, before: Mapping[str, str], source: Schema, table: Schema) -> Mapp
     """The columns that are in the table by another name, new names to old ones; None where only names tell columns.
 
     Args:
-        before: the names that the source's columns had when they were last loaded, by what it calls them itself.
+        before: the columns that were loaded last, and what the source called each of them itself.
 
     Example:
         >>> column = Column(name="new", type=TEXT, ident="2")
         >>> old = Schema(columns=(Column(name="old", type=TEXT),))
-        >>> renamed(before={"2": "old"}, source=Schema(columns=(column,)), table=old)
+        >>> renamed(before={"old": "2"}, source=Schema(columns=(column,)), table=old)
         {'new': 'old'}
     """
-    if not before or not all(column.ident for column in source):
+    was = {ident: name for name, ident in before.items() if ident}
+    if not was or not all(column.ident for column in source):
         return None
-    names = {column.name: before.get(column.ident, column.name) for column in source}
+    names = {column.name: was.get(column.ident, column.name) for column in source}
     return {new: old for new, old in names.items() if old != new and table.find(old) is not None}
 
 

@@ -21,7 +21,7 @@ from tidegate.core.checks import Rule
 from tidegate.core.fit import misfits
 from tidegate.core.ids import Target, join_name, stream_uid
 from tidegate.core.protocols import Format
-from tidegate.engine import rescue
+from tidegate.engine import filling, rescue
 from tidegate.engine.retention import refuse_shared
 from tidegate.engine.rules import renamed
 from tidegate.engine.stream import Stream, VerifyLevel
@@ -103,7 +103,7 @@ def join(config: Config, lakes: dict[str, Format], entry: StreamConfig) -> Strea
     writer = build("writers", entry.write)
     plugin = plugin_of("sources", entry.source)
     reasons = misfits(strategy=strategy, writer=writer, key=entry.key, source=plugin, deletes=entry.deletes)
-    reasons = (*reasons, *rescue.misfits(plugin, entry.contract))
+    reasons = (*reasons, *rescue.misfits(plugin, entry.contract), *filling.misfits(strategy, writer, entry.contract))
     if reasons:
         raise Misfit(f"{entry.mark}: " + "; ".join(reasons), file=entry.mark.file, line=entry.mark.line)
     refuse_shared(config, entry)

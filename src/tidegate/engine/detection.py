@@ -16,7 +16,7 @@ from tidegate.core.ledger import Ledger
 from tidegate.core.manifest import MANIFEST, Manifest
 from tidegate.core.position import Position
 from tidegate.core.slices import Meaning
-from tidegate.engine import experience, partitions
+from tidegate.engine import experience, filling, partitions
 from tidegate.engine.events import Stage
 from tidegate.engine.work import Work
 from tidegate.errors import PlanError
@@ -34,7 +34,8 @@ def detect(work: Work, *, measure: Measure | None = None) -> tuple[ChangeSet | N
             position vouches for can tell; without it they count as changed.
     """
     stream, probe = work.stream, work.probe
-    since = None if work.context.anew else work.standing.vouched
+    come = filling.come(work)
+    since = None if work.context.anew or come else work.standing.vouched
     with work.journal.stage(Stage.DETECT) as tell:
         kept, strategy = _kept(work, since), stream.strategy
         if isinstance(strategy, Learning):
@@ -50,6 +51,8 @@ def detect(work: Work, *, measure: Measure | None = None) -> tuple[ChangeSet | N
             changes = strategy.detect(probe, known, kept) or partitions.nothing(grouping, since)
         if work.context.resync:
             _need_mirror(work, changes)
+        if changes is not None and come:
+            changes = filling.filled(changes, come)
         tell(changes.reason if changes else "nothing changed")
     return changes, kept or Ledger()
 

@@ -12,6 +12,7 @@ from datetime import datetime
 from typing import Any
 
 from tidegate.core.changes import ChangeSet
+from tidegate.core.contract import Mode
 from tidegate.core.ids import new_load_id
 from tidegate.core.plan import FENCE, LoadPlan, WriteFacts
 from tidegate.core.position import Position
@@ -25,6 +26,7 @@ from tidegate.engine.stream import Stream
 from tidegate.errors import ColumnMissing, PlanError, SchemaRefused
 
 EVOLVE = frozenset({ChangeKind.ADD_COLUMN, ChangeKind.WIDEN, ChangeKind.RENAME})
+EVOLVES = frozenset({Mode.EVOLVE, Mode.FILL})
 DEFAULT_CONTRACT: Mapping[ChangeKind, str] = {
     ChangeKind.ADD_COLUMN: "evolve",
     ChangeKind.WIDEN: "evolve",
@@ -247,7 +249,7 @@ def fit_columns(
             hint=f"Allow it with `contract: {{{refused[0].kind}: …}}` in tidegate.yaml, or change the source back.",
             column=refused[0].column,
         )
-    evolve = tuple(change for change in changes if change.kind in EVOLVE and modes[change] == "evolve")
+    evolve = tuple(change for change in changes if change.kind in EVOLVE and modes[change] in EVOLVES)
     return columns, changes, evolve
 
 

@@ -29,7 +29,7 @@ def misfits(source: type[Any], contract: Mapping[str, str]) -> list[str]:
     if asked and not getattr(source, "packs", False):
         found.append(
             f"contract: {{{', '.join(asked)}}} is for tables and queries of databases; "
-            "add_column can be evolve or stop, type_change stop"
+            "add_column can be evolve, fill or stop, type_change stop"
         )
     empties = contract[ChangeKind.TYPE_CHANGE] in ASIDE
     if empties and contract[ChangeKind.DROP_COLUMN] == Mode.STOP:

@@ -81,7 +81,7 @@ def find_plans(connection: Connection, *conditions: Any) -> list[SavedPlan]:
 
 
 def loaded_columns(connection: Connection, uid: str) -> Mapping[str, str]:
-    """What the source's columns were called in the newest load that was published, by what it calls them itself."""
+    """The columns of the newest load that was published, by name, and what the source calls each; '' for nothing."""
     query = (
         select(plans.c.plan)
         .join(object_info, object_info.c.object_id == plans.c.object_id)
@@ -90,8 +90,7 @@ def loaded_columns(connection: Connection, uid: str) -> Mapping[str, str]:
         .limit(1)
     )
     plan = connection.scalar(query) or {"columns": {"columns": []}}
-    named = ((column.get("ident"), column["name"]) for column in plan["columns"]["columns"])
-    return {str(ident): name for ident, name in named if ident}
+    return {column["name"]: str(column.get("ident") or "") for column in plan["columns"]["columns"]}
 
 
 def finish_plan(connection: Connection, load_id: str, status: PlanStatus, now: datetime) -> None:

@@ -245,7 +245,7 @@ class Registry:
             return positions.find_plans(connection, object_info.c.uid == uid, plans.c.status_cd == PlanStatus.PLANNED)
 
     def loaded_columns(self, uid: str) -> Mapping[str, str]:
-        """The names of the source's columns when they were last loaded, by what it calls them itself."""
+        """The columns that were loaded last, by name, and what the source called each; '' for nothing."""
         with self._database.read() as connection:
             return positions.loaded_columns(connection, uid)
 

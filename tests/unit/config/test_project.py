@@ -105,7 +105,7 @@ def test_values_from_python_are_the_same_project(tmp_path):
         (
             "key: [id]",
             "contract: {add_column: keep}",
-            "7: streams.orders.contract.add_column: should be one of evolve, rescue, discard, stop",
+            "7: streams.orders.contract.add_column: should be one of evolve, fill, rescue, discard, stop",
         ),
         ("key: [id]", "contract: {widn: stop}", "7: streams.orders.contract.widn: unknown key; did you mean 'widen'?"),
         ("key: [id]", "layout: {partition: a}", "7: streams.orders.layout.partition: unknown key"),

@@ -138,7 +138,7 @@ def test_the_names_of_columns_are_those_of_the_newest_published_load(registry):
         else:
             publish(registry, plan, verified=True)
         since = plan.position
-    assert registry.loaded_columns(UID) == {"7": "new"}
+    assert registry.loaded_columns(UID) == {"new": "7", "x": ""}
 
 
 def test_a_saved_plan_can_be_advanced_after_a_crash(registry, url):
