@@ -127,6 +127,17 @@ class KeepsRanges(Protocol):
         """The column, and where its ranges begin or end as expressions of its type; None for any other table."""
 
 
+@runtime_checkable
+class Packs(Protocol):
+    """A dialect in which the numbers of a digest are cheaper to take from another form of it than from its text."""
+
+    def packed(self, digest: str) -> str:
+        """The digest in that form."""
+
+    def quarter_of(self, digest: str, index: int) -> str:
+        """One of its four 32-bit quarters as a number, as `Dialect.quarter` gives it."""
+
+
 class Dialect(Protocol):
     """The SQL of one database: text only."""
 

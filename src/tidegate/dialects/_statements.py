@@ -13,8 +13,8 @@ from tidegate.core.grouping import NULL_LABEL, Grouping
 from tidegate.core.schema import Column, Schema
 from tidegate.core.slices import Everything, Keys, Partition, Range, Slice
 from tidegate.core.spread import Spread
-from tidegate.dialects._buckets import bucket, field, in_key_ranges, key_range, row_of, spread
-from tidegate.dialects._dialect import Dialect, Relation
+from tidegate.dialects._buckets import By, by_bucket, field, in_key_ranges, key_range, row_of, spread
+from tidegate.dialects._dialect import Dialect, Packs, Relation
 from tidegate.errors import ColumnMissing, ConfigError, InternalError
 
 RANK = "tidegate rank"
@@ -105,40 +105,39 @@ class Statements:
     def fingerprint(self, part: Slice, latest: Latest | None, cut: str | None = None) -> str:
         """One row, `Fingerprint.of_sums`; of the rows at one place if `cut` is given."""
         source = self.rows(part, latest, cut)
-        inner = f"SELECT {self._digest()} AS {self.dialect.quote(DIGEST)} FROM {source} {self.dialect.fence}"
+        inner = f"SELECT {self._packed()} AS {self.dialect.quote(DIGEST)} FROM {source} {self.dialect.fence}"
         return f"SELECT count(*), {self._sums()} FROM ({inner}) AS hashed"
 
-    def grouped(self, by: str, parts: Sequence[Slice], cut: str | None = None) -> str:
+    def grouped(self, by: By, parts: Sequence[Slice], cut: str | None = None) -> str:
         """One row a bucket of the slices: the bucket, then `Fingerprint.of_sums`.
 
         Args:
-            by: the bucket's expression, see `_buckets`.
+            by: the bucket, see `bucket`.
             cut: only the rows at one place.
         """
         return self.grouped_where(by, self.among(parts), cut)
 
-    def grouped_where(
-        self, by: str, where: str, cut: str | None = None, covered: Sequence[Column] | None = None
-    ) -> str:
+    def grouped_where(self, by: By, where: str, cut: str | None = None, covered: Sequence[Column] | None = None) -> str:
         """The same for the rows that fulfil a condition; of these columns alone if they are given."""
         bucket, digest = self.dialect.quote(BUCKET), self.dialect.quote(DIGEST)
         source = f"{self.relation.sql} WHERE {where}" + (f" AND {cut}" if cut else "")
-        inner = f"SELECT {by} AS {bucket}, {self._digest(covered)} AS {digest} FROM {source} {self.dialect.fence}"
-        return f"SELECT {bucket}, count(*), {self._sums()} FROM ({inner}) AS hashed GROUP BY {bucket}"
+        inner = f"SELECT {by.value} AS {bucket}, {self._packed(covered)} AS {digest} FROM {source} {self.dialect.fence}"
+        return f"SELECT {by.name(bucket)}, count(*), {self._sums()} FROM ({inner}) AS hashed GROUP BY {bucket}"
 
-    def quick_hashes(self, by: str, parts: Sequence[Slice], cut: str | None = None) -> str | None:
+    def quick_hashes(self, by: By, parts: Sequence[Slice], cut: str | None = None) -> str | None:
         """One row a bucket of the slices: the bucket, rows, and the sum of the engine's own hash; None without one."""
         hashed = self.dialect.quick(self.schema.columns)
         if hashed is None:
             return None
         bucket, digest = self.dialect.quote(BUCKET), self.dialect.quote(DIGEST)
-        inner = f"SELECT {by} AS {bucket}, {hashed} AS {digest} FROM {self.relation.sql} WHERE {self.among(parts, cut)}"
+        source = f"{self.relation.sql} WHERE {self.among(parts, cut)}"
+        inner = f"SELECT {by.value} AS {bucket}, {hashed} AS {digest} FROM {source} {self.dialect.fence}"
         total = self.dialect.as_text(f"sum({digest})")
-        return f"SELECT {bucket}, count(*), {total} FROM ({inner} {self.dialect.fence}) AS hashed GROUP BY {bucket}"
+        return f"SELECT {by.name(bucket)}, count(*), {total} FROM ({inner}) AS hashed GROUP BY {bucket}"
 
-    def bucket(self, grouping: Grouping) -> str:
-        """The bucket that a row falls in, as canonical text."""
-        return bucket(self.dialect, grouping, self.column(grouping.column) if grouping.column else None)
+    def bucket(self, grouping: Grouping) -> By:
+        """The bucket that a row falls in."""
+        return by_bucket(self.dialect, grouping, self.column(grouping.column) if grouping.column else None)
 
     def spread(self, key: Sequence[str], count: int) -> str:
         """The bucket, as text, of a row among `count`, see `_buckets.spread`."""
@@ -148,7 +147,7 @@ class Statements:
         """One row a bucket of the rows that fulfil a condition: the bucket, then `Fingerprint.of_sums`."""
         if spread.width is None:
             covered = [self.column(name) for name in key] if spread.keys else None
-            return self.grouped_where(self.spread(key, spread.count), where, cut, covered)
+            return self.grouped_where(By(value=self.spread(key, spread.count)), where, cut, covered)
         bucket, rest = self.dialect.quote(BUCKET), self.dialect.quote(DIGEST)
         by, distance = key_range(self.dialect, self.column(key[0]), spread.width)
         source = f"{self.relation.sql} WHERE {where}" + (f" AND {cut}" if cut else "")
@@ -248,9 +247,15 @@ class Statements:
         columns = self.schema.covered if covered is None else covered
         return self.dialect.digest(row_of(self.dialect, [field(self.dialect, column) for column in columns]))
 
+    def _packed(self, covered: Sequence[Column] | None = None) -> str:
+        """The digest in the form that `_sums` takes."""
+        digest = self._digest(covered)
+        return self.dialect.packed(digest) if isinstance(self.dialect, Packs) else digest
+
     def _sums(self) -> str:
         digest = self.dialect.quote(DIGEST)
-        quarters = (self.dialect.quarter(digest, k) for k in range(4))
+        quarter = self.dialect.quarter_of if isinstance(self.dialect, Packs) else self.dialect.quarter
+        quarters = (quarter(digest, k) for k in range(4))
         return ", ".join(self.dialect.as_text(f"coalesce(sum({quarter}), 0)") for quarter in quarters)
 
     def _between(self, cursor: str, column: Column, after: str | None, upto: str | None) -> str:

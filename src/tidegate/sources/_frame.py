@@ -201,7 +201,7 @@ class FrameProbe:
         """Fingerprint of every partition that has rows, by one pass."""
         statements = self.statements
         found: defaultdict[Slice, Fingerprint] = defaultdict(Fingerprint)
-        by, where = statements.bucket(grouping), statements.among(scope(since, only))
+        by, where = statements.bucket(grouping).value, statements.among(scope(since, only))
         for bucket, one in self._grouped(by, where, self.schema().columns).items():
             found[statements.partition(grouping, bucket)] += one
         self._stats |= {part: SliceStats(rows=one.rows) for part, one in found.items()}

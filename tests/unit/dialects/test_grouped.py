@@ -33,6 +33,7 @@ from tidegate.core.schema import (
     decimal,
 )
 from tidegate.core.slices import Everything, Partition, Slice
+from tidegate.dialects._buckets import By
 from tidegate.dialects._dialect import Relation
 from tidegate.dialects._statements import Statements
 from tidegate.dialects.postgresql import Postgresql
@@ -209,7 +210,8 @@ def sql_of(statements: Statements) -> dict[str, str]:
     found: dict[str, str] = {}
     spark = Spark()
     for name, grouping in GROUPINGS.items():
-        found[f"{name}: bucket"] = statements.bucket(grouping)
+        by = statements.bucket(grouping)
+        found[f"{name}: bucket"] = by.name(by.value)
         column = SCHEMA.find(grouping.column) if grouping.column else None
         for bucket in BUCKETS[type(grouping)]:
             fine = f"{bucket} 23" if bucket and isinstance(grouping, Periods) else bucket
@@ -221,8 +223,8 @@ def sql_of(statements: Statements) -> dict[str, str]:
     wide = Steps(column="a_bigint", width=1000)
     for end in (LEAST, GREATEST):
         found[f"the step of {end}"] = statements.condition(wide.part(str(end // 1000 * 1000), SCHEMA.find("a_bigint")))
-    found["grouped"] = statements.grouped("1", [Everything()], "ctid < '(1,0)'")
-    found["quick hashes"] = statements.quick_hashes("1", parts, "ctid < '(1,0)'") or ""
+    found["grouped"] = statements.grouped(By(value="1"), [Everything()], "ctid < '(1,0)'")
+    found["quick hashes"] = statements.quick_hashes(By(value="1"), parts, "ctid < '(1,0)'") or ""
     found["nothing"] = statements.among([])
     return found
 
