@@ -39,6 +39,8 @@ MERGE_MODES = {Mode.MERGE_ON_READ: "merge-on-read", Mode.COPY_ON_WRITE: "copy-on
 PUBLISH_TRIES = 5
 # A first load is bound by the processor; maintenance compresses its files as the table says.
 FIRST = {"compression-level": "1"}
+# The rows of one partition of the source: there is nothing to bring together before they are written.
+APART = {"distribution-mode": "none", "fanout-enabled": "true"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,7 +107,8 @@ class IcebergStaging:
                 self.session.sql(f"DELETE FROM {sql.table(self.target, self.plan.branch)} WHERE {where}")
                 self._writer(rows).append()
             else:
-                self._writer(rows).overwrite(expr(where))
+                apart = APART if parts is not None and len(parts) == 1 else {}
+                self._writer(rows).options(**apart).overwrite(expr(where))
         self._need_mark()
 
     def merge(  # noqa: PLR0913 - what a merge is made of
