@@ -5,13 +5,12 @@ The table is cut into days of `created_at`. In every round some rows of the last
 
 from __future__ import annotations
 
-from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bench import ours, plain
 from bench.rounds import Contender, Result, WrongResult, compare
-from bench.source import Orders, Sums
+from bench.source import A_DAY, Orders, Sums
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -88,8 +87,7 @@ def _run(name: str, orders: Orders, work: Path, pairs: int, *, goal: float, **op
             check=lambda _: check(sight, "lake.bench.compared"),
         ),
     ]
-    days = timedelta(seconds=orders.rows).days + 1
-    about = {"rows": orders.rows, "partitions": days, "rows of the changed one": in_day}
+    about = {"rows": orders.rows, "partitions": orders.rows // A_DAY, "rows of the changed one": in_day}
     result = compare(name, contenders, pairs=pairs, about=about, before=before)
     made.close()
     spark.stop()

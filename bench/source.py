@@ -28,12 +28,14 @@ CREATE TABLE orders (
   created_at timestamp NOT NULL, updated_at timestamptz NOT NULL
 )
 """
+# Fifty thousand rows a day of `created_at`: one of a hundred days of five million rows.
+A_DAY = 50_000
 ROWS = """
 INSERT INTO orders
 SELECT i, (i * 7919) %% 1000003, (ARRAY['new','paid','sent','done'])[1 + i %% 4], (i %% 100000)::numeric / 100 - 50,
   (i %% 12)::int, i %% 3 = 0, (ARRAY['de','fr','it','es','pl'])[1 + i %% 5],
   CASE WHEN i %% 10 = 0 THEN NULL ELSE 'note ' || md5(i::text) END,
-  timestamp '2024-01-01' + i * interval '1 second' + (i %% 1000003) * interval '1 microsecond',
+  timestamp '2024-01-01' + (i - 1) * interval '1728 milliseconds' + (i %% 1000003) * interval '1 microsecond',
   timestamptz '2024-01-02 00:00:00+00' + i * interval '1 second' + (i %% 999983) * interval '1 microsecond'
 FROM generate_series(%s::bigint, %s::bigint) i
 """

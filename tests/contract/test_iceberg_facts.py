@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
@@ -11,8 +12,9 @@ from support.lake import ROWS, UID, Lake, put
 from tidegate.core.changes import ChangeSet
 from tidegate.core.plan import Mode
 from tidegate.core.position import property_name
+from tidegate.core.protocols import Layout
 from tidegate.core.schema import Schema
-from tidegate.core.slices import Everything, Meaning
+from tidegate.core.slices import Everything, Meaning, Partition, Slice
 from tidegate.formats._statements import merge
 from tidegate.spark import sql
 from tidegate.spark.failures import translate
@@ -187,7 +189,9 @@ def test_few_rows_are_read_back_without_spark_or_not_at_all(lake: Lake) -> None:
         put(staging, rows, by)
         found = staging.written()
         staging.discard()
-        return None if found is None else sorted(map(tuple, found), key=str)
+        if found is None:
+            return None
+        return sorted(zip(*(found[name].to_pylist() for name in columns.names), strict=True), key=str)
 
     came = [(2, "x", datetime.fromisoformat("2025-01-01T00:00:00.000001")), C]
     assert written(two, Mode.MERGE_ON_READ) == came
@@ -198,3 +202,29 @@ def test_few_rows_are_read_back_without_spark_or_not_at_all(lake: Lake) -> None:
     turned = Schema(columns=ROWS.columns[::-1])
     assert written(two, Mode.MERGE_ON_READ, columns=turned) == sorted((row[::-1] for row in came), key=str)
     assert written(two, Mode.COPY_ON_WRITE) is None, "files written anew hold other rows, too"
+
+
+def test_few_partitions_are_read_back_without_spark_whoever_wrote_their_files(lake: Lake) -> None:
+    target = lake.table(layout=Layout(partition_by=("days(changed_at)",)))
+    rows = [(1, "a", "2025-01-01T23:59:59.999999"), (2, "b", "2025-01-02T00:00:00"), (3, "c", None)]
+    lake.load(target, Mode.APPEND, *rows)
+    day = Partition(column="changed_at", label="d", low="2025-01-02 00:00:00.000000", high="2025-01-03 00:00:00.000000")
+    none = Partition(column="changed_at", label="~N")
+
+    def written(*parts: Slice, rows: int | None = 2) -> list[int] | None:
+        changes = ChangeSet(slices=parts, meaning=Meaning.ALL, rows=rows)
+        staging = lake.format.stage(
+            lake.session, target, lake.plan(target, Mode.OVERWRITE_PARTITIONS, changes=changes, key=())
+        )
+        came = lake.rows((4, "d", "2025-01-02T12:00:00"), (5, "e", "2025-01-02T23:59:59.999999"))
+        staging.overwrite(came, [day])
+        found = staging.written()
+        staging.discard()
+        return None if found is None else sorted(found["id"].to_pylist())
+
+    assert written(day) == [4, 5]
+    assert written(day, none) == [3, 4, 5]
+    assert written(replace(day, low="2025-01-01 00:00:00.000000", nulls=True)) == [1, 3, 4, 5]
+    assert written(day, rows=None) is None
+    assert written(day, rows=10**9) is None
+    assert written(Partition(column="name", label="a", prefix="a", length=1)) is None, "texts have another order here"

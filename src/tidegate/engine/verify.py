@@ -83,9 +83,9 @@ def read_back(plan: LoadPlan, staging: Staging, checked: Checked, level: VerifyL
     if rows is None:
         return None
     if level is VerifyLevel.COUNTS:
-        return Fingerprint(rows=sum(1 for _ in rows))
+        return Fingerprint(rows=rows.num_rows)
     with contextlib.suppress(ValueError, ArithmeticError):
-        return texts.fingerprint(plan.columns.covered, rows)
+        return texts.of_table(plan.columns.covered, rows)
     return None
 
 

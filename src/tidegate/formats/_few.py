@@ -8,6 +8,8 @@ from __future__ import annotations
 from tidegate.core.plan import LoadPlan
 
 FEW_ROWS = 20_000
+# Up to so many rows another engine in this process has read and hashed them before Spark has planned to.
+BACK_ROWS = 100_000
 # Planning a join while it runs, in several stages, and compiling it pay for themselves with many rows only.
 SETTINGS = {
     "spark.sql.adaptive.enabled": "false",
@@ -18,7 +20,16 @@ SETTINGS = {
 
 def few(plan: LoadPlan) -> bool:
     """Whether few rows come and nothing but these is looked at."""
-    return not plan.changes.gone and plan.changes.rows is not None and plan.changes.rows <= FEW_ROWS
+    return _at_most(plan, FEW_ROWS)
+
+
+def read_back(plan: LoadPlan) -> bool:
+    """Whether the rows that come are few enough to be read back without Spark."""
+    return _at_most(plan, BACK_ROWS)
+
+
+def _at_most(plan: LoadPlan, rows: int) -> bool:
+    return not plan.changes.gone and plan.changes.rows is not None and plan.changes.rows <= rows
 
 
 def named(plan: LoadPlan) -> bool:

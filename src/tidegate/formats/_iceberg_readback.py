@@ -1,34 +1,48 @@
-"""Decides whether the few rows of one commit can be read back without Spark, and reads them.
+"""Decides whether the few rows of one commit, or of its partitions, can be read back without Spark, and reads them.
 
 Called by the Iceberg staging, for verification. PyIceberg reads the committed files, so it is another engine than the
-one that wrote them; must never call rows complete while another file of the table may hold one of their keys.
+one that wrote them; must never call rows complete while another file of the table may hold one of their keys, or of
+their partitions.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import itertools
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.compute as pc  # type: ignore[import-untyped]
-from pyiceberg.expressions import AlwaysTrue, And, BooleanExpression, GreaterThanOrEqual, LessThanOrEqual, Reference
+from pyiceberg.expressions import (
+    AlwaysTrue,
+    And,
+    BooleanExpression,
+    GreaterThanOrEqual,
+    IsNull,
+    LessThan,
+    LessThanOrEqual,
+    Reference,
+)
 from pyiceberg.io.pyarrow import ArrowScan
 from pyiceberg.manifest import DataFile, ManifestContent, ManifestEntryStatus
 from pyiceberg.table import FileScanTask
 
-from tidegate.formats._few import FEW_ROWS
+from tidegate.core.schema import Kind, Schema, Type
+from tidegate.core.slices import Partition, Slice
+from tidegate.formats._few import BACK_ROWS
 
 if TYPE_CHECKING:
-    import pyarrow as pa
     from pyiceberg.table import Table
     from pyiceberg.table.snapshots import Snapshot
 
 # Beyond so many rows in the files that may hold a key of the commit, Spark reads these sooner.
 OTHERS = 2_000_000
-Rows = Iterable[Sequence[Any]]
+PARTS = 8
+"""Partitions that are looked for one by one."""
 
 
-def added(table: Table, version: int, *, columns: Sequence[str], key: Sequence[str]) -> Rows | None:
-    """The rows that a version's own commit added, one value a column.
+def added(table: Table, version: int, *, columns: Sequence[str], key: Sequence[str]) -> pa.Table | None:
+    """The rows that a version's own commit added.
 
     Args:
         key: no other row of the version may have the key of one of them; empty where keys do not count.
@@ -37,18 +51,84 @@ def added(table: Table, version: int, *, columns: Sequence[str], key: Sequence[s
         None where that is not so, where it would take long to find out, or where PyIceberg cannot read the table.
     """
     snapshot = table.snapshot_by_id(version)
-    if snapshot is None:
-        return None
+    return None if snapshot is None else _tried(lambda: _added(table, snapshot, columns, key))
+
+
+def among(table: Table, version: int, parts: Sequence[Slice], *, columns: Schema) -> pa.Table | None:
+    """The rows of these partitions in a version, whichever commit wrote them.
+
+    Returns:
+        None where there are too many, or where PyIceberg cannot tell or read them.
+    """
+    return _tried(lambda: _among(table, version, parts, columns))
+
+
+def _tried(read: Callable[[], pa.Table | None]) -> pa.Table | None:
     try:
-        files = _files(table, snapshot)
-        if sum(file.record_count for file in files.values()) > FEW_ROWS:
-            return None
-        rows = _read(table, [FileScanTask(file) for file in files.values()], columns)
-        if key and rows.num_rows and not _alone(table, version, rows.select(list(key)), frozenset(files)):
-            return None
-        return list(zip(*(column.to_pylist() for column in rows.columns), strict=True))
+        return read()
     except (ValueError, TypeError, LookupError, ArithmeticError, NotImplementedError, OSError):
         return None  # a type, a file format or a place that Spark knows and PyIceberg does not
+
+
+def _added(table: Table, snapshot: Snapshot, columns: Sequence[str], key: Sequence[str]) -> pa.Table | None:
+    files = _files(table, snapshot)
+    if sum(file.record_count for file in files.values()) > BACK_ROWS:
+        return None
+    wanted = [FileScanTask(file) for file in files.values()]
+    if not key:
+        return _read(table, wanted, columns)
+    rows = _read(table, wanted, [*columns, *(name for name in key if name not in columns)])
+    if rows.num_rows and not _alone(table, snapshot.snapshot_id, rows.select(list(key)), frozenset(files)):
+        return None
+    return rows
+
+
+def _among(table: Table, version: int, parts: Sequence[Slice], columns: Schema) -> pa.Table | None:
+    if len(parts) > PARTS:
+        return None
+    names, left = [column.name for column in columns.covered], BACK_ROWS
+    found = []
+    for within in itertools.chain.from_iterable(_conditions(part, columns) for part in parts):
+        tasks = list(table.scan(row_filter=within, snapshot_id=version).plan_files())
+        left -= sum(task.file.record_count for task in tasks)
+        if left < 0:
+            return None
+        found.append(_read(table, tasks, names, within))
+    return pa.concat_tables(found)
+
+
+def _conditions(part: Slice, columns: Schema) -> Iterator[BooleanExpression]:
+    """What rows of the partition fulfil, one or the other; one by one, for PyIceberg cannot compare NULL.
+
+    Raises:
+        ValueError: a partition of a text, whose order is another engine's.
+    """
+    column = columns.find(part.column) if isinstance(part, Partition) else None
+    if column is None or not isinstance(part, Partition) or part.prefix is not None:
+        raise ValueError(f"no condition for {part.label}")
+    term = Reference(column.name)
+    if part.low is not None:
+        found: BooleanExpression = GreaterThanOrEqual(term=term, value=_literal(column.type, part.low))
+        if part.high is not None:
+            found = And(found, LessThan(term=term, value=_literal(column.type, part.high)))
+        yield found
+    if part.of_null or part.nulls:
+        yield IsNull(term=term)
+
+
+def _literal(kind: Type, text: str) -> Any:
+    """A canonical text as PyIceberg reads it."""
+    match kind.stored.kind:
+        case Kind.INTEGER:
+            return int(text)
+        case Kind.DATE:
+            return text
+        case Kind.TIMESTAMP:
+            return text.replace(" ", "T")
+        case Kind.TIMESTAMPTZ:
+            return f"{text.replace(' ', 'T')}+00:00"
+        case _:
+            raise ValueError(f"a partition of a column of type {kind}")
 
 
 def _files(table: Table, snapshot: Snapshot) -> dict[str, DataFile]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import itertools
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -20,7 +20,7 @@ from tidegate.core.slices import Slice
 from tidegate.dialects.spark import Spark
 from tidegate.errors import CommitConflict, CommitUnknown, InternalError, WriteError
 from tidegate.formats import _iceberg_ddl as ddl
-from tidegate.formats._few import SETTINGS, few, named
+from tidegate.formats._few import SETTINGS, few, named, read_back
 from tidegate.formats._iceberg_metadata import Metadata, Snapshot
 from tidegate.formats._statements import Statement, bound, deleting, live, merging
 from tidegate.spark import sql
@@ -29,6 +29,7 @@ from tidegate.spark.frames import completed, of_keys
 from tidegate.spark.session import is_connect
 
 if TYPE_CHECKING:
+    import pyarrow as pa  # type: ignore[import-untyped]
     from pyiceberg.table import Table
     from pyspark.sql import DataFrame, SparkSession
 
@@ -170,16 +171,21 @@ class IcebergStaging:
             reader = self.session.read.option("start-snapshot-id", self.plan.base)
             return reader.option("end-snapshot-id", str(self._head().id)).table(self._table)
 
-    def written(self) -> Iterable[Sequence[Any]] | None:
-        """The rows that the load's one commit added, see `core.texts.ReadsBack`."""
-        one_commit = self.plan.write.mode in (Mode.APPEND, Mode.MERGE_ON_READ)
-        if not (one_commit and few(self.plan)) or self.plan.deletes.soft:
+    def written(self) -> pa.Table | None:
+        """The rows that the load's one commit added or replaced, see `core.texts.ReadsBack`."""
+        mode, columns = self.plan.write.mode, self.plan.columns
+        whole = mode is Mode.OVERWRITE_PARTITIONS
+        if not (whole or mode in (Mode.APPEND, Mode.MERGE_ON_READ)) or not read_back(self.plan):
+            return None
+        if self.plan.deletes.soft or (table := self.table()) is None:
             return None
         from tidegate.formats import _iceberg_readback as readback  # noqa: PLC0415 - its import takes a second
 
-        table, columns = self.table(), [column.name for column in self.plan.columns.covered]
-        key = () if self.plan.write.mode is Mode.APPEND else self.plan.key
-        return None if table is None else readback.added(table, self._head().id, columns=columns, key=key)
+        if whole:
+            return readback.among(table, self._head().id, self.plan.changes.slices, columns=columns)
+        key = () if mode is Mode.APPEND else self.plan.key
+        names = [column.name for column in columns.covered]
+        return readback.added(table, self._head().id, columns=names, key=key)
 
     def receipt(self) -> Receipt:
         """What the load's commits did, in their own words."""

@@ -8,7 +8,10 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tidegate.core import schema, texts
 from tidegate.core.fingerprint import Fingerprint
@@ -37,6 +40,57 @@ def test_vectors() -> None:
     ]
     expected = [VECTORS["fingerprint"][name] for name in ("count", "s0", "s1", "s2", "s3")]
     assert texts.fingerprint(columns, rows) == Fingerprint.of_sums(expected)
+    assert texts.of_table(columns, table(columns, rows)) == Fingerprint.of_sums(expected)
+
+
+def table(columns: list[Column], rows: list[list[Any]]) -> pa.Table:
+    values = list(zip(*rows, strict=True)) if rows else [()] * len(columns)
+    arrays = [pa.array(one, arrow(column.type)) for column, one in zip(columns, values, strict=True)]
+    return pa.table(arrays, names=[column.name for column in columns])
+
+
+def arrow(kind: Type) -> pa.DataType:
+    if kind.kind is schema.Kind.DECIMAL:
+        return pa.decimal128(kind.precision, kind.scale)
+    return {
+        schema.INT: pa.int32(),
+        schema.BIGINT: pa.int64(),
+        schema.BOOLEAN: pa.bool_(),
+        schema.DATE: pa.date32(),
+        schema.TIMESTAMP: pa.timestamp("us"),
+        schema.TIMESTAMPTZ: pa.timestamp("us", tz="UTC"),
+        schema.BINARY: pa.binary(),
+    }.get(kind, pa.large_string())
+
+
+moments = st.datetimes()
+decimals = {scale: st.decimals(-(10**9), 10**9, places=scale, allow_nan=False) for scale in (0, 2, 6, 9)}
+VALUES = [
+    (schema.INT, st.integers(-(2**31), 2**31 - 1)),
+    (schema.BIGINT, st.integers(-(2**63), 2**63 - 1)),
+    *((schema.decimal(38, scale), values) for scale, values in decimals.items()),
+    (schema.BOOLEAN, st.booleans()),
+    (schema.DATE, st.dates()),
+    (schema.TIMESTAMP, moments),
+    (schema.TIMESTAMPTZ, moments.map(lambda moment: moment.replace(tzinfo=UTC))),
+    (schema.TEXT, st.text(st.characters(codec="utf-8"))),
+    (schema.UUID, st.uuids().map(str)),
+    (schema.BINARY, st.binary()),
+]
+
+
+@given(st.lists(st.tuples(*(st.none() | values for _, values in VALUES)), max_size=5))
+def test_arrow_writes_the_texts_that_python_writes(rows: list[tuple[Any, ...]]) -> None:
+    columns = [Column(name=f"c{number}", type=kind) for number, (kind, _) in enumerate(VALUES)]
+    assert texts.of_table(columns, table(columns, list(map(list, rows)))) == texts.fingerprint(columns, rows)
+
+
+def test_values_of_another_type_than_the_columns_are_written_as_python_writes_them() -> None:
+    column = Column(name="c", type=schema.TIMESTAMPTZ)
+    seconds = pa.table({"c": pa.array([datetime(2025, 1, 1, tzinfo=UTC)], pa.timestamp("s", tz="Europe/Berlin"))})
+    assert texts.of_table([column], seconds) == Fingerprint.of_texts(["2025-01-01 00:00:00.000000"])
+    with pytest.raises(ArithmeticError):
+        texts.of_table([Column(name="c", type=schema.decimal(10, 1))], pa.table({"c": [Decimal("1.05")]}))
 
 
 def test_a_value_that_the_type_cannot_hold_has_no_text() -> None:
