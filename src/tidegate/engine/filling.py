@@ -42,11 +42,11 @@ def come(work: Work) -> tuple[str, ...]:
 
     Without a registry that knows that load they are all columns, if they are not the ones of the position.
     """
-    stream, since = work.stream, work.standing.since
-    if stream.contract.get(ChangeKind.ADD_COLUMN) != Mode.FILL or since is None or not stream.strategy.cursor:
+    stream = work.stream
+    if stream.contract.get(ChangeKind.ADD_COLUMN) != Mode.FILL or not stream.strategy.cursor:
         return ()
-    columns = work.probe.schema()
-    if since.schema == columns.digest:
+    since, columns = work.standing.since, work.probe.schema()
+    if since is None or since.schema == columns.digest:
         return ()
     known = work.context.registry.loaded_columns(stream.uid)
     idents = set(known.values()) - {""}
