@@ -115,6 +115,7 @@ def drained(outcomes: Sequence[Outcome]) -> Outcome:
         landed[-1],
         **{name: sum(getattr(each, name) for each in landed) for name in (*COUNTED, "slices_total")},
         log_behind=last.log_behind,
+        notes=tuple(dict.fromkeys((*landed[-1].notes, *last.notes))),
         outcome=last.outcome if last.error else Result.LOADED,
         error=last.error,
         spark_started=any(each.spark_started for each in outcomes),

@@ -6,6 +6,8 @@ them, nor by where a row stands in a log alone where transactions overlap.
 
 from __future__ import annotations
 
+import re
+
 from tidegate.dialects.spark import Spark
 
 DIGITS = 20
@@ -112,6 +114,16 @@ def is_of(name: str, table: str) -> str:
     pattern = "".join(f"|{mark}" if mark in "|%_" else mark for mark in name).replace("*", "%")
     both = (f"{table} LIKE {Spark().string(each)} ESCAPE '|'" for each in (pattern, f"%.{pattern}"))
     return f"({' OR '.join(both)})"
+
+
+def is_called(name: str, table: str) -> bool:
+    """The same of a table's name that is known.
+
+    Example:
+        >>> is_called("public.*", "shop.public.orders"), is_called("orders", "shop.public.reorders")
+        (True, False)
+    """
+    return re.fullmatch(r"(.*\.)?" + ".*".join(map(re.escape, name.split("*"))), table, re.DOTALL) is not None
 
 
 def table_of(message: object) -> str | None:

@@ -11,8 +11,10 @@ from typing import TYPE_CHECKING, ClassVar
 
 from tidegate.core.log import Message
 from tidegate.core.schema import Schema
+from tidegate.core.transactions import Ending, Member
 from tidegate.envelopes import _connect as connect
 from tidegate.envelopes import _debezium as debezium
+from tidegate.envelopes import _transactions as transactions
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -56,3 +58,16 @@ class Debezium:
         """Messages as events; tombstones and the log's own messages say nothing and are left out."""
         reading = debezium.Reading(table=self.table, only=self.only, columns=self.columns, unavailable=self.unavailable)
         return debezium.events_of(messages, schema, reading)
+
+    def members(self, messages: Sequence[Message]) -> list[Member | None]:
+        """See `core.transactions.Transacted`."""
+        wanted = self.takes if self.table is not None else None
+        return [transactions.member_of(each.value, wanted) for each in messages]
+
+    def endings(self, messages: Sequence[Message]) -> list[Ending | None]:
+        """See `core.transactions.Transacted`."""
+        return [transactions.ending_of(each.value) for each in messages]
+
+    def takes(self, table: str) -> bool:
+        """See `core.transactions.Transacted`."""
+        return transactions.takes(self.table, self.only, table)

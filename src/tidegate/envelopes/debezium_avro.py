@@ -12,9 +12,11 @@ from typing import TYPE_CHECKING, ClassVar
 
 from tidegate.core.log import KEY, ORIGIN, PLACE, VALUE, Message
 from tidegate.core.schema import Schema
+from tidegate.core.transactions import Ending, Member
 from tidegate.envelopes import _avro as avro
 from tidegate.envelopes import _connect as connect
 from tidegate.envelopes import _debezium as debezium
+from tidegate.envelopes import _transactions as transactions
 from tidegate.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -80,11 +82,28 @@ class DebeziumAvro:
         reading = debezium.Reading(table=self.table, only=self.only, columns=self.columns, unavailable=self.unavailable)
         return debezium.events_of(told, schema, reading)
 
+    def members(self, messages: Sequence[Message]) -> list[Member | None]:
+        """See `core.transactions.Transacted`."""
+        wanted = self.takes if self.table is not None else None
+        return [transactions.member_of(each, wanted) for each in self._read(messages)]
+
+    def endings(self, messages: Sequence[Message]) -> list[Ending | None]:
+        """See `core.transactions.Transacted`."""
+        return [transactions.ending_of(each) for each in self._read(messages)]
+
+    def takes(self, table: str) -> bool:
+        """See `core.transactions.Transacted`."""
+        return transactions.takes(self.table, self.only, table)
+
     def _told(self, messages: Sequence[Message]) -> list[bytes | None]:
         """The messages in JSON, as far as their schemas are known."""
+        return [text for text in self._read(messages) if text]
+
+    def _read(self, messages: Sequence[Message]) -> list[bytes | None]:
+        """Each message in JSON; None for one that cannot be read."""
         read = self._reader([number for each in messages if (number := avro.number_of(each.value)) is not None])
         told = (read(each.value)[0] if each.value else None for each in messages)
-        return [text.encode() for text in told if text]
+        return [text.encode() if text else None for text in told]
 
     def _reader(self, numbers: Sequence[int]) -> avro.Read:
         avro.need_client()

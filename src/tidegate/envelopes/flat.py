@@ -8,14 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from tidegate.core.log import KEY, ORIGIN, PLACE, Message
 from tidegate.core.schema import Schema
+from tidegate.core.transactions import Ending, Member
 from tidegate.dialects.spark import Spark
 from tidegate.envelopes import _connect as connect
 from tidegate.envelopes import _events as events
 from tidegate.envelopes import _origin as origin
+from tidegate.envelopes import _transactions as transactions
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -89,6 +91,33 @@ class Flat:
             "fields IS NULL AS bare",
         )
         return events.decoded(found, schema, connect.stated(self.columns), self.unavailable)
+
+    def members(self, messages: Sequence[Message]) -> list[Member | None]:
+        """See `core.transactions.Transacted`."""
+        return [self._member(connect.loaded(each.value)) for each in messages]
+
+    def endings(self, messages: Sequence[Message]) -> list[Ending | None]:
+        """See `core.transactions.Transacted`."""
+        return [transactions.ending_of(each.value) for each in messages]
+
+    def takes(self, table: str) -> bool:
+        """See `core.transactions.Transacted`."""
+        return transactions.takes(self.table, None, table)
+
+    def _member(self, message: object) -> Member | None:
+        row = message.get("payload", message) if isinstance(message, dict) else None
+        if not isinstance(row, dict):
+            return None
+
+        def told(name: str) -> Any:
+            names = (f"{self.prefix}{each}{name}" for each in ("transaction_", "", "source_"))
+            return next((row[each] for each in names if row.get(each) is not None), None)
+
+        table = ".".join(each for name in ("db", "schema", "table") if isinstance(each := told(name), str))
+        if told("op") == "r" or (self.table is not None and table and not self.takes(table)):
+            return None
+        name = row.get(f"{self.prefix}transaction_id")
+        return Member("") if name is None else transactions.member(name, told("total_order"))
 
     def _added(self, name: object) -> bool:
         return isinstance(name, str) and name.startswith(self.prefix)

@@ -6,6 +6,7 @@ brokers: nobody joins a group, nobody commits an offset there.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -22,6 +23,11 @@ if TYPE_CHECKING:
 
 TIMEOUT = 30.0
 """Seconds that the brokers have for an answer."""
+
+BATCH = 10_000
+"""Messages that are taken from the client at once."""
+FIRST = 0.2
+"""Seconds that a batch has to fill."""
 
 OPTIONS = {
     "client.id": "client.id",
@@ -53,6 +59,16 @@ class Ends:
     topic: str
     begins: Mapping[int, int]
     ends: Mapping[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """A message as it was read; `at` is when it was written, in milliseconds, 0 where it does not say."""
+
+    part: int
+    offset: int
+    at: int
+    message: Message
 
 
 def check(connection: Connection) -> None:
@@ -131,42 +147,47 @@ class Brokers:
     def last(self, topic: str, ends: Mapping[int, int], begins: Mapping[int, int], most: int) -> list[Message]:
         """The last messages of every partition before these offsets, the newest of all last."""
         spans = {part: (max(end - most, begins.get(part, 0)), end) for part, end in ends.items()}
-        found = [message for message in self._read(topic, spans) if message[1].value]
-        return [message for _, message in sorted(found, key=lambda each: each[0])]
+        found = [each for batch in self.scan(topic, spans) for each in batch if each.message.value]
+        return [each.message for each in sorted(found, key=lambda each: each.at)]
 
     def written_at(self, topic: str, offsets: Mapping[int, int]) -> datetime | None:
         """When the oldest of these messages was written; None where there is none."""
         spans = {part: (offset, offset + 1) for part, offset in offsets.items()}
-        found = [moment for moment, _ in self._read(topic, spans) if moment > 0]
+        found = [each.at for batch in self.scan(topic, spans) for each in batch if each.at > 0]
         return datetime.fromtimestamp(min(found) / 1000, tz=UTC) if found else None
 
-    def _read(self, topic: str, spans: Mapping[int, tuple[int, int]]) -> list[tuple[int, Message]]:
-        """The messages of spans of offsets, their end excluded, each with its time in milliseconds."""
+    def offset_at(self, topic: str, moment: int) -> int | None:
+        """The first offset of a topic of one partition that was written at that moment or later; None for none.
+
+        Args:
+            moment: in milliseconds.
+        """
+        with self._asking(), self._consumer() as consumer:
+            from confluent_kafka import TopicPartition  # noqa: PLC0415 - as above
+
+            (found,) = consumer.offsets_for_times([TopicPartition(topic, 0, max(moment, 0))], timeout=TIMEOUT)
+            return found.offset if found.offset >= 0 else None
+
+    def scan(self, topic: str, spans: Mapping[int, tuple[int, int]]) -> Iterator[list[Read]]:
+        """The messages of spans of offsets, their end excluded, in batches; each partition's in order."""
         wanted = {part: span for part, span in spans.items() if span[0] < span[1]}
-        found: list[tuple[int, Message]] = []
         if not wanted:
-            return found
+            return
         with self._asking(), self._consumer() as consumer:
             from confluent_kafka import TopicPartition  # noqa: PLC0415 - as above
 
             consumer.assign([TopicPartition(topic, part, start) for part, (start, _) in wanted.items()])
             open_parts = dict(wanted)
             while open_parts:
-                message = consumer.poll(TIMEOUT)
-                if message is None:
+                left = sum(end - next_ for next_, end in open_parts.values())
+                messages = consumer.consume(min(left, BATCH), FIRST) or consumer.consume(1, TIMEOUT)
+                if not messages:
                     raise self._silent()
-                part, offset = message.partition() or 0, message.offset() or 0
-                if (problem := message.error()) is not None:
-                    if not _at_end(problem):
-                        raise _Refusal(problem)
-                    # Marks of transactions may be all that there is before an end.
-                    open_parts.pop(part, None)
-                    continue
-                if part in open_parts and offset < wanted[part][1]:
-                    found.append((message.timestamp()[1], Message(key=message.key(), value=message.value())))
-                if offset + 1 >= wanted[part][1]:
-                    open_parts.pop(part, None)
-        return found
+                found, ended = _taken(messages, open_parts)
+                if ended and open_parts:  # nothing more of these is fetched
+                    consumer.pause([TopicPartition(topic, part) for part in ended])
+                if found:
+                    yield found
 
     def _admin(self) -> AdminClient:
         from confluent_kafka.admin import AdminClient  # noqa: PLC0415 - as above
@@ -249,6 +270,29 @@ def spread(waiting: Mapping[int, int], most: int | None) -> dict[int, int]:
     if not any(taken.values()):
         taken[max(waiting, key=lambda part: waiting[part])] = most
     return dict(sorted(taken.items()))
+
+
+def _taken(messages: list[Any], open_parts: dict[int, tuple[int, int]]) -> tuple[list[Read], list[int]]:
+    """Those that are within their span, and the partitions that are at its end now; what is left of spans is noted."""
+    found: list[Read] = []
+    ended: list[int] = []
+    for message in messages:
+        part, offset = message.partition() or 0, message.offset() or 0
+        if (problem := message.error()) is not None:
+            if not _at_end(problem):
+                raise _Refusal(problem)
+            # Marks of transactions may be all that there is before an end.
+            offset = sys.maxsize
+        elif part in open_parts and offset < open_parts[part][1]:
+            at = max(message.timestamp()[1], 0)
+            found.append(Read(part, offset, at, Message(key=message.key(), value=message.value())))
+        if part in open_parts:
+            end = open_parts[part][1]
+            open_parts[part] = (offset + 1, end)
+            if offset + 1 >= end:
+                del open_parts[part]
+                ended.append(part)
+    return found, ended
 
 
 def _at_end(problem: Any) -> bool:

@@ -31,9 +31,11 @@ from tidegate.core.log import (
 from tidegate.core.protocols import Probe
 from tidegate.core.schema import Schema
 from tidegate.core.slices import Everything, LogRange, Slice
+from tidegate.core.transactions import Transacted
 from tidegate.dialects.spark import Spark
 from tidegate.errors import ConfigError, HistoryGone, InternalError, SourceError
 from tidegate.sources import _kafka as kafka
+from tidegate.sources import _log_transactions as transactions
 from tidegate.sources._frame import reading
 from tidegate.spark import jars
 
@@ -66,9 +68,12 @@ class TopicLogOptions:
     topic: str
     envelope: Envelope
     start: Start = Start.BEGINNING
+    transactions: str | None = None
 
     def __post_init__(self) -> None:
         kafka.check(self.connection)
+        if self.transactions is not None and not isinstance(self.envelope, Transacted):
+            raise ConfigError(f"envelope: {self.envelope.kind} tells of no transactions; leave out `transactions:`")
         if not self.envelope.messages:
             raise ConfigError(f"envelope: {self.envelope.kind} is of rows, and a topic holds messages")
         if isinstance(self.envelope, Registered):
@@ -130,22 +135,27 @@ class TopicLog:
             offsets = {str(part): end for part, end in found.ends.items()}
             return LogSpan(slices=(Everything(),), state={**told, "offsets": offsets}, bulk=True, reason="the table")
         waiting = {part: end - before[part] for part, end in found.ends.items()}
-        taken = kafka.spread(waiting, most)
-        upto = {part: before[part] + count for part, count in taken.items()}
+        upto = _share(before, waiting, most)
+        held = False
+        if self._options.transactions is not None and any(waiting.values()):
+            whole = self._whole(before, waiting, most, (state or {}).get("transactions"))
+            upto, held, told["transactions"] = whole.upto, whole.held, whole.state
+            self._notes += whole.notes
         slices = tuple(
             LogRange(part=f"{self._options.topic}:{part}", after=str(before[part] - 1), upto=str(upto[part] - 1))
             for part in sorted(upto)
             if upto[part] > before[part]
         )
         self._upto = upto if slices else found.ends
-        behind = sum(waiting.values()) - sum(taken.values())
+        taken = sum(upto.values()) - sum(before.values())
+        behind = 0 if held else sum(waiting.values()) - taken
         if behind:
             self._tell(behind, {part: offset for part, offset in upto.items() if offset < found.ends[part]})
         return LogSpan(
             slices=slices,
             state={**told, "offsets": {str(part): offset for part, offset in sorted(upto.items())}},
-            events=sum(taken.values()),
-            taken=sum(taken.values()),
+            events=taken,
+            taken=taken,
             behind=behind,
             reason=f"offsets of {len(slices)} partitions of topic {self._options.topic}",
         )
@@ -190,10 +200,30 @@ class TopicLog:
                 f"concat(lpad({partition}, 10, '0'), ' ', lpad({offset}, 20, '0')) AS {PLACE}",
                 f"concat({Spark().string(self.label)}, ', partition ', {partition}, ', offset ', {offset}) AS {ORIGIN}",
             )
-            envelope = self._envelope
-            if isinstance(envelope, OfOneTable):
-                envelope = envelope.of_one_table(self._newest())
-            return envelope.events(messages, schema)
+            return self._of_one_table().events(messages, schema)
+
+    def _whole(
+        self, before: Mapping[int, int], waiting: Mapping[int, int], most: int | None, known: Mapping[str, Any] | None
+    ) -> transactions.Whole:
+        """Ends that cut no transaction."""
+        envelope: Any = self._of_one_table()
+        return transactions.whole(
+            self._brokers,
+            transactions.Ask(
+                topic=self._options.topic,
+                transactions=self._options.transactions or "",
+                envelope=envelope,
+                found=self._ends,
+                before=before,
+                known=known,
+                share=lambda limit: _share(before, waiting, limit),
+                most=most,
+            ),
+        )
+
+    def _of_one_table(self) -> MessageEnvelope:
+        envelope = self._envelope
+        return envelope.of_one_table(self._newest()) if isinstance(envelope, OfOneTable) else envelope
 
     def _newest(self) -> list[Message]:
         """The last messages before the end of what is read, the newest last."""
@@ -252,3 +282,8 @@ class TopicLog:
         if oldest is None:
             return None if offsets else 0
         return max(0, int((self.now() - oldest).total_seconds()))
+
+
+def _share(before: Mapping[int, int], waiting: Mapping[int, int], most: int | None) -> dict[int, int]:
+    """The ends of at most so many of the messages that wait."""
+    return {part: before[part] + count for part, count in kafka.spread(waiting, most).items()}

@@ -43,6 +43,7 @@ class ChangeLog:
         topic: of Kafka, at the brokers of `connection:`.
         start: where the first load of a topic begins: at its `beginning`, which then must not be lost; at the
             `earliest` event that is left; or with the `table`, and its events from then on.
+        transactions: the topic in which Debezium tells where transactions begin and end; a load then has each whole.
         envelope: how an event is written.
         format: of the files; told by the path's suffix unless given.
         options: of Spark's reader of the files.
@@ -62,6 +63,7 @@ class ChangeLog:
     path: str | None = None
     topic: str | None = None
     start: Start = Start.BEGINNING
+    transactions: str | None = None
     envelope: Envelope | None = field(default=None, metadata={"plugin": "envelopes"})
     format: FileFormat | None = None
     options: Mapping[str, str | int | float | bool] = field(default_factory=dict)
@@ -80,6 +82,8 @@ class ChangeLog:
             raise ConfigError("a change log is named by one of `path:`, `topic:` and `slot:`")
         if self.start is not Start.BEGINNING and self.topic is None:
             raise ConfigError("`start:` is of a topic")
+        if self.transactions is not None and self.topic is None:
+            raise ConfigError("`transactions:` is of a topic")
         if self.slot is not None:
             self._check_slot()
             return
@@ -199,7 +203,11 @@ class ChangeLog:
             if value:
                 raise ConfigError(f"`{name}:` is of files; a topic's events are described under `envelope:`")
         return topics.TopicLogOptions(
-            connection=self.connection, topic=self.topic, envelope=self.envelope, start=self.start
+            connection=self.connection,
+            topic=self.topic,
+            envelope=self.envelope,
+            start=self.start,
+            transactions=self.transactions,
         )
 
     def _files(self) -> files.FileLogOptions:

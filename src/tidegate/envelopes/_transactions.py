@@ -1,0 +1,90 @@
+"""Decides what Debezium's messages say of transactions: which one an event is of, and how many events one has.
+
+Called by the envelopes of Debezium, on the driver. Must never take a column of a row for what the connector adds.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+from tidegate.core.transactions import Ending, Member
+from tidegate.envelopes import _connect as connect
+from tidegate.envelopes import _origin as origin
+
+STREAMED = ("c", "u", "d", "t")
+PLACE = re.compile(rb'"transaction"\s*:\s*')
+KEYS = frozenset({"id", "total_order", "data_collection_order"})
+# The connector of PostgreSQL puts the place of each event behind the number of its transaction.
+POSTGRESQL = re.compile(r"(\d+):\d+")
+
+
+def member_of(value: bytes | None, takes: Callable[[str], bool] | None = None) -> Member | None:
+    """The place of a whole event; None for what is no streamed event, or of a table that nobody takes.
+
+    Args:
+        takes: asked of tables by their whole names; None takes all.
+    """
+    if value is None:
+        return None
+    if takes is None and (quick := _quick(value)) is not None:
+        return quick
+    message = connect.loaded(value)
+    payload = message.get("payload", message) if isinstance(message, dict) else None
+    if not isinstance(payload, dict) or payload.get("op") not in STREAMED:
+        return None
+    if takes is not None and (table := origin.table_of(message)) is not None and not takes(table):
+        return None
+    told = payload.get("transaction")
+    return member(told.get("id"), told.get("total_order")) if isinstance(told, dict) else Member("")
+
+
+def _quick(value: bytes) -> Member | None:
+    """The same without reading the whole message, where nothing in it can be mistaken."""
+    places = list(PLACE.finditer(value))
+    if len(places) != 1:
+        return None
+    end = value.find(b"}", places[0].end())
+    told = connect.loaded(value[places[0].end() : end + 1])
+    return member(told["id"], told["total_order"]) if isinstance(told, dict) and told.keys() == KEYS else None
+
+
+def member(name: object, order: object) -> Member:
+    """A place, of a transaction's name and a number, which some converters write as a text."""
+    number = str(order)
+    return Member(transaction(name), int(number) if number.isdigit() else 0)
+
+
+def ending_of(value: bytes | None) -> Ending | None:
+    """What a message of the topic of transactions says; None for one that is no end."""
+    message = connect.loaded(value)
+    payload = message.get("payload", message) if isinstance(message, dict) else None
+    if not isinstance(payload, dict) or payload.get("status") != "END" or "id" not in payload:
+        return None
+    counts: list[Any] = payload.get("data_collections") or []
+    events = {str(each["data_collection"]): int(each["event_count"]) for each in counts}
+    return Ending(transaction(payload["id"]), events)
+
+
+def transaction(name: object) -> str:
+    """The name that all messages of a transaction share; empty for none.
+
+    Example:
+        >>> transaction("571:53195829"), transaction("0e4d5dcd-a33b-11ea-80f1-02010a22a99e:10")
+        ('571', '0e4d5dcd-a33b-11ea-80f1-02010a22a99e:10')
+    """
+    text = name if isinstance(name, str) else ""
+    found = POSTGRESQL.fullmatch(text)
+    return found[1] if found else text
+
+
+def takes(stated: str | None, only: str | None, table: str) -> bool:
+    """Whether events of a table are read, by the table that an envelope names or the one that all events are of.
+
+    Args:
+        table: its name, of which an end tells less than an event does.
+    """
+    if stated is not None:
+        return origin.is_called(stated, table) or stated.endswith(f".{table}")
+    return only is not None and (only == table or only.endswith(f".{table}") or table.endswith(f".{only}"))
