@@ -61,6 +61,9 @@ class Feed(Protocol):
             HistoryGone: the table cannot even be compared any more with what was loaded.
         """
 
+    def deaf(self, target: Target) -> str:
+        """The statement by which the table tells from then on which rows come to it; empty where it does."""
+
     def appended(self, session: SparkSession, target: Target, after: str, upto: str) -> DataFrame:
         """The rows that came, of a range that has nothing else."""
 

@@ -13,6 +13,7 @@ from urllib.parse import unquote
 
 from tidegate.core.history import Span, Told
 from tidegate.errors import HistoryGone, WriteError
+from tidegate.formats._delta_ddl import by_path
 from tidegate.formats._delta_log import Commit, Log, rows_of
 from tidegate.spark.frames import changelog
 
@@ -41,6 +42,13 @@ def between(log: Log, after: str, upto: str) -> Span:
         counted = [rows_of(file) for commit in moved for file in commit.of("add")]
         return Span(told=Told.APPENDS, rows=None if None in counted else sum(number or 0 for number in counted))
     return Span(told=Told.CHANGES)
+
+
+def deaf(log: Log, location: str) -> str:
+    """The statement by which the log tells from then on which rows come; empty where it does."""
+    if (log.snapshot().metadata.get("configuration") or {}).get(FEED, "false").lower() == "true":
+        return ""
+    return f"ALTER TABLE {by_path(location)} SET TBLPROPERTIES ('{FEED}' = 'true')"
 
 
 def feed(session: SparkSession, log: Log, location: str, after: str, upto: str) -> DataFrame:

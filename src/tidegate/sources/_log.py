@@ -62,11 +62,16 @@ class Log(Protocol):
 
 
 class LogProbe:
-    """Questions to a log; what only rows tell is asked of the table beside it, if one is named."""
+    """Questions to a log; what only rows tell is asked of the table beside it, if one is named.
 
-    def __init__(self, log: Log, table: Probe | None) -> None:
+    Args:
+        version: of the log, where it is kept in versions.
+    """
+
+    def __init__(self, log: Log, table: Probe | None, version: str | None = None) -> None:
         self.log = log
         self.table = table
+        self._version = version
         self._asked = False
 
     def after(self, state: Mapping[str, Any] | None, *, most: int | None) -> LogSpan:
@@ -91,8 +96,8 @@ class LogProbe:
         return self.log.clock()
 
     def version(self) -> str | None:
-        """None: rows of a log cannot be told without reading them."""
-        return None
+        """That of a table of events; None for other logs, whose rows cannot be told without reading them."""
+        return self._version
 
     def unique(self, key: Sequence[str]) -> bool:
         """What the table says; never of events."""

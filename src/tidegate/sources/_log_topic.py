@@ -135,7 +135,7 @@ class TopicLog:
             offsets = {str(part): end for part, end in found.ends.items()}
             return LogSpan(slices=(Everything(),), state={**told, "offsets": offsets}, bulk=True, reason="the table")
         waiting = {part: end - before[part] for part, end in found.ends.items()}
-        upto = _share(before, waiting, most)
+        upto: Mapping[int, int] = _share(before, waiting, most)
         held = False
         if self._options.transactions is not None and any(waiting.values()):
             whole = self._whole(before, waiting, most, (state or {}).get("transactions"))

@@ -1,7 +1,7 @@
-"""Decides which log of changes is read, and how: files, topics or a replication slot, by one envelope.
+"""Decides which log of changes is read, and how: files, a table, topics or a replication slot, by one envelope.
 
-Chosen by `source: {topic: …}`, `{slot: …}` or `{path: …, envelope: …}`; strategy cdc asks it. Must never read an event
-that the probe did not name when it was opened.
+Chosen by `source: {topic: …}`, `{slot: …}`, or a path or a table with an `envelope:`; strategy cdc asks it. Must never
+read an event that the probe did not name when it was opened.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from tidegate import plugins
 from tidegate.core.ids import Connection
 from tidegate.core.log import Envelope
 from tidegate.core.position import Position
-from tidegate.core.protocols import Probe, Source, Sparks
+from tidegate.core.protocols import Format, Probe, Source, Sparks
 from tidegate.core.retention import Retained
 from tidegate.core.schema import Schema
 from tidegate.core.slices import LogRange, Slice
@@ -40,6 +40,7 @@ class ChangeLog:
 
     Args:
         path: files of events: one, a folder with everything below it, or a pattern.
+        iceberg, delta: a table of events, which is only added to, as of source `lake_table`.
         topic: of Kafka, at the brokers of `connection:`.
         start: where the first load of a topic begins: at its `beginning`, which then must not be lost; at the
             `earliest` event that is left; or with the `table`, and its events from then on.
@@ -61,6 +62,8 @@ class ChangeLog:
     reads: ClassVar[frozenset[type]] = frozenset({LogRange})
 
     path: str | None = None
+    iceberg: str | None = None
+    delta: str | None = None
     topic: str | None = None
     start: Start = Start.BEGINNING
     transactions: str | None = None
@@ -75,11 +78,13 @@ class ChangeLog:
     publication: str | None = None
     connection: Connection | None = None
     folder: Path = field(default_factory=Path.cwd, metadata={"given": True}, repr=False)
+    lakes: Mapping[str, Format] = field(default_factory=dict, metadata={"given": True}, repr=False)
     connections: Mapping[str, Connection] = field(default_factory=dict, metadata={"given": True}, repr=False)
 
     def __post_init__(self) -> None:
-        if sum(name is not None for name in (self.path, self.topic, self.slot)) != 1:
-            raise ConfigError("a change log is named by one of `path:`, `topic:` and `slot:`")
+        named = (self.path, self.iceberg, self.delta, self.topic, self.slot)
+        if sum(name is not None for name in named) != 1:
+            raise ConfigError("a change log is named by one of `path:`, `iceberg:`, `delta:`, `topic:` and `slot:`")
         if self.start is not Start.BEGINNING and self.topic is None:
             raise ConfigError("`start:` is of a topic")
         if self.transactions is not None and self.topic is None:
@@ -94,10 +99,12 @@ class ChangeLog:
             raise ConfigError("the table of a change log is named by both `database:` and `table:`")
         if self.database is not None and self.connections and self.database not in self.connections:
             raise ConfigError(f"database: {self.database!r} is not under `connections:`")
-        if self.topic is None:
+        if self.topic is not None:
+            self._topic()
+        elif self.path is not None:
             self._files()
         else:
-            self._topic()
+            self._table()
 
     @contextmanager
     def probe(self, sparks: Sparks | None = None) -> Iterator[Probe]:
@@ -111,13 +118,18 @@ class ChangeLog:
             table = held.enter_context(rows.probe(sparks)) if rows else None
             slot = self._slot()
             log: Log
+            version = None
             if slot is not None and table is not None:
                 log = held.enter_context(_log_slot().opened(slot, table))
             elif self.topic is not None:
                 log = topics.TopicLog(self._topic(), table)
+            elif self.path is None and self.envelope is not None:
+                found: Any = held.enter_context(self._table().probe(sparks))
+                log = _log_table().TableLog(self.iceberg or self.delta, self.envelope, found)
+                version = found.version()
             else:
                 log = held.enter_context(files.opened(self._files(), sparks))
-            yield LogProbe(log, table)
+            yield LogProbe(log, table, version)
 
     def read(self, session: SparkSession, probe: Probe, parts: Sequence[Slice], schema: Schema) -> DataFrame:
         """Events of ranges of the log; rows of the table for every other slice."""
@@ -153,13 +165,20 @@ class ChangeLog:
     def jars(self) -> tuple[str, ...]:
         """What the log needs, and what the table needs."""
         rows = self._rows()
-        own = () if self.slot is not None else topics.JARS if self.topic is not None else files.jars(self._files())
+        own: tuple[str, ...] = ()
+        if self.topic is not None:
+            own = topics.JARS
+        elif self.path is not None:
+            own = files.jars(self._files())
+        elif self.slot is None:
+            own = self._table().jars()
         return (*own, *(rows.jars() if rows else ()))
 
     def spark_conf(self) -> Mapping[str, str]:
-        """What the table needs."""
+        """What the log needs, and what the table needs."""
         rows = self._rows()
-        return rows.spark_conf() if rows else {}
+        own = self._table().spark_conf() if self.iceberg is not None or self.delta is not None else {}
+        return {**own, **(rows.spark_conf() if rows else {})}
 
     def _rows(self) -> Source | None:
         """The table, as the source that it would be without its log."""
@@ -210,6 +229,18 @@ class ChangeLog:
             transactions=self.transactions,
         )
 
+    def _table(self) -> Source:
+        """The table of events, as the source that it would be on its own."""
+        if self.envelope is not None:
+            _log_table().check(self.envelope)
+        own = {"format": self.format, "options": self.options, "columns": self.columns, "settle": self.settle}
+        for name, value in own.items():
+            if value:
+                raise ConfigError(f"`{name}:` is of files; a table tells what it holds")
+        made: Any = plugins.load("sources", "lake_table")
+        found: Source = made(iceberg=self.iceberg, delta=self.delta, lakes=self.lakes, folder=self.folder)
+        return found
+
     def _files(self) -> files.FileLogOptions:
         if self.path is None or self.envelope is None:
             raise InternalError("a log of files without a path or an envelope")
@@ -228,6 +259,13 @@ def _slots() -> Any:
     from tidegate.sources import _slot  # noqa: PLC0415 - as said
 
     return _slot
+
+
+def _log_table() -> Any:
+    """The log in a table of events."""
+    from tidegate.sources import _log_table  # noqa: PLC0415 - only where one is read
+
+    return _log_table
 
 
 def _log_slot() -> Any:

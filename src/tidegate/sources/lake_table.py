@@ -145,15 +145,21 @@ class LakeProbe(FrameProbe):
         self._feed = cast("Feed", table)
         self._target = target
 
-    def between(self, after: str) -> Span:
-        """What happened after that version up to the one that is read."""
-        return self._feed.between(self._target, after, self.frame.version or EMPTY)
+    def between(self, after: str, upto: str | None = None) -> Span:
+        """What happened after that version up to the one that is read, or another."""
+        return self._feed.between(self._target, after, upto or self.frame.version or EMPTY)
+
+    def deaf(self) -> str:
+        """See `core.history.Feed`."""
+        return self._feed.deaf(self._target)
 
     def happened(self, session: SparkSession, pair: SnapshotPair, schema: Schema) -> DataFrame:
-        """The rows that came, or every row that came or went, in the session given."""
+        """The rows that came, or every row that came or went, in the session given; of no `after` all of `upto`."""
         from tidegate.spark.frames import GONE, ORDER  # noqa: PLC0415 - rows are looked at, Spark is running
 
-        after = pair.after or EMPTY
+        if pair.after is None:
+            return _shaped(self._table.read(session, self._target, pair.upto), schema)
+        after = pair.after
         if pair.appends:
             return _shaped(self._feed.appended(session, self._target, after, pair.upto), schema)
         return _shaped(self._feed.changes(session, self._target, after, pair.upto), schema, GONE, ORDER)

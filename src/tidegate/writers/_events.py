@@ -20,6 +20,7 @@ from tidegate.spark.fold import KNOWN, TALLIES, Fold
 from tidegate.spark.frames import GONE, ORDER, TWICE
 from tidegate.spark.sql import quote, string
 from tidegate.writers._batch import keyed
+from tidegate.writers._modes import kept
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -71,7 +72,7 @@ def folded(rows: DataFrame, plan: LoadPlan, batch: Batch) -> Checked:
         else:
             final = fold.simple(gathered)
         cleared = fold.cleared(final)
-        final = (final if cleared is None else final.unionByName(cleared)).persist()
+        final = kept(final if cleared is None else final.unionByName(cleared), batch)
         try:
             return _checked(final, plan, replace(look, emptied=emptied))
         except BaseException:
@@ -84,9 +85,9 @@ def _kept(rows: DataFrame, batch: Batch, held: ExitStack) -> DataFrame:
 
 
 def _persisted(rows: DataFrame, held: ExitStack) -> DataFrame:
-    kept = rows.persist()
-    held.callback(kept.unpersist)
-    return kept
+    stored = rows.persist()
+    held.callback(stored.unpersist)
+    return stored
 
 
 def _look(gathered: DataFrame) -> Look:

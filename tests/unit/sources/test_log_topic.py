@@ -223,8 +223,9 @@ TOPIC = {"connection": "events", "topic": "orders", "envelope": "debezium"}
     [
         ({**TOPIC, "connection": "shop"}, {"shop": "sqlite:///shop.db"}, "is none to Kafka"),
         ({"topic": "orders", "envelope": "debezium"}, KAFKA, "a topic needs `connection:`"),
+        ({"path": "e.json", "envelope": "rows", "transactions": "t"}, {}, "`transactions:` is of a topic"),
         ({**TOPIC, "envelope": "rows"}, KAFKA, "a topic holds messages"),
-        ({**TOPIC, "path": "events/*.json"}, KAFKA, "one of `path:`, `topic:` and `slot:`"),
+        ({**TOPIC, "path": "events/*.json"}, KAFKA, "named by one of"),
         ({**TOPIC, "settle": "5m"}, KAFKA, "`settle:` is of files"),
         ({**TOPIC, "start": "table"}, KAFKA, "needs `database:` and `table:`"),
         (TOPIC, {"events": {"kafka": "h:1", "options": {"group.id": "x"}}}, "'group.id' is not known"),
