@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Protocol
 
 from tidegate.errors import WriteError
+from tidegate.formats._storage import LOGIN, refused
 
 
 class Store(Protocol):
@@ -106,6 +107,8 @@ def _told(where: object) -> Iterator[None]:
             f"the file {where} of a Delta table is not there", hint="Restore it, or load the table anew elsewhere."
         ) from error
     except (OSError, ValueError) as error:
+        if refused(error):
+            raise WriteError(f"the store of {where} refuses the login, or what it may do", hint=LOGIN) from error
         raise WriteError(
             f"{where} cannot be read: {type(error).__name__}",
             hint="Correct `warehouse:` in tidegate.yaml or its permissions; `tidegate doctor` tests it.",

@@ -17,8 +17,9 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, unquote, urlsplit
 
 from tidegate.core.ids import Target
-from tidegate.errors import ConfigError, WriteError
+from tidegate.errors import ConfigError, EnvironmentMissing, TidegateError, WriteError
 from tidegate.formats._iceberg_metadata import Metadata
+from tidegate.formats._storage import LOGIN, refused
 from tidegate.spark import jars
 
 if TYPE_CHECKING:
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 SPARK_CATALOG = "org.apache.iceberg.spark.SparkCatalog"
 EXTENSIONS = "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions"
 TYPES = ("sqlite", "postgresql", "rest", "glue", "hive")
+EXTRAS = {"hive": "tidegate[hive]", "glue": "pyiceberg[glue]"}
 _POINTER = (
     "SELECT metadata_location FROM iceberg_tables "
     "WHERE catalog_name = {0} AND table_namespace = {0} AND table_name = {0}"
@@ -227,6 +229,8 @@ class Catalog:
             data = self._bytes(location)
             return Metadata(json.loads(gzip.decompress(data) if data[:2] == b"\x1f\x8b" else data))
         except (OSError, ValueError, EOFError) as error:
+            if refused(error):
+                raise WriteError(f"the store of {location} refuses the login, or what it may do", hint=LOGIN) from error
             problems: dict[type[Exception], str] = {
                 PermissionError: "may not be read",
                 FileNotFoundError: "is not there",
@@ -245,7 +249,12 @@ class Catalog:
         with load_file_io(self.pyiceberg(), location).new_input(location).open() as file:
             return file.read()
 
-    def _unreachable(self, error: Exception) -> WriteError:
+    def _unreachable(self, error: Exception) -> TidegateError:
+        if type(error).__name__ == "NotInstalledError":
+            return EnvironmentMissing(
+                f"the package that reads the catalog of lake {self.name!r}, of type {self.kind}, is not installed",
+                hint=f"`pip install '{EXTRAS[self.kind]}'`",
+            )
         if self.kind == "sqlite":
             where = str(self.file)
         else:

@@ -1,10 +1,15 @@
 """What lakes and files in an object store ask of Spark and of PyIceberg, told by their settings alone."""
 
+import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
-from tidegate.errors import ConfigError
+from tidegate.core.ids import Target
+from tidegate.errors import ConfigError, EnvironmentMissing, WriteError
+from tidegate.formats._delta_store import RemoteStore
+from tidegate.formats._storage import stored
 from tidegate.formats.delta import Delta
 from tidegate.formats.iceberg import Iceberg
 from tidegate.sources.files import Files
@@ -39,3 +44,24 @@ def test_the_embedded_catalog_hands_options_of_a_store_on_and_takes_no_others(tm
     assert STORE.items() <= made._where.pyiceberg().items()
     with pytest.raises(ConfigError, match="takes `path:` and options of a store"):
         lake(uri="x")
+
+
+@pytest.mark.parametrize(
+    "read", [lambda: list(stored("s3://b/t")), lambda: RemoteStore("s3a://b/t").names("_delta_log")]
+)
+def test_a_login_that_a_store_refuses_is_told_as_such(monkeypatch, read):
+    def refuse(*_):
+        raise OSError("When listing objects: AWS Error SIGNATURE_DOES_NOT_MATCH during ListObjectsV2 operation")
+
+    monkeypatch.setattr("pyarrow.fs.FileSystem", SimpleNamespace(from_uri=refuse))
+    with pytest.raises(WriteError, match=r"the store of s3a?://b/t.* refuses the login") as caught:
+        read()
+    assert "role" in caught.value.hint
+
+
+def test_a_catalog_whose_package_is_not_installed_says_what_to_install(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "pyiceberg.catalog.hive", None)
+    lake = Iceberg(name="lake", catalog={"type": "hive", "uri": "thrift://127.0.0.1:1"}, folder=tmp_path)
+    with pytest.raises(EnvironmentMissing, match="of type hive, is not installed") as caught:
+        lake._where.table(Target(lake="lake", namespace=("s",), table="t"))
+    assert "tidegate[hive]" in caught.value.hint
