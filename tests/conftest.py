@@ -2,7 +2,14 @@
 
 from hypothesis import settings
 
-pytest_plugins = ["support.postgres", "support.lake", "support.lake_servers", "support.object_store", "support.cluster"]
+pytest_plugins = [
+    "support.postgres",
+    "support.lake",
+    "support.lake_servers",
+    "support.hive",
+    "support.object_store",
+    "support.cluster",
+]
 
 # How long an example takes says something of the machine alone.
 settings.register_profile("tidegate", deadline=None)

@@ -63,6 +63,17 @@ def rest(request: pytest.FixtureRequest, folder: Path) -> Lake:
     return lake
 
 
+def hive(request: pytest.FixtureRequest, folder: Path) -> Lake:
+    spark, url = request.getfixturevalue("spark"), request.getfixturevalue("hive_metastore")
+    lake = make_lake(
+        folder,
+        lambda lake: Sessions(borrowed=spark, lakes=[lake.spark_conf()]).load_session(),
+        catalog={"type": "hive", "uri": url},
+    )
+    lake.namespace = (f"n{abs(hash(str(folder)))}",)
+    return lake
+
+
 KINDS = [
     pytest.param(embedded, id="embedded"),
     pytest.param(delta, id="delta"),
@@ -70,6 +81,7 @@ KINDS = [
     pytest.param(delta_connect, id="delta-connect", marks=pytest.mark.servers),
     pytest.param(postgresql, id="postgresql", marks=pytest.mark.postgres),
     pytest.param(rest, id="rest", marks=pytest.mark.servers),
+    pytest.param(hive, id="hive", marks=pytest.mark.servers),
 ]
 
 
