@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
 import sqlite3
 from collections.abc import Mapping
 from contextlib import closing
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 SPARK_CATALOG = "org.apache.iceberg.spark.SparkCatalog"
 EXTENSIONS = "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions"
 TYPES = ("sqlite", "postgresql", "rest", "glue", "hive")
+_HIVE_NAME = re.compile(r"\w+", re.ASCII)
 EXTRAS = {"hive": "tidegate[hive]", "glue": "pyiceberg[glue]"}
 _POINTER = (
     "SELECT metadata_location FROM iceberg_tables "
@@ -137,6 +139,7 @@ class Catalog:
         """The table through PyIceberg; None if the catalog does not know it.
 
         Raises:
+            ConfigError: a name that the catalog does not take.
             WriteError: the catalog cannot be reached.
         """
         if self.in_tables:
@@ -146,6 +149,7 @@ class Catalog:
             from pyiceberg.table import StaticTable  # noqa: PLC0415 - the import costs more than a check may
 
             return StaticTable.from_metadata(location, self.pyiceberg())
+        self._need_name(target)
         from pyiceberg.catalog import load_catalog  # noqa: PLC0415 - as above
         from pyiceberg.exceptions import NoSuchNamespaceError, NoSuchTableError  # noqa: PLC0415 - as above
 
@@ -177,6 +181,15 @@ class Catalog:
         except Exception as error:
             raise self._unreachable(error) from error
         return sorted(name for name in names if name.startswith(prefix))
+
+    def _need_name(self, target: Target) -> None:
+        """A metastore refuses other names in words of its own, and some of them late."""
+        names = (*target.namespace, target.table)
+        if self.kind == "hive" and (len(names) != 2 or not all(map(_HIVE_NAME.fullmatch, names))):
+            raise ConfigError(
+                f"{target} cannot be a table of Hive, which takes a database and a table of letters, digits and _",
+                hint="Name another `target:` in tidegate.yaml.",
+            )
 
     def _jdbc(self) -> dict[str, str]:
         if self.kind == "sqlite":
