@@ -48,6 +48,7 @@ class ObjectStore:
 def s3_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ObjectStore]:
     """An S3 server without a bucket."""
     folder, port = tmp_path_factory.mktemp("s3"), free_port()
+    jars.resolve(jars.S3A)  # 80 MB, once: a command that a test gives four minutes shall not spend them on these
     buckets = folder / "buckets"
     buckets.mkdir()
     login = {"ROOT_ACCESS_KEY": ACCESS, "ROOT_SECRET_KEY": SECRET}

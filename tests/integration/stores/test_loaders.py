@@ -15,7 +15,7 @@ from support.object_store import ACCESS, REGION, SECRET
 from tidegate.errors import PositionMissing, PositionMoved, WriteError
 from tidegate.loaders import CDCLoader, IncrementalLoader, SequenceBasedLoader
 from tidegate.loaders._applying import Checks
-from tidegate.loaders._manifest import Entry, Manifest
+from tidegate.loaders._objects import Objects
 from tidegate.spark import jars
 from tidegate.spark.session import Sessions
 
@@ -158,25 +158,41 @@ def test_of_two_loads_at_once_one_is_refused(one, monkeypatch, kind):
     assert ids(one, "target") == [1, 2, 3]
 
 
-def test_one_number_is_put_once_however_many_want_it(one):
+@pytest.mark.parametrize("kind", ["parquet", "delta"])
+def test_a_load_that_was_overtaken_is_refused(one, monkeypatch, kind):
+    """The other one is published while this one is about to write: it must not be written over."""
+    one.write("source", "id bigint", (1,))
+    need, others = Checks.need, []
+
+    def overtaken(self, *rows):
+        need(self, *rows)
+        if not others:
+            others.append(None)
+            others[0] = numbers(one, "target", kind).records
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Checks, "need", overtaken)
+        with pytest.raises(PositionMoved, match="another load of 'target' came in between"):
+            numbers(one, "target", kind)
+    assert others == [1]
+    assert numbers(one, "target", kind).records == 0
+    assert ids(one, "target") == [1]
+
+
+def test_a_file_is_put_once_however_many_want_it(one, store):
     """The store alone decides: these know nothing of each other."""
-
-    def entry(mark):
-        return Entry(sequence=1, mark=mark, folders=(), format="parquet", schema="id bigint", positions={})
-
     marks = [f"m{number}" for number in range(8)]
     together = threading.Barrier(len(marks), timeout=60)
 
     def put(mark):
-        manifest = Manifest(spark=one.spark, path=one.path("target"))
+        objects = Objects(spark=one.spark, path=one.path("target"))
         together.wait()
-        return manifest.put(entry(mark))[0].mark
+        return objects.put(one.path("target/1.json"), mark)
 
     with ThreadPoolExecutor(len(marks)) as pool:
         told = list(pool.map(put, marks))
-    assert len(set(told)) == 1, "two of them believe that they were first"
-    (counted,) = Manifest(spark=one.spark, path=one.path("target")).entries()
-    assert counted.mark == told[0]
+    assert told.count(True) == 1, "several of them believe that they were first"
+    assert client(store).cat_file("work/target/1.json").decode() == marks[told.index(True)]
 
 
 def test_a_store_that_writes_over_what_is_there_is_refused(one, store, monkeypatch):

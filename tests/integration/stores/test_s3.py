@@ -139,5 +139,25 @@ def test_a_login_is_in_no_output_record_or_file(tmp_path, buckets):
     assert [path for path in looked if path.parent.name == "_delta_log"]
 
 
+@pytest.mark.parametrize("lake", ["lake", "delta"])
+def test_a_wrong_login_ends_a_first_load_at_once(tmp_path, buckets, lake):
+    """Spark is the first to log in there, by the lake's own settings; files are listed by the environment's."""
+    wrong = {"s3.access-key-id": ACCESS, "s3.secret-access-key": f"{SECRET}x"} if lake == "lake" else {}
+    hadoop = {"spark.hadoop.fs.s3a.access.key": ACCESS, "spark.hadoop.fs.s3a.secret.key": f"{SECRET}x"}
+    conf = {**SMALL, **buckets.hadoop, **(hadoop if lake == "delta" else {})}
+    workspace = Workspace(folder=tmp_path)
+    stream = {**EVENTS, "target": f"{lake}.shop.events"}
+    spark = {"master": "local[1]", "conf": conf}
+    workspace.write({"events": stream}, connections={}, lakes=lakes(buckets, **wrong), spark=spark)
+    put(buckets, "a.csv", "1,one")
+    done = workspace.cli("run", "--json")
+    (told,) = json.loads(done.stdout)["streams"]
+    assert told["error"]["code"] == "write"
+    assert "an object store refused the login" in told["error"]["message"]
+    assert "the environment, a profile" in told["error"]["hint"]
+    assert told["seconds"]["total"] < 100, "most of it is the start of Spark"
+    assert not leaks((done.stdout + done.stderr).encode())
+
+
 def leaks(data):
     return [form for form in (SECRET, quote(SECRET, safe=""), quote(SECRET)) if form.encode() in data]
