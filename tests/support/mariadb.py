@@ -30,6 +30,10 @@ SETTINGS = {
     "innodb-buffer-pool-size": "64M",
     "innodb-flush-log-at-trx-commit": "0",
     "innodb-log-file-size": "16M",
+    "server-id": "1",
+    "log-bin": "binlog",
+    "binlog-format": "ROW",
+    "binlog-row-image": "FULL",
     "sql-mode": "ANSI_QUOTES,NO_BACKSLASH_ESCAPES,PIPES_AS_CONCAT,ALLOW_INVALID_DATES",
 }
 
