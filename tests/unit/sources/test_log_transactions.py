@@ -144,6 +144,21 @@ def test_what_is_told_again_neither_cuts_nor_waits():
     assert (offsets(rest), notes) == ((7,), ()), "a part of one that the table has whole"
 
 
+def test_a_part_that_is_told_again_much_later_is_known_by_where_its_transaction_ended():
+    brokers = brokers_of(
+        [event(1, 1), event(1, 2)], [event(2, 1)], ends=[end(1, orders=2), end(2, orders=1)], at=LONG_AGO
+    )
+    first, _ = ask(brokers)
+    assert first.state["transactions"] == {"topic": "id of shop.transaction", "ended": 1, "latest": ["1", "2"]}
+    brokers.add("shop.public.orders", event(1, 2), at=LONG_AGO)
+    brokers.add("shop.transaction", end(1, orders=2), at=LONG_AGO)
+    forgotten = {**first.state, "transactions": {**first.state["transactions"], "latest": []}}
+    span, notes = ask(brokers, forgotten)
+    assert (offsets(span), notes) == ((3, 1), ())
+    set_back = {**forgotten, "transactions": {**forgotten["transactions"], "ended": -1}}
+    assert ask(brokers, set_back)[0].slices == (), "it is that place which tells"
+
+
 def test_events_that_were_taken_out_on_the_way_are_not_waited_for_once_a_later_transaction_is_there():
     brokers = brokers_of([event(1, 1)], ends=[end(1, orders=3)], at=LONG_AGO)
     held, notes = ask(brokers)
