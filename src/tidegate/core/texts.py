@@ -8,12 +8,12 @@ from __future__ import annotations
 import hashlib
 import sys
 from array import array
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, date, datetime
 from decimal import Context, Decimal, Inexact
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
-from tidegate.core.fingerprint import Fingerprint, row_text
+from tidegate.core.fingerprint import Fingerprint
 from tidegate.core.schema import TEXT, Column, Kind, Type
 
 if TYPE_CHECKING:
@@ -37,10 +37,10 @@ class ReadsBack(Protocol):
 
 
 def of_table(columns: Sequence[Column], rows: pa.Table) -> Fingerprint:
-    """Of the rows of a table that has these columns, with their stored types: what `fingerprint` gives, much sooner.
+    """Of the rows of a table that has these columns, with their stored types, which a fingerprint must cover.
 
     Raises:
-        ValueError, ArithmeticError: as `fingerprint`.
+        ValueError, ArithmeticError: a value that its column's type cannot hold, or a type that no fingerprint covers.
     """
     import pyarrow.compute as pc  # type: ignore[import-untyped] # noqa: PLC0415 - its import takes a tenth of a second
 
@@ -78,20 +78,6 @@ def _column(values: pa.ChunkedArray, kind: Type) -> pa.ChunkedArray:
             found = pa.array([None if value is None else text(value) for value in values.to_pylist()], pa.string())
             return _column(found, TEXT)
     return pc.cast(found, pa.string())
-
-
-def fingerprint(columns: Sequence[Column], rows: Iterable[Sequence[Any]]) -> Fingerprint:
-    """Of rows with a value for each of the columns, which a fingerprint must cover.
-
-    Raises:
-        ValueError, ArithmeticError: a value that its column's type cannot hold, or a type that no fingerprint covers.
-    """
-    texts = [text_of(column.type) for column in columns]
-
-    def fields(row: Sequence[Any]) -> Iterable[str | None]:
-        return (None if value is None else text(value) for text, value in zip(texts, row, strict=True))
-
-    return Fingerprint.of_texts(row_text(fields(row)) for row in rows)
 
 
 def text_of(kind: Type) -> Callable[[Any], str]:

@@ -51,7 +51,7 @@ def conditions(
 
 def _cut(session: Session, statements: Statements, part: Slice, rows: int, count: int) -> Iterator[str]:
     inside = statements.condition(part)
-    if rows < PAGES_FROM * session.estimate(statements.relation, "1 = 1"):
+    if isinstance(part, Range | Partition) and rows < PAGES_FROM * session.estimate(statements.relation, "1 = 1"):
         pieces = tuple(_pieces(session, statements, part, count))
         if len(pieces) > 1:
             yield from map(statements.condition, pieces)
