@@ -75,6 +75,16 @@ ONE = WRITE.format(insert=" ".join(INSERT.format(first=":n", last=":few").split(
 WRITES = WRITES.format(first=ONE, second=ONE)
 
 
+def drop_slot(postgres, name):
+    """Waits for a connector that has stopped to let its slot go, and drops it."""
+    with postgres.connect() as admin:
+        for _ in range(50):
+            admin.execute(DROP, (name,))
+            if admin.execute(SLOT, (name,)).fetchone() is None:
+                break
+            time.sleep(0.2)
+
+
 @contextmanager
 def pgbench(postgres: PostgresServer, database: str, folder: Path, seed: int) -> Iterator[None]:
     """Two clients that write until the block ends."""
@@ -163,9 +173,4 @@ def test_postgresql_to_the_lake_through_debezium(kafka, connect, postgres, tmp_p
         assert workspace.table("shop.orders").scan().to_arrow().num_rows == stream["source_rows"]
     finally:
         connect.stop(prefix)
-        with postgres.connect() as admin:
-            for _ in range(50):
-                admin.execute(DROP, (prefix,))
-                if admin.execute(SLOT, (prefix,)).fetchone() is None:
-                    break
-                time.sleep(0.2)
+        drop_slot(postgres, prefix)

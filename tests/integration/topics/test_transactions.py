@@ -14,7 +14,7 @@ import psycopg
 import pytest
 
 from integration.topics.conftest import event
-from integration.topics.test_live import CONNECTOR, DROP, SLOT
+from integration.topics.test_live import CONNECTOR, drop_slot
 
 pytestmark = [pytest.mark.servers, pytest.mark.spark, pytest.mark.timeout(900)]
 
@@ -165,9 +165,4 @@ def test_every_version_of_the_table_is_a_state_between_transactions(topics, conn
         assert set(sums) == {0}, "money that was on its way"
     finally:
         connect.stop(prefix)
-        with postgres.connect() as admin:
-            for _ in range(50):
-                admin.execute(DROP, (prefix,))
-                if admin.execute(SLOT, (prefix,)).fetchone() is None:
-                    break
-                time.sleep(0.2)
+        drop_slot(postgres, prefix)
