@@ -66,7 +66,16 @@ def test_a_change_of_any_type_is_seen(shop, kind):
     assert quick(shop) not in (before, after)
 
 
-def test_every_type_at_once_and_rows_that_trade_values(shop):
+@pytest.mark.parametrize("kind", TYPES)
+def test_rows_that_trade_values_are_seen(shop, kind):
+    first, second = TYPES[kind]
+    shop.sql(f"create table t (id int primary key, v {kind})", f"insert into t values (1, {first}), (2, {second})")
+    before = quick(shop)
+    shop.sql(f"update t set v = case id when 1 then {second}::{kind} else {first}::{kind} end")
+    assert quick(shop) != before
+
+
+def test_every_type_at_once(shop):
     columns = ", ".join(f"c{number} {kind}" for number, kind in enumerate(TYPES))
     values = [", ".join(pair[side] for pair in TYPES.values()) for side in (0, 1)]
     shop.sql(f"create table t (id int, {columns})", f"insert into t values (1, {values[0]}), (2, {values[1]})")
