@@ -128,8 +128,8 @@ def _refuse_without_order(dialect: Expressions, column: Column) -> None:
         )
 
 
-def spread(dialect: Expressions, key: Sequence[Column], covered: Sequence[Column], count: int) -> str:
-    """The bucket, as text, of a row among `count`: rows of different keys are spread, whole rows without one.
+def spread(dialect: Expressions, key: Sequence[Column], covered: Sequence[Column], count: int) -> By:
+    """The bucket of a row among `count`: rows of different keys are spread, whole rows without one.
 
     Every engine gives a key the same bucket; those of a multiple of `count` lie within those of `count`. A single
     integer is spread by division, which costs less than a hash and is as even unless the numbers step by a power of
@@ -137,9 +137,9 @@ def spread(dialect: Expressions, key: Sequence[Column], covered: Sequence[Column
     """
     if len(key) == 1 and key[0].type.kind is Kind.INTEGER:
         number = dialect.comparable(dialect.quote(key[0].name), key[0])
-        return dialect.as_text(dialect.remainder(number, count))
+        return By(value=dialect.remainder(f"coalesce({number}, 0)", count), name=dialect.as_text)
     text = row_of(dialect, [field(dialect, column) for column in key or covered])
-    return dialect.as_text(dialect.remainder(dialect.quarter(dialect.digest(text), 3), count))
+    return By(value=dialect.remainder(dialect.quarter(dialect.digest(text), 3), count), name=dialect.as_text)
 
 
 def key_range(dialect: Expressions, key: Column, width: int) -> tuple[str, str]:

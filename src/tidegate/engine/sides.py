@@ -14,7 +14,7 @@ from tidegate.core.protocols import Probe
 from tidegate.core.schema import Column, Schema
 from tidegate.core.slices import Slice
 from tidegate.core.spread import RowDigest, Spread
-from tidegate.dialects._buckets import in_key_ranges, key_range
+from tidegate.dialects._buckets import By, in_key_ranges, key_range
 from tidegate.dialects._buckets import spread as spread_sql
 from tidegate.dialects.spark import Spark
 
@@ -58,8 +58,8 @@ class TableSide:
             by, rest = key_range(Spark(), self._key()[0], spread.width)
             return frames.ranges(rows, by=by, rest=rest)
         steps = Spark().steps(self._key() if spread.keys else self.columns.columns)
-        found = frames.partitions(rows, by=self._bucket(spread.count), steps=steps)
-        return {str(name): one for name, one in found.items()}
+        found = frames.partitions(rows, by=self._bucket(spread.count).value, steps=steps)
+        return {str(number): one for number, one in found.items()}
 
     def digests(self, spread: Spread) -> Sequence[RowDigest]:
         """The rows of the buckets named by `within`."""
@@ -80,10 +80,11 @@ class TableSide:
         if spread.width is not None:
             return self.rows.where(in_key_ranges(Spark(), self._key()[0], spread.within, spread.width, spans=SPANS))
         names = ", ".join(Spark().string(name) for name in spread.within) or "NULL"
-        return self.rows.where(f"{self._bucket(spread.among)} IN ({names})")
+        bucket = self._bucket(spread.among)
+        return self.rows.where(f"{bucket.name(bucket.value)} IN ({names})")
 
     def _key(self) -> list[Column]:
         return [column for name in self.key if (column := self.columns.find(name)) is not None]
 
-    def _bucket(self, count: int) -> str:
+    def _bucket(self, count: int) -> By:
         return spread_sql(Spark(), self._key(), self.columns.covered, count)

@@ -226,7 +226,7 @@ class FrameProbe:
             found = self.ask(statements.spread_of(key, spread, where))
             return {str(bucket): Fingerprint.of_sums(sums) for bucket, *sums in map(tuple, found)}
         covered = [statements.column(name) for name in key] if spread.keys else self.schema().columns
-        hashed = self._grouped(statements.spread(key, spread.count), where, covered)
+        hashed = self._grouped(statements.spread(key, spread.count).value, where, covered)
         return {str(name): one for name, one in hashed.items()}
 
     def digests(self, part: Slice, key: Sequence[str], spread: Spread) -> Sequence[RowDigest]:

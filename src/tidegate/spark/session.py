@@ -31,13 +31,15 @@ EVENT_LOG = "spark.eventLog.enabled"
 MASKS = "(?i)secret|password|token|access[.]?key"  # Spark's own, unless it was started with another
 
 # Every load runs under these, whatever the session it was isolated from says: errors instead of silent NULLs,
-# exact names, literals as `spark/sql` writes them, and no time zone of a machine.
+# exact names, literals as `spark/sql` writes them, and no time zone of a machine. HotSpot compiles no method beyond
+# 8,000 bytes, and Spark puts the fingerprint of 30 columns into one that then takes twice as long.
 LOAD_CONF = {
     "spark.sql.ansi.enabled": "true",
     "spark.sql.caseSensitive": "true",
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.variable.substitute": "false",
     "spark.sql.sources.partitionOverwriteMode": "static",
+    "spark.sql.codegen.hugeMethodLimit": "8000",
 }
 _DEFAULTS = {
     "spark.driver.memory": "4g",
