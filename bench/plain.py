@@ -55,12 +55,12 @@ def session(warehouse: Path) -> SparkSession:
     return made
 
 
-def read(spark: SparkSession, orders: Orders, parts: int, where: str = "true") -> DataFrame:
+def read(spark: SparkSession, orders: Orders, parts: int, where: str = "true", table: str = "orders") -> DataFrame:
     """All columns over JDBC, cut into `parts` equal ranges of the key."""
     step = -(-orders.rows // parts)
     ranges = [f"({where}) AND id > {n * step} AND id <= {(n + 1) * step}" for n in range(parts)]
     options = {"driver": "org.postgresql.Driver", "fetchsize": FETCH}
-    return spark.read.jdbc(orders.jdbc, "orders", predicates=ranges, properties=options)
+    return spark.read.jdbc(orders.jdbc, table, predicates=ranges, properties=options)
 
 
 def reload(spark: SparkSession, orders: Orders, table: str, parts: int) -> None:

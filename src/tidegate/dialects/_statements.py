@@ -135,19 +135,28 @@ class Statements:
         total = self.dialect.as_text(f"sum({digest})")
         return f"SELECT {by.name(bucket)}, count(*), {total} FROM ({inner}) AS hashed GROUP BY {bucket}"
 
+    def hashed(self, names: Sequence[str], cut: str | None = None) -> str | None:
+        """Rows, and the sum of the engine's own hash over these columns; None where it has none."""
+        hashed = self.dialect.quick([self.column(name) for name in names])
+        if hashed is None:
+            return None
+        digest, where = self.dialect.quote(DIGEST), f" WHERE {cut}" if cut else ""
+        inner = f"SELECT {hashed} AS {digest} FROM {self.relation.sql}{where} {self.dialect.fence}"
+        return f"SELECT count(*), {self.dialect.as_text(f'coalesce(sum({digest}), 0)')} FROM ({inner}) AS hashed"
+
     def bucket(self, grouping: Grouping) -> By:
         """The bucket that a row falls in."""
         return by_bucket(self.dialect, grouping, self.column(grouping.column) if grouping.column else None)
 
-    def spread(self, key: Sequence[str], count: int) -> str:
-        """The bucket, as text, of a row among `count`, see `_buckets.spread`."""
+    def spread(self, key: Sequence[str], count: int) -> By:
+        """The bucket of a row among `count`, see `_buckets.spread`."""
         return spread(self.dialect, [self.column(name) for name in key], self.schema.covered, count)
 
     def spread_of(self, key: Sequence[str], spread: Spread, where: str, cut: str | None = None) -> str:
         """One row a bucket of the rows that fulfil a condition: the bucket, then `Fingerprint.of_sums`."""
         if spread.width is None:
             covered = [self.column(name) for name in key] if spread.keys else None
-            return self.grouped_where(By(value=self.spread(key, spread.count)), where, cut, covered)
+            return self.grouped_where(self.spread(key, spread.count), where, cut, covered)
         bucket, rest = self.dialect.quote(BUCKET), self.dialect.quote(DIGEST)
         by, distance = key_range(self.dialect, self.column(key[0]), spread.width)
         source = f"{self.relation.sql} WHERE {where}" + (f" AND {cut}" if cut else "")
@@ -162,7 +171,8 @@ class Statements:
         if spread.width is not None:
             return in_key_ranges(self.dialect, self.column(key[0]), spread.within, spread.width)
         names = ", ".join(self.dialect.string(name) for name in spread.within) or "NULL"
-        return f"{self.spread(key, spread.among)} IN ({names})"
+        bucket = self.spread(key, spread.among)
+        return f"{bucket.name(bucket.value)} IN ({names})"
 
     def partition(self, grouping: Grouping, bucket: str | None) -> Slice:
         """The partition that a bucket of `bucket(grouping)` lies in."""

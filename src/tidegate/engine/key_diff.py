@@ -18,7 +18,7 @@ from tidegate.core.plan import LoadPlan, Prune
 from tidegate.core.protocols import Staging
 from tidegate.core.schema import Column, Kind, Schema
 from tidegate.core.slices import Everything, Keys, Meaning, Range
-from tidegate.core.spread import Spread
+from tidegate.core.spread import HashesKeys, Spread
 from tidegate.dialects.spark import Spark
 from tidegate.engine.comparison import within
 from tidegate.engine.drilldown import differing
@@ -42,6 +42,8 @@ MOST_NAMED = 500  # buckets in one statement, candidates in one slice
 MOST_LISTED = 5_000
 MOST_LITERALS = 200  # of more values Iceberg does not look which files may hold one
 MOST_CANDIDATES = 20_000
+SORTED = frozenset({Kind.INTEGER, Kind.TEXT, Kind.DATE, Kind.TIMESTAMP, Kind.TIMESTAMPTZ})
+"""Types of which the order of values is that of numbers, or of their canonical texts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,7 +52,7 @@ class KeyDiff:
 
     Args:
         rows: keys that the source has; None where only a window is looked at.
-        spread: the buckets that both sides are compared by; None for fetching all keys, or those of the window.
+        spread: the buckets that both sides can be compared by; None for fetching all keys, or those of the window.
         source: what the source holds of each bucket.
     """
 
@@ -76,9 +78,8 @@ def watch(work: Work, changes: ChangeSet | None) -> tuple[Work, ChangeSet | None
             return work, changes
         reason = "rows of the loaded window are looked for at the source by key"
         return replace(work, key_diff=KeyDiff()), replace(changes, gone=reason, notes=(*changes.notes, reason))
-    spread = _spread(work)
-    source = work.probe.spread(Everything(), stream.key, spread)
-    since, told = work.standing.vouched, _digest(stream.key, spread, source)
+    diff, told = _asked(work)
+    since = work.standing.vouched
     if changes is None:
         if since is None or not filled or since.state.get(KEYS) == told:
             return work, None
@@ -94,7 +95,7 @@ def watch(work: Work, changes: ChangeSet | None) -> tuple[Work, ChangeSet | None
     changes = replace(changes, state={**changes.state, KEYS: told})
     if not filled:
         return work, changes
-    diff, reason = _cheapest(work, spread, source)
+    diff, reason = _cheapest(work, diff)
     return replace(work, key_diff=diff), replace(changes, gone=reason, notes=(*changes.notes, reason))
 
 
@@ -164,11 +165,10 @@ def _listed(plan: LoadPlan, session: SparkSession, named: Sequence[tuple[str, ..
     rows = [[Spark().literal(one.type, text) for one, text in zip(types, key, strict=True) if one] for key in named]
     reach: tuple[Prune, ...] = ()
     column = types[0]
-    if column is not None and len(types) == 1 and column.type.kind is Kind.INTEGER:
-        numbers = sorted(int(text) for (text,) in named)
-        values = tuple(map(str, numbers)) if len(numbers) <= MOST_LITERALS else ()
-        low, high = str(numbers[0]), str(numbers[-1])
-        reach = (Prune(column=column.name, type=column.type, low=low, high=high, values=values),)
+    if column is not None and len(types) == 1 and column.type.stored.kind in SORTED:
+        texts = sorted((text for (text,) in named), key=int if column.type.kind is Kind.INTEGER else str)
+        values = tuple(texts) if len(texts) <= MOST_LITERALS else ()
+        reach = (Prune(column=column.name, type=column.type, low=texts[0], high=texts[-1], values=values),)
     return replace(checked, gone=frames.listed(session, rows, plan.key), reach=reach)
 
 
@@ -182,15 +182,17 @@ def _looked_for(work: Work, plan: LoadPlan, session: SparkSession, staging: Stag
         gone = present.join(_source_keys(work, plan, session), on=list(plan.key), how="left_anti")
     gone.persist()
     try:
-        count = gone.count()
-        plan.refuse_many(count)
+        texts = TableSide(rows=gone, columns=Schema(columns=_key_columns(work)), key=plan.key).texts()
+        named = [tuple(row) for row in gone.selectExpr(*texts).limit(MOST_LISTED + 1).collect()]
+        few = len(named) <= MOST_LISTED and not any(None in key for key in named)
+        plan.refuse_many(len(named) if few else gone.count())
     except BaseException:
         gone.unpersist()
         raise
-    if count:
+    if not few:
         return replace(checked, gone=gone)
     gone.unpersist()
-    return checked
+    return _listed(plan, session, sorted(named), checked) if named else checked
 
 
 def _of_window(work: Work, plan: LoadPlan, session: SparkSession, staging: Staging, batch: DataFrame) -> DataFrame:
@@ -222,8 +224,12 @@ def _key_columns(work: Work) -> tuple[Column, ...]:
     return tuple(column for name in work.stream.key if (column := columns.find(name)) is not None)
 
 
-def _spread(work: Work) -> Spread:
-    """Ranges for integers that lie close enough together, else buckets by hash."""
+def _asked(work: Work) -> tuple[KeyDiff, str]:
+    """What the source says of its keys, by the cheapest that tells other keys; and a text that no other keys have.
+
+    Ranges for integers that lie close enough together, the engine's own hash where it has one, else buckets by md5.
+    """
+    key, probe = work.stream.key, work.probe
     columns = _key_columns(work)
     for column in columns:
         if not column.type.covered:
@@ -231,13 +237,23 @@ def _spread(work: Work) -> Spread:
                 f"the key column {column.name!r} is {column.type}, which has no exact text, so keys cannot be compared",
                 hint="Choose a `key:` of other columns, or `deletes: {detect: none}`.",
             )
-    if len(columns) == 1 and columns[0].type.kind is Kind.INTEGER:
-        bounds = work.probe.key_bounds(Everything(), columns[0].name)
-        span = int(bounds.high) - int(bounds.low) if bounds else 0
-        if span <= WIDEST:
-            return Spread(count=1, keys=True, width=_power(max(BUCKET_KEYS, span // MOST_BUCKETS)))
-    rows = max(work.standing.table.rows or 0, 1)
-    return Spread(count=min(MOST_BUCKETS, _power(rows // BUCKET_KEYS)), keys=True)
+    spread = _ranges(work, columns)
+    if spread is None and isinstance(probe, HashesKeys) and (hashed := probe.hashed(key)) is not None:
+        return KeyDiff(rows=hashed[0]), f"{','.join(key)} {hashed[1]}"
+    if spread is None:
+        rows = max(work.standing.table.rows or 0, 1)
+        spread = Spread(count=min(MOST_BUCKETS, _power(rows // BUCKET_KEYS)), keys=True)
+    source = probe.spread(Everything(), key, spread)
+    rows = sum(one.rows for one in source.values())
+    return KeyDiff(rows=rows, spread=spread, source=source), _digest(key, spread, source)
+
+
+def _ranges(work: Work, key: Sequence[Column]) -> Spread | None:
+    if len(key) != 1 or key[0].type.kind is not Kind.INTEGER:
+        return None
+    bounds = work.probe.key_bounds(Everything(), key[0].name)
+    span = int(bounds.high) - int(bounds.low) if bounds else 0
+    return Spread(count=1, keys=True, width=_power(max(BUCKET_KEYS, span // MOST_BUCKETS))) if span <= WIDEST else None
 
 
 def _power(number: int) -> int:
@@ -250,17 +266,20 @@ def _power(number: int) -> int:
     return 1 << max(number - 1, 0).bit_length()
 
 
-def _cheapest(work: Work, spread: Spread, source: Mapping[str, Fingerprint]) -> tuple[KeyDiff, str]:
-    """Buckets, unless as many keys seem to be gone that most buckets would be fetched anyway."""
-    rows, table_rows = sum(one.rows for one in source.values()), work.standing.table.rows
-    missing = max(0, (table_rows or 0) - rows)
-    fetched = min(rows, missing * rows // max(len(source), 1))
+def _cheapest(work: Work, diff: KeyDiff) -> tuple[KeyDiff, str]:
+    """Buckets, unless as many keys seem to be gone that most buckets would be fetched anyway.
+
+    Without buckets, all keys: where the engine has a hash of its own, one md5 of a key on either side costs five times
+    what fetching it does.
+    """
+    rows, table_rows, spread = diff.rows or 0, work.standing.table.rows, diff.spread
     about = f"the table has {table_rows} rows, the source {rows} keys"
-    if rows <= FEW_KEYS or fetched > rows // 2:
+    missing = max(0, (table_rows or 0) - rows)
+    fetched = min(rows, missing * rows // max(len(diff.source), 1))
+    if spread is None or rows <= FEW_KEYS or fetched > rows // 2:
         return KeyDiff(rows=rows), f"deleted keys: {about}; all keys are fetched, the cheaper way"
     how = "fingerprints of buckets" if spread.width is None else f"count and sum over ranges of {spread.width}"
-    reason = f"deleted keys: {about}; compared by {how}, about {fetched} keys fetched of {len(source)} buckets"
-    return KeyDiff(rows=rows, spread=spread, source=source), reason
+    return diff, f"deleted keys: {about}; compared by {how}, about {fetched} keys fetched of {len(diff.source)} buckets"
 
 
 def _digest(key: tuple[str, ...], spread: Spread, source: Mapping[str, Fingerprint]) -> str:

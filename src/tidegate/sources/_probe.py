@@ -200,6 +200,15 @@ class DatabaseProbe:
             for part, (rows, total) in found.items()
         }
 
+    def hashed(self, names: Sequence[str]) -> tuple[int, str] | None:
+        """Rows, and the engine's own hash over these columns of all of them; None where it has none."""
+        statements = self.statements
+        if statements.hashed(names) is None:
+            return None
+        found = self._asked("1 = 1", lambda cut: statements.hashed(names, cut))
+        rows, total = (sum(int(each) for each in column) for column in zip(*found, strict=True))
+        return rows, f"{self._dialect.kind}:{rows}:{total}"
+
     def spread(self, part: Slice, key: Sequence[str], spread: Spread) -> Mapping[str, Fingerprint]:
         """Fingerprint of every bucket of the slice that has rows; of a big table over several connections."""
         statements = self.statements

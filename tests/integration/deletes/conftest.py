@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from support.lake import QUICK, delta_rows
+from support.shops import PostgresShop
 from support.workspace import SqliteShop, Workspace
 from tidegate.core.outcome import Outcome
 from tidegate.formats.delta import Delta
@@ -25,7 +26,7 @@ LOADED_ON = "2025-01-01 00:00:00.000000"
 class Bench:
     """A source, its project and the table `lake.out.t`."""
 
-    shop: SqliteShop
+    shop: SqliteShop | PostgresShop
     workspace: Workspace
     spark: SparkSession
 
@@ -64,8 +65,14 @@ def format_(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture
 def bench_of(spark: SparkSession, tmp_path: Path) -> Callable[..., Bench]:
-    def make(*, format_: str = "iceberg", columns: str = "id integer primary key, name text", **stream: Any) -> Bench:
-        shop = SqliteShop(path=tmp_path / "shop.db")
+    def make(
+        *,
+        format_: str = "iceberg",
+        columns: str = "id integer primary key, name text",
+        shop: SqliteShop | PostgresShop | None = None,
+        **stream: Any,
+    ) -> Bench:
+        shop = shop or SqliteShop(path=tmp_path / "shop.db")
         shop.sql(f"create table t ({columns})")
         workspace = Workspace(folder=tmp_path)
         given = {"source": {"connection": "shop", "table": "t"}, "target": "lake.out.t", "key": ["id"], **stream}

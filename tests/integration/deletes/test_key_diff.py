@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from support.shops import PostgresShop
 from tidegate.engine import key_diff
 from tidegate.spark.session import Sessions
 
@@ -67,6 +68,42 @@ def test_deleted_rows_go_with_the_changed_ones(bench_of, way, monkeypatch):
         assert bench.run().outcome == "unchanged"
     with bench.workspace.project(bench.spark) as project:
         assert project.verify(level="rows").streams[0].equal
+
+
+@pytest.mark.postgres
+@pytest.mark.parametrize("listed", [100, 1], ids=["named", "many"])
+@pytest.mark.parametrize("kind", ["text", "uuid"])
+def test_the_hash_of_the_source_itself_says_whether_a_key_is_gone(bench_of, pg_url, monkeypatch, kind, listed):
+    monkeypatch.setattr(key_diff, "FEW_KEYS", 0)
+    monkeypatch.setattr(key_diff, "MOST_LISTED", listed)
+    bench = bench_of(
+        shop=PostgresShop(url=pg_url),
+        columns=f"id {kind}, part int, name text, at timestamp, primary key (id, part)",
+        key=["id", "part"],
+        strategy=WATERMARK,
+        deletes=KEY_DIFF,
+    )
+    key = "md5(n::text)" + ("::uuid" if kind == "uuid" else "")
+    moment = "timestamp '2025-01-01' + n * interval '1 s'"
+    bench.shop.sql(f"insert into t select {key}, n % 3, 'n', {moment} from generate_series(1, 500) n")
+    bench.loaded()
+    with monkeypatch.context() as patch:
+        patch.setattr(Sessions, "load_session", None)
+        assert bench.run().outcome == "unchanged"
+        # As many go as come, and none that comes is newer than what was loaded.
+        bench.shop.sql(
+            "delete from t where at < '2025-01-01 00:00:04'",
+            f"insert into t select {key}, 7, 'late', {moment} from generate_series(1, 3) n",
+        )
+        with bench.workspace.project() as project:
+            (plan,) = project.plan().streams
+        assert any("the source 500 keys; all keys are fetched" in note for note in plan.notes), plan.notes
+    assert bench.loaded().rows_deleted == 3
+    held = {str(id_) for (id_,) in bench.shop.rows("select id from t where name <> 'late'")}
+    assert {str(row["id"]) for row in bench.rows()} == held
+    with monkeypatch.context() as patch:
+        patch.setattr(Sessions, "load_session", None)
+        assert bench.run().outcome == "unchanged"
 
 
 def test_marked_on_delta_and_back_again(bench_of, monkeypatch):

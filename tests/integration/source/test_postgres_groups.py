@@ -12,6 +12,7 @@ from tidegate.core.grouping import CHARACTERS, Period, Periods
 from tidegate.core.ids import Connection
 from tidegate.core.slices import Slice
 from tidegate.errors import SchemaRefused
+from tidegate.sources import _probe
 from tidegate.sources.database import Database
 
 pytestmark = pytest.mark.postgres
@@ -58,3 +59,27 @@ def test_a_moment_that_has_no_canonical_text_is_named_by_its_column(pg_url, valu
         pytest.raises(SchemaRefused, match="column 'c'"),
     ):
         probe.quick_hashes(Periods(column="c", period=Period.DAY))
+
+
+def test_its_own_hash_tells_other_values_in_parts_of_a_table_too(pg_url, monkeypatch):
+    with psycopg.connect(pg_url, autocommit=True) as session:
+        session.execute("create table t as select n, 'k' || n as k, n as other from generate_series(1, 5000) n")
+
+    def asked() -> tuple[int, str] | None:
+        with Database(connection=Connection(name="x", url=pg_url), table="t").probe() as probe:
+            return probe.hashed(["k", "n"])
+
+    first = asked()
+    assert first is not None
+    assert first[0] == 5000
+    with psycopg.connect(pg_url, autocommit=True) as session:
+        session.execute("analyze t")
+        session.execute("update t set other = 0 where n % 7 = 0")
+    monkeypatch.setattr(_probe, "SPLIT_ROWS", 1000)
+    assert asked() == first
+    with psycopg.connect(pg_url, autocommit=True) as session:
+        session.execute("update t set k = 'k' || (case n when 1 then 2 else 1 end) where n in (1, 2)")
+    found = asked()
+    assert found is not None
+    assert found[0] == 5000
+    assert found != first

@@ -225,6 +225,7 @@ def sql_of(statements: Statements) -> dict[str, str]:
         found[f"the step of {end}"] = statements.condition(wide.part(str(end // 1000 * 1000), SCHEMA.find("a_bigint")))
     found["grouped"] = statements.grouped(By(value="1"), [Everything()], "ctid < '(1,0)'")
     found["quick hashes"] = statements.quick_hashes(By(value="1"), parts, "ctid < '(1,0)'") or ""
+    found["its own hash"] = statements.hashed(["a_text", "a_bigint"], "ctid < '(1,0)'") or ""
     found["nothing"] = statements.among([])
     return found
 
