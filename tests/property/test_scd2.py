@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -40,6 +41,7 @@ HISTORY = History(
     valid_to="until",
     is_current="now",
 )
+FLOOR = "2030-01-01 00:00:00.000000"
 START = datetime(2024, 1, 1)  # noqa: DTZ001 - a time without a zone is what is stored
 STORED = "id bigint, name string, at timestamp_ntz, since timestamp_ntz, until timestamp_ntz, now boolean"
 EVENT = "id bigint, name string, at timestamp_ntz, __tidegate_gone boolean"
@@ -93,6 +95,26 @@ def test_a_history_is_a_function_of_its_changes(spark: SparkSession, world: Any)
         assert histories.wrong(held, HISTORY) == 0
     found = sorted(((*row[:2], *row[3:]) for row in table if row[3] != row[4]), key=str)
     assert found == sorted(meant(known), key=str)
+
+
+@pytest.mark.parametrize(
+    "history",
+    [HISTORY, replace(HISTORY, version="n", row_hash="h", far=FLOOR), replace(HISTORY, sequence=())],
+    ids=["plain", "every column", "dated by the load"],
+)
+def test_single_changes_make_the_versions_that_all_of_the_rules_make(spark: SparkSession, history: History) -> None:
+    rows = [
+        (key, name, None if key % 5 == 0 and name is None else START + timedelta(days=key), name is None)
+        for key in range(60)
+        for name in [random.Random(key).choice(["a", "b", None])]
+    ]
+    known = [row for row in rows if row[2] is not None or row[3]]
+    events = changes.of_rows(spark.createDataFrame(known, EVENT), history)
+    placed = changes.placed(events, None, history, Dating(floor=FLOOR))
+    wanted = histories.versions(placed, history)
+    found = histories.first(events, history, FLOOR)
+    assert found.columns == wanted.columns
+    assert sorted(map(tuple, found.collect()), key=str) == sorted(map(tuple, wanted.collect()), key=str)
 
 
 def meant(known: dict[int, dict[int, Any]]) -> list[Row]:

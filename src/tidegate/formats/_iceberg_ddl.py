@@ -7,11 +7,11 @@ was not understood.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from tidegate.core.ids import Target
 from tidegate.core.protocols import Layout
-from tidegate.core.schema import Schema, SchemaChange
+from tidegate.core.schema import BOOLEAN, Schema, SchemaChange
 from tidegate.errors import ConfigError, SchemaRefused
 from tidegate.formats import _statements as statements
 from tidegate.formats._statements import evolved, folder, known, pairs, plain
@@ -33,6 +33,8 @@ PROPERTIES = {
 }
 # Without partitions there is nothing to bring together before a write: a shuffle less in each merge.
 UNPARTITIONED = {f"write.{operation}.distribution-mode": "none" for operation in ("merge", "update", "delete")}
+# Two partitions are written side by side by every task; bringing their rows together would leave the work to two.
+HALVED = {**UNPARTITIONED, "write.distribution-mode": "none", "write.spark.fanout.enabled": "true"}
 _TRANSFORM = re.compile(r"(?P<word>[a-z]+)\((?:(?P<number>\d+)\s*,\s*)?(?P<column>.+)\)", re.DOTALL)
 _PLAIN_WORDS = {
     word: plural for plural in ("years", "months", "days", "hours") for word in (plural, plural.removesuffix("s"))
@@ -72,11 +74,26 @@ def create(target: Target, schema: Schema, layout: Layout, location: str | None)
         parts.append(f"PARTITIONED BY ({', '.join(partitions(layout.partition_by, schema))})")
     if location:
         parts.append(f"LOCATION {sql.string(location)}")
-    properties = {"format-version": str(layout.format_version), **PROPERTIES}
-    if not layout.partition_by:
-        properties |= UNPARTITIONED
+    properties = {
+        "format-version": str(layout.format_version),
+        **PROPERTIES,
+        **distribution(layout.partition_by, schema),
+    }
     parts.append(f"TBLPROPERTIES ({pairs(properties)})")
     return " ".join(parts)
+
+
+def distribution(partition_by: Sequence[str], schema: Schema) -> Mapping[str, str]:
+    """The properties by which rows are not brought together before a write, where that would only cost.
+
+    Example:
+        >>> distribution(["id"], Schema(columns=()))
+        {}
+    """
+    if not partition_by:
+        return UNPARTITIONED
+    column = schema.find(partition_by[0])
+    return HALVED if len(partition_by) == 1 and column is not None and column.type == BOOLEAN else {}
 
 
 def order(target: Target, schema: Schema, layout: Layout) -> str:

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from tidegate.core.ids import Target
-from tidegate.formats._iceberg_ddl import UNPARTITIONED, partitions
+from tidegate.formats._iceberg_ddl import HALVED, distribution, partitions
 from tidegate.formats._iceberg_metadata import Metadata
 from tidegate.spark import sql
 
@@ -56,8 +56,9 @@ def evolve(target: Target, metadata: Metadata, wanted: Sequence[str]) -> Iterato
         yield f"ALTER TABLE {table} DROP PARTITION FIELD {each}"
     for each in added:
         yield f"ALTER TABLE {table} ADD PARTITION FIELD {each}"
-    # Set for a table without partitions; with them, rows have to be brought together before a write.
-    unset = [name for name in UNPARTITIONED if metadata.properties.get(name) == UNPARTITIONED[name]]
+    # Set for tables without partitions, or with two; with more, rows have to be brought together before a write.
+    kept = distribution(wanted, columns)
+    unset = [name for name, value in HALVED.items() if metadata.properties.get(name) == value and name not in kept]
     if unset:
         yield f"ALTER TABLE {table} UNSET TBLPROPERTIES ({', '.join(map(sql.string, unset))})"
 

@@ -160,6 +160,31 @@ def versions(changes: DataFrame, history: History, *, last_wins: bool = False) -
     return _numbered(_runs(_timeline(changes, history, last_wins=last_wins), history), history)
 
 
+def first(rows: DataFrame, history: History, floor: str | None) -> DataFrame:
+    """The versions of changes of which no two have one key, where nothing is stored: as `versions`, row by row.
+
+    Args:
+        rows: as `_changes.of_rows` gives them.
+        floor: the moment of rows that say none, as canonical text.
+    """
+    at = AT if history.sequence else f"coalesce({AT}, {history.moment(floor)})"
+    dated = rows.where(f"NOT ({GONE} AND {AT} IS NULL)").selectExpr("*", f"{at} AS {_HEAD}")
+    found = dated.selectExpr(
+        *(
+            quote(name) if name in history.key else f"IF({GONE}, NULL, {quote(name)}) AS {quote(name)}"
+            for name in history.columns.names
+        ),
+        f"{_HEAD} AS {quote(history.valid_from)}",
+        f"IF({GONE}, {_HEAD}, {history.moment(history.far)}) AS {quote(history.valid_to)}",
+        f"NOT {GONE} AS {quote(history.is_current)}",
+        *([] if history.version is None else [f"IF({GONE}, NULL, 1) AS {quote(history.version)}"]),
+        f"{GONE} AS {WENT}",
+    )
+    if history.row_hash is not None:
+        found = found.selectExpr("*", f"IF({WENT}, NULL, {history.digest}) AS {quote(history.row_hash)}")
+    return found.drop(WENT)
+
+
 def differing(made: DataFrame, stored: DataFrame, history: History, columns: Schema) -> DataFrame:
     """What has to happen to the stored versions for them to become those that were made.
 

@@ -106,15 +106,22 @@ def _begin(checked: Checked, plan: LoadPlan, staging: Staging, history: History)
     """All that the table will hold."""
     frame = changes.timed(checked.frame, None, history) if _logged(plan) else checked.frame
     with translated(f"writing the versions of {plan.target}"):
-        floor = dates.moment(plan.created_at, history.type) or _ends(frame, history)[1]
+        floor = dates.moment(plan.created_at, history.type)
+        if checked.unique:
+            _add(histories.first(frame, history, floor), plan, staging)
+            return checked
+        floor = floor or _ends(frame, history)[1]
         placed = changes.placed(frame, None, history, Dating(floor=floor))
         _refuse(placed, plan, history)
-        made = histories.versions(placed, history, last_wins=_logged(plan))
-    if plan.write.mode is Mode.APPEND:
-        staging.append(made)
-    else:
-        staging.overwrite(made)
+        _add(histories.versions(placed, history, last_wins=_logged(plan)), plan, staging)
     return checked
+
+
+def _add(versions: DataFrame, plan: LoadPlan, staging: Staging) -> None:
+    if plan.write.mode is Mode.APPEND:
+        staging.append(versions)
+    else:
+        staging.overwrite(versions)
 
 
 def _batch(checked: Checked, plan: LoadPlan, staging: Staging, history: History, held: ExitStack) -> Batch:

@@ -137,8 +137,12 @@ class Scd2:
                 "significant_change leaves differences out, and write: scd2 keeps each of them",
                 hint="Take `significant_change:` out of the strategy, or write with merge.",
             )
-        cursor = batch.latest.order if batch.latest else ()
-        history, held = self._history(plan, self.sequence_by or cursor), kept(rows, batch)
+        history = self._history(plan, self.sequence_by or (batch.latest.order if batch.latest else ()))
+        if plan.write.mode in versions.BEGINS and batch.keys_unique and _always_dated(plan, history):
+            # Each row is the one version of its key, whatever it holds: there is nothing to look at.
+            frame = changes.of_rows(rows, history)
+            return Checked(frame=frame, compared=self.current, sequence=history.sequence, unique=True)
+        held = kept(rows, batch)
         try:
             with translated(f"reading the rows for {plan.target}"):
                 if plan.changes.meaning is not Meaning.CHANGELOG:
@@ -169,6 +173,8 @@ class Scd2:
         Raises:
             VerifyFailed: they do.
         """
+        if plan.write.mode in versions.BEGINS and checked.unique:
+            return  # one version a key, of which the rows are compared
         history = self._history(plan, checked.sequence)
         keys = checked.keys.select(*map(quote, plan.key)) if checked.keys is not None else None
         found = staging.read_keys(keys, prune=checked.prune).where(checked.touched or "true")
@@ -246,6 +252,13 @@ class Scd2:
     def _option(self, column: str) -> str:
         own = ("valid_from", "valid_to", "is_current", "version", "row_hash")
         return next(name for name in own if getattr(self, name) == column)
+
+
+def _always_dated(plan: LoadPlan, history: History) -> bool:
+    """Whether the rows are no events, and each says when it took effect, where rows do."""
+    dating = (plan.columns.find(name) for name in history.sequence)
+    said = not history.sequence or any(column is not None and not column.nullable for column in dating)
+    return said and plan.changes.meaning is not Meaning.CHANGELOG
 
 
 def _refuse_nulls(frame: DataFrame, plan: LoadPlan, history: History) -> None:

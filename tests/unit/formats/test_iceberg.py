@@ -17,7 +17,7 @@ from tidegate.core.ids import Target
 from tidegate.core.plan import Prune, branch_prefix
 from tidegate.core.position import Position, property_name
 from tidegate.core.protocols import Layout
-from tidegate.core.schema import BIGINT, DATE, TEXT, TIMESTAMP, ChangeKind, Column, Schema, SchemaChange, Type
+from tidegate.core.schema import BIGINT, BOOLEAN, DATE, TEXT, TIMESTAMP, ChangeKind, Column, Schema, SchemaChange, Type
 from tidegate.errors import ConfigError, InternalError, SchemaRefused, WriteError
 from tidegate.formats import _iceberg_ddl as ddl
 from tidegate.formats._iceberg_bounds import may_hold
@@ -226,6 +226,14 @@ def test_statements_for_a_new_table() -> None:
     assert ddl.order(TARGET, SCHEMA, layout).endswith("WRITE DISTRIBUTED BY PARTITION LOCALLY ORDERED BY `id`")
     with pytest.raises(ConfigError, match="sort_by names 'nope'"):
         ddl.order(TARGET, SCHEMA, Layout(sort_by=("nope",)))
+
+
+def test_two_partitions_are_written_without_bringing_their_rows_together() -> None:
+    schema = Schema(columns=(*SCHEMA.columns, Column(name="now", type=BOOLEAN)))
+    halved = "'write.distribution-mode' = 'none'"
+    assert halved in ddl.create(TARGET, schema, Layout(partition_by=("now",)), None)
+    for other in ((), ("id",), ("now", "id")):
+        assert halved not in ddl.create(TARGET, schema, Layout(partition_by=other), None)
 
 
 def test_unusual_names_never_become_a_path() -> None:

@@ -15,6 +15,7 @@ from tidegate.core.plan import branch_prefix
 from tidegate.core.position import Position, property_name
 from tidegate.errors import ConfigError
 from tidegate.formats import _delta_table as table
+from tidegate.formats import _iceberg_ddl as ddl
 from tidegate.formats import _iceberg_layout as layout
 from tidegate.formats import _iceberg_maintenance as iceberg
 from tidegate.formats import _iceberg_versions as travel
@@ -161,6 +162,10 @@ def test_a_layout_is_applied_by_fields_that_go_and_come():
         "ALTER TABLE `lake`.`shop`.`orders` ADD PARTITION FIELD truncate(10, `id`)",
         "ALTER TABLE `lake`.`shop`.`orders` UNSET TBLPROPERTIES ('write.merge.distribution-mode')",
     ]
+    held = metadata(**{"partition-specs": [{"spec-id": 0, "fields": []}], "properties": dict(ddl.HALVED)})
+    unset = ", ".join(f"'{name}'" for name in ddl.HALVED)
+    *_, last = layout.evolve(TARGET, held, ("id",))
+    assert last == f"ALTER TABLE `lake`.`shop`.`orders` UNSET TBLPROPERTIES ({unset})"
     with pytest.raises(ConfigError, match="partition_by names 'nope'"):
         list(layout.evolve(TARGET, found, ("nope",)))
 
