@@ -190,15 +190,17 @@ def in_key_ranges(
 
 
 def _spans(intervals: Sequence[tuple[int, int]], most: int) -> list[tuple[int, int]]:
-    """So many intervals at most, with the widest gaps between sorted ones.
+    """So many intervals at most, with the widest gaps between sorted ones; one where gaps are the lesser part.
 
     Example:
-        >>> _spans([(0, 1), (4, 5), (90, 91)], 2)
-        [(0, 5), (90, 91)]
+        >>> _spans([(0, 1), (4, 5), (90, 91)], 2), _spans([(0, 1), (4, 5), (8, 9)], 2)
+        ([(0, 5), (90, 91)], [(0, 9)])
     """
     gaps = sorted(range(1, len(intervals)), key=lambda at: intervals[at][0] - intervals[at - 1][1], reverse=True)
     starts = [0, *sorted(gaps[: most - 1]), len(intervals)]
-    return [(intervals[first][0], intervals[beyond - 1][1]) for first, beyond in pairwise(starts)]
+    found = [(intervals[first][0], intervals[beyond - 1][1]) for first, beyond in pairwise(starts)]
+    whole = (intervals[0][0], intervals[-1][1])
+    return [whole] if 2 * sum(high - low for low, high in found) > whole[1] - whole[0] else found
 
 
 def _ends(name: int, width: int) -> tuple[int, int]:

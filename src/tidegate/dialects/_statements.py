@@ -191,12 +191,17 @@ class Statements:
         any_of = " OR ".join(self.condition(part) for part in parts) or "1 = 0"
         return f"({any_of}) AND {cut}" if cut else f"({any_of})"
 
-    def key_bounds(self, part: Slice, name: str) -> str:
-        """Rows, least and greatest value of a column as canonical texts."""
+    def key_bounds(self, part: Slice, name: str, *, counted: bool = True) -> str:
+        """Rows, least and greatest value of a column as canonical texts.
+
+        Args:
+            counted: the rows are told; else they are NULL, and an index may tell the rest without looking at any.
+        """
         column = self.column(name)
         value = self._value(self.dialect.quote(name), column)
         low, high = (self.dialect.text(f"{function}({value})", column) for function in ("min", "max"))
-        return f"SELECT count(*), {low}, {high} FROM {self.relation.sql} WHERE {self.condition(part)}"
+        rows = "count(*)" if counted else "NULL"
+        return f"SELECT {rows}, {low}, {high} FROM {self.relation.sql} WHERE {self.condition(part)}"
 
     def values(self, part: Slice, name: str, limit: int) -> str:
         """Distinct values of a column as canonical texts, at most `limit` of them."""

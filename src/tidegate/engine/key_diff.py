@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 MOST_BUCKETS = 65_536
-BUCKET_KEYS = 64
+BUCKET_KEYS = 256
 WIDEST = 2**40  # beyond, keys lie too far apart for ranges, and the sums of their distances grow too great
 FEW_KEYS = 1_000  # so few are fetched at the cost of a fingerprint
 MOST_FETCHED = 200_000

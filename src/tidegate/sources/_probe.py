@@ -132,11 +132,12 @@ class DatabaseProbe:
         """Least and greatest value of a column in a slice, and all of them if they are few."""
         if not self.statements.has_order(column):
             return None
-        ((rows, low, high),) = self.session.rows(self.statements.key_bounds(part, column))
+        many = self.session.estimate(self._relation, self.statements.condition(part)) >= SPLIT_ROWS
+        ((rows, low, high),) = self.session.rows(self.statements.key_bounds(part, column, counted=not many))
         if low is None:
             return None
         values: tuple[str, ...] = ()
-        if rows <= LISTED_KEYS:
+        if not many and rows <= LISTED_KEYS:
             values = tuple(
                 sorted(row[0] for row in self.session.rows(self.statements.values(part, column, LISTED_KEYS)))
             )

@@ -10,7 +10,7 @@ import pytest
 from tidegate.core.fingerprint import Fingerprint, row_text
 from tidegate.core.grouping import CHARACTERS, Period, Periods
 from tidegate.core.ids import Connection
-from tidegate.core.slices import Slice
+from tidegate.core.slices import Everything, Range, Slice
 from tidegate.errors import SchemaRefused
 from tidegate.sources import _probe
 from tidegate.sources.database import Database
@@ -83,3 +83,18 @@ def test_its_own_hash_tells_other_values_in_parts_of_a_table_too(pg_url, monkeyp
     assert found is not None
     assert found[0] == 5000
     assert found != first
+
+
+def test_the_bounds_of_a_key_are_told_by_its_index(pg_url, monkeypatch):
+    monkeypatch.setattr(_probe, "SPLIT_ROWS", 1000)
+    with psycopg.connect(pg_url, autocommit=True) as session:
+        session.execute("create table t as select n from generate_series(-50, 5000) n")
+        session.execute("alter table t add primary key (n)")
+        session.execute("analyze t")
+    with Database(connection=Connection(name="x", url=pg_url), table="t").probe() as probe:
+        asked = probe.statements.key_bounds(Everything(), "n", counted=False)
+        assert "Index" in str(probe.session.rows(f"EXPLAIN {asked}"))
+        parts = (Everything(), Range(cursor=("n",), after=None, upto="-49"))
+        bounds, few = (probe.key_bounds(part, "n") for part in parts)
+        assert (bounds.low, bounds.high, bounds.values) == ("-50", "5000", ())
+        assert few.values == ("-49", "-50")

@@ -56,9 +56,9 @@ def test_the_position_vouches_for_the_keys(shop, registry):
     shop.sql("insert into t values (7, '2025-01-01')")
     assert watched(shop, registry)[1] is None
     # One lies as far from the beginning of another range.
-    shop.sql("update t set id = id + 128 where id = 150")
+    shop.sql("update t set id = id + 256 where id = 150")
     assert watched(shop, registry)[1] is not None
-    shop.sql("update t set id = id - 128 where id = 278")
+    shop.sql("update t set id = id - 256 where id = 406")
     shop.sql("update t set id = 300 where id = 100", "update t set id = -100 where id = 101")
     assert watched(shop, registry)[1] is not None
 
@@ -68,8 +68,8 @@ def test_ranges_hashes_and_all_keys(shop, registry, monkeypatch, tmp_path):
     assert work.key_diff.spread is None, "few keys are fetched"
     monkeypatch.setattr(key_diff, "FEW_KEYS", 10)
     work, found = watched(shop, registry, SOME)
-    assert work.key_diff.spread.width == 64
-    assert "ranges of 64" in found.gone
+    assert work.key_diff.spread.width == 256
+    assert "ranges of 256" in found.gone
     assert sum(one.rows for one in work.key_diff.source.values()) == 200
     work, found = watched(shop, registry, SOME, rows=390)
     assert work.key_diff.spread is None, "most buckets would be fetched anyway"
