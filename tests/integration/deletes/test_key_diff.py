@@ -29,6 +29,7 @@ def way(request, monkeypatch):
     """Both ways to compare, and the one for few rows: the type of the key and a limit decide."""
     if request.param != "all keys":
         monkeypatch.setattr(key_diff, "FEW_KEYS", 0)
+        monkeypatch.setattr(key_diff, "BUCKET_KEYS", 64)
     return request.param
 
 
