@@ -1,6 +1,7 @@
 """Files and lakes in a real S3 server, with nothing set but what a user would set."""
 
 import json
+import uuid
 from urllib.parse import quote
 
 import pytest
@@ -67,7 +68,7 @@ def buckets(s3):
     made = [s3.bucket(name) for name in ("landing", "lakehouse")]
     yield s3
     for bucket in made:
-        bucket.rename(bucket.with_name(f"{bucket.name}-{id(made)}"))
+        bucket.rename(bucket.with_name(f"{bucket.name}-{uuid.uuid4().hex}"))
 
 
 def test_files_are_listed_and_read_and_lakes_are_written_in_s3(tmp_path, buckets):
