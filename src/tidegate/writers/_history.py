@@ -157,7 +157,8 @@ def versions(changes: DataFrame, history: History, *, last_wins: bool = False) -
 
     Rows: one a version, the columns of the source, then those of the history.
     """
-    return _numbered(_runs(_timeline(changes, history, last_wins=last_wins), history), history)
+    number = f"sum(IF({WENT}, 0, 1)) OVER ({history.by_key} ORDER BY {AT})"
+    return _numbered(_runs(_timeline(changes, history, last_wins=last_wins), history), history, number)
 
 
 def first(rows: DataFrame, history: History, floor: str | None) -> DataFrame:
@@ -168,21 +169,13 @@ def first(rows: DataFrame, history: History, floor: str | None) -> DataFrame:
         floor: the moment of rows that say none, as canonical text.
     """
     at = AT if history.sequence else f"coalesce({AT}, {history.moment(floor)})"
-    dated = rows.where(f"NOT ({GONE} AND {AT} IS NULL)").selectExpr("*", f"{at} AS {_HEAD}")
-    found = dated.selectExpr(
-        *(
-            quote(name) if name in history.key else f"IF({GONE}, NULL, {quote(name)}) AS {quote(name)}"
-            for name in history.columns.names
-        ),
-        f"{_HEAD} AS {quote(history.valid_from)}",
-        f"IF({GONE}, {_HEAD}, {history.moment(history.far)}) AS {quote(history.valid_to)}",
-        f"NOT {GONE} AS {quote(history.is_current)}",
-        *([] if history.version is None else [f"IF({GONE}, NULL, 1) AS {quote(history.version)}"]),
+    runs = rows.where(f"NOT ({GONE} AND {AT} IS NULL)").selectExpr(
+        f"IF({GONE}, {history.gone}, {history.row}) AS {ROW}",
+        f"{at} AS {AT}",
         f"{GONE} AS {WENT}",
+        f"{history.moment(None)} AS {_NEXT}",
     )
-    if history.row_hash is not None:
-        found = found.selectExpr("*", f"IF({WENT}, NULL, {history.digest}) AS {quote(history.row_hash)}")
-    return found.drop(WENT)
+    return _numbered(runs, history, "1")
 
 
 def differing(made: DataFrame, stored: DataFrame, history: History, columns: Schema) -> DataFrame:
@@ -251,8 +244,12 @@ def _runs(timeline: DataFrame, history: History) -> DataFrame:
     return ends.where(f"NOT {WENT} OR {_OUT}")
 
 
-def _numbered(runs: DataFrame, history: History) -> DataFrame:
-    """The versions in the table's own columns."""
+def _numbered(runs: DataFrame, history: History, number: str) -> DataFrame:
+    """The versions in the table's own columns.
+
+    Args:
+        number: the expression of a version's number.
+    """
     end = f"CASE WHEN {WENT} THEN {AT} ELSE coalesce({_NEXT}, {history.moment(history.far)}) END"
     columns = [f"{ROW}.{quote(name)} AS {quote(name)}" for name in history.columns.names]
     own = [
@@ -261,7 +258,6 @@ def _numbered(runs: DataFrame, history: History) -> DataFrame:
         f"NOT {WENT} AND {_NEXT} IS NULL AS {quote(history.is_current)}",
     ]
     if history.version is not None:
-        number = f"sum(IF({WENT}, 0, 1)) OVER ({history.by_key} ORDER BY {AT})"
         own.append(f"CAST(IF({WENT}, NULL, {number}) AS int) AS {quote(history.version)}")
     found = runs.selectExpr(*columns, *own, WENT)
     if history.row_hash is not None:
