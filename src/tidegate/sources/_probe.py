@@ -132,7 +132,7 @@ class DatabaseProbe:
         """Least and greatest value of a column in a slice, and all of them if they are few."""
         if not self.statements.has_order(column):
             return None
-        many = self.session.estimate(self._relation, self.statements.condition(part)) >= SPLIT_ROWS
+        many = self._about(part) >= SPLIT_ROWS
         ((rows, low, high),) = self.session.rows(self.statements.key_bounds(part, column, counted=not many))
         if low is None:
             return None
@@ -269,6 +269,11 @@ class DatabaseProbe:
         rows = self.session.estimate(self._relation, condition)
         whole = self.session.estimate(self._relation, "1 = 1")
         return self.session.cuts(self._relation, PIECES) if rows >= max(SPLIT_ROWS, whole // 5) else ()
+
+    def _about(self, part: Slice) -> int:
+        """Rows of the slice: as they were counted, else as the database estimates them."""
+        known = self._stats.get(part)
+        return known.rows if known else self.session.estimate(self._relation, self.statements.condition(part))
 
     def _described(self) -> Statements:
         schema = self._columns()
