@@ -72,6 +72,11 @@ class By:
     value: str
     name: Callable[[str], str] = str
 
+    @property
+    def text(self) -> str:
+        """The expression of the text of a row's bucket."""
+        return self.name(self.value)
+
 
 def by_bucket(dialect: Expressions, grouping: Grouping, column: Column | None) -> By:
     """The same groups as `bucket` makes, whose texts are made once a group where that is cheaper."""

@@ -171,8 +171,7 @@ class Statements:
         if spread.width is not None:
             return in_key_ranges(self.dialect, self.column(key[0]), spread.within, spread.width)
         names = ", ".join(self.dialect.string(name) for name in spread.within) or "NULL"
-        bucket = self.spread(key, spread.among)
-        return f"{bucket.name(bucket.value)} IN ({names})"
+        return f"{self.spread(key, spread.among).text} IN ({names})"
 
     def partition(self, grouping: Grouping, bucket: str | None) -> Slice:
         """The partition that a bucket of `bucket(grouping)` lies in."""

@@ -241,8 +241,8 @@ def _asked(work: Work) -> tuple[KeyDiff, str]:
     if spread is None and isinstance(probe, HashesKeys) and (hashed := probe.hashed(key)) is not None:
         return KeyDiff(rows=hashed[0]), f"{','.join(key)} {hashed[1]}"
     if spread is None:
-        rows = max(work.standing.table.rows or 0, 1)
-        spread = Spread(count=min(MOST_BUCKETS, _power(rows // BUCKET_KEYS)), keys=True)
+        buckets = _power((work.standing.table.rows or 0) // BUCKET_KEYS)
+        spread = Spread(count=min(MOST_BUCKETS, buckets), keys=True)
     source = probe.spread(Everything(), key, spread)
     rows = sum(one.rows for one in source.values())
     return KeyDiff(rows=rows, spread=spread, source=source), _digest(key, spread, source)

@@ -80,8 +80,7 @@ class TableSide:
         if spread.width is not None:
             return self.rows.where(in_key_ranges(Spark(), self._key()[0], spread.within, spread.width, spans=SPANS))
         names = ", ".join(Spark().string(name) for name in spread.within) or "NULL"
-        bucket = self._bucket(spread.among)
-        return self.rows.where(f"{bucket.name(bucket.value)} IN ({names})")
+        return self.rows.where(f"{self._bucket(spread.among).text} IN ({names})")
 
     def _key(self) -> list[Column]:
         return [column for name in self.key if (column := self.columns.find(name)) is not None]
