@@ -7,7 +7,8 @@ was lost for one that failed.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
@@ -30,7 +31,21 @@ if TYPE_CHECKING:
 
 
 @contextmanager
-def discarded_on_error(staging: Staging) -> Iterator[None]:
+def opened_meanwhile(
+    lake: Format, session: SparkSession, target: Target, plan: LoadPlan
+) -> Iterator[Callable[[], Staging]]:
+    """Opens the load's version of the table while the block reads; a call waits for it.
+
+    On an error the table stays as it was.
+    """
+    with ThreadPoolExecutor(max_workers=1, thread_name_prefix="stage") as pool:
+        opened = pool.submit(lake.stage, session, target, plan)
+        with discarded_on_error(opened.result):
+            yield opened.result
+
+
+@contextmanager
+def discarded_on_error(opened: Callable[[], Staging]) -> Iterator[None]:
     """Around a load's write: on an error the table stays as it was."""
     try:
         yield
@@ -38,7 +53,7 @@ def discarded_on_error(staging: Staging) -> Iterator[None]:
         raise  # the branch may be what landed: the next run looks for its mark
     except BaseException:
         with contextlib.suppress(TidegateError):  # what is left behind is invisible, and the next run drops it
-            staging.discard()
+            opened().discard()
         raise
 
 
@@ -102,7 +117,7 @@ class Beside:
         if self.state.branches:
             self.lake.drop_branches(session, self.target, self.state.branches)
         staging = self.lake.stage(session, self.target, plan)
-        with discarded_on_error(staging), translated(f"writing to {self.target}"):
+        with discarded_on_error(lambda: staging), translated(f"writing to {self.target}"):
             (staging.append if mode is Mode.APPEND else staging.overwrite)(rows)
             return publish(self.lake, self.target, plan, staging)
 

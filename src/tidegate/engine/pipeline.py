@@ -37,7 +37,7 @@ from tidegate.engine import (
     verify,
 )
 from tidegate.engine.events import Journal, Moment, Stage
-from tidegate.engine.landing import discarded_on_error, publish
+from tidegate.engine.landing import opened_meanwhile, publish
 from tidegate.engine.planner import Found, make_plan
 from tidegate.engine.recover import Heal, Standing
 from tidegate.engine.stream import Stream, VerifyLevel
@@ -180,13 +180,13 @@ def move(work: Work, planned: Planned, lease: Lease) -> Outcome:
         with journal.stage(Stage.READ):
             session = held.enter_context(work.context.session(small=_small(work, plan)))
             _make_ready(work, plan, session)
+            opened = held.enter_context(opened_meanwhile(stream.format, session, stream.target, plan))
             rows = stream.source.read(session, work.probe, plan.changes.slices, plan.columns)
         with journal.stage(Stage.CHECK):
             applied = reread.applied(work, session, plan)
             batch = replace(briefing.batch(work, planned), fence=applied.fence() if applied else None)
             checked = quality.check(work, planned, batch, reread.judged(rows, plan), held)
-        staging = stream.format.stage(session, stream.target, plan)
-        held.enter_context(discarded_on_error(staging))
+        staging = opened()
         with journal.stage(Stage.WRITE) as tell:
             lease.check()
             checked = key_diff.find(work, plan, session, staging, checked)

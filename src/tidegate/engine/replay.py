@@ -182,7 +182,7 @@ class _Replay:
         checked = stream.writer.check(wanted, plan, batch)
         held.callback(quality.release, checked)
         staging = stream.format.stage(self.session, stream.target, plan)
-        held.enter_context(discarded_on_error(staging))
+        held.enter_context(discarded_on_error(lambda: staging))
         lease.check()
         checked = stream.writer.write(checked, plan, staging)
         verified = None

@@ -324,7 +324,7 @@ def _commit(  # noqa: PLR0913 - what a commit is made of
     """Of no rows; refused if the table is not at the version that was looked at."""
     plan = _empty_plan(stream, table, table.schema or Schema(columns=()), position, context.now())
     staging = stream.format.stage(session, stream.target, plan)
-    with discarded_on_error(staging):
+    with discarded_on_error(lambda: staging):
         staging.append(staging.read().limit(0))
         lease.check()
         receipt = publish(stream.format, stream.target, plan, staging)

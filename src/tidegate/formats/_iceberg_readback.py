@@ -8,11 +8,12 @@ their partitions.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any, cast
 
 import pyarrow as pa  # type: ignore[import-untyped]
-import pyarrow.compute as pc  # type: ignore[import-untyped]
+from pyiceberg.conversions import from_bytes
 from pyiceberg.expressions import (
     AlwaysTrue,
     And,
@@ -26,6 +27,7 @@ from pyiceberg.expressions import (
 from pyiceberg.io.pyarrow import ArrowScan
 from pyiceberg.manifest import DataFile, ManifestContent, ManifestEntryStatus
 from pyiceberg.table import FileScanTask
+from pyiceberg.types import NestedField, PrimitiveType
 
 from tidegate.core.schema import Kind, Schema, Type
 from tidegate.core.slices import Partition, Slice
@@ -75,10 +77,13 @@ def _added(table: Table, snapshot: Snapshot, columns: Sequence[str], key: Sequen
     if sum(file.record_count for file in files.values()) > BACK_ROWS:
         return None
     wanted = [FileScanTask(file) for file in files.values()]
-    if not key:
+    if not key or not wanted:
         return _read(table, wanted, columns)
-    rows = _read(table, wanted, [*columns, *(name for name in key if name not in columns)])
-    if rows.num_rows and not _alone(table, snapshot.snapshot_id, rows.select(list(key)), frozenset(files)):
+    with ThreadPoolExecutor(max_workers=1, thread_name_prefix="readback") as pool:
+        others = pool.submit(_others, table, snapshot.snapshot_id, files, key)
+        rows = _read(table, wanted, [*columns, *(name for name in key if name not in columns)])
+        theirs = others.result()
+    if theirs is None or theirs.join(rows.select(list(key)), keys=list(key), join_type="left semi").num_rows:
         return None
     return rows
 
@@ -143,26 +148,37 @@ def _files(table: Table, snapshot: Snapshot) -> dict[str, DataFile]:
     return {entry.data_file.file_path: entry.data_file for entry in new}
 
 
-def _alone(table: Table, version: int, keys: pa.Table, mine: frozenset[str]) -> bool:
-    """Whether no row of the version's other files has one of the keys."""
-    within = _within(keys)
+def _others(table: Table, version: int, files: Mapping[str, DataFile], key: Sequence[str]) -> pa.Table | None:
+    """The keys in the version's other files that lie between the least and the greatest ones of these files.
+
+    Returns:
+        None where there are too many to look at.
+    """
+    within = _within(table, files.values(), key)
     tasks = table.scan(row_filter=within, snapshot_id=version).plan_files()
-    others = [task for task in tasks if task.file.file_path not in mine]
+    others = [task for task in tasks if task.file.file_path not in files]
     if sum(task.file.record_count for task in others) > OTHERS:
-        return False
-    theirs = _read(table, others, keys.column_names, within)
-    return not theirs.num_rows or not theirs.join(keys, keys=keys.column_names, join_type="left semi").num_rows
+        return None
+    return _read(table, others, key, within)
 
 
-def _within(keys: pa.Table) -> BooleanExpression:
-    """The condition of rows between the least and the greatest value of every key column."""
+def _within(table: Table, files: Collection[DataFile], key: Sequence[str]) -> BooleanExpression:
+    """The condition of rows between the bounds that the files' own metadata give of every key column.
+
+    Raises:
+        LookupError: they give none.
+    """
     within: BooleanExpression = AlwaysTrue()
-    for name in keys.column_names:
-        end = pc.min_max(keys[name]).as_py()
-        column = Reference(name)
-        above = GreaterThanOrEqual(term=column, value=end["min"])
-        within = And(within, above, LessThanOrEqual(term=column, value=end["max"]))
+    for name in key:
+        field, column = table.schema().find_field(name), Reference(name)
+        low = min(_bound(field, file.lower_bounds) for file in files)
+        high = max(_bound(field, file.upper_bounds) for file in files)
+        within = And(within, GreaterThanOrEqual(term=column, value=low), LessThanOrEqual(term=column, value=high))
     return within
+
+
+def _bound(field: NestedField, bounds: Mapping[int, bytes]) -> Any:
+    return from_bytes(cast("PrimitiveType", field.field_type), bounds[field.field_id])
 
 
 def _read(
