@@ -1,0 +1,199 @@
+"""What every writer owes a load, on each format: the same suite for all that are there, and for any that comes."""
+
+from __future__ import annotations
+
+from collections import Counter
+from itertools import cycle
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from support.lake import QUICK, delta_rows
+from support.workspace import SqliteShop, Workspace
+from tidegate import plugins
+from tidegate.core.outcome import Result
+from tidegate.core.plan import Mode, WriteFacts
+from tidegate.core.slices import Meaning
+from tidegate.engine.events import BOUNDARIES, Moment, Stage
+from tidegate.errors import PlanError
+
+WRITERS = plugins.names("writers")
+KEEPS_ALL = {"append", "scd2"}
+"""Writers whose table holds every row that a load has read, not the last ones alone."""
+
+on_lakes = [pytest.mark.spark, pytest.mark.timeout(600)]
+each_writer = pytest.mark.parametrize("kind", WRITERS)
+
+
+AROUND = ((Stage.WRITE, Moment.DONE), (Stage.VERIFY, Moment.DONE), (Stage.ADVANCE, Moment.PUBLISHED))
+BOUNDED = [
+    pytest.param(AROUND, id="around the commit"),
+    pytest.param(BOUNDARIES, id="every boundary", marks=pytest.mark.slow),
+]
+
+
+class Crash(BaseException):
+    """Ends a run like Ctrl-C does."""
+
+
+class Books:
+    """A source, the stream that one writer brings into a lake, and what its table should hold."""
+
+    def __init__(self, folder: Any, spark: Any, kind: str, lake: str) -> None:
+        self.workspace, self.spark, self.kind, self.lake = Workspace(folder=folder), spark, kind, lake
+        self.shop = SqliteShop(path=folder / "shop.db")
+        self.shop.sql("create table books (id integer, title text, changed timestamp)")
+        self.held: dict[int | None, tuple[Any, ...]] = {}
+        self.read: list[tuple[Any, ...]] = []
+        self._moments = iter(range(60))
+        by_cursor = Meaning.UPSERTS in plugins.load("writers", kind).accepts
+        self.workspace.write(
+            {
+                "books": {
+                    "source": {"connection": "shop", "table": "books"},
+                    "target": "lake.shop.books",
+                    "key": ["id"],
+                    "strategy": {"kind": "watermark", "column": "changed"} if by_cursor else "full",
+                    "write": kind,
+                }
+            },
+            connections={"shop": {"url": self.shop.url}},
+            lakes={"lake": {"format": lake}},
+            spark={"conf": QUICK},
+        )
+
+    def change(self, *ids: int | None) -> None:
+        """These books are there and have changed."""
+        for number in ids:
+            moment = next(self._moments)
+            row = (number, f"{number}|~{moment}", f"2025-01-01 00:00:{moment:02}")
+            known = "null" if number is None else number
+            self.shop.sql(
+                f"delete from books where id is {known}", f"insert into books values ({known}, '{row[1]}', '{row[2]}')"
+            )
+            self.held[number] = row
+            self.read.append(row)
+
+    def run(self, **options: Any) -> Any:
+        return self.workspace.run(spark=self.spark, **options).streams[0]
+
+    def load(self) -> Any:
+        outcome = self.run()
+        assert outcome.error is None, outcome.error
+        return outcome
+
+    def crash(self, boundary: tuple[Stage, Moment]) -> None:
+        """A run that ends there."""
+
+        def end(event: Any) -> None:
+            if (event.stage, event.moment) == boundary:
+                raise Crash
+
+        with pytest.raises(Crash):
+            self.workspace.run(spark=self.spark, on_event=end)
+
+    @property
+    def proves_alone(self) -> bool:
+        """Whether what a crash left unproven can be proven without the registry: not of rows that are there no more."""
+        return self.lake == "iceberg" or self.kind != "append"
+
+    def expected(self) -> Counter[tuple[Any, ...]]:
+        return Counter(self.read if self.kind in KEEPS_ALL else self.held.values())
+
+    def found(self) -> Counter[tuple[Any, ...]]:
+        """What PyIceberg or delta-rs reads."""
+        if self.lake == "delta":
+            rows = delta_rows(str(self.workspace.folder / "warehouse" / "shop" / "books"))
+        else:
+            rows = self.workspace.rows("shop.books")
+        return Counter((row["id"], row["title"], f"{row['changed']:%Y-%m-%d %H:%M:%S}") for row in rows)
+
+
+@pytest.fixture
+def books(request: pytest.FixtureRequest, tmp_path: Any, spark: Any, kind: str, lake: str) -> Books:
+    return Books(tmp_path, spark, kind, lake)
+
+
+@each_writer
+@pytest.mark.parametrize("lake", ["iceberg", "delta"])
+class TestLoads:
+    pytestmark = on_lakes
+
+    @pytest.mark.parametrize("boundaries", BOUNDED)
+    def test_every_row_lands_once_wherever_a_run_ends(self, books: Books, boundaries: Any) -> None:
+        books.change(1, 2, 3)
+        assert books.load().verified is True
+        assert books.found() == books.expected()
+        # A cycle of keys: one that is there changes, one comes.
+        for (number, boundary), forget in zip(enumerate(boundaries, start=4), cycle([False, True]), strict=False):
+            books.change(1 + number % 3, number)
+            books.crash(boundary)
+            if forget and books.proves_alone:
+                books.workspace.forget_registry()
+            books.load()
+            assert books.found() == books.expected(), boundary
+        again = books.load()
+        assert books.found() == books.expected()
+        assert again.outcome is Result.UNCHANGED or again.meaning is Meaning.ALL
+
+    def test_a_key_without_a_value_stops_and_leaves_the_table(self, books: Books, kind: str) -> None:
+        books.change(1, 2)
+        books.load()
+        before = books.found()
+        books.change(None, 2)
+        outcome = books.run()
+        if not plugins.load("writers", kind).needs_key and outcome.error is None:
+            assert books.found() == books.expected(), "a row like any other"
+            return
+        assert outcome.error is not None
+        assert "key" in outcome.error.message
+        assert books.found() == before
+        books.shop.sql("delete from books where id is null")
+        books.held.pop(None)
+        books.read = [row for row in books.read if row[0] is not None]
+        books.load()
+        assert books.found() == books.expected()
+
+
+FACTS = st.builds(
+    WriteFacts,
+    rows=st.none() | st.integers(0, 10**9),
+    table_rows=st.none() | st.integers(0, 10**9),
+    replace=st.booleans(),
+    apart=st.booleans(),
+    keys_unique=st.booleans(),
+    partitions=st.booleans(),
+    aligned=st.booleans(),
+    moved_in=st.booleans(),
+    key=st.sampled_from([(), ("id",)]),
+    mirror=st.booleans(),
+    again=st.sampled_from(["", "a file comes again"]),
+    gone=st.booleans(),
+    carried=st.booleans(),
+)
+
+
+@each_writer
+@given(facts=FACTS)
+def test_a_writer_chooses_for_whatever_is_known_and_says_why(kind: str, facts: WriteFacts) -> None:
+    writer = plugins.load("writers", kind)()
+    try:
+        choice = writer.choose(facts)
+    except PlanError:
+        assert facts.partitions or facts.again, "nothing else is refused here"
+        return
+    assert isinstance(choice.mode, Mode)
+    assert choice.reason
+    assert choice == writer.choose(facts), "the same facts, the same choice"
+    if facts.replace and facts.table_rows != 0 and kind != "scd2":
+        assert choice.mode is Mode.OVERWRITE, "a full refresh leaves no row of before"
+
+
+@each_writer
+def test_a_writer_says_what_it_takes(kind: str) -> None:
+    writer = plugins.load("writers", kind)
+    assert writer.kind == kind
+    assert writer.accepts
+    assert writer.idempotent or Meaning.ALL not in writer.accepts, "a whole table added again would be there twice"
