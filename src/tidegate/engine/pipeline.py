@@ -201,9 +201,11 @@ def move(work: Work, planned: Planned, lease: Lease) -> Outcome:
             if plan.changes.meaning is Meaning.ALL or any(isinstance(part, Files) for part in plan.changes.slices):
                 work.probe.still()  # what moves out of a window is read by the next load; what moves in a whole is torn
             tell(plan.write.mode)
-        with journal.stage(Stage.VERIFY), standing.seen_unverified(work, plan, staging):
-            if isinstance(stream.writer, Historic) and stream.verify is not VerifyLevel.NONE:
-                stream.writer.prove(checked, plan, staging)
+        with (
+            journal.stage(Stage.VERIFY),
+            standing.seen_unverified(work, plan, staging),
+            _proven_meanwhile(stream, checked, plan, staging),
+        ):
             if reread.of_events(plan):
                 verdict = reread.verify_events(work, session, plan, staging, batch)
             else:
@@ -280,6 +282,18 @@ def _asked_meanwhile(work: Work, planned: Planned) -> Iterator[Future[Fingerprin
             if isinstance(reason, TidegateError):
                 raise reason from error
             raise
+
+
+@contextmanager
+def _proven_meanwhile(stream: Stream, checked: Checked, plan: LoadPlan, staging: Staging) -> Iterator[None]:
+    """Proves a history while its rows are compared with the source's: either of them looks at the same rows."""
+    if not isinstance(stream.writer, Historic) or stream.verify is VerifyLevel.NONE:
+        yield
+        return
+    with ThreadPoolExecutor(max_workers=1, thread_name_prefix="prove") as pool:
+        proof = pool.submit(stream.writer.prove, checked, plan, staging)
+        yield
+        proof.result()
 
 
 def _verify(
