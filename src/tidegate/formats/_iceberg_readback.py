@@ -83,9 +83,7 @@ def _added(table: Table, snapshot: Snapshot, columns: Sequence[str], key: Sequen
         others = pool.submit(_others, table, snapshot.snapshot_id, files, key)
         rows = _read(table, wanted, [*columns, *(name for name in key if name not in columns)])
         theirs = others.result()
-    if theirs is None or theirs.join(rows.select(list(key)), keys=list(key), join_type="left semi").num_rows:
-        return None
-    return rows
+    return rows if theirs is not None and not _meet(theirs, rows.select(list(key))) else None
 
 
 def _among(table: Table, version: int, parts: Sequence[Slice], columns: Schema) -> pa.Table | None:
@@ -146,6 +144,12 @@ def _files(table: Table, snapshot: Snapshot) -> dict[str, DataFile]:
     entries = (entry for each in mine for entry in each.fetch_manifest_entry(table.io))
     new = (e for e in entries if e.status == ManifestEntryStatus.ADDED and e.snapshot_id == snapshot.snapshot_id)
     return {entry.data_file.file_path: entry.data_file for entry in new}
+
+
+def _meet(keys: pa.Table, others: pa.Table) -> bool:
+    """Whether a key of one is among those of the other."""
+    both = keys.num_rows and others.num_rows  # of no file PyIceberg makes columns of other types, which do not join
+    return bool(both and keys.join(others, keys=others.column_names, join_type="left semi").num_rows)
 
 
 def _others(table: Table, version: int, files: Mapping[str, DataFile], key: Sequence[str]) -> pa.Table | None:
