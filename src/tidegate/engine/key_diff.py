@@ -154,7 +154,7 @@ def _named(work: Work, plan: LoadPlan, staging: Staging, checked: Checked) -> li
     spread = replace(diff.spread, within=names, among=diff.spread.count)
     there = {row.key for row in work.probe.digests(Everything(), plan.key, spread)}
     side = TableSide(rows=present, columns=columns, key=plan.key)
-    here = {tuple(row) for row in side.within(spread).selectExpr(*side.texts()).collect()}
+    here = set(zip(*frames.columns_of(side.within(spread).selectExpr(*side.texts())), strict=True))
     gone = sorted(key for key in here - there if None not in key)
     return gone if len(gone) <= MOST_LISTED else None
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tidegate.core.batch import Latest
 from tidegate.core.fingerprint import Fingerprint
@@ -258,8 +258,13 @@ def partitions(rows: DataFrame, *, by: str, steps: Sequence[Sequence[str]]) -> d
 def ranges(rows: DataFrame, *, by: str, rest: str) -> dict[str, Fingerprint]:
     """Of each range of integers that has rows, their number and the sum of their distances `rest` from its name."""
     found = rows.selectExpr(f"CAST({by} AS bigint) AS bucket", "1L AS n", f"CAST({rest} AS bigint) AS rest")
-    sums = found.groupBy("bucket").sum("n", "rest").collect()
-    return {str(name): Fingerprint(rows=count, s0=total or 0) for name, count, total in sums}
+    sums = columns_of(found.groupBy("bucket").sum("n", "rest"))
+    return {str(name): Fingerprint(rows=count, s0=total or 0) for name, count, total in zip(*sums, strict=True)}
+
+
+def columns_of(rows: DataFrame) -> list[list[Any]]:
+    """The values of each column; of many short rows in half the time that `collect` takes."""
+    return [column.to_pylist() for column in rows.toArrow().columns]
 
 
 def listed(session: SparkSession, rows: Sequence[Sequence[str]], columns: Sequence[str]) -> DataFrame:
