@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from support.lake import QUICK, delta_rows
-from support.workspace import SqliteShop, Workspace
+from support.workspace import Crash, SqliteShop, Workspace, crash_at
 from tidegate import plugins
 from tidegate.core.outcome import Result
 from tidegate.core.plan import Mode, WriteFacts
@@ -23,19 +23,13 @@ WRITERS = plugins.names("writers")
 KEEPS_ALL = {"append", "scd2"}
 """Writers whose table holds every row that a load has read, not the last ones alone."""
 
-on_lakes = [pytest.mark.spark, pytest.mark.timeout(600)]
 each_writer = pytest.mark.parametrize("kind", WRITERS)
-
 
 AROUND = ((Stage.WRITE, Moment.DONE), (Stage.VERIFY, Moment.DONE), (Stage.ADVANCE, Moment.PUBLISHED))
 BOUNDED = [
     pytest.param(AROUND, id="around the commit"),
     pytest.param(BOUNDARIES, id="every boundary", marks=pytest.mark.slow),
 ]
-
-
-class Crash(BaseException):
-    """Ends a run like Ctrl-C does."""
 
 
 class Books:
@@ -86,13 +80,8 @@ class Books:
 
     def crash(self, boundary: tuple[Stage, Moment]) -> None:
         """A run that ends there."""
-
-        def end(event: Any) -> None:
-            if (event.stage, event.moment) == boundary:
-                raise Crash
-
         with pytest.raises(Crash):
-            self.workspace.run(spark=self.spark, on_event=end)
+            self.workspace.run(spark=self.spark, on_event=crash_at(boundary))
 
     @property
     def proves_alone(self) -> bool:
@@ -112,15 +101,15 @@ class Books:
 
 
 @pytest.fixture
-def books(request: pytest.FixtureRequest, tmp_path: Any, spark: Any, kind: str, lake: str) -> Books:
+def books(tmp_path: Any, spark: Any, kind: str, lake: str) -> Books:
     return Books(tmp_path, spark, kind, lake)
 
 
 @each_writer
 @pytest.mark.parametrize("lake", ["iceberg", "delta"])
+@pytest.mark.spark
+@pytest.mark.timeout(600)
 class TestLoads:
-    pytestmark = on_lakes
-
     @pytest.mark.parametrize("boundaries", BOUNDED)
     def test_every_row_lands_once_wherever_a_run_ends(self, books: Books, boundaries: Any) -> None:
         books.change(1, 2, 3)

@@ -13,7 +13,7 @@ import pytest
 
 from support.histories import Carrier, Source, cut, lines
 from support.lake import QUICK, delta_rows
-from support.workspace import Workspace
+from support.workspace import Crash, Workspace, crash_at
 from tidegate.engine.applied import Applied
 from tidegate.engine.events import Moment, Stage
 
@@ -36,10 +36,6 @@ STREAM = {
     "strategy": {"kind": "cdc"},
     "write": "merge",
 }
-
-
-class Crash(BaseException):
-    """Ends a run like Ctrl-C does: no handler of ordinary errors sees it."""
 
 
 @pytest.fixture(autouse=True)
@@ -89,15 +85,11 @@ class Table:
             kept(self, folded)
             raise Crash
 
-        def end(event):
-            if (event.stage, event.moment) == (Stage.ADVANCE, Moment.START):
-                raise Crash
-
         with monkeypatch.context() as patch:
             if between:
                 patch.setattr(Applied, "keep", keep_and_end)
             with pytest.raises(Crash):
-                self.run(on_event=end)
+                self.run(on_event=crash_at((Stage.ADVANCE, Moment.START)))
 
 
 def fold_histories(table, histories, seed, monkeypatch, *, phases):

@@ -15,9 +15,9 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from support.workspace import SqliteShop, Workspace
+from support.workspace import Crash, SqliteShop, Workspace, crash_at
 from tidegate.core.outcome import Result
-from tidegate.engine.events import BOUNDARIES, Event
+from tidegate.engine.events import BOUNDARIES
 
 STREAMS = {
     "orders": {
@@ -28,10 +28,6 @@ STREAMS = {
         "write": "merge",
     }
 }
-
-
-class Crash(BaseException):
-    """Ends a run like Ctrl-C does: no handler of ordinary errors sees it."""
 
 
 class Histories(RuleBasedStateMachine):
@@ -78,12 +74,8 @@ class Histories(RuleBasedStateMachine):
 
     @rule(boundary=st.sampled_from(BOUNDARIES))
     def interrupted_run(self, boundary):
-        def crash(event: Event) -> None:
-            if (event.stage, event.moment) == boundary:
-                raise Crash
-
         try:
-            self.workspace.run(spark=self.spark, on_event=crash)
+            self.workspace.run(spark=self.spark, on_event=crash_at(boundary))
         except Crash:
             self.fresh = False
 

@@ -5,7 +5,7 @@ from datetime import datetime
 import pytest
 
 from support.lake import QUICK, delta_rows
-from support.workspace import SqliteShop, Workspace
+from support.workspace import Crash, SqliteShop, Workspace, crash_at
 from tidegate.core.outcome import Result
 from tidegate.engine.events import Moment, Stage
 
@@ -18,10 +18,6 @@ CUSTOMERS = {
     "strategy": {"kind": "watermark", "column": "updated_at"},
     "write": "scd2",
 }
-
-
-class Crash(BaseException):
-    """Ends a run like Ctrl-C does."""
 
 
 @pytest.fixture
@@ -89,13 +85,8 @@ def test_a_dimension_through_its_life(workspace, shop, spark):
     assert run(workspace, spark).outcome is Result.UNCHANGED
 
     shop.sql("update customers set city = 'Basel', updated_at = '2025-02-01 00:00:00' where id = 1")
-
-    def crash(event) -> None:
-        if (event.stage, event.moment) == (Stage.VERIFY, Moment.START):
-            raise Crash
-
     with pytest.raises(Crash):
-        workspace.run(spark=spark, on_event=crash)
+        workspace.run(spark=spark, on_event=crash_at((Stage.VERIFY, Moment.START)))
     workspace.forget_registry()
     run(workspace, spark)
     moved = [

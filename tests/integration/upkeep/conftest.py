@@ -48,7 +48,7 @@ class Loads:
     def change(self, *ids: int) -> None:
         """These orders are there and have changed."""
         for number in ids:
-            at = EPOCH + timedelta(seconds=next(self._clock))
+            at = EPOCH + timedelta(hours=next(self._clock))
             amount = f"a{next(self._clock)}"
             self.orders[number] = amount
             self.shop.sql(f"insert or replace into orders values ({number}, '{amount}', '{at}.000000')")
@@ -57,7 +57,7 @@ class Loads:
         """The same of many orders, in one transaction."""
         from sqlite3 import connect
 
-        at = EPOCH + timedelta(seconds=next(self._clock))
+        at = EPOCH + timedelta(hours=next(self._clock))
         rows = [(number, f"a{number}", f"{at}.000000") for number in ids]
         with connect(self.shop.path) as connection:
             connection.executemany("insert or replace into orders values (?, ?, ?)", rows)
