@@ -11,6 +11,7 @@ from typing import ClassVar
 
 from tidegate.core.schema import Column, Kind, Schema, Type
 from tidegate.core.slices import Files, Keys, Partition, Slice, joined, successor
+from tidegate.dialects import _murmur as murmur
 from tidegate.dialects._buckets import field, row_of
 from tidegate.dialects._travel import Reading, Travel
 from tidegate.errors import InternalError
@@ -21,7 +22,6 @@ HOURS, SIXTY = (
     "array(" + ", ".join(f"'{mark}{number:02}'" for number in range(count)) + ")"
     for mark, count in ((" ", 24), (":", 60))
 )
-LOW_BITS = 2**32 - 1
 UNSAFE = frozenset("'\\$")
 LITERALS = {Kind.DATE: "DATE '{}'", Kind.TIMESTAMP: "TIMESTAMP_NTZ '{}'", Kind.TIMESTAMPTZ: "TIMESTAMP '{}+00:00'"}
 
@@ -111,16 +111,12 @@ class Spark:
     def steps(self, columns: Sequence[Column]) -> tuple[tuple[str, ...], ...]:
         """Select lists, each over the one before it, from the columns of a row to the numbers `q0` to `q3`.
 
-        In steps of their own the digest and its halves are computed once. To a negative base `conv` gives a signed
-        number, so that two conversions serve where the four quarters would need four.
+        In steps of their own the digest and what is made of it are computed once.
         """
-        halves = (f"CAST(conv(substr(digest, {1 + 16 * k}, 16), 16, -10) AS bigint) AS half{k}" for k in range(2))
-        quarters = (
-            f"{quarter} AS q{2 * k + n}"
-            for k in range(2)
-            for n, quarter in enumerate((f"shiftrightunsigned(half{k}, 32)", f"half{k} & {LOW_BITS}"))
-        )
-        return (f"{self.row_digest(columns)} AS digest",), tuple(halves), tuple(quarters)
+        digest = f"unhex({self.row_digest(columns)}) AS digest"
+        hashes = tuple(f"{murmur.hashed('digest', 1 + 4 * k)} AS q{k}" for k in range(4))
+        undone = zip(*(murmur.taken_back(f"q{k}") for k in range(4)), strict=True)
+        return (digest,), hashes, *(tuple(f"{sql} AS q{k}" for k, sql in enumerate(level)) for level in undone)
 
     def digest(self, row: str) -> str:
         """The md5 of a text in lower hex."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+from hashlib import md5
 from pathlib import Path
 
 import psycopg
@@ -11,9 +12,11 @@ import pytest
 from integration.source import vectors
 from tidegate.core.fingerprint import Fingerprint
 from tidegate.core.ids import Connection
+from tidegate.core.schema import TEXT, Column
 from tidegate.core.slices import Everything
 from tidegate.dialects.spark import Spark
 from tidegate.sources.database import Database
+from tidegate.spark import frames
 
 
 def sqlite_source(folder: Path) -> Database:
@@ -86,3 +89,21 @@ def test_sqlite_to_spark(tmp_path: Path, spark, zone: str) -> None:
 @pytest.mark.parametrize("zone", ["America/New_York", "UTC"])
 def test_postgresql_to_spark(pg_url: str, spark, zone: str) -> None:
     assert in_spark(postgresql_source(pg_url), spark, zone) == (vectors.FINGERPRINT, sorted(vectors.TEXTS))
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("compiled", ["true", "false"])
+def test_spark_reads_every_digest_as_four_numbers(spark, compiled: str) -> None:
+    """Each row is a bucket of its own, so that no sum hides a number that is wrong."""
+    texts = [f"{number}" for number in range(20_000)]
+    rows = spark.createDataFrame([(text,) for text in texts], "name string")
+    spark.conf.set("spark.sql.codegen.wholeStage", compiled)
+    try:
+        found = frames.partitions(rows, by="name", steps=Spark().steps([Column(name="name", type=TEXT)]))
+    finally:
+        spark.conf.unset("spark.sql.codegen.wholeStage")
+    digests = {text: md5(text.encode()).hexdigest() for text in texts}
+    assert found == {
+        text: Fingerprint(rows=1, **{f"s{k}": int(digest[8 * k : 8 * k + 8], 16) for k in range(4)})
+        for text, digest in digests.items()
+    }
