@@ -204,6 +204,32 @@ def test_few_rows_are_read_back_without_spark_or_not_at_all(lake: Lake) -> None:
     assert written(two, Mode.COPY_ON_WRITE) is None, "files written anew hold other rows, too"
 
 
+def test_rows_are_read_back_beside_files_of_which_rows_are_deleted(lake: Lake) -> None:
+    """A key counts where its row is live, in whichever part of a file, and not where it is deleted."""
+    target = lake.table()
+    lake.load(target, Mode.APPEND, *((number, f"n{number}", None) for number in range(1, 10)))
+    changes = ChangeSet(slices=(Everything(),), meaning=Meaning.UPSERTS, rows=2)
+
+    def written(*ids: int, by: Mode, publish: bool = False) -> list[int] | None:
+        staging = lake.format.stage(lake.session, target, lake.plan(target, Mode.MERGE_ON_READ, changes=changes))
+        put(staging, lake.rows(*((number, "x", None) for number in ids)), by)
+        found = staging.written()
+        staging.publish() if publish else staging.discard()
+        return None if found is None else sorted(found["id"].to_pylist())
+
+    assert written(4, 11, by=Mode.MERGE_ON_READ, publish=True) == [4, 11]
+    assert written(5, 6, by=Mode.MERGE_ON_READ) == [5, 6]
+    assert written(5, 6, by=Mode.APPEND) is None, "they are live in the file of which one row is deleted"
+    assert written(4, 10, by=Mode.MERGE_ON_READ, publish=True) == [4, 10], "deleted in two files now"
+    assert written(4, 12, by=Mode.APPEND) is None, "live in the newest file"
+    assert written(0, 12, by=Mode.APPEND, publish=True) == [0, 12]
+    staging = lake.format.stage(lake.session, target, lake.plan(target, Mode.MERGE_ON_READ, changes=changes))
+    staging.delete(lake.rows((4, None, None)).select("id"), prune=())
+    staging.publish()
+    assert written(4, by=Mode.APPEND) == [4], "deleted wherever it was"
+    assert written(3, 4, by=Mode.APPEND) is None
+
+
 def test_few_partitions_are_read_back_without_spark_whoever_wrote_their_files(lake: Lake) -> None:
     target = lake.table(layout=Layout(partition_by=("days(changed_at)",)))
     rows = [(1, "a", "2025-01-01T23:59:59.999999"), (2, "b", "2025-01-02T00:00:00"), (3, "c", None)]

@@ -13,6 +13,8 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, cast
 
 import pyarrow as pa  # type: ignore[import-untyped]
+import pyarrow.compute as pc  # type: ignore[import-untyped]
+from pyarrow.dataset import ParquetFileFormat, field  # type: ignore[import-untyped]
 from pyiceberg.conversions import from_bytes
 from pyiceberg.expressions import (
     AlwaysTrue,
@@ -24,8 +26,9 @@ from pyiceberg.expressions import (
     LessThanOrEqual,
     Reference,
 )
-from pyiceberg.io.pyarrow import ArrowScan
-from pyiceberg.manifest import DataFile, ManifestContent, ManifestEntryStatus
+from pyiceberg.expressions.visitors import bind
+from pyiceberg.io.pyarrow import ArrowScan, expression_to_pyarrow
+from pyiceberg.manifest import DataFile, FileFormat, ManifestContent, ManifestEntryStatus
 from pyiceberg.table import FileScanTask
 from pyiceberg.types import NestedField, PrimitiveType
 
@@ -37,6 +40,8 @@ if TYPE_CHECKING:
     from pyiceberg.table import Table
     from pyiceberg.table.snapshots import Snapshot
 
+PLACE = "__tidegate_place"
+FIELD_ID = b"PARQUET:field_id"
 # Beyond so many rows in the files that may hold a key of the commit, Spark reads these sooner.
 OTHERS = 2_000_000
 PARTS = 8
@@ -83,7 +88,8 @@ def _added(table: Table, snapshot: Snapshot, columns: Sequence[str], key: Sequen
         others = pool.submit(_others, table, snapshot.snapshot_id, files, key)
         rows = _read(table, wanted, [*columns, *(name for name in key if name not in columns)])
         theirs = others.result()
-    return rows if theirs is not None and not _meet(theirs, rows.select(list(key))) else None
+    keys = rows.select(list(key))
+    return rows if theirs is not None and not any(_meet(each, keys) for each in theirs) else None
 
 
 def _among(table: Table, version: int, parts: Sequence[Slice], columns: Schema) -> pa.Table | None:
@@ -148,11 +154,11 @@ def _files(table: Table, snapshot: Snapshot) -> dict[str, DataFile]:
 
 def _meet(keys: pa.Table, others: pa.Table) -> bool:
     """Whether a key of one is among those of the other."""
-    both = keys.num_rows and others.num_rows  # of no file PyIceberg makes columns of other types, which do not join
-    return bool(both and keys.join(others, keys=others.column_names, join_type="left semi").num_rows)
+    alike = keys.cast(others.schema)  # a text of few rows or none is of a type of its own, which does not join
+    return bool(others.join(alike, keys=keys.column_names, join_type="left semi").num_rows)
 
 
-def _others(table: Table, version: int, files: Mapping[str, DataFile], key: Sequence[str]) -> pa.Table | None:
+def _others(table: Table, version: int, files: Mapping[str, DataFile], key: Sequence[str]) -> Sequence[pa.Table] | None:
     """The keys in the version's other files that lie between the least and the greatest ones of these files.
 
     Returns:
@@ -163,7 +169,45 @@ def _others(table: Table, version: int, files: Mapping[str, DataFile], key: Sequ
     others = [task for task in tasks if task.file.file_path not in files]
     if sum(task.file.record_count for task in others) > OTHERS:
         return None
-    return _read(table, others, key, within)
+    changed = [task for task in others if task.delete_files and _of_parquet(task)]
+    whole = _read(table, [task for task in others if task not in changed], key, within)
+    return [whole, *(_live(table, task, key, within) for task in changed)]
+
+
+def _of_parquet(task: FileScanTask) -> bool:
+    return all(file.file_format == FileFormat.PARQUET for file in (task.file, *task.delete_files))
+
+
+def _live(table: Table, task: FileScanTask, key: Sequence[str], within: BooleanExpression) -> pa.Table:
+    """The keys of a file's rows that are not deleted; PyIceberg would take all of such a file for that.
+
+    Raises:
+        LookupError: the file names a column of the key otherwise.
+    """
+    schema = table.schema()
+    condition = expression_to_pyarrow(bind(schema, within, case_sensitive=True), schema)
+    with table.io.new_input(task.file.file_path).open() as stream:
+        file = ParquetFileFormat().make_fragment(stream)
+        for name in key:
+            known = (file.physical_schema.field(name).metadata or {}).get(FIELD_ID)
+            if known != str(schema.find_field(name).field_id).encode():
+                raise LookupError(name)
+        near, begin, found = {group.id for group in file.subset(filter=condition).row_groups}, 0, []
+        for group in file.row_groups:
+            if group.id in near:
+                rows = file.subset(row_group_ids=[group.id]).to_table(columns=list(key))
+                places = pc.cumulative_sum(pa.repeat(1, rows.num_rows), start=begin - 1)
+                found.append(rows.append_column(PLACE, places).filter(condition))
+            begin += group.num_rows
+    if not any(rows.num_rows for rows in found):
+        return _read(table, (), key)
+    rows = pa.concat_tables(found)
+    for deleted in task.delete_files:
+        with table.io.new_input(deleted.file_path).open() as stream:
+            mine = field("file_path") == task.file.file_path
+            places = ParquetFileFormat().make_fragment(stream).to_table(columns=["pos"], filter=mine)["pos"]
+        rows = rows.filter(pc.invert(pc.is_in(rows[PLACE], value_set=places)))
+    return rows.select(list(key))
 
 
 def _within(table: Table, files: Collection[DataFile], key: Sequence[str]) -> BooleanExpression:
