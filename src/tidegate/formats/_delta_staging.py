@@ -122,7 +122,7 @@ class DeltaStaging:
             finally:
                 for name in settings:
                     self.session.conf.unset(name)
-                self.session.sql(f"DROP VIEW IF EXISTS {sql.quote(view)}")
+                self.session.catalog.dropTempView(view)
 
     def read(self) -> DataFrame:
         """The whole version that the load made, before it did the one that it was opened on; of live rows."""

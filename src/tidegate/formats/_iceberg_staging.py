@@ -143,7 +143,7 @@ class IcebergStaging:
                 self.session.sql(statement(sql.table(self.target, self.plan.branch), sql.quote(view)))
             finally:
                 self.session.conf.unset(name)
-                self.session.sql(f"DROP VIEW IF EXISTS {sql.quote(view)}")
+                self.session.catalog.dropTempView(view)
         self._need_mark()
 
     def read(self) -> DataFrame:
