@@ -27,7 +27,7 @@ _FAILED_JOB = re.compile(r"Job aborted due to stage failure|STAGE_FAILURE|TASK_F
 # What the dialects' expressions say about a value that a column's type does not allow; it names no value. Followed by
 # `' ||` it is only the statement, quoted in an error about something else.
 _POISON = re.compile(
-    r"tidegate: (column (?:(?!' \|\|).)+? holds a value that (?:(?!' \|\|)[^\"\n])++(?!' \|\|)"
+    r"tidegate: (column (?:(?!' \|\|).)+? holds a value that (?:(?!' \|\|)[^\"\n])+(?=[\"\n]|\Z)"
     r"|a value of column [^\"\n]+ is not an? \w+)"
 )
 _UNKNOWN = re.compile(r"CommitStateUnknown")
