@@ -169,13 +169,14 @@ def _others(table: Table, version: int, files: Mapping[str, DataFile], key: Sequ
     others = [task for task in tasks if task.file.file_path not in files]
     if sum(task.file.record_count for task in others) > OTHERS:
         return None
-    changed = [task for task in others if task.delete_files and _of_parquet(task)]
-    whole = _read(table, [task for task in others if task not in changed], key, within)
-    return [whole, *(_live(table, task, key, within) for task in changed)]
+    whole = _read(table, [task for task in others if not _in_parts(task)], key, within)
+    return [whole, *(_live(table, task, key, within) for task in others if _in_parts(task))]
 
 
-def _of_parquet(task: FileScanTask) -> bool:
-    return all(file.file_format == FileFormat.PARQUET for file in (task.file, *task.delete_files))
+def _in_parts(task: FileScanTask) -> bool:
+    """Whether rows of the file are deleted, by places that are told in Parquet."""
+    files = (task.file, *task.delete_files)
+    return bool(task.delete_files) and all(file.file_format == FileFormat.PARQUET for file in files)
 
 
 def _live(table: Table, task: FileScanTask, key: Sequence[str], within: BooleanExpression) -> pa.Table:
