@@ -36,20 +36,20 @@ class Fence:
     Args:
         records: from a frame of key columns, or None for every key, to one row a key, deleted keys included:
             `fold.APPLIED`, `fold.WAS_GONE`, `fold.KNOWN`; None where nothing is known of any.
-        told: the orders of all keys, several a key, as columns of the key and `fold.APPLIED`, where these are so few
-            beside the events that reading them all costs less than a join; else None.
+        newest: the greatest order that was applied of any key: for a greater one no record is looked at; None where
+            nobody knows it.
         floor: an order at or below which no event counts; None for none.
         horizon: the same for keys of which nothing is kept any more.
         open: of some keys a column is kept whose value is older than their last order, or not known yet.
-        present: the rows of the table that the load is planned on; None where it has none.
+        present: makes the rows of the table that the load is planned on; None where it has none.
     """
 
     records: Callable[[DataFrame | None], DataFrame] | None = None
-    told: DataFrame | None = None
+    newest: str | None = None
     open: bool = False
     floor: str | None = None
     horizon: str | None = None
-    present: DataFrame | None = None
+    present: Callable[[], DataFrame] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,11 +60,15 @@ class Folded:
         applied: the keys that are written: with `ORDER`, `GONE` and `fold.KNOWN`.
         emptied: the order of an event that empties the table and is applied.
         superseded: events that a newer one, or one that was applied before, takes the place of.
+        newest: the greatest order among them; None for none.
+        open: as of `Fence`, of the keys that are written.
     """
 
     applied: DataFrame
     emptied: str | None = None
     superseded: int = 0
+    newest: str | None = None
+    open: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,15 +1,16 @@
 """Decides what is remembered of the events that a table has taken: of every key the last order, deleted keys included.
 
 Called by the pipeline around a load of events. It is kept in a table beside the target and written before the target's
-commit. Must never count what a load left behind that did not land, nor lose what the landed ones wrote.
+commit is seen. Must never count what a load left behind that did not land, nor lose what the landed ones wrote.
 """
 
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from functools import cached_property, partial
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from tidegate.core.batch import Fence, Folded, Latest
@@ -29,11 +30,12 @@ if TYPE_CHECKING:
 
 SUFFIX = "__tidegate_applied"
 NUMBER, LOAD, AT, MARK = "__tidegate_load", "__tidegate_load_id", "__tidegate_at", "__tidegate_mark"
-FLOOR, HORIZON = "floor", "horizon"
-LOADS = 64
+FLOOR, HORIZON, OPEN, STALE, FOREIGN = "floor", "horizon", "open", "stale", "foreign"
+LOADS, NEWEST, LAST, MARKS = "loads", "newest", "load", "marks"
+"""What its position says: loads since it was written anew, an order that none of its rows is above, and of the rows of
+this load and all that landed before it the marks; these last two only where it has no others."""
+MOST_LOADS = 64
 """Loads after which what is kept is written anew, one row a key."""
-FEW = 4
-"""Rows kept for each event of a load, up to which all of them are read along with the events."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,28 +63,30 @@ class Applied:
     def fence(self) -> Fence:
         """What counts of it, and the table's rows, for the fold of this load's events."""
         rules = self.plan.changes.events or EventRules()
-        rows = self._rows
         marks = self._marks
-        floors = [each for each in (rules.floor, marks.get(FLOOR)) if each is not None]
+        updates = self.plan.base is not None and self.plan.write.mode is not Mode.OVERWRITE
         return Fence(
-            records=None if rows is None else partial(self._records, rows),
-            told=None if rows is None else self._told(rows),
-            open=bool(marks.get("open")),
-            floor=max(floors, default=None),
+            records=self._records if self._counts else None,
+            newest=self._newest if self._counts else None,
+            open=bool(marks.get(OPEN)),
+            floor=_greatest(rules.floor, marks.get(FLOOR)),
             horizon=marks.get(HORIZON),
-            present=self._present(),
+            present=self._present if updates else None,
         )
 
     def keep(self, folded: Folded) -> None:
         """Remembers what this load applies; counts from the moment on at which the load's own commit is seen."""
-        rows = self._new(folded)
-        old, marks = self._all, self._marks
-        loads = self._state.position.state["loads"] + 1 if self._state.position else 1
-        anew = old is not None and (loads > LOADS or bool(marks.get("stale")))
-        if old is not None and anew:
-            rows, loads = self._compacted(old).unionByName(rows), 1
+        rows, marks, told = self._new(folded), self._marks, {LOADS: self._told.get(LOADS, 0) + 1}
+        anew = told[LOADS] > MOST_LOADS or bool(marks.get(STALE))
+        if anew:
+            rows, told = self._compacted().unionByName(rows), {LOADS: 1}  # the next load asks for the rest
+        else:
+            told[NEWEST] = _greatest(self._newest, folded.newest, folded.emptied)
+            if not marks.get(FOREIGN):
+                after = {FLOOR: _greatest(marks.get(FLOOR), folded.emptied), OPEN: marks.get(OPEN) or folded.open}
+                told |= {LAST: self.plan.load_id, MARKS: {HORIZON: marks.get(HORIZON), **after}}
         mode = Mode.OVERWRITE if anew else Mode.APPEND
-        self._table.commit(self.session, rows, mode, now=datetime.now(UTC), told={"loads": loads})
+        self._table.commit(self.session, rows, mode, now=datetime.now(UTC), told=told)
 
     @property
     def _table(self) -> Beside:
@@ -114,25 +118,30 @@ class Applied:
             )
         )
 
-    @cached_property
-    def _all(self) -> DataFrame | None:
-        """Every row, as of the version that this load was planned with."""
-        if not self._state.exists or self._state.snapshot is None:
-            return None
-        return self.stream.format.read(self.session, self.target, self._state.snapshot)
+    @property
+    def _told(self) -> Mapping[str, Any]:
+        """What the commit that wrote it last says of it."""
+        return self._state.position.state if self._state.position else {}
+
+    @property
+    def _known(self) -> Mapping[str, Any] | None:
+        """What the target's position says of what counts; None where it says nothing."""
+        return self.plan.since.state.get(FENCE) if self.plan.since else None
+
+    @property
+    def _counts(self) -> bool:
+        """Whether some of its rows may count."""
+        return self._state.snapshot is not None and self._landed is not None
 
     @cached_property
-    def _rows(self) -> DataFrame | None:
-        """Those that count."""
-        if self._all is None or self._landed is None:
-            return None
-        return self._all.where(self._landed)
+    def _every(self) -> DataFrame:
+        """Every row, as of the version that this load was planned with."""
+        return self.stream.format.read(self.session, self.target, self._state.snapshot)
 
     @property
     def _landed(self) -> str | None:
         """The condition of rows of loads that landed; None where none can have."""
-        since, own = self.plan.since, self.plan.position.state[FENCE]
-        known = since.state.get(FENCE) if since else None
+        known, own = self._known, self.plan.position.state[FENCE]
         if known is None or known["number"] <= own["after"]:
             return None
         number, load = int(known["number"]), Spark().string(str(known["load"]))
@@ -146,50 +155,60 @@ class Applied:
         return f"{NUMBER} > {int(own['after'])} AND {NUMBER} < {int(own['number'])} AND {landed}"
 
     @cached_property
-    def _marks(self) -> dict[str, Any]:
+    def _marks(self) -> Mapping[str, Any]:
+        """`FLOOR`, `HORIZON` and `OPEN` of the rows that count; and whether there are `STALE` and `FOREIGN` ones.
+
+        The last commit tells them if it is of the load at which the target stands: then all that it knew of has landed.
+        """
+        if self._state.snapshot is None:
+            return {}
+        landed = self._known is not None and self._known["load"] == self._told.get(LAST)
+        told: Mapping[str, Any] = self._told[MARKS] if landed else self._asked()
+        return told
+
+    def _asked(self) -> Mapping[str, Any]:
         from tidegate.spark.fold import KNOWN  # noqa: PLC0415 - as above
         from tidegate.spark.frames import ORDER  # noqa: PLC0415 - as above
 
-        if self._all is None:
-            return {}
         landed = self._landed or "false"
+        foreign = f"{NUMBER} >= {int(self.plan.position.state[FENCE]['number'])}"
         asked = {
             FLOOR: f"max(CASE WHEN {landed} AND {MARK} = '{FLOOR}' THEN {ORDER} END)",
             HORIZON: f"max(CASE WHEN {landed} AND {MARK} = '{HORIZON}' THEN {ORDER} END)",
-            "open": f"count_if({landed} AND {KNOWN} IS NOT NULL)",
-            "stale": f"count_if({self._stale})",
+            OPEN: f"count_if({landed} AND {KNOWN} IS NOT NULL) > 0",
+            STALE: f"count_if({self._stale}) > 0",
+            FOREIGN: f"count_if({foreign}) > 0",
         }
         with translated(f"reading {self.target}"):
             # Files that hold none of these are not opened.
-            some = self._all.where(f"{MARK} IS NOT NULL OR {KNOWN} IS NOT NULL OR ({self._stale})")
+            some = self._every.where(f"{MARK} IS NOT NULL OR {KNOWN} IS NOT NULL OR ({self._stale}) OR {foreign}")
             row = some.selectExpr(*(f"{sql} AS `{name}`" for name, sql in asked.items())).collect()[0]
-        return {name: value for name, value in row.asDict().items() if value is not None}
+        return row.asDict()
 
-    def _told(self, rows: DataFrame) -> DataFrame | None:
-        """Every order that is kept, where they are few beside the events of the load; see `Fence`."""
-        from tidegate.spark import fold, frames  # noqa: PLC0415 - as above
+    @cached_property
+    def _newest(self) -> str | None:
+        """An order that none of its rows is above; None where there is no row."""
+        from tidegate.spark.frames import ORDER  # noqa: PLC0415 - as above
 
-        kept, events = self._state.rows, self.plan.changes.rows
-        if kept is None or events is None or kept > FEW * events or self._marks.get("open"):
-            return None
-        keys = [Spark().quote(name) for name in self.plan.key]
-        return rows.where(f"{MARK} IS NULL").selectExpr(*keys, f"{frames.ORDER} AS {fold.APPLIED}")
+        told = self._told
+        if self._state.snapshot is not None and NEWEST not in told:
+            with translated(f"reading {self.target}"):
+                told = {NEWEST: self._every.selectExpr(f"max({ORDER}) AS o").collect()[0][0]}
+        return told.get(NEWEST)
 
-    def _records(self, rows: DataFrame, keys: DataFrame | None) -> DataFrame:
+    def _records(self, keys: DataFrame | None) -> DataFrame:
         """One row a key, see `Fence`: what the loads told of a key is ranked for the keys asked for alone."""
         from tidegate.spark import fold, frames  # noqa: PLC0415 - as above
 
-        told = rows.where(f"{MARK} IS NULL")
+        told = self._every.where(f"{self._landed} AND {MARK} IS NULL")
         wanted = told if keys is None else frames.of_keys(told, keys, self.plan.key)
         newest = frames.latest(wanted, Latest(key=self.plan.key, order=(frames.ORDER, NUMBER)))
         known = f"from_json({fold.KNOWN}, 'map<string, string>') AS {fold.KNOWN}"
         quoted = [Spark().quote(name) for name in self.plan.key]
         return newest.selectExpr(*quoted, f"{frames.ORDER} AS {fold.APPLIED}", fold.WAS_GONE, known)
 
-    def _present(self) -> DataFrame | None:
+    def _present(self) -> DataFrame:
         """The rows of the table that the load is planned on, without those that are marked as deleted."""
-        if self.plan.base is None or self.plan.write.mode is Mode.OVERWRITE:
-            return None
         from tidegate.spark import frames  # noqa: PLC0415 - as above
 
         rows = self.stream.format.read(self.session, self.stream.target, self.plan.base)
@@ -236,7 +255,7 @@ class Applied:
             f"'{mark}' AS {MARK}",
         )
 
-    def _compacted(self, old: DataFrame) -> DataFrame:
+    def _compacted(self) -> DataFrame:
         """One row a key of those that count and are young enough; what others left that may still land stays.
 
         The greatest order that is dropped becomes a mark: nothing at or below it counts for a key of which nothing is
@@ -245,20 +264,23 @@ class Applied:
         from tidegate.spark import frames  # noqa: PLC0415 - as above
 
         own = self.plan.position.state[FENCE]
-        foreign = old.where(f"{NUMBER} >= {int(own['number'])}")
+        foreign = self._every.where(f"{NUMBER} >= {int(own['number'])}")
         if self._landed is None:
             return foreign
         rules = self.plan.changes.events or EventRules()
         seconds = int(rules.remember.total_seconds())
         young = f"{AT} >= {self._tags(0, '')[2].rpartition(' AS ')[0]} - INTERVAL '{seconds}' SECOND"
-        landed = old.where(self._landed)
+        landed = self._every.where(self._landed)
         one = frames.latest(landed.where(f"{MARK} IS NULL"), Latest(key=self.plan.key, order=(frames.ORDER, NUMBER)))
         (dropped,) = one.where(f"NOT ({young})").selectExpr(f"max({frames.ORDER}) AS o").collect()[0]
         kept = one.where(young).unionByName(foreign)
         known = self.plan.since.state[FENCE] if self.plan.since else own
         tags = self._tags(int(known["number"]), str(known["load"]))
-        horizons = [each for each in (dropped, self._marks.get(HORIZON)) if each is not None]
-        for mark, order in ((FLOOR, self._marks.get(FLOOR)), (HORIZON, max(horizons, default=None))):
+        for mark, order in ((FLOOR, self._marks.get(FLOOR)), (HORIZON, _greatest(dropped, self._marks.get(HORIZON)))):
             if order is not None:
                 kept = kept.unionByName(self._mark(mark, order, tags))
         return kept
+
+
+def _greatest(*orders: str | None) -> str | None:
+    return max((each for each in orders if each is not None), default=None)

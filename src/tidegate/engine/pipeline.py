@@ -36,6 +36,7 @@ from tidegate.engine import (
     standing,
     verify,
 )
+from tidegate.engine.applied import Applied
 from tidegate.engine.events import Journal, Moment, Stage
 from tidegate.engine.landing import opened_meanwhile, publish
 from tidegate.engine.planner import Found, make_plan
@@ -192,10 +193,9 @@ def move(work: Work, planned: Planned, lease: Lease) -> Outcome:
             checked = key_diff.find(work, plan, session, staging, checked)
             if checked.gone is not None:
                 held.callback(checked.gone.unpersist)
-            if applied is not None and checked.folded is not None:
-                applied.keep(checked.folded)
-            if checked.skipped is None:
-                checked = quality.write(work, plan, staging, checked)
+            with _remembered(applied, checked, staging):
+                if checked.skipped is None:
+                    checked = quality.write(work, plan, staging, checked)
             if checked.skipped is not None:
                 return _dropped(work, plan, staging, checked.skipped)
             if plan.changes.meaning is Meaning.ALL or any(isinstance(part, Files) for part in plan.changes.slices):
@@ -282,6 +282,21 @@ def _asked_meanwhile(work: Work, planned: Planned) -> Iterator[Future[Fingerprin
             if isinstance(reason, TidegateError):
                 raise reason from error
             raise
+
+
+@contextmanager
+def _remembered(applied: Applied | None, checked: Checked, staging: Staging) -> Iterator[None]:
+    """Remembers what the load applies, before anybody sees it: while it is written, where that is invisible."""
+    if applied is None or checked.folded is None:
+        yield
+    elif not staging.invisible:
+        applied.keep(checked.folded)
+        yield
+    else:
+        with ThreadPoolExecutor(max_workers=1, thread_name_prefix="remember") as pool:
+            kept = pool.submit(applied.keep, checked.folded)
+            yield
+            kept.result()
 
 
 @contextmanager

@@ -14,6 +14,7 @@ from tidegate.core.schema import Column, Kind, Schema
 from tidegate.dialects.spark import Spark
 from tidegate.errors import ColumnMissing, ConfigError
 from tidegate.spark.frames import GONE, ORDER
+from tidegate.spark.sql import padded
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -61,10 +62,8 @@ def _sorted(column: Column) -> str:
     spark = Spark()
     name = spark.quote(column.name)
     match column.type.kind:
-        case Kind.INTEGER:
-            return f"lpad(CAST({name} AS string), {WIDTH}, '0')"
-        case Kind.DECIMAL if column.type.scale == 0:
-            return f"lpad(CAST({name} AS string), {WIDTH}, '0')"
+        case Kind.INTEGER | Kind.DECIMAL if not column.type.scale:
+            return padded(f"CAST({name} AS string)", WIDTH)
         case Kind.TEXT | Kind.DATE | Kind.TIMESTAMP | Kind.TIMESTAMPTZ:
             return spark.text(name, column)
         case Kind.BINARY:

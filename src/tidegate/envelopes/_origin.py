@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 
 from tidegate.dialects.spark import Spark
+from tidegate.spark.sql import padded
 
 DIGITS = 20
 """As many as the greatest number of 64 bits has."""
@@ -57,7 +58,7 @@ def order(source: str, operation: str, index: str) -> str:
         return f"{source}.`{name}`"
 
     def number(text: str) -> str:
-        return f"lpad(CAST(try_cast({text} AS decimal(20,0)) AS string), {DIGITS}, '0')"
+        return padded(f"CAST(try_cast({text} AS decimal(20,0)) AS string)", DIGITS)
 
     # The last commit before the event, then the event itself: rows that were written together share the latter.
     sequence = f"from_json({field('sequence')}, 'array<string>')"

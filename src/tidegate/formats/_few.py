@@ -1,11 +1,11 @@
-"""Decides when a write is so small that planning and compiling it would cost more than the write.
+"""Decides when a write is so small, or so large, that what Spark does to save work costs more than the work.
 
 Asked by the stagings of the formats. Pure; must never change what a statement does, only how Spark runs it.
 """
 
 from __future__ import annotations
 
-from tidegate.core.plan import LoadPlan
+from tidegate.core.plan import LoadPlan, Mode
 
 FEW_ROWS = 20_000
 # Up to so many rows another engine in this process has read and hashed them before Spark has planned to.
@@ -16,6 +16,14 @@ SETTINGS = {
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.shuffle.partitions": "1",
 }
+# A merge asks first, by a join of its own, which files hold a key of the batch, so that others are not written anew.
+ALL_FILES = {"spark.sql.optimizer.runtime.rowLevelOperationGroupFilter.enabled": "false"}
+
+
+def all_files(plan: LoadPlan, table_rows: int | None) -> bool:
+    """Whether so many rows come that hardly a file is left alone, and writing it anew is less than was read for it."""
+    rows, copied = plan.changes.rows, plan.write.mode is Mode.COPY_ON_WRITE
+    return copied and rows is not None and table_rows is not None and rows >= table_rows
 
 
 def few(plan: LoadPlan) -> bool:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -20,7 +20,7 @@ from tidegate.core.slices import Slice
 from tidegate.dialects.spark import Spark
 from tidegate.errors import CommitConflict, CommitUnknown, InternalError, WriteError
 from tidegate.formats import _iceberg_ddl as ddl
-from tidegate.formats._few import SETTINGS, few, named, read_back
+from tidegate.formats._few import ALL_FILES, SETTINGS, all_files, few, named, read_back
 from tidegate.formats._iceberg_metadata import Metadata, Snapshot
 from tidegate.formats._statements import Statement, bound, deleting, live, merging
 from tidegate.spark import sql
@@ -70,9 +70,8 @@ class IcebergStaging:
         """
         metadata = self._metadata()
         self._need_base(metadata)
-        if few(self.plan) and named(self.plan):
-            for name, value in SETTINGS.items():
-                self.session.conf.set(name, value)
+        for name, value in self._settings(metadata.snapshot(metadata.main)).items():
+            self.session.conf.set(name, value)
         with self._translated("opening"):
             if metadata.head(self.plan.branch) is not None:
                 self.discard()
@@ -232,6 +231,11 @@ class IcebergStaging:
     @property
     def _table(self) -> str:
         return sql.table(self.target)
+
+    def _settings(self, base: Snapshot | None) -> Mapping[str, str]:
+        if few(self.plan) and named(self.plan):
+            return SETTINGS
+        return ALL_FILES if base is not None and all_files(self.plan, base.rows) else {}
 
     def _writer(self, rows: DataFrame) -> Any:
         option = PROPERTY + property_name(self.plan.uid)

@@ -38,6 +38,7 @@ from tidegate.sources import _kafka as kafka
 from tidegate.sources import _log_transactions as transactions
 from tidegate.sources._frame import reading
 from tidegate.spark import jars
+from tidegate.spark.sql import padded
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -197,7 +198,7 @@ class TopicLog:
             messages = rows.selectExpr(
                 f"key AS {KEY}",
                 f"value AS {VALUE}",
-                f"concat(lpad({partition}, 10, '0'), ' ', lpad({offset}, 20, '0')) AS {PLACE}",
+                f"concat({padded(partition, 10)}, ' ', {padded(offset, 20)}) AS {PLACE}",
                 f"concat({Spark().string(self.label)}, ', partition ', {partition}, ', offset ', {offset}) AS {ORIGIN}",
             )
             return self._of_one_table().events(messages, schema)

@@ -27,11 +27,18 @@ carry the order from which on a value of it counts."""
 
 EVENTS, BAD, PARTIAL = "__tidegate_events", "__tidegate_bad", "__tidegate_partial"
 CLEARED = "__tidegate_cleared"
-TALLIES = (f"sum({EVENTS})", f"sum({BAD})", f"sum({PARTIAL})", f"max({CLEARED})")
 """Of all events of a key: how many there are, how many cannot be taken, how many do not carry every column, and the
-newest order of one that empties the table; and what these come to together."""
+newest order of one that empties the table."""
+LATE = "__tidegate_late"
+TALLIES = (
+    *(f"coalesce(sum({name}), 0)" for name in (EVENTS, BAD, PARTIAL)),
+    *(f"max({CLEARED})", f"count({ORDER})", f"count_if({TWICE})", f"count_if({LATE})", f"max({ORDER})"),
+)
+"""What `Fold.told` comes to: those of all keys together; keys that have a usable event, those of which two of one order
+differ, and those of which something newer may have been applied; and the greatest order."""
 
 _HASH, _TOP, _LOW = "__tidegate_hash", "__tidegate_top", "__tidegate_low"
+_DIFFER = f"{_TOP}.h <> ~{_LOW}.h"
 _END, _HERE = "__tidegate_end", "__tidegate_here"
 _NO_MAP = "CAST(NULL AS map<string, string>)"
 
@@ -66,7 +73,7 @@ class Fold:
     def gathered(self, events: DataFrame) -> DataFrame:
         """What one pass over the events tells of each key, to be looked at and folded from.
 
-        Rows: one a key of theirs, and one for events without a key: the key, `TALLIES`, and the newest usable event.
+        Rows: one a key of theirs, and one for events without a key: the key, its tallies, and the newest usable event.
         """
         # Only the order and the hash decide; what follows them is carried along.
         carried = [f"{quote(name)} AS v{number}" for number, name in enumerate(self.others)]
@@ -81,19 +88,22 @@ class Fold:
             f"CASE WHEN {REFUSED} IS NULL AND {CLEARS} AND {_above(self.fence.floor)} THEN {ORDER} END AS {CLEARED}",
         )
         how = {_TOP: "max", _LOW: "max", EVENTS: "sum", BAD: "sum", PARTIAL: "sum", CLEARED: "max"}
-        if self.fence.told is not None:
-            told = self.fence.told.selectExpr(*map(quote, self.key), APPLIED)
-            wanted, how = wanted.unionByName(told, allowMissingColumns=True), {**how, APPLIED: "max"}
         keys = [quote(name) for name in self.key]
         found = wanted.groupBy(*keys).agg(how)
-        named = found.selectExpr(*keys, *(f"`{kind}({name})` AS {name}" for name, kind in how.items()))
-        return named.where(f"{EVENTS} > 0")
+        return found.selectExpr(*keys, *(f"`{kind}({name})` AS {name}" for name, kind in how.items()))
 
-    def simple(self, gathered: DataFrame) -> DataFrame:
+    def told(self, gathered: DataFrame) -> DataFrame:
+        """What `TALLIES` are asked of: one row a key, which is NULL where no event of it is usable."""
+        keys = (f"CASE WHEN {_TOP} IS NOT NULL THEN {quote(name)} END AS {quote(name)}" for name in self.key)
+        tallies = (EVENTS, BAD, PARTIAL, CLEARED, f"{_TOP}.o AS {ORDER}")
+        return gathered.selectExpr(*keys, *tallies, f"{self._late} AS {LATE}", f"{_DIFFER} AS {TWICE}")
+
+    def simple(self, gathered: DataFrame, *, late: bool = True) -> DataFrame:
         """Of each key its newest event, if it is newer than what was applied; where every event carries every column.
 
         Args:
             gathered: cheap to read.
+            late: whether there is a key of which something newer may have been applied, see `TALLIES`.
 
         Rows: the columns, `GONE`, `ORDER`, `KNOWN`, and `TWICE`: another event of that order says something else.
         """
@@ -102,12 +112,9 @@ class Fold:
             f"{_TOP}.g AS {GONE}",
             f"{_TOP}.o AS {ORDER}",
             f"{_NO_MAP} AS {KNOWN}",
-            f"{_TOP}.h <> ~{_LOW}.h AS {TWICE}",
-            *([APPLIED] if self.fence.told is not None else []),
+            f"{_DIFFER} AS {TWICE}",
         )
-        if self.fence.told is not None:
-            return newest.where(self._counts).drop(APPLIED)
-        return self._fenced(newest, self.keys(gathered))
+        return self._fenced(newest, self._keys(gathered.where(self._late))) if late else newest
 
     def keys(self, gathered: DataFrame) -> DataFrame:
         """Those that a usable event is of."""
@@ -146,7 +153,7 @@ class Fold:
         if fence.present is None or self.emptied is None or (fence.records is None and not self._bare):
             return None
         keys = [quote(name) for name in self.key]
-        left = fence.present.selectExpr(*keys)
+        left = fence.present().selectExpr(*keys)
         if fence.records is not None:
             records = fence.records(None)
             younger = records.where(f"{APPLIED} > {string(self.emptied)}").selectExpr(*keys)
@@ -174,7 +181,7 @@ class Fold:
         """Without events that are older than what is kept of every key; if `newer`, than what was applied of theirs.
 
         Args:
-            keys: those of the events, cheap to read.
+            keys: those of the events of which something newer may have been applied; cheap to read.
         """
         if self.fence.records is None:
             return events.where(_above(self.fence.horizon))
@@ -182,6 +189,14 @@ class Fold:
         joined = events.join(records, on=list(self.key), how="left")
         known = self._counts if newer else f"{self._counts} OR {APPLIED} IS NOT NULL"
         return joined.where(known).drop(APPLIED)
+
+    @property
+    def _late(self) -> str:
+        """The condition of keys in `gathered` of which something newer may have been applied."""
+        fence = self.fence
+        if fence.records is None and fence.horizon is None:
+            return "false"
+        return f"{_TOP} IS NOT NULL" + ("" if fence.newest is None else f" AND {_TOP}.o <= {string(fence.newest)}")
 
     @property
     def _counts(self) -> str:
@@ -207,7 +222,7 @@ class Fold:
         """What the table holds of these keys, and what was applied of them, as one more step of each."""
         on, fence = list(self.key), self.fence
         if fence.present is not None:
-            there = of_keys(fence.present, keys, self.key)
+            there = of_keys(fence.present(), keys, self.key)
             rows = keys.join(there.selectExpr(*map(quote, self.columns.names), f"true AS {_HERE}"), on=on, how="left")
         else:
             empty = [_null(each) for each in self.columns if each.name not in self.key]

@@ -39,7 +39,7 @@ class Facts:
         null_keys: rows with a NULL in a key column.
         bounds: least and greatest canonical text of each column asked for; absent where every value is NULL.
         distinct: about how many values each of these columns holds.
-        also: of each condition that was asked beside, the rows that fulfil it.
+        also: the answer to each aggregate that was asked beside.
     """
 
     rows: int
@@ -47,7 +47,7 @@ class Facts:
     null_keys: int
     bounds: Mapping[str, tuple[str, str]]
     distinct: Mapping[str, int]
-    also: tuple[int, ...] = ()
+    also: tuple[Any, ...] = ()
 
 
 def facts(
@@ -55,14 +55,15 @@ def facts(
     *,
     key: Sequence[str],
     count_keys: bool,
-    ends: Mapping[str, tuple[str, str]],
+    ends: Mapping[str, tuple[str, str, str]],
     also: Sequence[str] = (),
 ) -> Facts:
     """One aggregate over the rows.
 
     Args:
-        ends: a column's name to the expressions of the canonical texts of its least and its greatest value.
-        also: conditions whose rows are counted.
+        ends: a column's name to the expressions of the canonical texts of its least and its greatest value, and of how
+            many values it holds.
+        also: more aggregates.
     """
     missing = " OR ".join(f"{quote(name)} IS NULL" for name in key) or "false"
     asked = [
@@ -70,10 +71,10 @@ def facts(
         f"count_if({missing})",
         f"count(DISTINCT {names(key)})" if count_keys and key else "CAST(NULL AS bigint)",
     ]
-    for name, (least, most) in ends.items():
-        asked += [least, most, f"approx_count_distinct({quote(name)})"]
+    for expressions in ends.values():
+        asked += expressions
     counted = len(asked)
-    asked += [f"count_if({condition})" for condition in also]
+    asked += also
     row = rows.selectExpr(*(f"{expression} AS f{index}" for index, expression in enumerate(asked))).collect()[0]
     bounds: dict[str, tuple[str, str]] = {}
     distinct: dict[str, int] = {}

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tidegate.core.batch import Latest
 from tidegate.core.plan import LoadPlan, Prune
@@ -34,14 +34,14 @@ class Keyed:
         rows: how many.
         prune: literal bounds of its key columns.
         dropped: superseded rows were left out.
-        also: of each condition that was asked beside, how many of the batch's rows fulfil it.
+        also: the answer to each aggregate that was asked beside.
     """
 
     frame: DataFrame
     rows: int
     prune: tuple[Prune, ...]
     dropped: bool
-    also: tuple[int, ...] = ()
+    also: tuple[Any, ...] = ()
 
 
 def keyed(held: DataFrame, plan: LoadPlan, rule: Latest, *, unique: bool, also: Sequence[str] = ()) -> Keyed:
@@ -49,13 +49,13 @@ def keyed(held: DataFrame, plan: LoadPlan, rule: Latest, *, unique: bool, also: 
 
     Args:
         unique: the source guarantees it, so nothing is looked for.
-        also: conditions whose rows are counted in the same pass.
+        also: more aggregates, asked in the same pass.
 
     Raises:
         CheckFailed: a key column holds a NULL.
         DuplicateKeys: rows of one key differ and nothing says which one is later.
     """
-    found, prune = looked_at(held, plan, key=rule.key, count_keys=not unique, also=also)
+    found, prune = looked_at(held, plan, key=rule.key, count_keys=not unique, unique=unique, also=also)
     if found.null_keys:
         raise CheckFailed(
             f"{found.null_keys} rows have no value in a column of the key ({', '.join(rule.key)})",
@@ -79,16 +79,21 @@ def looked_at(  # noqa: PLR0913 - what a batch is asked
     *,
     key: tuple[str, ...],
     count_keys: bool,
+    unique: bool = False,
     also: Sequence[str] = (),
     beside: Mapping[str, Type] = MappingProxyType({}),
 ) -> tuple[frames.Facts, tuple[Prune, ...]]:
     """What one pass tells of a batch, and literal bounds of its key columns.
 
     Args:
+        unique: no two rows have one key.
         beside: more columns whose bounds are told.
     """
     types = prunable(plan)
-    ends = {name: (_end("min", name, kind), _end("max", name, kind)) for name, kind in {**types, **beside}.items()}
+    ends = {
+        name: (_end("min", name, kind), _end("max", name, kind), _values(name, unique=unique and key == (name,)))
+        for name, kind in {**types, **beside}.items()
+    }
     found = frames.facts(held, key=key, count_keys=count_keys, ends=ends, also=also)
     short = (name for name in types if name in found.bounds and _short(found.bounds[name]))
     return found, tuple(_prune(held, name, types[name], found) for name in short)
@@ -113,6 +118,10 @@ def _prune(held: DataFrame, name: str, kind: Type, found: frames.Facts) -> Prune
 
 def _end(end: str, name: str, kind: Type) -> str:
     return _text(f"{end}({sql.quote(name)})", kind)
+
+
+def _values(name: str, *, unique: bool) -> str:
+    return f"{'count' if unique else 'approx_count_distinct'}({sql.quote(name)})"
 
 
 def _text(expression: str, kind: Type) -> str:

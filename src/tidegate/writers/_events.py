@@ -12,18 +12,38 @@ from typing import TYPE_CHECKING
 
 from tidegate.core.batch import Batch, Checked, Fence, Folded, Latest
 from tidegate.core.log import EventRules, Truncate
-from tidegate.core.plan import LoadPlan
+from tidegate.core.plan import LoadPlan, Prune
 from tidegate.errors import CheckFailed, DuplicateKeys
 from tidegate.spark import frames
 from tidegate.spark.failures import translated
 from tidegate.spark.fold import KNOWN, TALLIES, Fold
 from tidegate.spark.frames import GONE, ORDER, TWICE
 from tidegate.spark.sql import quote, string
-from tidegate.writers._batch import keyed
+from tidegate.writers._batch import keyed, looked_at
 from tidegate.writers._modes import kept
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Left:
+    """What one pass tells of the rows that events leave, one a key.
+
+    Args:
+        twice: keys of which two events of one order differ.
+        cleared: keys that went with an event that empties the table.
+        newest: their greatest order.
+        open: some have a column whose value is older than their order, or not known yet.
+        prune: literal bounds of their key columns.
+    """
+
+    keys: int
+    twice: int
+    newest: str | None
+    prune: tuple[Prune, ...]
+    cleared: int = 0
+    open: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,12 +54,16 @@ class Look:
         refused: events that cannot be taken.
         partial: events that do not carry every column.
         emptied: the newest order of an event that empties the table and counts.
+        left: of the newest event of each key.
+        late: keys of which something newer may have been applied.
     """
 
     events: int
     refused: int
     partial: int
     emptied: str | None
+    left: Left
+    late: int
 
 
 def folded(rows: DataFrame, plan: LoadPlan, batch: Batch) -> Checked:
@@ -60,7 +84,7 @@ def folded(rows: DataFrame, plan: LoadPlan, batch: Batch) -> Checked:
         if fence.open:  # where some were partial, others are
             rows = _kept(rows, batch, held)
         gathered = _persisted(fold.gathered(rows), held)
-        look = _look(gathered)
+        look = _look(gathered, fold, plan)
         if look.refused:
             return Checked(frame=rows, refused=look.refused)
         if (emptied := _applied(look, plan.changes.events or EventRules())) is not None:
@@ -70,11 +94,17 @@ def folded(rows: DataFrame, plan: LoadPlan, batch: Batch) -> Checked:
             rows = rows if fence.open else _kept(rows, batch, held)
             final = _by_column(rows.where(fold.usable), fold)
         else:
-            final = fold.simple(gathered)
+            late = emptied is not None or look.late > 0
+            final = fold.simple(gathered, late=late)
+            if not (late or fence.open or batch.cheap):
+                checked = _checked(final, plan, look, look.left)
+                held.pop_all()
+                return replace(checked, held=gathered)
         cleared = fold.cleared(final)
         final = kept(final if cleared is None else final.unionByName(cleared), batch)
         try:
-            return _checked(final, plan, replace(look, emptied=emptied))
+            look = replace(look, emptied=emptied)
+            return replace(_checked(final, plan, look, _left(final, plan, emptied)), held=final)
         except BaseException:
             final.unpersist()
             raise
@@ -90,10 +120,24 @@ def _persisted(rows: DataFrame, held: ExitStack) -> DataFrame:
     return stored
 
 
-def _look(gathered: DataFrame) -> Look:
-    tallies = (f"{tally} AS a{number}" for number, tally in enumerate(TALLIES))
-    events, refused, partial, emptied = gathered.selectExpr(*tallies).collect()[0]
-    return Look(events=events or 0, refused=refused or 0, partial=partial or 0, emptied=emptied)
+def _look(gathered: DataFrame, fold: Fold, plan: LoadPlan) -> Look:
+    found, prune = looked_at(fold.told(gathered), plan, key=plan.key, count_keys=False, unique=True, also=TALLIES)
+    events, refused, partial, emptied, keys, twice, late, newest = found.also
+    left = Left(keys=keys, twice=twice, newest=newest, prune=prune)
+    return Look(events=events, refused=refused, partial=partial, emptied=emptied, left=left, late=late)
+
+
+def _left(final: DataFrame, plan: LoadPlan, emptied: str | None) -> Left:
+    cleared = f"count_if({_went(emptied)})"
+    also = (f"count_if({TWICE})", cleared, f"max({ORDER})", f"count_if(size({KNOWN}) > 0)")
+    one = keyed(final, plan, Latest(key=plan.key, order=()), unique=True, also=also)
+    twice, gone, newest, known = one.also
+    return Left(keys=one.rows, twice=twice, cleared=gone, newest=newest, open=known > 0, prune=one.prune)
+
+
+def _went(emptied: str | None) -> str:
+    """The condition of keys that went with an event that empties the table."""
+    return "false" if emptied is None else f"{ORDER} = {string(emptied)} AND {GONE}"
 
 
 def _applied(look: Look, rules: EventRules) -> str | None:
@@ -119,23 +163,21 @@ def _unfilled(gathered: DataFrame, fold: Fold) -> bool:
     return not fence.records(fold.keys(gathered)).where(f"size({KNOWN}) > 0").isEmpty()
 
 
-def _checked(final: DataFrame, plan: LoadPlan, look: Look) -> Checked:
-    emptied = "false" if look.emptied is None else f"{ORDER} = {string(look.emptied)} AND {GONE}"
-    one = keyed(final, plan, Latest(key=plan.key, order=()), unique=True, also=(TWICE, emptied))
-    twice, cleared = one.also
-    _refuse_twice(twice, plan.key)
-    used = one.rows - cleared + (1 if look.emptied is not None else 0)
-    applied = final.where(f"NOT ({emptied})").selectExpr(*map(quote, plan.key), ORDER, GONE, KNOWN)
+def _checked(final: DataFrame, plan: LoadPlan, look: Look, left: Left) -> Checked:
+    _refuse_twice(left.twice, plan.key)
+    used = left.keys - left.cleared + (1 if look.emptied is not None else 0)
+    applied = final.where(f"NOT ({_went(look.emptied)})").selectExpr(*map(quote, plan.key), ORDER, GONE, KNOWN)
     return Checked(
         frame=final.drop(ORDER, KNOWN, TWICE),
         rows=look.events,
         keys=final.selectExpr(*map(quote, plan.key)),
-        prune=one.prune,
-        held=final,
+        prune=left.prune,
         folded=Folded(
             applied=applied,
             emptied=look.emptied,
             superseded=look.events - used,
+            newest=left.newest,
+            open=left.open,
         ),
     )
 

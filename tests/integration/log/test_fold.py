@@ -35,11 +35,15 @@ def fold(spark):
     def make(events, *, records=(), present=(), **more):
         given = spark.createDataFrame(events, EVENT)
         known = spark.createDataFrame(list(records), RECORD) if records else None
-        there = spark.createDataFrame(list(present), "id bigint, a string, b string") if present else None
+        there = spark.createDataFrame(list(present), "id bigint, a string, b string")
         horizon, emptied = more.get("horizon"), more.get("emptied")
         records = None if known is None else lambda keys: known if keys is None else of_keys(known, keys, ("id",))
-        told = known.select("id", APPLIED) if more.get("along") else None
-        fence = Fence(records=records, told=told, horizon=horizon, present=there)
+        fence = Fence(
+            records=records,
+            newest=more.get("newest"),
+            horizon=horizon,
+            present=(lambda: there) if present else None,
+        )
         return Fold(columns=COLUMNS, key=("id",), fence=fence, emptied=emptied), given
 
     return make
@@ -53,15 +57,15 @@ def test_whole_events(fold):
     events = [put(1, "5", "new"), put(1, "3", "old"), put(2, "4"), put(2, "4"), put(3, "6"), end(3, "7"), put(4, "2")]
     events += [put(5, "9"), put(5, "9", "other"), put(6, "1"), put(7, "3")]
     records = [(4, "2", False, None), (5, "9", False, None), (6, "2", True, None), (9, "1", False, None)]
-    for along in (False, True):
-        folded, given = fold(events, records=records, horizon="2", along=along)
+    for newest in (None, "9"):
+        folded, given = fold(events, records=records, horizon="2", newest=newest)
         rows = folded.simple(folded.gathered(given))
         assert told(rows) == [
             (1, "new", "b", False, "5", {}),
             (2, "a", "b", False, "4", {}),
             (3, None, None, True, "7", {}),
             (7, "a", "b", False, "3", {}),
-        ], along
+        ], newest
         assert not rows.where(TWICE).collect(), "what is fenced off is not looked at"
     differing = fold([put(5, "9"), put(5, "9", "other"), put(6, "9"), put(6, "9")])
     assert [row["id"] for row in differing[0].simple(differing[0].gathered(differing[1])).where(TWICE).collect()] == [5]

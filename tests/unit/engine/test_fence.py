@@ -8,10 +8,11 @@ from types import SimpleNamespace
 
 import pytest
 
+from tidegate.core.batch import Folded
 from tidegate.core.changes import ChangeSet
 from tidegate.core.ids import Target
 from tidegate.core.log import EventRules
-from tidegate.core.plan import FENCE, WriteFacts
+from tidegate.core.plan import FENCE, Mode, WriteFacts
 from tidegate.core.position import Position
 from tidegate.core.protocols import TableState
 from tidegate.core.schema import BIGINT, Column, Schema
@@ -101,6 +102,55 @@ def test_the_table_beside_has_a_name_and_loads_of_its_own():
     assert str(beside.target) == "lake.a.b__tidegate_applied"
     assert beside.uid != STREAM.uid
     assert len(beside.uid) == 16
+
+
+TOLD = {"loads": 3, "newest": "7", "load": "old", "marks": {"floor": "2", "horizon": None, "open": False}}
+
+
+def remembered(monkeypatch, plan, told, *, asked=None):
+    """What is kept beside a table, as its last commit tells it; what is asked of its rows is answered by `asked`."""
+    position = Position(sequence=3, load_id="kept", kind="applied", state=told)
+    state = TableState(exists=True, snapshot="5", rows=9, position=position)
+    found = applied.Applied(
+        stream=replace(STREAM, format=SimpleNamespace(state=lambda *_: state)), session=None, plan=plan
+    )
+    monkeypatch.setattr(applied.Applied, "_asked", lambda _: asked)
+    return found
+
+
+def test_a_load_that_landed_tells_what_counts_and_another_is_not_believed(monkeypatch):
+    landed = remembered(monkeypatch, planned(EVENTS, position(4, 2)), TOLD)
+    fence = landed.fence()
+    assert (fence.newest, fence.floor, fence.horizon, fence.open) == ("7", "2", None, False)
+    asked = {"floor": "1", "horizon": None, "open": True, "stale": False, "foreign": False}
+    for plan, told in (
+        (planned(EVENTS, position(4, 2, load="rolled back")), TOLD),
+        (planned(EVENTS, position(4, 2)), {"loads": 1, "newest": "7"}),
+    ):
+        fence = remembered(monkeypatch, plan, told, asked=asked).fence()
+        assert (fence.newest, fence.floor, fence.open) == ("7", "1", True)
+
+
+@pytest.mark.parametrize(
+    ("marks", "landed", "tells"),
+    [
+        ({}, True, {**TOLD, "loads": 4, "newest": "9", "marks": {"floor": "8", "horizon": None, "open": True}}),
+        ({"foreign": True}, False, {"loads": 4, "newest": "9"}),
+        ({"stale": True}, False, {"loads": 1}),
+    ],
+)
+def test_a_load_tells_nothing_where_rows_of_others_are_left(monkeypatch, marks, landed, tells):
+    plan = planned(EVENTS, position(4, 2, load="old" if landed else "another"))
+    kept, said = remembered(monkeypatch, plan, TOLD, asked=marks), []
+    rows = SimpleNamespace(unionByName=lambda _: None)
+    monkeypatch.setattr(applied.Applied, "_new", lambda *_: None)
+    monkeypatch.setattr(applied.Applied, "_every", None)
+    monkeypatch.setattr(applied.Applied, "_compacted", lambda *_: rows)
+    commit = lambda _session, _rows, mode, *, now, told: said.append((mode, told))  # noqa: ARG005, E731 - as it is called
+    monkeypatch.setattr(applied.Applied, "_table", SimpleNamespace(commit=commit))
+    kept.keep(Folded(applied=None, emptied="8", newest="9", open=True))
+    mode = Mode.OVERWRITE if marks.get("stale") else Mode.APPEND
+    assert said == [(mode, {**tells, "load": plan.load_id} if "marks" in tells else tells)]
 
 
 class Asked:
