@@ -1,0 +1,30 @@
+"""When what Spark does to save work costs more than the work."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import pytest
+
+from tidegate.core.plan import Mode
+from tidegate.formats._few import all_files, few, read_back
+
+
+def plan(rows, *, mode=Mode.MERGE_ON_READ, gone=False):
+    return SimpleNamespace(changes=SimpleNamespace(rows=rows, gone=gone), write=SimpleNamespace(mode=mode))
+
+
+@pytest.mark.parametrize(("asked", "most"), [(few, 20_000), (read_back, 100_000)])
+def test_rows_are_few_up_to_a_number_if_somebody_counted_them(asked, most):
+    assert asked(plan(most))
+    assert not asked(plan(most + 1))
+    assert not asked(plan(None))
+    assert not asked(plan(1, gone=True)), "every key of the table may be looked at"
+
+
+@pytest.mark.parametrize(
+    ("rows", "table_rows", "expected"), [(10, 10, True), (10, 11, False), (None, 1, False), (1, None, False)]
+)
+def test_a_batch_of_as_many_rows_as_the_table_leaves_no_file_alone(rows, table_rows, expected):
+    assert all_files(plan(rows, mode=Mode.COPY_ON_WRITE), table_rows) is expected
+    assert not all_files(plan(rows), table_rows), "beside the files nothing is written anew"
