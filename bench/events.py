@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import statistics
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +14,7 @@ from bench.rounds import Contender, Result, WrongResult, compare
 from bench.source import Orders
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 SHUFFLED = 1000
 FILES = 4
@@ -20,13 +22,73 @@ COLUMNS = "id bigint, name string, amount decimal(12,2), changed timestamp_ntz"
 SUMS = "count(*), sum(id), sum(CAST(xxhash64(id, name, amount, changed) AS decimal(20,0)))"
 
 
-def stream(events: Path, target: str, verify: str) -> dict[str, Any]:
+PLACE = (
+    "struct('3.5.0.Final' AS version, 'postgresql' AS connector, 'shop' AS name, lsn DIV 1000 AS ts_ms, "
+    "'false' AS snapshot, 'shop' AS db, concat('[\"', lsn, '\",\"', lsn, '\"]') AS sequence, 'public' AS schema, "
+    "'orders' AS `table`, lsn DIV 10 AS txId, lsn)"
+)
+ROW = "struct(id, name, CAST(amount AS string) AS amount, unix_micros(CAST(changed AS timestamp)) AS changed)"
+AFTER = "id: bigint, name: string, amount: string, changed: bigint"
+EVENT = f"before struct<id: bigint>, after struct<{AFTER}>, source struct<lsn: bigint>, op string"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Written:
+    """How events lie in files.
+
+    Args:
+        form: the files' format.
+        envelope: as the project states it.
+        encoded: what makes a file's row of an event.
+        decoded: the select lists, one over the other, that make the event of it again, as one writes it by hand.
+    """
+
+    name: str
+    form: str
+    envelope: Mapping[str, Any]
+    encoded: str
+    decoded: tuple[tuple[str, ...], ...]
+
+
+ROWS = Written(
+    name="events",
+    form="parquet",
+    envelope={"kind": "rows", "operation": "op", "sequence": ["lsn"]},
+    encoded="*",
+    decoded=(("*",),),
+)
+DEBEZIUM = Written(
+    name="debezium",
+    form="json",
+    envelope={
+        "kind": "debezium",
+        "columns": {
+            "id": "bigint",
+            "name": "text",
+            "amount": "decimal(12,2) as string",
+            "changed": "timestamp as MicroTimestamp",
+        },
+    },
+    encoded=f"to_json(struct(struct(id) AS before, if(op = 'D', NULL, {ROW}) AS after, {PLACE} AS source, "
+    "lower(op) AS op, lsn DIV 1000 AS ts_ms)) AS value",
+    decoded=(
+        (f"from_json(value, '{EVENT}') AS e",),
+        (
+            "upper(e.op) AS op",
+            "e.source.lsn AS lsn",
+            "coalesce(e.after.id, e.before.id) AS id",
+            "e.after.name AS name",
+            "CAST(e.after.amount AS decimal(12,2)) AS amount",
+            "CAST(timestamp_micros(e.after.changed) AS timestamp_ntz) AS changed",
+        ),
+    ),
+)
+
+
+def stream(events: Path, target: str, verify: str, written: Written) -> dict[str, Any]:
     """The stream of the log."""
     return {
-        "source": {
-            "path": str(events / "*.parquet"),
-            "envelope": {"kind": "rows", "operation": "op", "sequence": ["lsn"]},
-        },
+        "source": {"path": str(events / f"*.{written.form}"), "envelope": dict(written.envelope)},
         "target": f"lake.bench.{target}",
         "key": ["id"],
         "strategy": {"kind": "cdc", "max_events": 100_000_000},
@@ -35,12 +97,22 @@ def stream(events: Path, target: str, verify: str) -> dict[str, Any]:
     }
 
 
-def run(orders: Orders, work: Path, pairs: int) -> Result:
+def rows(orders: Orders, work: Path, pairs: int) -> Result:
+    """Plain rows with an operation and a number, in Parquet."""
+    return _run(orders, work, pairs, ROWS)
+
+
+def debezium(orders: Orders, work: Path, pairs: int) -> Result:
+    """Debezium's events in JSON, without schemas."""
+    return _run(orders, work, pairs, DEBEZIUM)
+
+
+def _run(orders: Orders, work: Path, pairs: int, written: Written) -> Result:
     """As many events as a fifth of the table's rows come before every round, of a tenth as many keys."""
     spark = plain.session(work)
     events, count = work / "events", max(orders.rows // 5, 10 * SHUFFLED)
     events.mkdir(parents=True)
-    streams = {name: stream(events, f"events_{name}", name) for name in ("none", "moved")}
+    streams = {name: stream(events, f"events_{name}", name, written) for name in ("none", "moved")}
     made = ours.borrowed({"connections": {}, "streams": streams}, work / "ours", spark)
     sight = ours.catalogs(made, spark)
     spark.sql(
@@ -48,7 +120,7 @@ def run(orders: Orders, work: Path, pairs: int) -> Result:
     )
 
     def before(number: int) -> None:
-        write(spark, events, work / "tmp", number, count)
+        write(spark, events, number, count, written)
 
     def mine(verify: str) -> None:
         (outcome,) = made.run(verify).streams
@@ -56,7 +128,7 @@ def run(orders: Orders, work: Path, pairs: int) -> Result:
             raise WrongResult(f"tidegate: {outcome}")
 
     def check(session: SparkSession, table: str) -> None:
-        found, wanted = sums(session, table), truth(spark, events)
+        found, wanted = sums(session, table), truth(spark, events, written)
         if found != wanted:
             raise WrongResult(f"{table} holds {found}, the events leave {wanted}")
 
@@ -64,7 +136,7 @@ def run(orders: Orders, work: Path, pairs: int) -> Result:
         Contender(name="tidegate", run=lambda _: mine("none"), check=lambda _: check(sight, "lake.bench.events_none")),
         Contender(
             name="row_number and MERGE",
-            run=lambda number: by_hand(spark, events, number),
+            run=lambda number: by_hand(spark, events, number, written),
             check=lambda _: check(spark, "(SELECT * FROM plain.bench.events WHERE name IS NOT NULL)"),
             goal=1,
         ),
@@ -73,7 +145,7 @@ def run(orders: Orders, work: Path, pairs: int) -> Result:
         ),
     ]
     about = {"events": count, "keys": count // 10, "twice": "10 %", "shuffled within": SHUFFLED}
-    result = compare("events", contenders, pairs=pairs, about=about, before=before)
+    result = compare(written.name, contenders, pairs=pairs, about=about, before=before)
     cores = os.cpu_count() or 1
     result.extra["events a second and core"] = {
         name: round(count * 1.1 / statistics.median(seconds) / cores) for name, seconds in result.seconds.items()
@@ -83,9 +155,9 @@ def run(orders: Orders, work: Path, pairs: int) -> Result:
     return result
 
 
-def write(spark: SparkSession, events: Path, folder: Path, number: int, count: int) -> None:
+def write(spark: SparkSession, events: Path, number: int, count: int, written: Written) -> None:
     """One round's events: updates, a twentieth deletes; a tenth comes twice, all shuffled."""
-    first = number * count
+    first, folder = number * count, events.with_name("written")
     rows = spark.sql(
         f"SELECT if(xxhash64(lsn, 1) % 20 = 0, 'D', 'U') AS op, lsn, pmod(xxhash64(lsn), {count // 10}) AS id, "
         f"concat('n', lsn) AS name, CAST(lsn % 100000 / 7 AS decimal(12,2)) AS amount, "
@@ -94,14 +166,23 @@ def write(spark: SparkSession, events: Path, folder: Path, number: int, count: i
     )
     twice = rows.unionAll(rows.where("pmod(xxhash64(lsn, 2), 10) = 0"))
     placed = twice.selectExpr("*", f"lsn + rand(7) * {SHUFFLED} AS place").repartitionByRange(FILES, "place")
-    placed.sortWithinPartitions("place").drop("place").write.mode("overwrite").parquet(str(folder))
-    for file in sorted(folder.glob("part-*.parquet")):
-        file.rename(events / f"{number:04}-{file.name}")
+    sorted_rows = placed.sortWithinPartitions("place").drop("place").selectExpr(written.encoded)
+    sorted_rows.write.mode("overwrite").format("text" if written.form == "json" else written.form).save(str(folder))
+    for file in sorted(folder.glob("part-*")):
+        file.rename(events / f"{number:04}-{file.stem}.{written.form}")
 
 
-def by_hand(spark: SparkSession, events: Path, number: int) -> None:
+def read(spark: SparkSession, events: Path, files: str, written: Written) -> DataFrame:
+    """Events as columns, as one writes it by hand."""
+    found = spark.read.format("text" if written.form == "json" else written.form).load(f"{events}/{files}")
+    for step in written.decoded:
+        found = found.selectExpr(*step)
+    return found
+
+
+def by_hand(spark: SparkSession, events: Path, number: int, written: Written) -> None:
     """The newest event of each key, merged; deleted keys stay as rows without a name, so that none comes back."""
-    spark.read.parquet(str(events / f"{number:04}-*.parquet")).createOrReplaceTempView("batch")
+    read(spark, events, f"{number:04}-*.{written.form}", written).createOrReplaceTempView("batch")
     spark.sql(
         "MERGE INTO plain.bench.events t USING ("
         "SELECT * FROM (SELECT *, row_number() OVER (PARTITION BY id ORDER BY lsn DESC) AS n FROM batch) WHERE n = 1"
@@ -114,9 +195,9 @@ def by_hand(spark: SparkSession, events: Path, number: int) -> None:
     )
 
 
-def truth(spark: SparkSession, events: Path) -> tuple[Any, ...]:
+def truth(spark: SparkSession, events: Path, written: Written) -> tuple[Any, ...]:
     """What all events leave, by one aggregate."""
-    spark.read.parquet(str(events / "*.parquet")).createOrReplaceTempView("everything")
+    read(spark, events, f"*.{written.form}", written).createOrReplaceTempView("everything")
     last = "SELECT id, max_by(struct(op, name, amount, changed), lsn) AS e FROM everything GROUP BY id"
     return sums(spark, f"(SELECT id, e.name, e.amount, e.changed FROM ({last}) WHERE e.op <> 'D')")
 

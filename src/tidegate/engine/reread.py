@@ -132,18 +132,14 @@ def _replanned(work: Work, saved: SavedPlan) -> LoadPlan:
 
 def _again(work: Work, session: SparkSession, plan: LoadPlan, batch: Batch) -> Checked:
     read = judged(work.stream.source.read(session, work.probe, plan.changes.slices, plan.columns), plan)
-    if batch.fence is not None:
-        return work.stream.writer.check(_taken(quality.good(work, plan, read)), plan, batch)
-    read = read.persist()
+    batch = replace(batch, again=True)
+    if batch.fence is not None and not work.stream.checks:
+        return work.stream.writer.check(read, plan, batch)
+    read = read.persist()  # a condition that is pushed down would read the same values once more for each of its own
     try:
         return work.stream.writer.check(quality.good(work, plan, read), plan, batch)
     finally:
         read.unpersist()
-
-
-def _taken(events: DataFrame) -> DataFrame:
-    """Without those that cannot be taken now, whatever they were when they were read first."""
-    return events.where(f"{REFUSED} IS NULL")
 
 
 def _wanted(writer: Writer, again: Checked, plan: LoadPlan, level: VerifyLevel) -> Fingerprint:

@@ -20,7 +20,10 @@ from tidegate.envelopes import _origin as origin
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-EVENT = "before: string, after: string, source: string, op: string, transaction: string"
+EVENT = (
+    f"before: string, after: string, source: {events.texts(origin.FIELDS)}, op: string, "
+    f"transaction: {events.texts(['total_order'])}"
+)
 WHOLE = (
     f"struct<schema: struct<fields: array<struct<field: string, fields: array<{events.FIELD}>>>>, "
     f"payload: struct<{EVENT}>, {EVENT}, {events.CORRUPT}: string>"
@@ -72,7 +75,7 @@ def _taken(messages: DataFrame, reading: Reading) -> DataFrame:
         return f"coalesce(parsed.payload.{name}, parsed.{name}) AS {name}"
 
     inside = "filter(parsed.schema.fields, f -> f.field IN ('after', 'before'))"
-    names = ("before", "after", "op", "transaction")
+    names = ("before", "after", "op", "transaction", "source")
     told = parsed.selectExpr(
         KEY,
         PLACE,
@@ -81,17 +84,18 @@ def _taken(messages: DataFrame, reading: Reading) -> DataFrame:
         "raw",
         "broken",
         *(part(name) for name in names),
-        f"from_json(coalesce(parsed.payload.source, parsed.source), '{events.texts(origin.FIELDS)}') AS source",
         f"get({inside}, 0).fields AS fields",
     )
+    # Spark asks for what is left out before all else, and parses the JSON once more for that, if the text may say so.
+    told = told.where("NOT coalesce(contains(text, '\"m\"') AND op = 'm', false)")
     if reading.table is not None:
         mine = origin.is_of(reading.table, origin.table("source"))
         told = told.where(f"source IS NULL OR {mine}")
     known = ", ".join(f"'{name}'" for name in OPERATIONS)
-    order = origin.order("source", "op", "get_json_object(transaction, '$.total_order')")
+    order = origin.order("source", "op", "transaction.total_order")
     gone = "op = 'd'"
     row = f"if({gone}, coalesce(before, {events.KEY_ROW}), after)"
-    return told.where("op IS NULL OR op <> 'm'").selectExpr(
+    return told.selectExpr(
         KEY,
         ORIGIN,
         "raw",

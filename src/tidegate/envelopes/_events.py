@@ -33,7 +33,7 @@ KEY_ROW = f"coalesce(get_json_object({KEY_TEXT}, '$.payload'), {KEY_TEXT})"
 
 def texts(names: Iterable[str]) -> str:
     """The type of a struct of texts of these names."""
-    return ", ".join(f"`{name}` string" for name in names)
+    return f"struct<{', '.join(f'`{name}`: string' for name in names)}>"
 
 
 def parsed(messages: DataFrame, shape: str) -> DataFrame:
@@ -51,11 +51,13 @@ def parsed(messages: DataFrame, shape: str) -> DataFrame:
     more = ("problem", "raw") if made else (f"{NOTHING} AS problem", f"{NOTHING} AS raw")
     found = present.selectExpr(KEY, VALUE, PLACE, ORIGIN, f"{text} AS text", *more)
     found = found.selectExpr("*", f"from_json(text, '{shape}', {OPTIONS}) AS parsed")
-    # The parser ends with the first value, whatever follows it.
-    whole = "json_object_keys(text) IS NULL OR NOT endswith(rtrim(' \\n\\r\\t', text), '}')"
+    # The parser ends with the first value, whatever follows it, and takes the first of an array for it.
+    blank = r"' \n\r\t'"
+    begins = f"startswith(text, '{{') OR startswith(ltrim({blank}, text), '{{')"
+    whole = f"({begins}) AND (endswith(text, '}}') OR endswith(rtrim({blank}, text), '}}'))"
     broken = (
         "CASE WHEN problem IS NOT NULL THEN problem WHEN text IS NULL THEN 'it is no text in UTF-8' "
-        f"WHEN parsed IS NULL OR parsed.{CORRUPT} IS NOT NULL OR {whole} THEN 'it is no whole JSON object' END"
+        f"WHEN parsed IS NULL OR parsed.{CORRUPT} IS NOT NULL OR NOT ({whole}) THEN 'it is no whole JSON object' END"
     )
     raw = f"coalesce(raw, text, base64({VALUE})) AS raw"
     return found.selectExpr(KEY, PLACE, ORIGIN, "text", "parsed", f"{broken} AS broken", raw)

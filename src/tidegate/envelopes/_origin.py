@@ -61,11 +61,11 @@ def order(source: str, operation: str, index: str) -> str:
         return padded(f"CAST(try_cast({text} AS decimal(20,0)) AS string)", DIGITS)
 
     # The last commit before the event, then the event itself: rows that were written together share the latter.
-    sequence = f"from_json({field('sequence')}, 'array<string>')"
-    before = f"coalesce(get({sequence}, 0), '0')"
+    first, own = _two(field("sequence"))
+    before = f"coalesce({first}, '0')"
     postgresql = joined(
         f"if({field('sequence')} IS NULL, NULL, {number(before)})",
-        number(f"coalesce(get({sequence}, 1), {field('lsn')})"),
+        number(f"coalesce({own}, {field('lsn')})"),
     )
     file = f"regexp_extract({field('file')}, '([0-9]+)$', 1)"
     binlog = joined(number(file), number(field("pos")), number(f"coalesce({field('row')}, '0')"))
@@ -91,6 +91,18 @@ def order(source: str, operation: str, index: str) -> str:
     last = f"if({operation} = 'd', '0', '1')"
     streamed = f"if({operation} = 'r', '0', '1')"
     return joined(streamed, own, number(f"coalesce({index}, '0')"), last)
+
+
+def _two(array: str) -> tuple[str, str]:
+    """The two texts of a JSON array; as Debezium writes it they are found without a parser, in a tenth of the time."""
+    whole, plain, lacks = f"from_json({array}, 'array<string>')", "'[\"'", "'[null,\"'"
+    one, two = (f"nullif(split_part({array}, '\"', {number}), '')" for number in (2, 4))
+    cases = (
+        f"CASE WHEN startswith({array}, {plain}) THEN {here} WHEN startswith({array}, {lacks}) THEN {else_here} ELSE "
+        for here, else_here in ((one, "NULL"), (two, one))
+    )
+    first, second = (f"{case}get({whole}, {number}) END" for number, case in enumerate(cases))
+    return first, second
 
 
 def joined(*parts: str) -> str:
