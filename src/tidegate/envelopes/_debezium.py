@@ -87,7 +87,7 @@ def _taken(messages: DataFrame, reading: Reading) -> DataFrame:
         f"get({inside}, 0).fields AS fields",
     )
     # Spark asks for what is left out before all else, and parses the JSON once more for that, if the text may say so.
-    told = told.where("NOT coalesce(contains(text, '\"m\"') AND op = 'm', false)")
+    told = told.where("NOT coalesce(CASE WHEN contains(text, '\"m\"') THEN op = 'm' END, false)")
     if reading.table is not None:
         mine = origin.is_of(reading.table, origin.table("source"))
         told = told.where(f"source IS NULL OR {mine}")

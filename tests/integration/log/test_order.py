@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tidegate.spark.sql import padded
+from tidegate.envelopes import _origin as origin
+from tidegate.spark.sql import padded, string
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
 
@@ -17,3 +18,29 @@ def test_digits_are_padded_to_texts_that_sort(spark):
     found = [row[0] for row in spark.sql(asked).collect()]
     assert found == [*(f"{number:020}" for number in NUMBERS), None]
     assert sorted(found[:-1]) == found[:-1]
+
+
+@pytest.mark.parametrize(
+    ("sequence", "expected"),
+    [
+        ('["12","34"]', (12, 34)),
+        ('[null,"34"]', (0, 34)),
+        ('["12",null]', (12, 56)),
+        ('["12"]', (12, 56)),
+        ('[ "12" , "34" ]', (12, 34)),
+        ('[null, "34"]', (0, 34)),
+        ("[12,34]", (12, 34)),
+        ("[]", (0, 56)),
+        ("12", (0, 56)),
+        ('["12","x"]', None),
+        (None, None),
+    ],
+)
+def test_the_place_of_an_event_of_postgresql(spark, sequence, expected):
+    told = {"connector": "postgresql", "lsn": "56", "sequence": sequence}
+    fields = (
+        f"{string(told[name]) if told.get(name) else 'CAST(NULL AS string)'} AS `{name}`" for name in origin.FIELDS
+    )
+    asked = spark.sql(f"SELECT struct({', '.join(fields)}) AS source").selectExpr(origin.order("source", "'u'", "NULL"))
+    wanted = None if expected is None else "1 {:020} {:020} {:020} 1".format(*expected, 0)
+    assert asked.collect()[0][0] == wanted
