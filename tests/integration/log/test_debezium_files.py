@@ -1,0 +1,50 @@
+"""Events of Debezium in files: applied and proven, and how often Spark has to decode them for that."""
+
+from __future__ import annotations
+
+import pytest
+
+from tidegate.core.batch import Fence
+from tidegate.spark.fold import Fold
+from tidegate.writers import merge
+
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
+
+COLUMNS = {
+    "id": "bigint",
+    "name": "text",
+    "price": "decimal(10,2) as bytes",
+    "total": "decimal(12,2) as string",
+    "seen": "timestamp as MicroTimestamp",
+    "on": "date",
+}
+PARSERS = 8
+"""The whole message, its row, the place where Debezium did not write it as usual, and what is left out."""
+
+
+def event(op, lsn, key, **row):
+    put = op != "d"
+    source = {"connector": "postgresql", "db": "shop", "schema": "public", "table": "orders", "lsn": lsn}
+    source["sequence"] = f'["{lsn}","{lsn}"]'
+    return {"before": {"id": key}, "after": {"id": key, **row} if put else None, "source": source, "op": op}
+
+
+def test_events_are_decoded_once_to_be_applied_and_once_to_be_proven(log_of, monkeypatch):
+    parsers, folded = [], merge.folded
+
+    def counted(rows, plan, batch):
+        gathered = Fold(columns=plan.columns, key=plan.key, fence=Fence()).gathered(rows)
+        parsers.append(gathered._jdf.queryExecution().optimizedPlan().toString().count("from_json("))
+        return folded(rows, plan, batch)
+
+    monkeypatch.setattr(merge, "folded", counted)
+    log = log_of(source={"path": "events/*.json", "envelope": {"kind": "debezium", "columns": COLUMNS}})
+    row = {"name": "m", "price": "AMg=", "total": "3.50", "seen": 1_700_000_000_000_000, "on": 19_000}
+    log.events("1.json", event("c", 10, 1, **row), event("c", 11, 2, **row), {"op": "m", "message": {"prefix": "x"}})
+    assert log.loaded().rows_read == 2
+    log.events("2.json", event("d", 20, 1), event("u", 21, 2, **{**row, "name": "new"}))
+    assert log.loaded().rows_read == 2
+    assert [(each[0], each[1], str(each[2]), str(each[3])) for each in log.rows()] == [(2, "new", "2.00", "3.50")]
+    assert len(parsers) == 4
+    assert set(parsers) == {parsers[0]}
+    assert parsers[0] <= PARSERS
