@@ -31,6 +31,7 @@ BENCHES = {
     "verify": "bench.verify:run",
     "scd2": "bench.scd2:run",
     "memory": "bench.memory:run",
+    "logmemory": "bench.memory:log",
 }
 
 

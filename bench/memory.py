@@ -1,4 +1,4 @@
-"""Resident memory of a first load, in a cold process: bounded whatever the number of rows."""
+"""Resident memory of a first load and of a log of events, in cold processes: bounded whatever their number."""
 
 from __future__ import annotations
 
@@ -6,27 +6,25 @@ import subprocess
 import threading
 import time
 from pathlib import Path
+from typing import Any
 
-from bench import ours, plain
+from bench import events, ours, plain
 from bench.rounds import Result, WrongResult
 from bench.source import Orders
 from tidegate.api import Project
 
 LIMIT = 2048
 HEAP = "1g"
+PART = 500_000
+GROWN = 1.5
+"""How much more a log of ten times as many events may take: a heap that is not full yet grows."""
 
 
 def run(orders: Orders, work: Path, pairs: int) -> Result:  # noqa: ARG001 - one load tells it
     """The peak of each process of `tidegate run`, by what it is."""
     folder = ours.write(ours.project(orders, {"orders": ours.stream(verify="counts")}, HEAP), work / "ours")
     began = time.monotonic()
-    with subprocess.Popen(ours.command(folder), stdout=subprocess.PIPE, text=True) as process:
-        peaks = _Peaks(process.pid)
-        peaks.start()
-        output = process.communicate()[0]
-        peaks.ended.set()
-        peaks.join()
-    outcome = ours.document(output)
+    outcome, peaks = _watched(folder)
     if outcome["rows_read"] != orders.rows or outcome["verified"] is not True:
         raise WrongResult(f"tidegate: {outcome}")
     seconds = round(time.monotonic() - began, 2)
@@ -34,9 +32,55 @@ def run(orders: Orders, work: Path, pairs: int) -> Result:  # noqa: ARG001 - one
     about = {"rows": orders.rows, "heap": HEAP, "limit": f"{LIMIT} MB for Spark's process"}
     result = Result(name="memory", about=about, ours="tidegate run", goals={})
     result.seconds = {"tidegate run": [seconds]}
-    result.extra = {f"peak MB of {name}": peak for name, peak in peaks.found.items()}
-    result.too_much = max(peaks.found.values()) > LIMIT
+    result.extra = {f"peak MB of {name}": peak for name, peak in peaks.items()}
+    result.too_much = max(peaks.values()) > LIMIT
     return result
+
+
+def log(orders: Orders, work: Path, pairs: int) -> Result:  # noqa: ARG001 - as above
+    """The same of a log with a tenth as many events, and as many, as the table has rows; loads of a million events."""
+    counts = (orders.rows // 10, orders.rows)
+    about = {"events": counts, "heap": HEAP, "limit": f"{LIMIT} MB for Spark's process"}
+    result = Result(name="logmemory", about=about, ours=f"{orders.rows} events", goals={})
+    greatest = []
+    for count in counts:
+        folder, written = work / str(count), work / str(count) / "events"
+        written.mkdir(parents=True)
+        spark = plain.session(folder / "plain")
+        rounds = max(count // PART, 1)
+        for number in range(rounds):
+            events.write(spark, written, number, count // rounds, events.ROWS)
+        wanted = events.truth(spark, written, events.ROWS)
+        spark.stop()
+        stream = {**events.stream(written, "logged", "none", events.ROWS), "strategy": "cdc"}
+        ours.write({"spark": {"conf": {"spark.driver.memory": HEAP}}, "streams": {"logged": stream}}, folder)
+        began = time.monotonic()
+        outcome, peaks = _watched(folder)
+        result.seconds[f"{count} events"] = [round(time.monotonic() - began, 2)]
+        if outcome["error"] is not None:
+            raise WrongResult(f"tidegate: {outcome}")
+        spark = plain.session(folder / "check")
+        with Project.load(folder) as made:
+            found = events.sums(ours.catalogs(made, spark), "lake.bench.logged")
+        spark.stop()
+        if found != wanted:
+            raise WrongResult(f"the table holds {found}, the events leave {wanted}")
+        greatest.append(peaks)
+        result.extra |= {f"peak MB of {name}, {count} events": peak for name, peak in peaks.items()}
+    grown = any(few and peak > GROWN * few for name, peak in greatest[1].items() if (few := greatest[0].get(name)))
+    result.too_much = grown or max(greatest[1].values()) > LIMIT
+    return result
+
+
+def _watched(folder: Path) -> tuple[dict[str, Any], dict[str, int]]:
+    """What `tidegate run` says, and the peak of each of its processes in MB."""
+    with subprocess.Popen(ours.command(folder), stdout=subprocess.PIPE, text=True) as process:
+        peaks = _Peaks(process.pid)
+        peaks.start()
+        output = process.communicate()[0]
+        peaks.ended.set()
+        peaks.join()
+    return ours.document(output), peaks.found
 
 
 def _check(orders: Orders, folder: Path) -> None:
