@@ -49,6 +49,11 @@ class Written:
     encoded: str
     decoded: tuple[tuple[str, ...], ...]
 
+    @property
+    def spark(self) -> str:
+        """The format as Spark reads and writes it: JSON is made and parsed here, line by line."""
+        return "text" if self.form == "json" else self.form
+
 
 ROWS = Written(
     name="events",
@@ -167,14 +172,14 @@ def write(spark: SparkSession, events: Path, number: int, count: int, written: W
     twice = rows.unionAll(rows.where("pmod(xxhash64(lsn, 2), 10) = 0"))
     placed = twice.selectExpr("*", f"lsn + rand(7) * {SHUFFLED} AS place").repartitionByRange(FILES, "place")
     sorted_rows = placed.sortWithinPartitions("place").drop("place").selectExpr(written.encoded)
-    sorted_rows.write.mode("overwrite").format("text" if written.form == "json" else written.form).save(str(folder))
+    sorted_rows.write.mode("overwrite").format(written.spark).save(str(folder))
     for file in sorted(folder.glob("part-*")):
         file.rename(events / f"{number:04}-{file.stem}.{written.form}")
 
 
 def read(spark: SparkSession, events: Path, files: str, written: Written) -> DataFrame:
     """Events as columns, as one writes it by hand."""
-    found = spark.read.format("text" if written.form == "json" else written.form).load(f"{events}/{files}")
+    found = spark.read.format(written.spark).load(f"{events}/{files}")
     for step in written.decoded:
         found = found.selectExpr(*step)
     return found

@@ -274,7 +274,7 @@ class Applied:
         one = frames.latest(landed.where(f"{MARK} IS NULL"), Latest(key=self.plan.key, order=(frames.ORDER, NUMBER)))
         (dropped,) = one.where(f"NOT ({young})").selectExpr(f"max({frames.ORDER}) AS o").collect()[0]
         kept = one.where(young).unionByName(foreign)
-        known = self.plan.since.state[FENCE] if self.plan.since else own
+        known = self._known or own
         tags = self._tags(int(known["number"]), str(known["load"]))
         for mark, order in ((FLOOR, self._marks.get(FLOOR)), (HORIZON, _greatest(dropped, self._marks.get(HORIZON)))):
             if order is not None:

@@ -284,31 +284,32 @@ def _asked_meanwhile(work: Work, planned: Planned) -> Iterator[Future[Fingerprin
             raise
 
 
-@contextmanager
-def _remembered(applied: Applied | None, checked: Checked, staging: Staging) -> Iterator[None]:
+def _remembered(applied: Applied | None, checked: Checked, staging: Staging) -> AbstractContextManager[None]:
     """Remembers what the load applies, before anybody sees it: while it is written, where that is invisible."""
     if applied is None or checked.folded is None:
-        yield
-    elif not staging.invisible:
-        applied.keep(checked.folded)
-        yield
-    else:
-        with ThreadPoolExecutor(max_workers=1, thread_name_prefix="remember") as pool:
-            kept = pool.submit(applied.keep, checked.folded)
-            yield
-            kept.result()
+        return contextlib.nullcontext()
+    if staging.invisible:
+        return _meanwhile("remember", applied.keep, checked.folded)
+    applied.keep(checked.folded)
+    return contextlib.nullcontext()
+
+
+def _proven_meanwhile(
+    stream: Stream, checked: Checked, plan: LoadPlan, staging: Staging
+) -> AbstractContextManager[None]:
+    """Proves a history while its rows are compared with the source's: either of them looks at the same rows."""
+    if not isinstance(stream.writer, Historic) or stream.verify is VerifyLevel.NONE:
+        return contextlib.nullcontext()
+    return _meanwhile("prove", stream.writer.prove, checked, plan, staging)
 
 
 @contextmanager
-def _proven_meanwhile(stream: Stream, checked: Checked, plan: LoadPlan, staging: Staging) -> Iterator[None]:
-    """Proves a history while its rows are compared with the source's: either of them looks at the same rows."""
-    if not isinstance(stream.writer, Historic) or stream.verify is VerifyLevel.NONE:
+def _meanwhile(name: str, work: Callable[..., object], *given: object) -> Iterator[None]:
+    """Does something beside the block; what it raises is raised at the block's end."""
+    with ThreadPoolExecutor(max_workers=1, thread_name_prefix=name) as pool:
+        done = pool.submit(work, *given)
         yield
-        return
-    with ThreadPoolExecutor(max_workers=1, thread_name_prefix="prove") as pool:
-        proof = pool.submit(stream.writer.prove, checked, plan, staging)
-        yield
-        proof.result()
+        done.result()
 
 
 def _verify(

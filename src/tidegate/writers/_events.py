@@ -97,14 +97,14 @@ def folded(rows: DataFrame, plan: LoadPlan, batch: Batch) -> Checked:
             late = emptied is not None or look.late > 0
             final = fold.simple(gathered, late=late)
             if not (late or fence.open or batch.cheap):
-                checked = _checked(final, plan, look, look.left)
+                checked = _checked(final, plan, look, look.left, gathered)
                 held.pop_all()
-                return replace(checked, held=gathered)
+                return checked
         cleared = fold.cleared(final)
         final = kept(final if cleared is None else final.unionByName(cleared), batch)
         try:
             look = replace(look, emptied=emptied)
-            return replace(_checked(final, plan, look, _left(final, plan, emptied)), held=final)
+            return _checked(final, plan, look, _left(final, plan, emptied), final)
         except BaseException:
             final.unpersist()
             raise
@@ -163,7 +163,7 @@ def _unfilled(gathered: DataFrame, fold: Fold) -> bool:
     return not fence.records(fold.keys(gathered)).where(f"size({KNOWN}) > 0").isEmpty()
 
 
-def _checked(final: DataFrame, plan: LoadPlan, look: Look, left: Left) -> Checked:
+def _checked(final: DataFrame, plan: LoadPlan, look: Look, left: Left, held: DataFrame) -> Checked:
     _refuse_twice(left.twice, plan.key)
     used = left.keys - left.cleared + (1 if look.emptied is not None else 0)
     applied = final.where(f"NOT ({_went(look.emptied)})").selectExpr(*map(quote, plan.key), ORDER, GONE, KNOWN)
@@ -172,6 +172,7 @@ def _checked(final: DataFrame, plan: LoadPlan, look: Look, left: Left) -> Checke
         rows=look.events,
         keys=final.selectExpr(*map(quote, plan.key)),
         prune=left.prune,
+        held=held,
         folded=Folded(
             applied=applied,
             emptied=look.emptied,
