@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from tidegate.core.log import KEY, ORIGIN, PLACE
+from tidegate.core.log import VALUE
 from tidegate.core.schema import Schema
 from tidegate.dialects.spark import Spark
 from tidegate.envelopes import _connect as connect
@@ -20,8 +20,9 @@ from tidegate.envelopes import _origin as origin
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
+# Neither the row before nor a number is read where nobody asks for it: they are what takes longest.
 EVENT = (
-    f"before: string, after: string, source: {events.texts(origin.FIELDS)}, op: string, "
+    f"after: {events.ROW}, source: {events.texts(origin.FIELDS)}, op: string, "
     f"transaction: {events.texts(['total_order'])}"
 )
 WHOLE = (
@@ -64,57 +65,76 @@ class Reading:
 
 def events_of(messages: DataFrame, schema: Schema, reading: Reading) -> DataFrame:
     """Messages as events; tombstones and the log's own messages say nothing and are left out."""
-    return events.decoded(_taken(messages, reading), schema, connect.stated(reading.columns), reading.unavailable)
+    rows, told = _taken(messages, reading), _told(reading)
+    return events.decoded(rows, schema, connect.stated(reading.columns), reading.unavailable, told)
 
 
 def _taken(messages: DataFrame, reading: Reading) -> DataFrame:
-    """What every event is told by, see `_events.decoded`."""
-    parsed = events.parsed(messages, WHOLE)
-
-    def part(name: str) -> str:
-        return f"coalesce(parsed.payload.{name}, parsed.{name}) AS {name}"
-
-    inside = "filter(parsed.schema.fields, f -> f.field IN ('after', 'before'))"
-    names = ("before", "after", "op", "transaction", "source")
-    told = parsed.selectExpr(
-        KEY,
-        PLACE,
-        ORIGIN,
-        "text",
-        "raw",
-        "broken",
-        *(part(name) for name in names),
-        f"get({inside}, 0).fields AS fields",
-    )
-    # Spark asks for what is left out before all else, and parses the JSON once more for that, if the text may say so.
-    told = told.where("NOT coalesce(CASE WHEN contains(text, '\"m\"') THEN op = 'm' END, false)")
+    """The parts of every event that is looked at."""
+    # What is left out is asked for on the text, and only of one that may say so: the parser takes much longer.
+    text = f"string({VALUE})"
+    op = f"CASE WHEN contains({text}, '\"m\"') THEN coalesce({_looked_up('op', text)}, '') ELSE '' END"
+    found = events.parsed(messages.where(f"{op} <> 'm'"), WHOLE, _parts)
     if reading.table is not None:
-        mine = origin.is_of(reading.table, origin.table("source"))
-        told = told.where(f"source IS NULL OR {mine}")
+        mine = origin.is_of(reading.table, origin.table(_source))
+        found = found.where(f"source IS NULL OR {mine}")
+    return found
+
+
+def _told(reading: Reading) -> events.Told:
+    """What such parts say of their event."""
     known = ", ".join(f"'{name}'" for name in OPERATIONS)
-    order = origin.order("source", "op", "transaction.total_order")
-    gone = "op = 'd'"
-    row = f"if({gone}, coalesce(before, {events.KEY_ROW}), after)"
-    return told.selectExpr(
-        KEY,
-        ORIGIN,
-        "raw",
-        f"CASE WHEN broken IS NOT NULL THEN broken "
+    return events.Told(
+        refused=f"CASE WHEN broken IS NOT NULL THEN broken WHEN unfit THEN {events.NO_OBJECT} "
         "WHEN op IS NULL THEN 'it has no `op`, so it is no event of Debezium' "
         f"WHEN op NOT IN ({known}) THEN 'its `op` is none that Debezium is known to write' "
         f"WHEN {_strange(reading)} THEN 'it is of another table than the newest event; name one by `table:`' "
-        f"WHEN op <> 't' AND {row} IS NULL THEN 'it has no row' END AS refused",
-        f"coalesce({gone}, false) AS gone",
-        "coalesce(op = 't', false) AS clears",
-        "coalesce(op IN ('c', 'r'), false) AS fresh",
-        f"{order} AS place",
-        f"{row} AS row",
-        f"{events.kinds('fields')} AS kinds",
-        "fields IS NULL AS bare",
+        f"WHEN op <> 't' AND row IS NULL THEN "
+        f"if({_written('op')} IS NULL, 'it has no row', 'its row is no JSON object') END",
+        gone=_gone("op"),
+        clears="coalesce(op = 't', false)",
+        fresh="coalesce(op IN ('c', 'r'), false)",
+        place=origin.order(_source, "op", "number"),
+        written=_written("op"),
     )
+
+
+def _parts(parsed: str, unfit: str) -> list[str]:
+    """See `_events.parsed`."""
+    # A message with a schema has the event one level below.
+    op, source, after, transaction = (
+        f"coalesce({parsed}.payload.{name}, {parsed}.{name})" for name in ("op", "source", "after", "transaction")
+    )
+    fields = f"{parsed}.schema.fields"
+    return [
+        f"{op} AS op",
+        f"{source} AS source",
+        f"{transaction}.total_order AS number",
+        f"coalesce({', '.join(f'{events.field(fields, part)}.fields' for part in ('after', 'before'))}) AS fields",
+        # MongoDB's rows are JSON in a text, which is no object yet.
+        f"coalesce({after}, from_json({_written(op)}, '{events.ROW}')) AS row",
+        f"{unfit} AND ({op} IS NULL OR {after} IS NOT NULL) AS unfit",
+    ]
+
+
+def _gone(op: str) -> str:
+    return f"coalesce({op} = 'd', false)"
+
+
+def _written(op: str) -> str:
+    """The row of an event as JSON, which is asked for where the parser of the whole message did not find it."""
+    return f"if({_gone(op)}, coalesce({_looked_up('before')}, {events.KEY_ROW}), {_looked_up('after')})"
+
+
+def _looked_up(path: str, text: str = "text") -> str:
+    return f"coalesce(get_json_object({text}, '$.payload.{path}'), get_json_object({text}, '$.{path}'))"
+
+
+def _source(name: str) -> str:
+    return _looked_up(f"source.{name}") if name in origin.RARE else f"source.`{name}`"
 
 
 def _strange(reading: Reading) -> str:
     if reading.table is not None or reading.only is None:
         return "false"
-    return f"source IS NOT NULL AND {origin.table('source')} <> {Spark().string(reading.only)}"
+    return f"source IS NOT NULL AND {origin.table(_source)} <> {Spark().string(reading.only)}"

@@ -6,6 +6,7 @@ becomes NULL here, and its event is refused there.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from tidegate.core.schema import TEXT, Column, Kind, Type
@@ -52,7 +53,7 @@ def value(column: Column, of: Encoded) -> str:  # noqa: C901, PLR0911 - one answ
             return f"try_cast({of.raw} AS {kind.spark})"
         case Kind.DECIMAL:
             unsigned = column.native.endswith("unsigned")
-            return _decimal(kind, _number(of), unsigned=unsigned)
+            return _decimal(kind, of, unsigned=unsigned)
         case Kind.DATE:
             return _date(of)
         case Kind.TIMESTAMP:
@@ -88,12 +89,17 @@ def _bits(of: Encoded) -> str:
     return f"CASE WHEN try_cast({of.length} AS int) <= 64 THEN lpad({digits}, try_cast({of.length} AS int), '0') END"
 
 
-def _number(of: Encoded) -> str:
-    """The text of a number, digit for digit."""
+def _number(of: Encoded, of_text: Callable[[str], str] = str) -> str:
+    """What is made of the text of a number, digit for digit.
+
+    Args:
+        of_text: the expression of an expression of it.
+    """
     inside = [f"get_json_object({of.raw}, '$.{part}')" for part in ("value", "scale")]
+    one, other = (let(_shifted(*parts), "n", of_text("n")) for parts in ((of.raw, of.scale), inside))
     return (
-        f"CASE WHEN {of.name} = 'Decimal' AND NOT ({of.number}) THEN {_shifted(of.raw, of.scale)} "
-        f"WHEN {of.name} = 'VariableScaleDecimal' THEN {_shifted(*inside)} ELSE {of.raw} END"
+        f"CASE WHEN {of.name} = 'Decimal' AND NOT ({of.number}) THEN {one} "
+        f"WHEN {of.name} = 'VariableScaleDecimal' THEN {other} ELSE {of_text(of.raw)} END"
     )
 
 
@@ -130,14 +136,18 @@ def _whole(digits: str) -> str:
     )
 
 
-def _decimal(kind: Type, number: str, *, unsigned: bool) -> str:
+def _decimal(kind: Type, of: Encoded, *, unsigned: bool) -> str:
     """A number that needs no digit beyond those of the type."""
-    plain = f"n RLIKE '^-?[0-9]+([.][0-9]{{0,{kind.scale}}}0*)?$'"
-    floating = f"try_cast(n AS decimal(38,{min(kind.scale + 6, 38)})) = try_cast(n AS {kind.spark})"
-    fits = f"{plain} OR (n RLIKE '[eE]' AND {floating})"
-    # A connector that keeps unsigned numbers in signed ones turns the upper half of them around.
-    positive = " AND NOT startswith(n, '-')" if unsigned else ""
-    return let(number, "n", f"CASE WHEN ({fits}){positive} THEN try_cast(n AS {kind.spark}) END")
+
+    def exact(n: str) -> str:
+        plain = f"{n} RLIKE '^-?[0-9]+([.][0-9]{{0,{kind.scale}}}0*)?$'"
+        floating = f"try_cast({n} AS decimal(38,{min(kind.scale + 6, 38)})) = try_cast({n} AS {kind.spark})"
+        fits = f"{plain} OR ({n} RLIKE '[eE]' AND {floating})"
+        # A connector that keeps unsigned numbers in signed ones turns the upper half of them around.
+        positive = f" AND NOT startswith({n}, '-')" if unsigned else ""
+        return f"CASE WHEN ({fits}){positive} THEN try_cast({n} AS {kind.spark}) END"
+
+    return _number(of, exact)
 
 
 def _date(of: Encoded) -> str:
@@ -160,8 +170,8 @@ def _micros(of: Encoded, suffix: str) -> str:
 
 
 def _moment(of: Encoded) -> str:
-    known = f"CASE WHEN m BETWEEN {LEAST_MICROS} AND {MOST_MICROS} THEN timestamp_micros(m) END"
-    return let(_micros(of, "Timestamp"), "m", known)
+    micros = _micros(of, "Timestamp")
+    return f"CASE WHEN {micros} BETWEEN {LEAST_MICROS} AND {MOST_MICROS} THEN timestamp_micros({micros}) END"
 
 
 def _timestamp(of: Encoded) -> str:

@@ -7,6 +7,7 @@ them, nor by where a row stands in a log alone where transactions overlap.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 
 from tidegate.dialects.spark import Spark
 from tidegate.spark.sql import padded
@@ -24,7 +25,6 @@ FIELDS = (
     "event_serial_no",
     "file",
     "lcr_position",
-    "lsn",
     "ord",
     "pos",
     "row",
@@ -32,33 +32,33 @@ FIELDS = (
     "schema",
     "scn",
     "sequence",
-    "snapshot",
     "ssn",
     "table",
-    "ts_ms",
 )
 """What is looked at in an event's `source`."""
+
+RARE = ("lsn", "ts_ms")
+"""What every event has there and few connectors are asked for."""
 
 CONNECTORS = ("postgresql", "mysql", "mariadb", "sqlserver", "db2", "oracle", "mongodb")
 
 
-def order(source: str, operation: str, index: str) -> str:
+def order(field: Callable[[str], str], operation: str, index: str) -> str:
     """The order of an event as a text; NULL where its `source` does not tell it.
 
     A row of a snapshot stands below every event that was streamed: the log goes on where the snapshot began, so that
     each change of the row comes after it, whatever the log's position was when the row was read.
 
     Args:
-        source: a struct of `FIELDS`, all texts.
+        field: gives the expression of one of `FIELDS` or `RARE`, a text.
         operation: Debezium's `op`.
         index: of the event in its transaction, a text; NULL where nobody counts.
     """
 
-    def field(name: str) -> str:
-        return f"{source}.`{name}`"
-
     def number(text: str) -> str:
-        return padded(f"CAST(try_cast({text} AS decimal(20,0)) AS string)", DIGITS)
+        # Nearly every number is a bigint, and as that it is cast much faster.
+        kinds = ("bigint", "decimal(20,0)")
+        return padded(f"coalesce({', '.join(f'CAST(try_cast({text} AS {kind}) AS string)' for kind in kinds)})", DIGITS)
 
     # The last commit before the event, then the event itself: rows that were written together share the latter.
     first, own = _two(field("sequence"))
@@ -99,11 +99,8 @@ def _two(array: str) -> tuple[str, str]:
     both = f"startswith({array}, '[\"') AND contains({array}, '\",\"') AND {ends}"
     second = f"startswith({array}, '[null,\"') AND {ends}"
     one, two = (f"substring_index(substring_index({array}, '\"', {quotes}), '\"', -1)" for quotes in (2, 4))
-    whole = f"from_json({array}, 'array<string>')"
-    return (
-        _case((both, one), (second, "NULL"), f"get({whole}, 0)"),
-        _case((both, two), (second, one), f"get({whole}, 1)"),
-    )
+    first, last = (f"nullif(get_json_object({array}, '$[{place}]'), 'null')" for place in (0, 1))
+    return _case((both, one), (second, "NULL"), first), _case((both, two), (second, one), last)
 
 
 def _case(first: tuple[str, str], second: tuple[str, str], last: str) -> str:
@@ -115,9 +112,9 @@ def joined(*parts: str) -> str:
     return "concat(" + ", ' ', ".join(parts) + ")"
 
 
-def table(source: str) -> str:
-    """`database.schema.table` of an event, without what its connector does not have."""
-    return f"concat_ws('.', {source}.`db`, {source}.`schema`, coalesce({source}.`table`, {source}.`collection`))"
+def table(field: Callable[[str], str]) -> str:
+    """`database.schema.table` of an event, without what its connector does not have; `field` as of `order`."""
+    return f"concat_ws('.', {field('db')}, {field('schema')}, coalesce({field('table')}, {field('collection')}))"
 
 
 def is_of(name: str, table: str) -> str:

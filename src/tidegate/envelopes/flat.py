@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from tidegate.core.log import KEY, ORIGIN, PLACE, Message
+from tidegate.core.log import KEY, ORIGIN, Message
 from tidegate.core.schema import Schema
 from tidegate.core.transactions import Ending, Member
 from tidegate.dialects.spark import Spark
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 # A row may have columns of these names: whether they hold it is seen by what is in them.
 WHOLE = f"struct<schema: string, payload: string, {events.CORRUPT}: string>"
-FIELDS = f"from_json(parsed.schema, 'struct<fields: array<{events.FIELD}>>').fields"
+FIELDS = f"struct<fields: array<{events.FIELD}>>"
 OPERATIONS = ("c", "u", "d", "r")
 
 
@@ -67,30 +67,25 @@ class Flat:
 
     def events(self, messages: DataFrame, schema: Schema) -> DataFrame:
         """Messages as events; tombstones say nothing and are left out."""
-        parsed = events.parsed(messages, WHOLE)
-        told = parsed.selectExpr("*", f"{FIELDS} AS fields")
-        row = "if(fields IS NULL, text, parsed.payload)"
-        told = told.selectExpr(KEY, PLACE, ORIGIN, "raw", "broken", f"{row} AS row", "fields")
-        told = told.selectExpr("*", "from_json(row, 'map<string, string>') AS added")
-        told = told.selectExpr("*", f"{self._source()} AS source", f"{self._operation()} AS op")
+        parsed = events.parsed(messages, WHOLE, _parts)
+        text = "if(fields IS NULL, text, payload) AS text"
+        told = parsed.selectExpr(KEY, ORIGIN, "raw", "broken", "unfit", text, "fields")
+        told = told.selectExpr("*", f"from_json(text, '{events.ROW}') AS row")
+        told = told.selectExpr("*", f"{self._operation()} AS op")
         if self.table is not None:
-            told = told.where(f"added IS NULL OR {origin.is_of(self.table, origin.table('source'))}")
+            told = told.where(f"row IS NULL OR {origin.is_of(self.table, origin.table(self._source))}")
         known = ", ".join(f"'{name}'" for name in OPERATIONS)
-        found = told.selectExpr(
-            KEY,
-            ORIGIN,
-            "raw",
-            "CASE WHEN broken IS NOT NULL THEN broken WHEN row IS NULL THEN 'it has no row' "
-            f"WHEN op NOT IN ({known}) THEN 'its operation is none that Debezium is known to write' END AS refused",
-            "coalesce(op = 'd', false) AS gone",
-            "false AS clears",
-            "coalesce(op IN ('c', 'r'), false) AS fresh",
-            f"{origin.order('source', 'op', self._field('total_order'))} AS place",
-            "row",
-            f"{events.kinds('fields')} AS kinds",
-            "fields IS NULL AS bare",
+        saying = events.Told(
+            refused=f"CASE WHEN broken IS NOT NULL THEN broken WHEN unfit THEN {events.NO_OBJECT} "
+            "WHEN text IS NULL THEN 'it has no row' WHEN row IS NULL THEN 'its row is no JSON object' "
+            f"WHEN op NOT IN ({known}) THEN 'its operation is none that Debezium is known to write' END",
+            gone="coalesce(op = 'd', false)",
+            clears="false",
+            fresh="coalesce(op IN ('c', 'r'), false)",
+            place=origin.order(self._source, "op", self._field("total_order")),
+            written="text",
         )
-        return events.decoded(found, schema, connect.stated(self.columns), self.unavailable)
+        return events.decoded(told, schema, connect.stated(self.columns), self.unavailable, saying)
 
     def members(self, messages: Sequence[Message]) -> list[Member | None]:
         """See `core.transactions.Transacted`."""
@@ -125,15 +120,19 @@ class Flat:
     def _field(self, name: str) -> str:
         """A field that was added, under its own name or behind that of the struct it was taken from."""
         names = (f"{self.prefix}{name}", f"{self.prefix}source_{name}", f"{self.prefix}transaction_{name}")
-        return f"coalesce({', '.join(f'added[{Spark().string(each)}]' for each in names)})"
+        return f"coalesce({', '.join(f'row[{Spark().string(each)}]' for each in names)})"
 
-    def _source(self) -> str:
-        stated = "NULL" if self.connector is None else Spark().string(self.connector)
-        fields = {name: self._field(name) for name in origin.FIELDS}
-        fields["connector"] = f"coalesce({fields['connector']}, {stated})"
-        pairs = (f"'{name}', {value}" for name, value in fields.items())
-        return f"named_struct({', '.join(pairs)})"
+    def _source(self, name: str) -> str:
+        if name == "connector" and self.connector is not None:
+            return f"coalesce({self._field(name)}, {Spark().string(self.connector)})"
+        return self._field(name)
 
     def _operation(self) -> str:
-        deleted = f"added[{Spark().string(f'{self.prefix}deleted')}]"
+        deleted = f"row[{Spark().string(f'{self.prefix}deleted')}]"
         return f"if({deleted} = 'true', 'd', coalesce({self._field('op')}, 'u'))"
+
+
+def _parts(parsed: str, unfit: str) -> list[str]:
+    """See `_events.parsed`."""
+    fields = f"from_json({parsed}.schema, '{FIELDS}').fields"
+    return [f"{fields} AS fields", f"{parsed}.payload AS payload", f"{unfit} AS unfit"]

@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, cast
+from typing import IO, TYPE_CHECKING, Any, cast
 
 from tidegate.core.log import ORIGIN, PLACE, RAW, REFUSED, Envelope, Lag, LogSpan, Message, MessageEnvelope, RowEnvelope
 from tidegate.core.protocols import Sparks
@@ -36,6 +36,8 @@ if TYPE_CHECKING:
 AVRO = "org.apache.spark:spark-avro_2.13:4.1.1"
 SAMPLE = 200
 """Messages of a file by which an envelope tells its columns."""
+PIECE = 1 << 20
+"""Bytes of a file that are looked at together."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -237,7 +239,7 @@ class FileLog:
                 from pyarrow import orc  # noqa: PLC0415 - as above
 
                 return int(orc.ORCFile(content).nrows)
-            return sum(1 for _ in content)
+            return _lines(content)
 
     def _sample(self) -> list[Message]:
         found = []
@@ -306,3 +308,10 @@ def _within(part: Slice, path: str) -> bool:
 def _digest(files: Sequence[Seen]) -> str:
     lines = "\n".join(f"{each.path}\0{each.size}" for each in files)
     return hashlib.sha256(lines.encode("utf-8", "surrogateescape")).hexdigest()[:16]
+
+
+def _lines(content: IO[bytes]) -> int:
+    count, last = 0, b"\n"
+    while piece := content.read(PIECE):
+        count, last = count + piece.count(b"\n"), piece
+    return count + (not last.endswith(b"\n"))

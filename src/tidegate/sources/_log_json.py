@@ -26,7 +26,7 @@ def lines(session: SparkSession, uris: Sequence[str]) -> DataFrame:
     found = session.read.format("text").load(list(uris)) if uris else session.createDataFrame([], "value string")
     file = "_metadata.file_path" if uris else "''"
     path = f"url_decode(replace({file}, '+', '%2B'))"
-    return found.where("trim(value) <> ''").selectExpr(
+    return found.where("startswith(value, '{') OR trim(value) <> ''").selectExpr(
         f"CAST(NULL AS binary) AS {KEY}",
         f"CAST(value AS binary) AS {VALUE}",
         f"{path} AS {PLACE}",

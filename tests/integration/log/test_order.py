@@ -38,9 +38,11 @@ def test_digits_are_padded_to_texts_that_sort(spark):
 )
 def test_the_place_of_an_event_of_postgresql(spark, sequence, expected):
     told = {"connector": "postgresql", "lsn": "56", "sequence": sequence}
-    fields = (
-        f"{string(told[name]) if told.get(name) else 'CAST(NULL AS string)'} AS `{name}`" for name in origin.FIELDS
-    )
-    asked = spark.sql(f"SELECT struct({', '.join(fields)}) AS source").selectExpr(origin.order("source", "'u'", "NULL"))
+
+    def field(name: str) -> str:
+        return string(value) if (value := told.get(name)) else "CAST(NULL AS string)"
+
+    place = origin.order(field, "'u'", "NULL")
+    asked = spark.sql(f"SELECT {place}")
     wanted = None if expected is None else "1 {:020} {:020} {:020} 1".format(*expected, 0)
     assert asked.collect()[0][0] == wanted

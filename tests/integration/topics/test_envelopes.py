@@ -242,6 +242,7 @@ def test_what_cannot_be_taken_is_told_and_never_null(session, wrapped):
         (b"\xff\xfe", "it is no text in UTF-8"),
         ('{"op":"c"', "it is no whole JSON object"),
         ('{"op":"c"} x', "it is no whole JSON object"),
+        ('{"op":"m"', "it is no whole JSON object"),
         ("[]", "it is no whole JSON object"),
         ('"text"', "it is no whole JSON object"),
         ("", "it is no whole JSON object"),
@@ -268,6 +269,24 @@ def test_what_cannot_be_taken_is_told_and_never_null(session, wrapped):
         raw = base64.b64encode(value).decode() if isinstance(value, bytes) else as_bytes(value).decode()
         assert event[RAW] == (raw if reason else None)
     assert [event["n"] for event in found[-2:]] == [Decimal("10.50"), Decimal("1050.00")]
+
+
+def test_rows_that_the_parser_of_the_whole_message_does_not_find(session):
+    after = {"_id": 1, "raw": "x", "place": 2}
+    mongodb = {"connector": "mongodb", "db": "d", "collection": "c", "ts_ms": 1_000, "ord": 1}
+    messages = [
+        (None, bare(after=json.dumps(after), source=mongodb)),
+        (None, {"payload": bare(after=json.dumps(after), source=mongodb)}),
+        (None, bare("d", before=after, after=None)),
+        (None, {"payload": bare("d", before=after, after=None)}),
+        ({"_id": 1}, bare("d", after=None)),
+        (None, bare(before=5, after=after)),
+    ]
+    found = told(session, Debezium(columns={"_id": "int", "raw": "text", "place": "int"}), messages)
+    assert [event[REFUSED] for event in found] == [None] * len(messages)
+    assert [columns(event) for event in found] == [
+        {**after, "raw": None, "place": None} if n == 4 else after for n in range(len(messages))
+    ], "a column may be called as a step of the decoding is"
 
 
 def test_numbers_to_the_last_digit(session):
