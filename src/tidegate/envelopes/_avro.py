@@ -84,6 +84,11 @@ def prepared(schemas: Mapping[int, str]) -> dict[int, tuple[str, str]]:
     }
 
 
+def prefix(schema: tuple[str, str]) -> bytes:
+    """What `reader` writes before the payload of a message of such a schema, and no payload."""
+    return f'{{"schema":{schema[1]},"payload":null}}'.encode()
+
+
 def need_client() -> None:
     """Raises EnvironmentMissing where nothing decodes Avro."""
     try:

@@ -93,6 +93,16 @@ class Written:
     scale: int | None = None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Way:
+    """How a message's schema says that the values of a column are written, see `Written`; None for what it does not."""
+
+    type: str | None
+    name: str
+    scale: str | None
+    length: str | None
+
+
 def loaded(value: bytes | None) -> object:
     """What a message holds, as far as it is JSON."""
     try:

@@ -29,6 +29,8 @@ WHOLE = (
     f"struct<schema: struct<fields: array<struct<field: string, fields: array<{events.FIELD}>>>>, "
     f"payload: struct<{EVENT}>, {EVENT}, {events.CORRUPT}: string>"
 )
+TAIL = 300
+"""So many bytes at the end of a message hold its `op` where Debezium wrote it: what follows are times and a number."""
 OPERATIONS = ("c", "u", "d", "r", "t")
 
 
@@ -54,27 +56,23 @@ class Reading:
     Args:
         table: whose events are taken, the others are left out; None for all.
         only: of which table every event has to be, or it is refused; None where nobody knows.
-        columns, unavailable: as of envelope `debezium`.
+        ways: how values are written.
     """
 
     table: str | None
     only: str | None
-    columns: Mapping[str, str]
-    unavailable: str
+    ways: events.Ways
 
 
 def events_of(messages: DataFrame, schema: Schema, reading: Reading) -> DataFrame:
     """Messages as events; tombstones and the log's own messages say nothing and are left out."""
     rows, told = _taken(messages, reading), _told(reading)
-    return events.decoded(rows, schema, connect.stated(reading.columns), reading.unavailable, told)
+    return events.decoded(rows, schema, reading.ways, told)
 
 
 def _taken(messages: DataFrame, reading: Reading) -> DataFrame:
     """The parts of every event that is looked at."""
-    # What is left out is asked for on the text, and only of one that may say so: the parser takes much longer.
-    text = f"string({VALUE})"
-    op = f"CASE WHEN contains({text}, '\"m\"') THEN coalesce({_looked_up('op', text)}, '') ELSE '' END"
-    found = events.parsed(messages.where(f"{op} <> 'm'"), WHOLE, _parts)
+    found = events.parsed(messages.where(f"NOT {_says_nothing()}"), WHOLE, _parts, reading.ways.known)
     if reading.table is not None:
         mine = origin.is_of(reading.table, origin.table(_source))
         found = found.where(f"source IS NULL OR {mine}")
@@ -115,6 +113,13 @@ def _parts(parsed: str, unfit: str) -> list[str]:
         f"coalesce({after}, from_json({_written(op)}, '{events.ROW}')) AS row",
         f"{unfit} AND ({op} IS NULL OR {after} IS NOT NULL) AS unfit",
     ]
+
+
+def _says_nothing() -> str:
+    """The condition of a message that a program put into the log; the parser is asked where the text may say so."""
+    text, tail = f"string({VALUE})", f"string(substring({VALUE}, -{TAIL}, {TAIL}))"
+    maybe = f"""if(contains({tail}, '"op":"'), contains({tail}, '"op":"m"'), contains({text}, '"m"'))"""
+    return f"coalesce(CASE WHEN {maybe} THEN {_looked_up('op', text)} = 'm' END, false)"
 
 
 def _gone(op: str) -> str:

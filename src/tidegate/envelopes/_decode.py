@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from decimal import Decimal
 
 from tidegate.core.schema import TEXT, Column, Kind, Type
 
@@ -15,6 +16,8 @@ LEAST_MICROS, MOST_MICROS = -62_135_596_800_000_000, 253_402_300_799_999_999
 LEAST_DAY, MOST_DAY = -719_162, 2_932_896
 """The first and the last moment and day of the years 1 to 9999, since 1970."""
 
+LONG_SCALE = 17
+"""A number of 64 bits with as many digits behind the point has no more than 38 digits."""
 NONE = "CAST(NULL AS string)"
 SIGN = "0123456789ABCDEF"
 DAY = "[0-9]{4}-[0-9]{2}-[0-9]{2}"
@@ -115,7 +118,6 @@ def _shifted(base64: str, scale: str) -> str:
 def _whole(digits: str) -> str:
     """The text of a big-endian two's complement of at most 16 bytes, given in hex."""
     negative = f"left({digits}, 1) >= '8'"
-    short = f"lpad({digits}, 16, if({negative}, 'F', '0'))"
     # The magnitude: of a negative number all bits turned around, which is one less.
     turned = f"translate({digits}, '{SIGN}', '{SIGN[::-1]}')"
     long = f"lpad(if({negative}, {turned}, {digits}), 32, '0')"
@@ -131,9 +133,14 @@ def _whole(digits: str) -> str:
     below = "concat('-', CAST(try_add(t, CAST(1 AS decimal(38,0))) AS string))"
     wide = let(long, "m", let(total, "t", f"if({negative}, {below}, CAST(t AS string))"))
     return (
-        f"CASE WHEN length({digits}) = 0 THEN '0' WHEN length({digits}) <= 16 THEN conv({short}, 16, -10) "
+        f"CASE WHEN length({digits}) = 0 THEN '0' WHEN length({digits}) <= 16 THEN {_short(digits)} "
         f"WHEN length({digits}) <= 32 THEN {wide} END"
     )
+
+
+def _short(digits: str) -> str:
+    """The same of at most 8 bytes."""
+    return f"conv(lpad({digits}, 16, if(left({digits}, 1) >= '8', 'F', '0')), 16, -10)"
 
 
 def _decimal(kind: Type, of: Encoded, *, unsigned: bool) -> str:
@@ -147,7 +154,18 @@ def _decimal(kind: Type, of: Encoded, *, unsigned: bool) -> str:
         positive = f" AND NOT startswith({n}, '-')" if unsigned else ""
         return f"CASE WHEN ({fits}){positive} THEN try_cast({n} AS {kind.spark}) END"
 
-    return _number(of, exact)
+    whole = _number(of, exact)
+    return whole if unsigned or kind.scale > LONG_SCALE else f"CASE {_usual(kind, of)} ELSE {whole} END"
+
+
+def _usual(kind: Type, of: Encoded) -> str:
+    """The case of a decimal of eight bytes at most, with the type's own scale: no text of it has to be looked at."""
+    digits = f"hex(try_to_binary({of.raw}, 'base64'))"
+    unit = f"CAST('{Decimal(1).scaleb(-kind.scale):f}' AS decimal({kind.scale + 1},{kind.scale}))"
+    value = f"try_cast(CAST({_short(digits)} AS decimal(19,0)) * {unit} AS {kind.spark})"
+    likely = f"{of.name} = 'Decimal' AND {of.scale} = '{kind.scale}' AND length({of.raw}) BETWEEN 2 AND 12"
+    certain = f"NOT ({of.number}) AND length({digits}) BETWEEN 2 AND 16"
+    return f"WHEN CASE WHEN {likely} THEN {certain} ELSE false END THEN {value}"
 
 
 def _date(of: Encoded) -> str:

@@ -15,7 +15,9 @@ from tidegate.core.log import CLEARS, KEY, ORIGIN, RAW, REFUSED, UNKNOWN, VALUE
 from tidegate.core.schema import Column, Schema, Type
 from tidegate.dialects.spark import Spark
 from tidegate.envelopes import _connect as connect
+from tidegate.envelopes import _schemas as schemas
 from tidegate.envelopes._decode import Encoded, value
+from tidegate.envelopes._schemas import Known
 from tidegate.spark.frames import GONE, ORDER
 
 if TYPE_CHECKING:
@@ -60,7 +62,24 @@ def texts(names: Iterable[str]) -> str:
     return f"struct<{', '.join(f'`{name}`: string' for name in names)}>"
 
 
-def parsed(messages: DataFrame, shape: str, parts: Callable[[str, str], Iterable[str]]) -> DataFrame:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ways:
+    """How values are written.
+
+    Args:
+        stated: as the project says it where a message does not.
+        unavailable: the text that stands for a value that nobody logged.
+        known: schemas that messages are known to carry; another one is read in its message.
+    """
+
+    stated: Mapping[str, tuple[Type, connect.Written | None]]
+    unavailable: str
+    known: tuple[Known, ...] = ()
+
+
+def parsed(
+    messages: DataFrame, shape: str, parts: Callable[[str, str], Iterable[str]], known: Sequence[Known]
+) -> DataFrame:
     """Messages whose values are JSON; those without one are left out, they say nothing.
 
     Args:
@@ -68,14 +87,14 @@ def parsed(messages: DataFrame, shape: str, parts: Callable[[str, str], Iterable
         parts: the expressions of what is wanted of a message, by that of the whole in that shape and that of whether
             anything in it has not the shape, as all of what is no JSON. Spark reads the message once for all of them.
 
-    Rows: `KEY`, `VALUE`, `ORIGIN`, `text`, `raw` (the text, base64 where it is none), `broken`, why it cannot be read,
-    and the parts.
+    Rows: `KEY`, `VALUE`, `ORIGIN`, `known` (which of the known schemas it carries), `text` (without that), `raw` (the
+    whole, base64 where it is no text), `broken`, why it cannot be read, and the parts.
     """
     made = "problem" in messages.columns
     present = messages.where(f"{VALUE} IS NOT NULL" + (" OR problem IS NOT NULL" if made else ""))
-    text = f"if(is_valid_utf8(string({VALUE})), string({VALUE}), NULL)"
     more = ("problem", "raw") if made else (f"{NOTHING} AS problem", f"{NOTHING} AS raw")
-    found = present.selectExpr(KEY, VALUE, ORIGIN, f"{text} AS text", *more)
+    found = present.selectExpr(KEY, VALUE, ORIGIN, *more, f"{schemas.number(known)} AS known")
+    found = found.selectExpr("*", f"{_text(schemas.content(known, 'known'))} AS text")
     parsed = f"from_json(text, '{shape}', {OPTIONS})"
     # The parser ends with the first value, whatever follows it, and takes the first of an array for it.
     blank = r"' \n\r\t'"
@@ -86,52 +105,32 @@ def parsed(messages: DataFrame, shape: str, parts: Callable[[str, str], Iterable
         f"WHEN {parsed} IS NULL OR NOT ({whole}) THEN {NO_OBJECT} END"
     )
     unfit = f"{parsed}.{CORRUPT} IS NOT NULL"
-    raw = f"coalesce(raw, text, base64({VALUE})) AS raw"
-    return found.selectExpr(KEY, VALUE, ORIGIN, "text", raw, f"{broken} AS broken", *parts(parsed, unfit))
+    raw = f"coalesce(raw, {_text(VALUE)}, base64({VALUE})) AS raw"
+    return found.selectExpr(KEY, VALUE, ORIGIN, "known", "text", raw, f"{broken} AS broken", *parts(parsed, unfit))
 
 
-def decoded(
-    rows: DataFrame,
-    schema: Schema,
-    stated: Mapping[str, tuple[Type, connect.Written | None]],
-    unavailable: str,
-    told: Told,
-) -> DataFrame:
+def _text(content: str) -> str:
+    """Bytes as a text; NULL where they are none."""
+    return f"if(is_valid_utf8(string({content})), string({content}), NULL)"
+
+
+def decoded(rows: DataFrame, schema: Schema, ways: Ways, told: Told) -> DataFrame:
     """Events of what was found in each message.
 
     In few projections, because Spark makes a row of each.
 
     Args:
-        rows: `KEY`, `ORIGIN`, `text`, `raw`, `op`, `row` (a `ROW`), `fields` (of `FIELD`; NULL where the message tells
-            nothing of how its values are written), and what the expressions look at.
-        unavailable: the text that stands for a value that nobody logged.
+        rows: `KEY`, `ORIGIN`, `known`, `text`, `raw`, `op`, `row` (a `ROW`), `fields` (of `FIELD`, as the message
+            tells how its values are written; NULL where it does not), and what the expressions look at.
 
     Rows: see `core.log.Logged`.
     """
     columns = list(enumerate(schema))
-    raws = [f"row[{Spark().string(column.name)}]" for column in schema]
-    held = [f"coalesce({raw} IN ({_holders(unavailable)}), false)" for raw in raws]
-    # A row that only changed has its value elsewhere; one whose key changed has it under a key that is gone.
-    unlogged = " ".join(f"WHEN {held[n]} THEN {Spark().string(_unlogged(column))}" for n, column in columns)
-    absent = [f"{raw} IS NULL AND {_absent(column)}" for raw, column in zip(raws, schema, strict=True)]
-    unknown = [f"{held[n]} OR {absent[n]}" for n, _ in columns]
-    listed = ", ".join(f"if({unknown[n]}, {Spark().string(column.name)}, NULL)" for n, column in columns)
-    step = rows.selectExpr(
-        *(KEY, ORIGIN, "text", "raw", "op"),
-        f"coalesce({told.refused}, if({told.fresh}, CASE {unlogged} END, NULL)) AS refused",
-        f"{told.gone} AS gone",
-        f"{told.clears} AS clears",
-        f"{told.place} AS place",
-        f"if(NOT ({told.gone} OR {told.clears}) AND ({' OR '.join(unknown)}), "
-        f"array_compact(array({listed})), CAST(array() AS array<string>)) AS {UNKNOWN}",
-        "fields IS NULL AS bare",
-        *(f"if({held[n]}, NULL, {raws[n]}) AS r{n}" for n, _ in columns),
-        *(f"{field('fields', column.name)} AS k{n}" for n, column in columns),
-    )
+    step = _taken(rows, columns, ways.unavailable, told)
     step = step.selectExpr(
         *(ORIGIN, "raw", "refused", "gone", "clears", "place", UNKNOWN),
         *(f"r{n} IS NOT NULL AS h{n}" for n, _ in columns),
-        *(f"{value(column, _encoded(n, column, stated, told))} AS c{n}" for n, column in columns),
+        *(f"{value(column, _encoded(n, column, ways, told))} AS c{n}" for n, column in columns),
     )
     step = step.selectExpr("*", f"{_reasons(columns)} AS {REFUSED}")
     return step.selectExpr(
@@ -143,6 +142,29 @@ def decoded(
         REFUSED,
         ORIGIN,
         f"if({REFUSED} IS NULL, NULL, raw) AS {RAW}",
+    )
+
+
+def _taken(rows: DataFrame, columns: Sequence[tuple[int, Column]], unavailable: str, told: Told) -> DataFrame:
+    """What the expressions say, and of each column: `r`, its value as JSON has it, and `k`, its field."""
+    raws = [f"row[{Spark().string(column.name)}]" for _, column in columns]
+    held = [f"coalesce({raw} IN ({_holders(unavailable)}), false)" for raw in raws]
+    # A row that only changed has its value elsewhere; one whose key changed has it under a key that is gone.
+    unlogged = " ".join(f"WHEN {held[n]} THEN {Spark().string(_unlogged(column))}" for n, column in columns)
+    absent = [f"{raw} IS NULL AND {_absent(column)}" for raw, (_, column) in zip(raws, columns, strict=True)]
+    unknown = [f"{held[n]} OR {absent[n]}" for n, _ in columns]
+    listed = ", ".join(f"if({unknown[n]}, {Spark().string(column.name)}, NULL)" for n, column in columns)
+    return rows.selectExpr(
+        *(KEY, ORIGIN, "known", "text", "raw", "op"),
+        f"coalesce({told.refused}, if({told.fresh}, CASE {unlogged} END, NULL)) AS refused",
+        f"{told.gone} AS gone",
+        f"{told.clears} AS clears",
+        f"{told.place} AS place",
+        f"if(NOT ({told.gone} OR {told.clears}) AND ({' OR '.join(unknown)}), "
+        f"array_compact(array({listed})), CAST(array() AS array<string>)) AS {UNKNOWN}",
+        "fields IS NULL AS bare",
+        *(f"if({held[n]}, NULL, {raws[n]}) AS r{n}" for n, _ in columns),
+        *(f"{field('fields', column.name)} AS k{n}" for n, column in columns),
     )
 
 
@@ -158,23 +180,34 @@ def field(fields: str, name: str) -> str:
     return f"get({fields}, CAST(array_position({fields}.field, {Spark().string(name)}) AS int) - 1)"
 
 
-def _encoded(n: int, column: Column, stated: Mapping[str, tuple[Type, connect.Written | None]], told: Told) -> Encoded:
+def _encoded(n: int, column: Column, ways: Ways, told: Told) -> Encoded:
     """A value and how it is written: as the message tells, else as the project does."""
-    assumed = connect.assumed(column, stated)
-    scale = NOTHING if assumed.scale is None else f"'{assumed.scale}'"
+    assumed = connect.assumed(column, ways.stated)
+    known = [each.way(column.name) for each in ways.known]
+
+    def way(part: str, own: str, stated: object = None) -> str:
+        cases = " ".join(f"WHEN {number} THEN {_literal(getattr(each, part))}" for number, each in enumerate(known))
+        other = f"if(bare, {_literal(stated)}, {own})"
+        return f"CASE known {cases} ELSE {other} END" if cases else other
+
     # A quote that belongs to a text stands there after a backslash.
     name = json.dumps(column.name, ensure_ascii=False).replace("\\", "\\\\")
     escaped = "".join(f"\\{mark}" if mark in "\\^$.|?*+()[]{}" else mark for mark in name)
     pattern = Spark().string(f"(?<!\\\\){escaped}\\s*:\\s*[-0-9]")
-    known = " OR ".join(f"startswith(k{n}.name, '{prefix}')" for prefix in connect.PREFIXES)
+    own = " OR ".join(f"startswith(k{n}.name, '{prefix}')" for prefix in connect.PREFIXES)
     return Encoded(
         raw=f"r{n}",
-        type=f"if(bare, {Spark().string(assumed.type)}, k{n}.type)",
-        name=f"if(bare, {Spark().string(assumed.name)}, if({known}, substring_index(k{n}.name, '.', -1), ''))",
-        scale=f"if(bare, {scale}, k{n}.parameters['scale'])",
-        length=f"k{n}.parameters['length']",
-        number=f"r{n} RLIKE '^-?[0-9.]+([eE].*)?$' AND {told.written} RLIKE {pattern}",
+        type=way("type", f"k{n}.type", assumed.type),
+        name=way("name", f"if({own}, substring_index(k{n}.name, '.', -1), '')", assumed.name),
+        scale=way("scale", f"k{n}.parameters['scale']", assumed.scale),
+        length=way("length", f"k{n}.parameters['length']"),
+        # No AND: what several columns have behind one Spark computes before it, once for all of them.
+        number=f"CASE WHEN r{n} RLIKE '^-?[0-9.]+([eE].*)?$' THEN {told.written} RLIKE {pattern} ELSE false END",
     )
+
+
+def _literal(told: object) -> str:
+    return NOTHING if told is None else Spark().string(str(told))
 
 
 def _absent(column: Column) -> str:

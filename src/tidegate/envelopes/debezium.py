@@ -14,7 +14,9 @@ from tidegate.core.schema import Schema
 from tidegate.core.transactions import Ending, Member
 from tidegate.envelopes import _connect as connect
 from tidegate.envelopes import _debezium as debezium
+from tidegate.envelopes import _schemas as schemas
 from tidegate.envelopes import _transactions as transactions
+from tidegate.envelopes._events import Ways
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -29,6 +31,7 @@ class Debezium:
         columns: types by name where the messages carry no schema: `{amount: "decimal(10,2) as bytes"}`.
         unavailable: what stands for a value that the database did not log (`unavailable.value.placeholder`).
         only: of which table every event has to be.
+        known: schemas that messages are known to carry, so that they are read faster.
     """
 
     kind: ClassVar[str] = "debezium"
@@ -38,6 +41,7 @@ class Debezium:
     columns: Mapping[str, str] = field(default_factory=dict)
     unavailable: str = "__debezium_unavailable_value"
     only: str | None = field(default=None, metadata={"given": True})
+    known: tuple[schemas.Known, ...] = field(default=(), metadata={"given": True}, repr=False)
 
     def __post_init__(self) -> None:
         connect.stated(self.columns)
@@ -50,13 +54,18 @@ class Debezium:
         """
         return debezium.schema_of([each.value for each in messages], self.columns, table)
 
+    def having_seen(self, messages: Sequence[Message]) -> Debezium:
+        """See `core.log.Seeing`."""
+        return replace(self, known=schemas.known([each.value for each in messages], "after", "before"))
+
     def of_one_table(self, messages: Sequence[Message]) -> Debezium:
         """The same for events of the newest message's table alone."""
         return replace(self, only=debezium.table_of([each.value for each in messages]))
 
     def events(self, messages: DataFrame, schema: Schema) -> DataFrame:
         """Messages as events; tombstones and the log's own messages say nothing and are left out."""
-        reading = debezium.Reading(table=self.table, only=self.only, columns=self.columns, unavailable=self.unavailable)
+        ways = Ways(stated=connect.stated(self.columns), unavailable=self.unavailable, known=self.known)
+        reading = debezium.Reading(table=self.table, only=self.only, ways=ways)
         return debezium.events_of(messages, schema, reading)
 
     def members(self, messages: Sequence[Message]) -> list[Member | None]:

@@ -16,7 +16,9 @@ from tidegate.core.transactions import Ending, Member
 from tidegate.envelopes import _avro as avro
 from tidegate.envelopes import _connect as connect
 from tidegate.envelopes import _debezium as debezium
+from tidegate.envelopes import _schemas as schemas
 from tidegate.envelopes import _transactions as transactions
+from tidegate.envelopes._events import Ways
 from tidegate.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -75,11 +77,14 @@ class DebeziumAvro:
             .distinct()
             .collect()
         ]
-        read = self._reader(numbers)
+        prepared = self._prepared(numbers)
+        read = avro.reader(prepared)
+        known = schemas.known(map(avro.prefix, prepared.values()), "after", "before", most=len(prepared))
         told = present.select(KEY, VALUE, PLACE, ORIGIN).mapInArrow(
             avro.batches(read, (KEY, VALUE, PLACE, ORIGIN)), ROWS
         )
-        reading = debezium.Reading(table=self.table, only=self.only, columns=self.columns, unavailable=self.unavailable)
+        ways = Ways(stated=connect.stated(self.columns), unavailable=self.unavailable, known=known)
+        reading = debezium.Reading(table=self.table, only=self.only, ways=ways)
         return debezium.events_of(told, schema, reading)
 
     def members(self, messages: Sequence[Message]) -> list[Member | None]:
@@ -101,10 +106,11 @@ class DebeziumAvro:
 
     def _read(self, messages: Sequence[Message]) -> list[bytes | None]:
         """Each message in JSON; None for one that cannot be read."""
-        read = self._reader([number for each in messages if (number := avro.number_of(each.value)) is not None])
+        numbers = [number for each in messages if (number := avro.number_of(each.value)) is not None]
+        read = avro.reader(self._prepared(numbers))
         told = (read(each.value)[0] if each.value else None for each in messages)
         return [text.encode() if text else None for text in told]
 
-    def _reader(self, numbers: Sequence[int]) -> avro.Read:
+    def _prepared(self, numbers: Sequence[int]) -> dict[int, tuple[str, str]]:
         avro.need_client()
-        return avro.reader(avro.prepared(avro.fetched(self.registry or "", sorted(set(numbers)))))
+        return avro.prepared(avro.fetched(self.registry or "", sorted(set(numbers))))

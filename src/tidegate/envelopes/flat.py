@@ -7,7 +7,7 @@ which they arrived.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from tidegate.core.log import KEY, ORIGIN, Message
@@ -17,6 +17,7 @@ from tidegate.dialects.spark import Spark
 from tidegate.envelopes import _connect as connect
 from tidegate.envelopes import _events as events
 from tidegate.envelopes import _origin as origin
+from tidegate.envelopes import _schemas as schemas
 from tidegate.envelopes import _transactions as transactions
 
 if TYPE_CHECKING:
@@ -41,6 +42,7 @@ class Flat:
         unavailable: what stands for a value that the database did not log.
         prefix: of the fields that were added (`add.fields.prefix`); no column of the table begins so.
         connector: whose events they are, where no field tells it: `postgresql`, `mysql`, …
+        known: schemas that messages are known to carry, so that they are read faster.
     """
 
     kind: ClassVar[str] = "flat"
@@ -51,6 +53,7 @@ class Flat:
     unavailable: str = "__debezium_unavailable_value"
     prefix: str = "__"
     connector: str | None = None
+    known: tuple[schemas.Known, ...] = field(default=(), metadata={"given": True}, repr=False)
 
     def __post_init__(self) -> None:
         connect.stated(self.columns)
@@ -65,11 +68,15 @@ class Flat:
         told = [[one for one in fields if not self._added(one.get("field"))] for fields in found if fields]
         return connect.schema_of(told, self.columns, table)
 
+    def having_seen(self, messages: Sequence[Message]) -> Flat:
+        """See `core.log.Seeing`."""
+        return replace(self, known=schemas.known(each.value for each in messages))
+
     def events(self, messages: DataFrame, schema: Schema) -> DataFrame:
         """Messages as events; tombstones say nothing and are left out."""
-        parsed = events.parsed(messages, WHOLE, _parts)
+        parsed = events.parsed(messages, WHOLE, _parts, self.known)
         text = "if(fields IS NULL, text, payload) AS text"
-        told = parsed.selectExpr(KEY, ORIGIN, "raw", "broken", "unfit", text, "fields")
+        told = parsed.selectExpr(KEY, ORIGIN, "known", "raw", "broken", "unfit", text, "fields")
         told = told.selectExpr("*", f"from_json(text, '{events.ROW}') AS row")
         told = told.selectExpr("*", f"{self._operation()} AS op")
         if self.table is not None:
@@ -85,7 +92,8 @@ class Flat:
             place=origin.order(self._source, "op", self._field("total_order")),
             written="text",
         )
-        return events.decoded(told, schema, connect.stated(self.columns), self.unavailable, saying)
+        ways = events.Ways(stated=connect.stated(self.columns), unavailable=self.unavailable, known=self.known)
+        return events.decoded(told, schema, ways, saying)
 
     def members(self, messages: Sequence[Message]) -> list[Member | None]:
         """See `core.transactions.Transacted`."""

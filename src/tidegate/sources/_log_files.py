@@ -17,7 +17,19 @@ from datetime import UTC, datetime, timedelta
 from functools import cached_property
 from typing import IO, TYPE_CHECKING, Any, cast
 
-from tidegate.core.log import ORIGIN, PLACE, RAW, REFUSED, Envelope, Lag, LogSpan, Message, MessageEnvelope, RowEnvelope
+from tidegate.core.log import (
+    ORIGIN,
+    PLACE,
+    RAW,
+    REFUSED,
+    Envelope,
+    Lag,
+    LogSpan,
+    Message,
+    MessageEnvelope,
+    RowEnvelope,
+    seeing,
+)
 from tidegate.core.protocols import Sparks
 from tidegate.core.schema import TEXT, Column, Schema
 from tidegate.core.slices import LogRange, Slice
@@ -157,7 +169,7 @@ class FileLog:
     def schema(self) -> Schema:
         """The columns of the table, as the files that are read next and those before tell them."""
         if self._options.envelope.messages:
-            return cast("MessageEnvelope", self._options.envelope).schema(self._sample())
+            return cast("MessageEnvelope", self._options.envelope).schema(self._sample(self._read))
         return cast("RowEnvelope", self._options.envelope).schema(self._columns)
 
     def events(self, session: SparkSession, parts: Sequence[Slice], schema: Schema) -> DataFrame:
@@ -169,7 +181,8 @@ class FileLog:
                 uris = [self._reader().uri(path) for path in paths]
                 messages = json_lines.lines(session, uris)
                 if self._options.envelope.messages:
-                    return cast("MessageEnvelope", self._options.envelope).events(messages, schema)
+                    envelope = cast("MessageEnvelope", self._options.envelope)
+                    return seeing(envelope, self._sample(self._read[-1:])).events(messages, schema)
                 rows = json_lines.parsed(messages, self._columns)
             else:
                 rows = self._rows(session, paths)
@@ -241,9 +254,9 @@ class FileLog:
                 return int(orc.ORCFile(content).nrows)
             return _lines(content)
 
-    def _sample(self) -> list[Message]:
+    def _sample(self, files: Sequence[Seen]) -> list[Message]:
         found = []
-        for each in self._read:
+        for each in files:
             with self._place.store.open(each.path) as content:
                 found += [Message(key=None, value=line.strip()) for line in itertools.islice(content, SAMPLE)]
         return found

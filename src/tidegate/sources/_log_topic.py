@@ -27,6 +27,7 @@ from tidegate.core.log import (
     MessageEnvelope,
     OfOneTable,
     Registered,
+    seeing,
 )
 from tidegate.core.protocols import Probe
 from tidegate.core.schema import Schema
@@ -223,8 +224,9 @@ class TopicLog:
         )
 
     def _of_one_table(self) -> MessageEnvelope:
-        envelope = self._envelope
-        return envelope.of_one_table(self._newest()) if isinstance(envelope, OfOneTable) else envelope
+        newest = self._newest()
+        envelope = seeing(self._envelope, newest)
+        return envelope.of_one_table(newest) if isinstance(envelope, OfOneTable) else envelope
 
     def _newest(self) -> list[Message]:
         """The last messages before the end of what is read, the newest last."""

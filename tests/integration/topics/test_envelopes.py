@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from support.lake import QUICK
-from tidegate.core.log import CLEARS, KEY, ORIGIN, PLACE, RAW, REFUSED, UNKNOWN, VALUE, Message
+from tidegate.core.log import CLEARS, KEY, ORIGIN, PLACE, RAW, REFUSED, UNKNOWN, VALUE, Message, seeing
+from tidegate.core.schema import Schema
 from tidegate.envelopes import _avro as avro
 from tidegate.envelopes.debezium import Debezium
 from tidegate.envelopes.debezium_avro import DebeziumAvro
@@ -23,7 +24,7 @@ from tidegate.spark.session import Sessions
 from unit.envelopes.test_avro import DELETE, ENVELOPE, INSERT
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 pytestmark = [pytest.mark.spark]
 
@@ -48,7 +49,7 @@ def golden(name: str) -> list[tuple[str | None, str | None]]:
 def as_bytes(content: Any) -> bytes | None:
     if content is None or isinstance(content, bytes):
         return content
-    return (content if isinstance(content, str) else json.dumps(content)).encode()
+    return (content if isinstance(content, str) else json.dumps(content, separators=(",", ":"))).encode()
 
 
 def told(session: SparkSession, envelope: Any, messages: Messages) -> list[dict[str, Any]]:
@@ -60,7 +61,15 @@ def told(session: SparkSession, envelope: Any, messages: Messages) -> list[dict[
         for n, (key, value) in enumerate(plain)
     ]
     columns = f"{KEY} binary, {VALUE} binary, {PLACE} string, {ORIGIN} string"
-    frame = envelope.events(session.createDataFrame(rows, columns), schema)
+    found = _told(session.createDataFrame(rows, columns), envelope, schema)
+    seen = seeing(envelope, [Message(key=key, value=value) for key, value in plain])
+    known = _told(session.createDataFrame(rows, columns), seen, schema)
+    assert str(known) == str(found), "what is known only makes it faster; as texts, where NaN is NaN"
+    return found
+
+
+def _told(messages: DataFrame, envelope: Any, schema: Schema) -> list[dict[str, Any]]:
+    frame = envelope.events(messages, schema)
     assert frame.columns == [*schema.names, GONE, ORDER, UNKNOWN, CLEARS, REFUSED, ORIGIN, RAW]
     assert [kind for name, kind in frame.dtypes if name in schema.names] == [column.type.spark for column in schema]
     texts = [
@@ -269,6 +278,40 @@ def test_what_cannot_be_taken_is_told_and_never_null(session, wrapped):
         raw = base64.b64encode(value).decode() if isinstance(value, bytes) else as_bytes(value).decode()
         assert event[RAW] == (raw if reason else None)
     assert [event["n"] for event in found[-2:]] == [Decimal("10.50"), Decimal("1050.00")]
+
+
+def carried(name: str, scale: int = 2) -> str:
+    """The schema of a message of Connect whose row has one column beside its key."""
+    parameters = {"scale": str(scale), "connect.decimal.precision": "9"}
+    price = {"type": "bytes", "name": "org.apache.kafka.connect.data.Decimal", "parameters": parameters, "field": name}
+    note = {"type": "string", "optional": True, "default": ',"payload":{', "field": "note"}
+    fields = [{"type": "int32", "field": "id"}, price, note]
+    row = [{"type": "struct", "fields": fields, "field": part} for part in ("before", "after")]
+    return json.dumps({"type": "struct", "fields": [*row, {"type": "string", "field": "op"}]}, separators=(",", ":"))
+
+
+def test_messages_of_known_schemas_among_others(session):
+    old, new, strange = carried("n"), carried("n", scale=1), carried("m")
+    event = json.dumps(bare(after={"id": 1, "n": "BBo=", "note": "x"}), separators=(",", ":"))
+    whole = f'{{"schema":{old},"payload":{event}}}'
+    cases: list[tuple[str, str | None, Any]] = [
+        (whole, None, Decimal("10.50")),
+        (f'{{"schema":{new},"payload":{event}}}', None, Decimal("105.00")),
+        (f'{{"schema":{strange},"payload":{event}}}', "column n: its value does not fit decimal(6,2)", None),
+        (f'{{"schema":{old},\n"payload":{event}}}', None, Decimal("10.50")),
+        (event, None, Decimal("10.50")),
+        (whole[:-1], "it is no whole JSON object", None),
+        (whole[:-3], "it is no whole JSON object", None),
+        (f'{{"schema":{old},"payload":[]}}', "it is no whole JSON object", None),
+        (f'{{"schema":{old},"payload":null}}', "it has no `op`, so it is no event of Debezium", None),
+        (f'{{"schema":{old},"payload":{event},"more":{{}}}}', None, Decimal("10.50")),
+    ]
+    envelope = Debezium(columns={"id": "int", "n": "decimal(6,2) as bytes", "note": "text"})
+    found = told(session, envelope, [({"id": 1}, value) for value, _, _ in cases])
+    assert [event[REFUSED] for event in found] == [reason for _, reason, _ in cases]
+    assert [event["n"] for event in found] == [value for _, _, value in cases]
+    for event, (value, reason, _) in zip(found, cases, strict=True):
+        assert event[RAW] == (value if reason else None)
 
 
 def test_rows_that_the_parser_of_the_whole_message_does_not_find(session):

@@ -1,0 +1,90 @@
+"""Decides which schemas are known before messages are read, so that none of these messages is asked for its own.
+
+Called by the envelopes of messages that carry their schema. Must never take a message for one of a schema that it does
+not carry whole.
+
+Source: Kafka Connect's JsonConverter, which writes `{"schema":…,"payload":…}` without blanks, the same schema in every
+message of a table: mostly longer than the row, and read in many times as long.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from tidegate.core.log import VALUE
+from tidegate.dialects.spark import Spark
+from tidegate.envelopes import _connect as connect
+
+BEGIN, MIDDLE = b'{"schema":', b',"payload":'
+MOST = 4
+"""So many schemas are looked for in each message; of older ones there are few."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Known:
+    """A schema that messages carry.
+
+    Args:
+        prefix: what stands in such a message before its payload.
+        fields: those of the row, by name, as Connect writes them.
+    """
+
+    prefix: bytes = field(repr=False)
+    fields: Mapping[str, Mapping[str, Any]] = field(repr=False)
+
+    def way(self, column: str) -> connect.Way:
+        """How the values of a column are written."""
+        told = self.fields.get(column, {})
+        parameters = told.get("parameters") or {}
+        return connect.Way(
+            type=told.get("type"),
+            name=connect.short(told.get("name")),
+            scale=parameters.get("scale"),
+            length=parameters.get("length"),
+        )
+
+
+def known(values: Iterable[bytes | None], *parts: str, most: int = MOST) -> tuple[Known, ...]:
+    """The schemas that these messages carry, the newest last; that of the newest first.
+
+    Args:
+        parts: as of `_connect.fields_of`.
+    """
+    found: list[Known] = []
+    for value in reversed(list(values)):
+        if len(found) < most and value is not None and not any(value.startswith(each.prefix) for each in found):
+            found += _known(value, parts)
+    return tuple(found)
+
+
+def number(schemas: Sequence[Known]) -> str:
+    """The expression of which of these schemas a message carries, from 0 on; NULL for another or none."""
+    text = f"string({VALUE})"
+    # A payload that is an object, whose end and that of the message are its last two marks.
+    cases = (
+        f"WHEN startswith({text}, {Spark().string(each.prefix.decode() + '{')}) THEN {number}"
+        for number, each in enumerate(schemas)
+    )
+    return f"CASE WHEN NOT endswith({text}, '}}}}') THEN NULL {' '.join(cases)} END"
+
+
+def content(schemas: Sequence[Known], number: str) -> str:
+    """The bytes of a message without its schema, if that is known; else the whole."""
+    if not schemas:
+        return VALUE
+    lengths = " ".join(f"WHEN {place} THEN {len(each.prefix)}" for place, each in enumerate(schemas))
+    begin = f"CASE {number} {lengths} END"
+    return f"if({number} IS NULL, {VALUE}, substring({VALUE}, {begin} + 1, length({VALUE}) - {begin} - 1))"
+
+
+def _known(value: bytes, parts: Sequence[str]) -> list[Known]:
+    end = value.find(MIDDLE) if value.startswith(BEGIN) else -1
+    while end >= 0:
+        if isinstance(schema := connect.loaded(value[len(BEGIN) : end]), dict):
+            fields = connect.fields_of({"schema": schema, "payload": None}, *parts)
+            named = {each["field"]: each for each in fields or () if isinstance(each.get("field"), str)}
+            return [Known(prefix=value[: end + len(MIDDLE)], fields=named)] if fields is not None else []
+        end = value.find(MIDDLE, end + 1)
+    return []
