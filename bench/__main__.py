@@ -25,6 +25,7 @@ BENCHES = {
     "snapshotdiff": "bench.snapshotdiff:run",
     "events": "bench.events:rows",
     "debezium": "bench.events:debezium",
+    "connect": "bench.events:connect",
     "trickle": "bench.trickle:run",
     "keydiff": "bench.keydiff:integers",
     "keydifftext": "bench.keydiff:texts",

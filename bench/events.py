@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import os
 import statistics
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -29,7 +30,27 @@ PLACE = (
 )
 ROW = "struct(id, name, CAST(amount AS string) AS amount, unix_micros(CAST(changed AS timestamp)) AS changed)"
 AFTER = "id: bigint, name: string, amount: string, changed: bigint"
-EVENT = f"before struct<id: bigint>, after struct<{AFTER}>, source struct<lsn: bigint>, op string"
+EVENT = f"before: struct<id: bigint>, after: struct<{AFTER}>, source: struct<lsn: bigint>, op: string"
+
+
+def _field(field: str, kind: str, **more: Any) -> dict[str, Any]:
+    return {"type": kind, "optional": True, "field": field, **more}
+
+
+_ROW = [
+    _field("id", "int64"),
+    _field("name", "string"),
+    _field("amount", "string"),
+    _field("changed", "int64", name="io.debezium.time.MicroTimestamp", version=1),
+]
+_TEXTS = ("version", "connector", "name", "snapshot", "db", "sequence", "schema", "table")
+_PLACE = [*(_field(name, "string") for name in _TEXTS), *(_field(name, "int64") for name in ("ts_ms", "txId", "lsn"))]
+_PARTS = [
+    *(_field(part, "struct", fields=_ROW, name="shop.public.orders.Value") for part in ("before", "after")),
+    _field("source", "struct", fields=_PLACE, name="io.debezium.connector.postgresql.Source"),
+    *(_field("op", "string"), _field("ts_ms", "int64")),
+]
+SCHEMA = json.dumps(_field("value", "struct", fields=_PARTS), separators=(",", ":"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,7 +98,7 @@ DEBEZIUM = Written(
     encoded=f"to_json(struct(struct(id) AS before, if(op = 'D', NULL, {ROW}) AS after, {PLACE} AS source, "
     "lower(op) AS op, lsn DIV 1000 AS ts_ms)) AS value",
     decoded=(
-        (f"from_json(value, '{EVENT}') AS e",),
+        (f"from_json(value, 'struct<{EVENT}>') AS e",),
         (
             "upper(e.op) AS op",
             "e.source.lsn AS lsn",
@@ -86,6 +107,19 @@ DEBEZIUM = Written(
             "CAST(e.after.amount AS decimal(12,2)) AS amount",
             "CAST(timestamp_micros(e.after.changed) AS timestamp_ntz) AS changed",
         ),
+    ),
+)
+
+
+_PAYLOAD = DEBEZIUM.encoded.removesuffix(" AS value")
+CONNECT = replace(
+    DEBEZIUM,
+    name="connect",
+    envelope={"kind": "debezium", "columns": {"amount": "decimal(12,2)"}},
+    encoded=f"""concat('{{"schema":{SCHEMA},"payload":', {_PAYLOAD}, '}}') AS value""",
+    decoded=(
+        (f"from_json(value, 'struct<payload: struct<{EVENT}>>').payload AS e",),
+        *DEBEZIUM.decoded[1:],
     ),
 )
 
@@ -110,6 +144,11 @@ def rows(orders: Orders, work: Path, pairs: int) -> Result:
 def debezium(orders: Orders, work: Path, pairs: int) -> Result:
     """Debezium's events in JSON, without schemas."""
     return _run(orders, work, pairs, DEBEZIUM)
+
+
+def connect(orders: Orders, work: Path, pairs: int) -> Result:
+    """The same with Kafka Connect's schema in each."""
+    return _run(orders, work, pairs, CONNECT)
 
 
 def _run(orders: Orders, work: Path, pairs: int, written: Written) -> Result:
