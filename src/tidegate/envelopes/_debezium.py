@@ -73,10 +73,7 @@ def events_of(messages: DataFrame, schema: Schema, reading: Reading) -> DataFram
 def _taken(messages: DataFrame, reading: Reading) -> DataFrame:
     """The parts of every event that is looked at."""
     found = events.parsed(messages.where(f"NOT {_says_nothing()}"), WHOLE, _parts, reading.ways.known)
-    if reading.table is not None:
-        mine = origin.is_of(reading.table, origin.table(_source))
-        found = found.where(f"source IS NULL OR {mine}")
-    return found
+    return found if reading.table is None else found.where(_is_of(reading.table))
 
 
 def _told(reading: Reading) -> events.Told:
@@ -115,6 +112,17 @@ def _parts(parsed: str, unfit: str) -> list[str]:
     ]
 
 
+def _is_of(table: str) -> str:
+    """The condition of an event of that table, or of one that does not tell.
+
+    Spark asks a condition of what it parses before it parses it, and would parse it for every name that is looked at.
+    """
+    names = events.texts(origin.NAMES)
+    told = origin.table(lambda name: f"coalesce(p.payload.source.`{name}`, p.source.`{name}`)")
+    mine = f"coalesce(p.payload.source, p.source) IS NULL OR {origin.is_of(table, told)}"
+    return events.once(f"struct<payload: struct<source: {names}>, source: {names}>", "p", mine)
+
+
 def _says_nothing() -> str:
     """The condition of a message that a program put into the log; the parser is asked where the text may say so."""
     text, tail = f"string({VALUE})", f"string(substring({VALUE}, -{TAIL}, {TAIL}))"
@@ -132,7 +140,7 @@ def _written(op: str) -> str:
 
 
 def _looked_up(path: str, text: str = "text") -> str:
-    return f"coalesce(get_json_object({text}, '$.payload.{path}'), get_json_object({text}, '$.{path}'))"
+    return f"coalesce(get_json_object({text}, '$.{path}'), get_json_object({text}, '$.payload.{path}'))"
 
 
 def _source(name: str) -> str:

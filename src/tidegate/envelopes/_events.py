@@ -16,7 +16,7 @@ from tidegate.core.schema import Column, Schema, Type
 from tidegate.dialects.spark import Spark
 from tidegate.envelopes import _connect as connect
 from tidegate.envelopes import _schemas as schemas
-from tidegate.envelopes._decode import Encoded, value
+from tidegate.envelopes._decode import Encoded, let, value
 from tidegate.envelopes._schemas import Known
 from tidegate.spark.frames import GONE, ORDER
 
@@ -112,6 +112,12 @@ def parsed(
 def _text(content: str) -> str:
     """Bytes as a text; NULL where they are none."""
     return f"if(is_valid_utf8(string({content})), string({content}), NULL)"
+
+
+def once(shape: str, name: str, condition: str) -> str:
+    """A condition on `text`, parsed once whatever it looks at, under that name; true for one that is none."""
+    whole = f"from_json(text, '{shape}')"
+    return f"coalesce({let(whole, name, condition)}, true)"
 
 
 def decoded(rows: DataFrame, schema: Schema, ways: Ways, told: Told) -> DataFrame:

@@ -80,7 +80,8 @@ class Flat:
         told = told.selectExpr("*", f"from_json(text, '{events.ROW}') AS row")
         told = told.selectExpr("*", f"{self._operation()} AS op")
         if self.table is not None:
-            told = told.where(f"row IS NULL OR {origin.is_of(self.table, origin.table(self._source))}")
+            mine = origin.is_of(self.table, origin.table(lambda name: self._source(name, "p")))
+            told = told.where(events.once(events.ROW, "p", mine))
         known = ", ".join(f"'{name}'" for name in OPERATIONS)
         saying = events.Told(
             refused=f"CASE WHEN broken IS NOT NULL THEN broken WHEN unfit THEN {events.NO_OBJECT} "
@@ -125,15 +126,15 @@ class Flat:
     def _added(self, name: object) -> bool:
         return isinstance(name, str) and name.startswith(self.prefix)
 
-    def _field(self, name: str) -> str:
+    def _field(self, name: str, row: str = "row") -> str:
         """A field that was added, under its own name or behind that of the struct it was taken from."""
         names = (f"{self.prefix}{name}", f"{self.prefix}source_{name}", f"{self.prefix}transaction_{name}")
-        return f"coalesce({', '.join(f'row[{Spark().string(each)}]' for each in names)})"
+        return f"coalesce({', '.join(f'{row}[{Spark().string(each)}]' for each in names)})"
 
-    def _source(self, name: str) -> str:
+    def _source(self, name: str, row: str = "row") -> str:
         if name == "connector" and self.connector is not None:
-            return f"coalesce({self._field(name)}, {Spark().string(self.connector)})"
-        return self._field(name)
+            return f"coalesce({self._field(name, row)}, {Spark().string(self.connector)})"
+        return self._field(name, row)
 
     def _operation(self) -> str:
         deleted = f"row[{Spark().string(f'{self.prefix}deleted')}]"
