@@ -32,7 +32,14 @@ ROW = "map<string, string>"
 OPTIONS = f"map('mode', 'PERMISSIVE', 'columnNameOfCorruptRecord', '{CORRUPT}')"
 NO_OBJECT = "'it is no whole JSON object'"
 NOTHING = "CAST(NULL AS string)"
-KEY_TEXT = f"if(is_valid_utf8(string({KEY})), string({KEY}), NULL)"
+
+
+def _text(content: str) -> str:
+    """Bytes as a text; NULL where they are none."""
+    return f"if(is_valid_utf8(string({content})), string({content}), NULL)"
+
+
+KEY_TEXT = _text(KEY)
 KEY_ROW = f"coalesce(get_json_object({KEY_TEXT}, '$.payload'), {KEY_TEXT})"
 """The JSON of a message's key, without the schema that it may carry."""
 
@@ -107,11 +114,6 @@ def parsed(
     unfit = f"{parsed}.{CORRUPT} IS NOT NULL"
     raw = f"coalesce(raw, {_text(VALUE)}, base64({VALUE})) AS raw"
     return found.selectExpr(KEY, VALUE, ORIGIN, "known", "text", raw, f"{broken} AS broken", *parts(parsed, unfit))
-
-
-def _text(content: str) -> str:
-    """Bytes as a text; NULL where they are none."""
-    return f"if(is_valid_utf8(string({content})), string({content}), NULL)"
 
 
 def once(shape: str, name: str, condition: str) -> str:

@@ -61,6 +61,8 @@ def known(values: Iterable[bytes | None], *parts: str, most: int = MOST) -> tupl
 
 def number(schemas: Sequence[Known]) -> str:
     """The expression of which of these schemas a message carries, from 0 on; NULL for another or none."""
+    if not schemas:
+        return "CAST(NULL AS int)"
     text = f"string({VALUE})"
     # A payload that is an object, whose end and that of the message are its last two marks.
     cases = (
