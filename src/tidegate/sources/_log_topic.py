@@ -96,6 +96,7 @@ class TopicLog:
         self._notes: list[str] = []
         self._upto: Mapping[int, int] = {}
         self._bulk = False
+        self._sample: tuple[Mapping[int, int], list[Message]] | None = None
 
     @property
     def label(self) -> str:
@@ -202,7 +203,7 @@ class TopicLog:
                 f"concat({padded(partition, 10)}, ' ', {padded(offset, 20)}) AS {PLACE}",
                 f"concat({Spark().string(self.label)}, ', partition ', {partition}, ', offset ', {offset}) AS {ORIGIN}",
             )
-            return self._of_one_table().events(messages, schema)
+            return seeing(self._of_one_table(), self._newest()).events(messages, schema)
 
     def _whole(
         self, before: Mapping[int, int], waiting: Mapping[int, int], most: int | None, known: Mapping[str, Any] | None
@@ -224,14 +225,16 @@ class TopicLog:
         )
 
     def _of_one_table(self) -> MessageEnvelope:
-        newest = self._newest()
-        envelope = seeing(self._envelope, newest)
-        return envelope.of_one_table(newest) if isinstance(envelope, OfOneTable) else envelope
+        envelope = self._envelope
+        return envelope.of_one_table(self._newest()) if isinstance(envelope, OfOneTable) else envelope
 
     def _newest(self) -> list[Message]:
-        """The last messages before the end of what is read, the newest last."""
+        """The last messages before the end of what is read, the newest last; the brokers are asked once for an end."""
         found = self._ends
-        return self._brokers.last(self._options.topic, self._upto or found.ends, found.begins, SAMPLE)
+        upto = self._upto or found.ends
+        if self._sample is None or self._sample[0] != upto:
+            self._sample = upto, self._brokers.last(self._options.topic, upto, found.begins, SAMPLE)
+        return self._sample[1]
 
     @property
     def _envelope(self) -> MessageEnvelope:
