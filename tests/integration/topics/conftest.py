@@ -13,6 +13,7 @@ from support.kafka import KafkaServer, connect, kafka  # noqa: F401 - fixtures o
 from support.lake import QUICK
 from support.workspace import Workspace
 from tidegate.core.outcome import Outcome
+from tidegate.spark.session import Sessions
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -32,6 +33,14 @@ SCHEMA = {
     "type": "struct",
     "fields": [{"type": "struct", "fields": FIELDS, "field": name} for name in ("before", "after")],
 }
+
+
+@pytest.fixture(scope="module")
+def session(spark: SparkSession) -> SparkSession:
+    found = Sessions(borrowed=spark).load_session()
+    for name, value in QUICK.items():
+        found.conf.set(name, value)
+    return found
 
 
 def event(

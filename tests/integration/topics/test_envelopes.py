@@ -1,91 +1,24 @@
-"""What Spark makes of messages as Debezium wrote them, and of such that nobody can take."""
+"""What Spark makes of messages as each connector and each envelope writes them."""
 
 from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Sequence
 from datetime import UTC, date, datetime
 from decimal import Decimal
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from support.lake import QUICK
-from tidegate.core.log import CLEARS, KEY, ORIGIN, PLACE, RAW, REFUSED, UNKNOWN, VALUE, Message, seeing
-from tidegate.core.schema import Schema
+from support.envelopes import HOLDER, PLACE_IN_LOG, as_bytes, bare, columns, golden, told
+from tidegate.core.log import CLEARS, RAW, REFUSED, UNKNOWN, Message
 from tidegate.envelopes import _avro as avro
 from tidegate.envelopes.debezium import Debezium
 from tidegate.envelopes.debezium_avro import DebeziumAvro
 from tidegate.envelopes.flat import Flat
 from tidegate.spark.frames import GONE, ORDER
-from tidegate.spark.session import Sessions
 from unit.envelopes.test_avro import DELETE, ENVELOPE, INSERT
 
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
-
 pytestmark = [pytest.mark.spark]
-
-GOLDEN = Path(__file__).parents[2] / "golden/envelopes"
-HOLDER = "__debezium_unavailable_value"
-Messages = Sequence[tuple[Any, Any]]
-
-
-@pytest.fixture(scope="module")
-def session(spark: SparkSession) -> SparkSession:
-    found = Sessions(borrowed=spark).load_session()
-    for name, value in QUICK.items():
-        found.conf.set(name, value)
-    return found
-
-
-def golden(name: str) -> list[tuple[str | None, str | None]]:
-    lines = (GOLDEN / f"{name}.jsonl").read_text(encoding="utf-8").splitlines()
-    return [(each["key"], each["value"]) for each in map(json.loads, lines)]
-
-
-def as_bytes(content: Any) -> bytes | None:
-    if content is None or isinstance(content, bytes):
-        return content
-    return (content if isinstance(content, str) else json.dumps(content, separators=(",", ":"))).encode()
-
-
-def told(session: SparkSession, envelope: Any, messages: Messages) -> list[dict[str, Any]]:
-    """Events as the envelope tells them, by name; times as texts, which Python's cannot hold all of."""
-    plain = [(as_bytes(key), as_bytes(value)) for key, value in messages]
-    schema = envelope.schema([Message(key=key, value=value) for key, value in plain])
-    rows = [
-        (key and bytearray(key), None if value is None else bytearray(value), f"{n:03}", f"offset {n:03}")
-        for n, (key, value) in enumerate(plain)
-    ]
-    columns = f"{KEY} binary, {VALUE} binary, {PLACE} string, {ORIGIN} string"
-    found = _told(session.createDataFrame(rows, columns), envelope, schema)
-    seen = seeing(envelope, [Message(key=key, value=value) for key, value in plain])
-    known = _told(session.createDataFrame(rows, columns), seen, schema)
-    assert str(known) == str(found), "what is known only makes it faster; as texts, where NaN is NaN"
-    return found
-
-
-def _told(messages: DataFrame, envelope: Any, schema: Schema) -> list[dict[str, Any]]:
-    frame = envelope.events(messages, schema)
-    assert frame.columns == [*schema.names, GONE, ORDER, UNKNOWN, CLEARS, REFUSED, ORIGIN, RAW]
-    assert [kind for name, kind in frame.dtypes if name in schema.names] == [column.type.spark for column in schema]
-    texts = [
-        f"CAST(`{name}` AS string) AS `{name}`" if kind.startswith(("timestamp", "date")) else f"`{name}`"
-        for name, kind in frame.dtypes
-    ]
-    found = (row.asDict() for row in frame.selectExpr(*texts).collect())
-    return sorted(found, key=lambda event: event[ORIGIN])
-
-
-def columns(event: dict[str, Any]) -> dict[str, Any]:
-    return {
-        name: bytes(value) if isinstance(value, bytearray) else value
-        for name, value in event.items()
-        if not name.startswith("__tidegate")
-    }
 
 
 def test_postgresql_with_every_type(session):
@@ -235,123 +168,6 @@ def test_every_connector_has_its_own_order(session):
         assert len(set(orders)) == 4, orders
     assert "where it stands" in strange[REFUSED]
     assert "where it stands" in without[REFUSED], "never by the row's own place alone"
-
-
-PLACE_IN_LOG = {"connector": "postgresql", "db": "d", "schema": "public", "table": "t", "sequence": '["1","5"]'}
-
-
-def bare(op: str = "c", source: Any = PLACE_IN_LOG, **parts: Any) -> dict[str, Any]:
-    return {"op": op, "source": source, **parts}
-
-
-@pytest.mark.parametrize("wrapped", [False, True])
-def test_what_cannot_be_taken_is_told_and_never_null(session, wrapped):
-    stated = {"id": "int", "n": "decimal(6,2) as bytes", "at": "timestamp as MicroTimestamp"}
-    cases: list[tuple[Any, str | None]] = [
-        (b"\xff\xfe", "it is no text in UTF-8"),
-        ('{"op":"c"', "it is no whole JSON object"),
-        ('{"op":"c"} x', "it is no whole JSON object"),
-        ('{"op":"m"', "it is no whole JSON object"),
-        ("[]", "it is no whole JSON object"),
-        ('"text"', "it is no whole JSON object"),
-        ("", "it is no whole JSON object"),
-        ({"id": 1}, "it has no `op`, so it is no event of Debezium"),
-        (bare("x"), "its `op` is none that Debezium is known to write"),
-        (bare(after=None), "it has no row"),
-        (bare(after=[1]), "its row is no JSON object"),
-        (bare(after={"id": 2**31}), "column id: its value does not fit int"),
-        (bare(after={"id": "x"}), "column id: its value does not fit int"),
-        (bare(after={"id": 1, "n": "BBoBBoBBoBBo"}), "column n: its value does not fit decimal(6,2)"),
-        (bare(after={"id": 1, "n": "*"}), "column n: its value does not fit decimal(6,2)"),
-        (bare(after={"id": 1, "n": 10.505}), "column n: its value does not fit decimal(6,2)"),
-        (bare(after={"id": 1, "at": 2**63 - 1}), "column at: its value does not fit timestamp_ntz"),
-        (bare(after={"id": 1, "at": "soon"}), "column at: its value does not fit timestamp_ntz"),
-        (bare(after={"id": 1}, source=None), "its `source` does not tell where it stands in the log of its database"),
-        (bare(after={"id": 1, "n": "BBo=", "at": 0}), None),
-        (bare(after={"id": 1, "n": 1050, "at": None}), None),
-    ]
-    if wrapped:
-        cases = [({"payload": value} if isinstance(value, dict) else value, reason) for value, reason in cases]
-    found = told(session, Debezium(columns=stated), [({"id": 1}, value) for value, _ in cases])
-    assert [event[REFUSED] for event in found] == [reason for _, reason in cases]
-    for event, (value, reason) in zip(found, cases, strict=True):
-        raw = base64.b64encode(value).decode() if isinstance(value, bytes) else as_bytes(value).decode()
-        assert event[RAW] == (raw if reason else None)
-    assert [event["n"] for event in found[-2:]] == [Decimal("10.50"), Decimal("1050.00")]
-
-
-def carried(name: str, scale: int = 2) -> str:
-    """The schema of a message of Connect whose row has one column beside its key."""
-    parameters = {"scale": str(scale), "connect.decimal.precision": "9"}
-    price = {"type": "bytes", "name": "org.apache.kafka.connect.data.Decimal", "parameters": parameters, "field": name}
-    note = {"type": "string", "optional": True, "default": ',"payload":{', "field": "note"}
-    fields = [{"type": "int32", "field": "id"}, price, note]
-    row = [{"type": "struct", "fields": fields, "field": part} for part in ("before", "after")]
-    return json.dumps({"type": "struct", "fields": [*row, {"type": "string", "field": "op"}]}, separators=(",", ":"))
-
-
-def test_messages_of_known_schemas_among_others(session):
-    old, new, strange = carried("n"), carried("n", scale=1), carried("m")
-    event = json.dumps(bare(after={"id": 1, "n": "BBo=", "note": "x"}), separators=(",", ":"))
-    whole = f'{{"schema":{old},"payload":{event}}}'
-    cases: list[tuple[str, str | None, Any]] = [
-        (whole, None, Decimal("10.50")),
-        (f'{{"schema":{new},"payload":{event}}}', None, Decimal("105.00")),
-        (f'{{"schema":{strange},"payload":{event}}}', "column n: its value does not fit decimal(6,2)", None),
-        (f'{{"schema":{old},\n"payload":{event}}}', None, Decimal("10.50")),
-        (event, None, Decimal("10.50")),
-        (whole[:-1], "it is no whole JSON object", None),
-        (whole[:-3], "it is no whole JSON object", None),
-        (f'{{"schema":{old},"payload":[]}}', "it is no whole JSON object", None),
-        (f'{{"schema":{old},"payload":null}}', "it has no `op`, so it is no event of Debezium", None),
-        (f'{{"schema":{old},"payload":{event},"more":{{}}}}', None, Decimal("10.50")),
-    ]
-    envelope = Debezium(columns={"id": "int", "n": "decimal(6,2) as bytes", "note": "text"})
-    found = told(session, envelope, [({"id": 1}, value) for value, _, _ in cases])
-    assert [event[REFUSED] for event in found] == [reason for _, reason, _ in cases]
-    assert [event["n"] for event in found] == [value for _, _, value in cases]
-    for event, (value, reason, _) in zip(found, cases, strict=True):
-        assert event[RAW] == (value if reason else None)
-
-
-def test_rows_that_the_parser_of_the_whole_message_does_not_find(session):
-    after = {"_id": 1, "raw": "x", "place": 2}
-    mongodb = {"connector": "mongodb", "db": "d", "collection": "c", "ts_ms": 1_000, "ord": 1}
-    messages = [
-        (None, bare(after=json.dumps(after), source=mongodb)),
-        (None, {"payload": bare(after=json.dumps(after), source=mongodb)}),
-        (None, bare("d", before=after, after=None)),
-        (None, {"payload": bare("d", before=after, after=None)}),
-        ({"_id": 1}, bare("d", after=None)),
-        (None, bare(before=5, after=after)),
-    ]
-    found = told(session, Debezium(columns={"_id": "int", "raw": "text", "place": "int"}), messages)
-    assert [event[REFUSED] for event in found] == [None] * len(messages)
-    assert [columns(event) for event in found] == [
-        {**after, "raw": None, "place": None} if n == 4 else after for n in range(len(messages))
-    ], "a column may be called as a step of the decoding is"
-
-
-def test_numbers_to_the_last_digit(session):
-    stated = {
-        "id": "int",
-        "d": "decimal(38,0) as bytes",
-        "s": "decimal(38,10) as string",
-        "f": "decimal(12,3) as double",
-    }
-    most = 10**38 - 1
-    wholes = [0, 1, -1, 127, 128, -128, -129, 2**63 - 1, -(2**63), 2**63, 2**64 + 5, -(2**96) - 7, most, -most]
-
-    def encoded(number: int) -> str:
-        size = max(1, (number.bit_length() + 8) // 8)
-        return base64.b64encode(number.to_bytes(size, "big", signed=True)).decode()
-
-    rows = [{"id": n, "d": encoded(number), "s": "-0.1234567890", "f": 1.25e3} for n, number in enumerate(wholes)]
-    rows.append({"id": 99, "d": encoded(most + 1), "s": None, "f": None})
-    *found, beyond = told(session, Debezium(columns=stated), [(None, bare(after=row)) for row in rows])
-    assert [int(event["d"]) for event in found] == wholes
-    assert {(event["s"], event["f"]) for event in found} == {(Decimal("-0.1234567890"), Decimal("1250.000"))}
-    assert beyond[REFUSED] == "column d: its value does not fit decimal(38,0)"
 
 
 def test_events_of_the_table_and_those_of_others(session):
