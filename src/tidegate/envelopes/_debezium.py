@@ -29,8 +29,6 @@ WHOLE = (
     f"struct<schema: struct<fields: array<struct<field: string, fields: array<{events.FIELD}>>>>, "
     f"payload: struct<{EVENT}>, {EVENT}, {events.CORRUPT}: string>"
 )
-TAIL = 300
-"""So many bytes at the end of a message hold its `op` where Debezium wrote it: what follows are times and a number."""
 OPERATIONS = ("c", "u", "d", "r", "t")
 
 
@@ -73,7 +71,9 @@ def events_of(messages: DataFrame, schema: Schema, reading: Reading) -> DataFram
 def _taken(messages: DataFrame, reading: Reading) -> DataFrame:
     """The parts of every event that is looked at."""
     found = events.parsed(messages.where(f"NOT {_says_nothing()}"), WHOLE, _parts, reading.ways.known)
-    return found if reading.table is None else found.where(_is_of(reading.table))
+    if reading.table is None:
+        return found
+    return events.kept(found, f"source IS NULL OR {origin.is_of(reading.table, origin.table(_source))}")
 
 
 def _told(reading: Reading) -> events.Told:
@@ -112,21 +112,14 @@ def _parts(parsed: str, unfit: str) -> list[str]:
     ]
 
 
-def _is_of(table: str) -> str:
-    """The condition of an event of that table, or of one that does not tell.
-
-    Spark asks a condition of what it parses before it parses it, and would parse it for every name that is looked at.
-    """
-    names = events.texts(origin.NAMES)
-    told = origin.table(lambda name: f"coalesce(p.payload.source.`{name}`, p.source.`{name}`)")
-    mine = f"coalesce(p.payload.source, p.source) IS NULL OR {origin.is_of(table, told)}"
-    return events.once(f"struct<payload: struct<source: {names}>, source: {names}>", "p", mine)
-
-
 def _says_nothing() -> str:
-    """The condition of a message that a program put into the log; the parser is asked where the text may say so."""
-    text, tail = f"string({VALUE})", f"string(substring({VALUE}, -{TAIL}, {TAIL}))"
-    maybe = f"""if(contains({tail}, '"op":"'), contains({tail}, '"op":"m"'), contains({text}, '"m"'))"""
+    """The condition of a message that a program put into the log; the parser is asked where the text may say so.
+
+    It is looked at from its end, where Debezium writes `op`.
+    """
+    text = f"string({VALUE})"
+    last = f"""substring_index({text}, '"op":"', -1)"""
+    maybe = f"""startswith({last}, 'm"') OR ({last} = {text} AND contains({text}, '"m"'))"""
     return f"coalesce(CASE WHEN {maybe} THEN {_looked_up('op', text)} = 'm' END, false)"
 
 

@@ -163,8 +163,8 @@ def _usual(kind: Type, of: Encoded) -> str:
     digits = f"hex(try_to_binary({of.raw}, 'base64'))"
     unit = f"CAST('{Decimal(1).scaleb(-kind.scale):f}' AS decimal({kind.scale + 1},{kind.scale}))"
     value = f"try_cast(CAST({_short(digits)} AS decimal(19,0)) * {unit} AS {kind.spark})"
-    likely = f"{of.name} = 'Decimal' AND {of.scale} = '{kind.scale}' AND length({of.raw}) BETWEEN 2 AND 12"
-    certain = f"NOT ({of.number}) AND length({digits}) BETWEEN 2 AND 16"
+    likely = f"{of.name} = 'Decimal' AND {of.scale} = '{kind.scale}' AND {within(f'length({of.raw})', 2, 12)}"
+    certain = f"NOT ({of.number}) AND {within(f'length({digits})', 2, 16)}"
     return f"WHEN CASE WHEN {likely} THEN {certain} ELSE false END THEN {value}"
 
 
@@ -173,7 +173,7 @@ def _date(of: Encoded) -> str:
     iso = f"CASE WHEN {of.raw} RLIKE '^{DAY}Z?$' THEN try_cast(left({of.raw}, 10) AS date) END"
     return (
         f"CASE WHEN {of.name} = 'Date' THEN "
-        f"CASE WHEN {days} BETWEEN {LEAST_DAY} AND {MOST_DAY} THEN date_add(DATE '1970-01-01', {days}) END "
+        f"CASE WHEN {within(days, LEAST_DAY, MOST_DAY)} THEN date_add(DATE '1970-01-01', {days}) END "
         f"WHEN {of.type} = 'string' THEN {iso} END"
     )
 
@@ -189,7 +189,7 @@ def _micros(of: Encoded, suffix: str) -> str:
 
 def _moment(of: Encoded) -> str:
     micros = _micros(of, "Timestamp")
-    return f"CASE WHEN {micros} BETWEEN {LEAST_MICROS} AND {MOST_MICROS} THEN timestamp_micros({micros}) END"
+    return f"CASE WHEN {within(micros, LEAST_MICROS, MOST_MICROS)} THEN timestamp_micros({micros}) END"
 
 
 def _timestamp(of: Encoded) -> str:
@@ -220,6 +220,11 @@ def _array(element: Type, of: Encoded) -> str:
     one = value(Column(name="element", type=element), Encoded(raw="x", type="'string'", name="''"))
     whole = f"CASE WHEN exists(a, x -> x IS NOT NULL AND {one} IS NULL) THEN NULL ELSE transform(a, x -> {one}) END"
     return let(f"from_json({of.raw}, 'array<string>')", "a", whole)
+
+
+def within(number: str, least: int, most: int) -> str:
+    """Whether it lies between them, both included; Spark makes a row of its own for what is asked by BETWEEN."""
+    return f"{number} >= {least} AND {number} <= {most}"
 
 
 def let(expression: str, name: str, body: str) -> str:

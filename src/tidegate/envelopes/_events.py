@@ -16,7 +16,7 @@ from tidegate.core.schema import Column, Schema, Type
 from tidegate.dialects.spark import Spark
 from tidegate.envelopes import _connect as connect
 from tidegate.envelopes import _schemas as schemas
-from tidegate.envelopes._decode import Encoded, let, value
+from tidegate.envelopes._decode import Encoded, value
 from tidegate.envelopes._schemas import Known
 from tidegate.spark.frames import GONE, ORDER
 
@@ -116,10 +116,13 @@ def parsed(
     return found.selectExpr(KEY, VALUE, ORIGIN, "known", "text", raw, f"{broken} AS broken", *parts(parsed, unfit))
 
 
-def once(shape: str, name: str, condition: str) -> str:
-    """A condition on `text`, parsed once whatever it looks at, under that name; true for one that is none."""
-    whole = f"from_json(text, '{shape}')"
-    return f"coalesce({let(whole, name, condition)}, true)"
+def kept(rows: DataFrame, condition: str) -> DataFrame:
+    """Those for which a condition on what was parsed is true.
+
+    Spark asks a condition below the parser, which then reads a message for every name that is looked at; but not below
+    what makes rows, if the condition looks at something of that, too.
+    """
+    return rows.selectExpr("*", "explode(array(true)) AS here").where(f"here = ({condition})")
 
 
 def decoded(rows: DataFrame, schema: Schema, ways: Ways, told: Told) -> DataFrame:

@@ -80,8 +80,7 @@ class Flat:
         told = told.selectExpr("*", f"from_json(text, '{events.ROW}') AS row")
         told = told.selectExpr("*", f"{self._operation()} AS op")
         if self.table is not None:
-            mine = origin.is_of(self.table, origin.table(lambda name: self._source(name, "p")))
-            told = told.where(events.once(events.ROW, "p", mine))
+            told = events.kept(told, f"row IS NULL OR {origin.is_of(self.table, origin.table(self._source))}")
         known = ", ".join(f"'{name}'" for name in OPERATIONS)
         saying = events.Told(
             refused=f"CASE WHEN broken IS NOT NULL THEN broken WHEN unfit THEN {events.NO_OBJECT} "
@@ -126,15 +125,15 @@ class Flat:
     def _added(self, name: object) -> bool:
         return isinstance(name, str) and name.startswith(self.prefix)
 
-    def _field(self, name: str, row: str = "row") -> str:
+    def _field(self, name: str) -> str:
         """A field that was added, under its own name or behind that of the struct it was taken from."""
         names = (f"{self.prefix}{name}", f"{self.prefix}source_{name}", f"{self.prefix}transaction_{name}")
-        return f"coalesce({', '.join(f'{row}[{Spark().string(each)}]' for each in names)})"
+        return f"coalesce({', '.join(f'row[{Spark().string(each)}]' for each in names)})"
 
-    def _source(self, name: str, row: str = "row") -> str:
+    def _source(self, name: str) -> str:
         if name == "connector" and self.connector is not None:
-            return f"coalesce({self._field(name, row)}, {Spark().string(self.connector)})"
-        return self._field(name, row)
+            return f"coalesce({self._field(name)}, {Spark().string(self.connector)})"
+        return self._field(name)
 
     def _operation(self) -> str:
         deleted = f"row[{Spark().string(f'{self.prefix}deleted')}]"

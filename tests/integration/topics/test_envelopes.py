@@ -211,8 +211,10 @@ def test_flattened_rows(session):
     assert broken[REFUSED] == "it is no whole JSON object"
     inside = [{"field": "id", "type": "int32"}, *({"field": name, "type": "string"} for name in added)]
     wrapped = {"schema": {"type": "struct", "fields": inside}, "payload": {"id": 5, **added}}
-    (found,) = told(session, Flat(table="t"), [(None, wrapped)])
+    other = {"id": 6, **added, "__table": "other"}
+    found, broken = told(session, Flat(table="t"), [(None, wrapped), (None, other), (None, "[1")])
     assert (columns(found), found[REFUSED]) == ({"id": 5}, None)
+    assert broken[REFUSED] == "it is no whole JSON object", "whose event it is, nobody can tell"
 
 
 def test_avro_by_the_schemas_of_a_registry(session, monkeypatch):
