@@ -70,7 +70,7 @@ def events_of(messages: DataFrame, schema: Schema, reading: Reading) -> DataFram
 
 def _taken(messages: DataFrame, reading: Reading) -> DataFrame:
     """The parts of every event that is looked at."""
-    found = events.parsed(messages.where(f"NOT {_says_nothing()}"), WHOLE, _parts, reading.ways.known)
+    found = events.parsed(messages.where(f"NOT {_says_nothing()}"), WHOLE, _parts(), reading.ways.known)
     if reading.table is None:
         return found
     return events.kept(found, f"source IS NULL OR {origin.is_of(reading.table, origin.table(_source))}")
@@ -94,21 +94,21 @@ def _told(reading: Reading) -> events.Told:
     )
 
 
-def _parts(parsed: str, unfit: str) -> list[str]:
+def _parts() -> list[str]:
     """See `_events.parsed`."""
     # A message with a schema has the event one level below.
     op, source, after, transaction = (
-        f"coalesce({parsed}.payload.{name}, {parsed}.{name})" for name in ("op", "source", "after", "transaction")
+        f"coalesce(whole.payload.{name}, whole.{name})" for name in ("op", "source", "after", "transaction")
     )
-    fields = f"{parsed}.schema.fields"
+    fields = ", ".join(f"{events.field('whole.schema.fields', part)}.fields" for part in ("after", "before"))
     return [
         f"{op} AS op",
         f"{source} AS source",
         f"{transaction}.total_order AS number",
-        f"coalesce({', '.join(f'{events.field(fields, part)}.fields' for part in ('after', 'before'))}) AS fields",
+        f"coalesce({fields}) AS fields",
         # MongoDB's rows are JSON in a text, which is no object yet.
         f"coalesce({after}, from_json({_written(op)}, '{events.ROW}')) AS row",
-        f"{unfit} AND ({op} IS NULL OR {after} IS NOT NULL) AS unfit",
+        f"{events.UNFIT} AND ({op} IS NULL OR {after} IS NOT NULL) AS unfit",
     ]
 
 

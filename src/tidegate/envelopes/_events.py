@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -30,6 +30,8 @@ ROW = "map<string, string>"
 """A row: its values by their names as JSON has them, strings without their quotes."""
 
 OPTIONS = f"map('mode', 'PERMISSIVE', 'columnNameOfCorruptRecord', '{CORRUPT}')"
+UNFIT = f"whole.{CORRUPT} IS NOT NULL"
+"""Whether anything in a message has not the shape that was asked for, as all of what is no JSON."""
 NO_OBJECT = "'it is no whole JSON object'"
 NOTHING = "CAST(NULL AS string)"
 
@@ -84,15 +86,12 @@ class Ways:
     known: tuple[Known, ...] = ()
 
 
-def parsed(
-    messages: DataFrame, shape: str, parts: Callable[[str, str], Iterable[str]], known: Sequence[Known]
-) -> DataFrame:
+def parsed(messages: DataFrame, shape: str, parts: Iterable[str], known: Sequence[Known]) -> DataFrame:
     """Messages whose values are JSON; those without one are left out, they say nothing.
 
     Args:
         messages: `KEY`, `VALUE`, `ORIGIN`; also `problem` and `raw` where something else made JSON of them.
-        parts: the expressions of what is wanted of a message, by that of the whole in that shape and that of whether
-            anything in it has not the shape, as all of what is no JSON. Spark reads the message once for all of them.
+        parts: the expressions of what is wanted of a message, of `whole`, which is all of it in that shape.
 
     Rows: `KEY`, `VALUE`, `ORIGIN`, `known` (which of the known schemas it carries), `text` (without that), `raw` (the
     whole, base64 where it is no text), `broken`, why it cannot be read, and the parts.
@@ -102,18 +101,17 @@ def parsed(
     more = ("problem", "raw") if made else (f"{NOTHING} AS problem", f"{NOTHING} AS raw")
     found = present.selectExpr(KEY, VALUE, ORIGIN, *more, f"{schemas.number(known)} AS known")
     found = found.selectExpr("*", f"{_text(schemas.content(known, 'known'))} AS text")
-    parsed = f"from_json(text, '{shape}', {OPTIONS})"
+    found = found.selectExpr("*", f"from_json(text, '{shape}', {OPTIONS}) AS whole")
     # The parser ends with the first value, whatever follows it, and takes the first of an array for it.
     blank = r"' \n\r\t'"
     begins = f"startswith(text, '{{') OR startswith(ltrim({blank}, text), '{{')"
-    whole = f"({begins}) AND (endswith(text, '}}') OR endswith(rtrim({blank}, text), '}}'))"
+    closed = f"({begins}) AND (endswith(text, '}}') OR endswith(rtrim({blank}, text), '}}'))"
     broken = (
         "CASE WHEN problem IS NOT NULL THEN problem WHEN text IS NULL THEN 'it is no text in UTF-8' "
-        f"WHEN {parsed} IS NULL OR NOT ({whole}) THEN {NO_OBJECT} END"
+        f"WHEN whole IS NULL OR NOT ({closed}) THEN {NO_OBJECT} END"
     )
-    unfit = f"{parsed}.{CORRUPT} IS NOT NULL"
     raw = f"coalesce(raw, {_text(VALUE)}, base64({VALUE})) AS raw"
-    return found.selectExpr(KEY, VALUE, ORIGIN, "known", "text", raw, f"{broken} AS broken", *parts(parsed, unfit))
+    return found.selectExpr(KEY, VALUE, ORIGIN, "known", "text", raw, f"{broken} AS broken", *parts)
 
 
 def kept(rows: DataFrame, condition: str) -> DataFrame:

@@ -25,7 +25,11 @@ if TYPE_CHECKING:
 
 # A row may have columns of these names: whether they hold it is seen by what is in them.
 WHOLE = f"struct<schema: string, payload: string, {events.CORRUPT}: string>"
-FIELDS = f"struct<fields: array<{events.FIELD}>>"
+PARTS = (
+    f"from_json(whole.schema, 'struct<fields: array<{events.FIELD}>>').fields AS fields",
+    "whole.payload AS payload",
+    f"{events.UNFIT} AS unfit",
+)
 OPERATIONS = ("c", "u", "d", "r")
 
 
@@ -74,7 +78,7 @@ class Flat:
 
     def events(self, messages: DataFrame, schema: Schema) -> DataFrame:
         """Messages as events; tombstones say nothing and are left out."""
-        parsed = events.parsed(messages, WHOLE, _parts, self.known)
+        parsed = events.parsed(messages, WHOLE, PARTS, self.known)
         text = "if(fields IS NULL, text, payload) AS text"
         told = parsed.selectExpr(KEY, ORIGIN, "known", "raw", "broken", "unfit", text, "fields")
         told = told.selectExpr("*", f"from_json(text, '{events.ROW}') AS row")
@@ -138,9 +142,3 @@ class Flat:
     def _operation(self) -> str:
         deleted = f"row[{Spark().string(f'{self.prefix}deleted')}]"
         return f"if({deleted} = 'true', 'd', coalesce({self._field('op')}, 'u'))"
-
-
-def _parts(parsed: str, unfit: str) -> list[str]:
-    """See `_events.parsed`."""
-    fields = f"from_json({parsed}.schema, '{FIELDS}').fields"
-    return [f"{fields} AS fields", f"{parsed}.payload AS payload", f"{unfit} AS unfit"]
