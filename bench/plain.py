@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from bench.source import COLUMNS, Orders
 from tidegate.spark import jars
+from tidegate.spark.session import CLASSES
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -30,6 +31,8 @@ def conf(warehouse: Path) -> dict[str, str]:
         "spark.ui.showConsoleProgress": "false",
         "spark.sql.shuffle.partitions": "4",
         "spark.sql.session.timeZone": "UTC",
+        # As many as in a Spark of Tidegate: the contenders of a round would drive out each other's.
+        "spark.sql.codegen.cache.maxEntries": CLASSES,
         "spark.driver.extraJavaOptions": "-Duser.timezone=UTC",
         "spark.driver.extraClassPath": os.pathsep.join(str(file) for file in files),
         "spark.sql.extensions": "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions",

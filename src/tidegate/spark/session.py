@@ -41,8 +41,12 @@ LOAD_CONF = {
     "spark.sql.sources.partitionOverwriteMode": "static",
     "spark.sql.codegen.hugeMethodLimit": "8000",
 }
+# Spark forgets all but the last 100 classes that it made, and a load of events makes 40: with a few streams each load
+# makes its own anew, and Java compiles them anew.
+CLASSES = "1000"
 _DEFAULTS = {
     "spark.driver.memory": "4g",
+    "spark.sql.codegen.cache.maxEntries": CLASSES,
     "spark.redaction.regex": SECRET.pattern,
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
