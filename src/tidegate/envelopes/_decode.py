@@ -163,8 +163,8 @@ def _usual(kind: Type, of: Encoded) -> str:
     digits = f"hex(try_to_binary({of.raw}, 'base64'))"
     unit = f"CAST('{Decimal(1).scaleb(-kind.scale):f}' AS decimal({kind.scale + 1},{kind.scale}))"
     value = f"try_cast(CAST({_short(digits)} AS decimal(19,0)) * {unit} AS {kind.spark})"
-    likely = f"{of.name} = 'Decimal' AND {of.scale} = '{kind.scale}' AND {within(f'length({of.raw})', 2, 12)}"
-    certain = f"NOT ({of.number}) AND {within(f'length({digits})', 2, 16)}"
+    likely = f"{of.name} = 'Decimal' AND {of.scale} = '{kind.scale}' AND {_within(f'length({of.raw})', 2, 12)}"
+    certain = f"NOT ({of.number}) AND {_within(f'length({digits})', 2, 16)}"
     return f"WHEN CASE WHEN {likely} THEN {certain} ELSE false END THEN {value}"
 
 
@@ -173,7 +173,7 @@ def _date(of: Encoded) -> str:
     iso = f"CASE WHEN {of.raw} RLIKE '^{DAY}Z?$' THEN try_cast(left({of.raw}, 10) AS date) END"
     return (
         f"CASE WHEN {of.name} = 'Date' THEN "
-        f"CASE WHEN {within(days, LEAST_DAY, MOST_DAY)} THEN date_add(DATE '1970-01-01', {days}) END "
+        f"CASE WHEN {_within(days, LEAST_DAY, MOST_DAY)} THEN date_add(DATE '1970-01-01', {days}) END "
         f"WHEN {of.type} = 'string' THEN {iso} END"
     )
 
@@ -189,7 +189,7 @@ def _micros(of: Encoded, suffix: str) -> str:
 
 def _moment(of: Encoded) -> str:
     micros = _micros(of, "Timestamp")
-    return f"CASE WHEN {within(micros, LEAST_MICROS, MOST_MICROS)} THEN timestamp_micros({micros}) END"
+    return f"CASE WHEN {_within(micros, LEAST_MICROS, MOST_MICROS)} THEN timestamp_micros({micros}) END"
 
 
 def _timestamp(of: Encoded) -> str:
@@ -222,7 +222,7 @@ def _array(element: Type, of: Encoded) -> str:
     return let(f"from_json({of.raw}, 'array<string>')", "a", whole)
 
 
-def within(number: str, least: int, most: int) -> str:
+def _within(number: str, least: int, most: int) -> str:
     """Whether it lies between them, both included; Spark makes a row of its own for what is asked by BETWEEN."""
     return f"{number} >= {least} AND {number} <= {most}"
 

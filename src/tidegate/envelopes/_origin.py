@@ -37,9 +37,6 @@ FIELDS = (
 )
 """What is looked at in an event's `source`."""
 
-NAMES = ("db", "schema", "table", "collection")
-"""What `table` looks at."""
-
 RARE = ("lsn", "ts_ms")
 """What every event has there and few connectors are asked for."""
 
