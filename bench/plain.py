@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from bench.source import COLUMNS, Orders
 from tidegate.spark import jars
-from tidegate.spark.session import CLASSES
+from tidegate.spark.session import CLASSES, FILES
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -21,7 +21,7 @@ FETCH = "20000"
 
 def conf(warehouse: Path) -> dict[str, str]:
     """Settings of a Spark with the catalog `plain`, its jars on the class path."""
-    files = jars.resolve([jars.ICEBERG, jars.POSTGRESQL, jars.SQLITE])
+    files = jars.resolve([jars.ICEBERG, jars.LOCAL_FILES, jars.POSTGRESQL, jars.SQLITE])
     return {
         "spark.master": "local[*]",
         "spark.driver.memory": "2g",
@@ -31,8 +31,10 @@ def conf(warehouse: Path) -> dict[str, str]:
         "spark.ui.showConsoleProgress": "false",
         "spark.sql.shuffle.partitions": "4",
         "spark.sql.session.timeZone": "UTC",
-        # As many as in a Spark of Tidegate: the contenders of a round would drive out each other's.
+        # As in a Spark of Tidegate: the contenders of a round would drive out each other's classes, and small files
+        # would be written faster by one than by the other.
         "spark.sql.codegen.cache.maxEntries": CLASSES,
+        **{f"spark.sql.catalog.{name}.{key}": value for name in ("plain", "lake") for key, value in FILES.items()},
         "spark.driver.extraJavaOptions": "-Duser.timezone=UTC",
         "spark.driver.extraClassPath": os.pathsep.join(str(file) for file in files),
         "spark.sql.extensions": "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions",

@@ -35,12 +35,15 @@ POSTGRESQL = "org.postgresql:postgresql:42.7.8"
 KAFKA_SOURCE = "org.apache.spark:spark-sql-kafka-0-10_2.13:4.1.3"
 KAFKA_TOKENS = "org.apache.spark:spark-token-provider-kafka-0-10_2.13:4.0.0"
 SQLITE = "org.xerial:sqlite-jdbc:3.50.3.0"
+# Hadoop's file system of this machine, without a `chmod` started for each file that is written.
+LOCAL_FILES = "com.globalmentor:hadoop-bare-naked-local-fs:0.1.0"
 
 SHA256 = {
     DELTA: "75a9400986853c061f5109f012547de2545a5759e5e752e5ef633dabe16a4f10",
     DELTA_STORAGE: "c46735481fa8e326b0957be02b4420cbcab4b325bb08009b7f2045a95133f1cc",
     ICEBERG_AWS: "dd7e49ffa4ac9b215bed846581991259e3aec9bb2fa08d6cec029c46cd66d957",
     ICEBERG: "3123c3798af642dd537230923548e013ef41cc28b6626e5225808cf5670a0f82",
+    LOCAL_FILES: "e0cc30fb0531eb0b59468dc0abf5b257533d2365b5e9f45e795edd707aa78c62",
     POSTGRESQL: "2a32a9dcbc42d67a50ad3a0de5efd102c8d2be46720045f2cbd6689f160ab7c7",
     SQLITE: "a3f53a2aa15ae9425a9e793bbe9c8e5288febeb4b65ef5c1a4e80d4c2045cf08",
     "io.trino:trino-jdbc:476": "a3736d21609a5a317d2ce88b3835e312e9b6f41393c1d4b09f2ad6e7aeb3bb90",
@@ -185,7 +188,7 @@ def _ivy() -> Path:
 
 def main() -> None:
     """Fetches what the formats and the embedded defaults need, for `make setup`."""
-    for path in resolve((ICEBERG, DELTA, DELTA_STORAGE, SQLITE, POSTGRESQL)):
+    for path in resolve((ICEBERG, LOCAL_FILES, DELTA, DELTA_STORAGE, SQLITE, POSTGRESQL)):
         sys.stdout.write(f"{path}\n")
     for leftover in cache_folder().glob(".fetch-*"):
         shutil.rmtree(leftover, ignore_errors=True)

@@ -19,7 +19,7 @@ from urllib.parse import urlsplit
 
 from tidegate.errors import ConfigError, EnvironmentMissing
 from tidegate.spark import archive
-from tidegate.spark.jars import resolve
+from tidegate.spark.jars import LOCAL_FILES, resolve
 from tidegate.spark.jvm import SECRET, Jvm
 
 if TYPE_CHECKING:
@@ -56,6 +56,13 @@ _LOCAL_DEFAULTS = {
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.sql.shuffle.partitions": "32",
 }
+# Hadoop starts two programs for each small file that Iceberg writes here, 7 ms of a load's 600 for each file. Set for
+# Iceberg's catalogs alone and kept out of Hadoop's cache: as Spark's, this class does not list a folder behind a link.
+FILES = {
+    "hadoop.fs.file.impl": "com.globalmentor.apache.hadoop.fs.BareLocalFileSystem",
+    "hadoop.fs.file.impl.disable.cache": "true",
+}
+_CATALOG = "org.apache.iceberg.spark.SparkCatalog"
 _JOINED = {EXTENSIONS: ",", "spark.driver.extraJavaOptions": " "}
 
 
@@ -202,6 +209,9 @@ class Sessions:
         conf |= {key: value for lake in self._lakes for key, value in lake.items() if SECRET.search(key)}
         java = ["-Duser.timezone=UTC"]
         if self._local:
+            if LOCAL_FILES in self._jars:
+                catalogs = [key for lake in self._lakes for key, value in lake.items() if value == _CATALOG]
+                conf |= {f"{each}.{key}": value for each in catalogs for key, value in FILES.items()}
             java += [*(["-XX:TieredStopAtLevel=1"] if small else []), *archive.options(self._jars)]
         elif self._jars:
             conf["spark.jars"] = ",".join(map(str, resolve(self._jars)))

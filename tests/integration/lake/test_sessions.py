@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -50,9 +51,13 @@ def children():
 """
 
 
-def run(program: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+def run(program: str, *arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-c", CHILDREN + START + program, *arguments], capture_output=True, text=True, check=False
+        [sys.executable, "-c", CHILDREN + START + program, *arguments],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, **variables},
     )
 
 
@@ -60,6 +65,33 @@ def test_a_jvm_of_our_own_is_quiet_keeps_secrets_and_is_gone_after_stop(tmp_path
     done = run(ONCE + ONCE, str(tmp_path), "1g", str(archive.make((ICEBERG,))))
     assert done.stderr == ""
     assert done.stdout.split() == ["AnalysisException", "10", "[]"] * 2
+
+
+def test_no_program_is_started_for_a_file_of_a_table(tmp_path: Path) -> None:
+    """Hadoop would start `chmod` for the file and for its checksum."""
+    told, tools = tmp_path / "told", tmp_path / "tools"
+    tools.mkdir()
+    (tmp_path / ".tidegate").mkdir()
+    chmod = tools / "chmod"
+    chmod.write_text(f'#!/bin/sh\necho "$@" >> {told}\nexec {shutil.which("chmod")} "$@"\n')
+    chmod.chmod(0o755)
+    program = f"""
+with sessions:
+    session = sessions.load_session(small=True)
+    session.range(1).write.parquet({str(tmp_path / "plain")!r})
+    session.sql("CREATE NAMESPACE lake.shop")
+    session.sql("CREATE TABLE lake.shop.t (id bigint) USING iceberg")
+    session.sql("INSERT INTO lake.shop.t VALUES (1)")
+"""
+    done = run(program, str(tmp_path), "1g", PATH=f"{tools}:{os.environ['PATH']}")
+    assert done.stderr == ""
+    assert "/plain/" in told.read_text(), "this Spark starts none at all"
+    assert "/warehouse/" not in told.read_text()
+    written = [path for path in (tmp_path / "warehouse").rglob("*") if path.is_file()]
+    assert {path.stat().st_mode & 0o777 for path in written} == {0o644}
+    assert {path.name for path in written if path.name.startswith(".")} == {
+        f".{path.name}.crc" for path in written if not path.name.startswith(".")
+    }
 
 
 def test_a_spark_that_does_not_start_is_one_clear_error(tmp_path: Path) -> None:

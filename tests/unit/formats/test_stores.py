@@ -31,6 +31,8 @@ def test_a_lake_in_s3_has_its_jars_and_a_local_one_none_of_them():
     assert jars.ICEBERG_AWS in Iceberg(name="lake", warehouse="s3://b/lake").jars()
     for lake in (Delta(name="lake"), Iceberg(name="lake")):
         assert not set(jars.S3A) & set(lake.jars())
+    assert jars.LOCAL_FILES in Iceberg(name="lake").jars()
+    assert jars.LOCAL_FILES not in Iceberg(name="lake", warehouse="s3://b/lake").jars()
 
 
 def test_the_embedded_catalog_hands_options_of_a_store_on_and_takes_no_others(tmp_path: Path):

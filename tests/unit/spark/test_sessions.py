@@ -13,7 +13,8 @@ import pytest
 
 from tidegate.errors import EnvironmentMissing
 from tidegate.spark import sql
-from tidegate.spark.session import LOAD_CONF, Sessions
+from tidegate.spark.jars import LOCAL_FILES
+from tidegate.spark.session import FILES, LOAD_CONF, Sessions
 
 
 class Conf(dict[str, Any]):
@@ -119,6 +120,22 @@ def test_a_session_without_the_extensions_is_refused() -> None:
     with pytest.raises(EnvironmentMissing, match="without the SQL extensions that a lake needs") as error:
         Sessions(borrowed=Session(), lakes=[LAKE]).load_session()
     assert "spark.sql.extensions=iceberg.Ext" in error.value.hint
+
+
+def test_catalogs_write_files_of_this_machine_without_programs_where_the_jvm_has_the_class() -> None:
+    lakes = [{"spark.sql.catalog.lake": "org.apache.iceberg.spark.SparkCatalog"}, {"spark.sql.catalog.other": "x.Y"}]
+    wanted = {f"spark.sql.catalog.lake.{key}": value for key, value in FILES.items()}
+    named = next(key for key in wanted if key.endswith(".impl"))
+
+    def found(master: str = "local[*]", jars: tuple[str, ...] = (LOCAL_FILES,), **given: str) -> dict[str, str]:
+        conf = Sessions(master=master, jars=jars, lakes=lakes, conf=given)._start_conf(small=False)
+        return {key: value for key, value in conf.items() if ".hadoop." in key}
+
+    assert found() == wanted
+    assert found(**{named: "mine"}) == {**wanted, named: "mine"}
+    assert found(jars=()) == {}
+    mine = Session()
+    assert not any(".hadoop." in key for key in Sessions(borrowed=mine, lakes=lakes).load_session().conf)
 
 
 def test_local_and_cluster_get_their_jars_differently(monkeypatch: pytest.MonkeyPatch) -> None:
