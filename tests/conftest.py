@@ -9,6 +9,7 @@ pytest_plugins = [
     "support.hive",
     "support.object_store",
     "support.cluster",
+    "support.yarn",
 ]
 
 # How long an example takes says something of the machine alone.
