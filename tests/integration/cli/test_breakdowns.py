@@ -16,6 +16,8 @@ from integration.cli.terminal import Terminal
 from support.workspace import Workspace
 from tidegate.core.outcome import Result
 from tidegate.engine.events import Event, Moment, Stage
+from tidegate.formats.iceberg import Iceberg
+from tidegate.spark import jars
 
 pytestmark = pytest.mark.spark
 
@@ -83,10 +85,8 @@ def test_ctrl_c_in_the_middle_of_a_write(tidegate, many, spark):
 @root
 def test_a_warehouse_that_may_not_be_written(tidegate, many, spark, tmp_path_factory):
     """As a user without rights: root is never refused."""
-    from tidegate.spark import jars
-
     jar_folder = tmp_path_factory.mktemp("jars")
-    for jar in jars.resolve([jars.ICEBERG, jars.SQLITE]):
+    for jar in jars.resolve(Iceberg(name="lake", folder=many.folder).jars()):
         (jar_folder / jar.name).write_bytes(jar.read_bytes())
     warehouse = many.folder / "warehouse"
     warehouse.mkdir()
