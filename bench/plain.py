@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from bench.source import COLUMNS, Orders
 from tidegate.spark import jars
-from tidegate.spark.session import CLASSES, FILES
+from tidegate.spark.session import CLASSES, local_files
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -34,7 +34,8 @@ def conf(warehouse: Path) -> dict[str, str]:
         # As in a Spark of Tidegate: the contenders of a round would drive out each other's classes, and small files
         # would be written faster by one than by the other.
         "spark.sql.codegen.cache.maxEntries": CLASSES,
-        **{f"spark.sql.catalog.{name}.{key}": value for name in ("plain", "lake") for key, value in FILES.items()},
+        **local_files("spark.sql.catalog.plain"),
+        **local_files("spark.sql.catalog.lake"),
         "spark.driver.extraJavaOptions": "-Duser.timezone=UTC",
         "spark.driver.extraClassPath": os.pathsep.join(str(file) for file in files),
         "spark.sql.extensions": "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions",

@@ -27,7 +27,7 @@ from tidegate.formats.iceberg import Iceberg
 from tidegate.sources._log_topic import JARS as KAFKA
 from tidegate.sources.files import AVRO
 from tidegate.spark import jars, sql
-from tidegate.spark.session import FILES, Sessions
+from tidegate.spark.session import Sessions, local_files
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -36,7 +36,7 @@ EXTENSIONS = {
     "spark.sql.extensions": "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions"
     ",io.delta.sql.DeltaSparkSessionExtension"
 }
-JARS = [jars.ICEBERG, jars.LOCAL_FILES, jars.SQLITE, jars.POSTGRESQL, jars.DELTA, jars.DELTA_STORAGE]
+JARS = [jars.ICEBERG, jars.SQLITE, jars.POSTGRESQL, jars.DELTA, jars.DELTA_STORAGE]
 # Loads of a few rows each: what Spark plans and compiles for more would take most of the time.
 QUICK = {
     "spark.sql.adaptive.enabled": "false",
@@ -188,10 +188,10 @@ def spark() -> Iterator[SparkSession]:
             "spark.sql.shuffle.partitions": "2",
             "spark.sql.sources.parallelPartitionDiscovery.parallelism": "2",  # VACUUM lists folders by as many tasks
             "spark.ui.enabled": "false",
-            **{f"spark.sql.catalog.lake.{key}": value for key, value in FILES.items()},
+            **local_files("spark.sql.catalog.lake"),
         },
         lakes=[EXTENSIONS],
-        jars=[*JARS, AVRO, *KAFKA],
+        jars=[*JARS, jars.LOCAL_FILES, AVRO, *KAFKA],
     ) as sessions:
         sessions.load_session()
         assert sessions._built is not None

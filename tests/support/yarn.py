@@ -48,11 +48,11 @@ class Yarn:
 @pytest.fixture(scope="session")
 def yarn(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Yarn]:
     """One node of 3 GB."""
-    folder, home = tmp_path_factory.mktemp("yarn"), jars._ivy().parent
-    manager = {name: f"127.0.0.1:{free_port()}" for name in SERVICES}
+    folder, spark = tmp_path_factory.mktemp("yarn"), jars._ivy().parent
+    ports = {name: free_port() for name in SERVICES}
     page = free_port()
     applications = folder / "logs"
-    settings = {f"yarn.resourcemanager.{name}": address for name, address in manager.items()} | {
+    settings = {f"yarn.resourcemanager.{name}": f"127.0.0.1:{port}" for name, port in ports.items()} | {
         "yarn.nodemanager.address": "127.0.0.1:0",
         "yarn.nodemanager.localizer.address": "127.0.0.1:0",
         "yarn.nodemanager.webapp.address": f"127.0.0.1:{page}",
@@ -70,15 +70,15 @@ def yarn(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Yarn]:
     (folder / "capacity-scheduler.xml").write_text(site({}))
     (folder / "core-site.xml").write_text(site({"hadoop.tmp.dir": str(folder / "tmp")}))
     java = find_java().path
-    classes = os.pathsep.join((str(folder), *map(str, jars.resolve(JARS)), f"{home}/*"))
+    classes = os.pathsep.join((str(folder), *map(str, jars.resolve(JARS)), f"{spark}/*"))
     start = [str(java), "-Xmx256m", "--add-opens", "java.base/java.lang=ALL-UNNAMED", "-cp", classes]
     environ = {"JAVA_HOME": str(java.resolve().parents[1]), "HADOOP_CONF_DIR": str(folder)}
     with contextlib.ExitStack() as stack:
         for name, port in (
-            ("resourcemanager.ResourceManager", int(manager["resource-tracker.address"].rpartition(":")[2])),
+            ("resourcemanager.ResourceManager", ports["resource-tracker.address"]),
             ("nodemanager.NodeManager", page),
         ):
             own = tmp_path_factory.mktemp(name.partition(".")[0])
             stack.enter_context(running([*start, f"{SERVERS}.{name}"], own, environ, port))
-        conf = {"spark.yarn.stagingDir": f"file://{folder / 'staging'}", "spark.yarn.jars": f"local:{home}/*"}
+        conf = {"spark.yarn.stagingDir": f"file://{folder / 'staging'}", "spark.yarn.jars": f"local:{spark}/*"}
         yield Yarn(environ=environ, conf=conf, applications=applications)

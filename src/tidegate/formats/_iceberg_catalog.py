@@ -26,7 +26,6 @@ from tidegate.spark import jars
 if TYPE_CHECKING:
     from pyiceberg.table import Table
 
-SPARK_CATALOG = "org.apache.iceberg.spark.SparkCatalog"
 EXTENSIONS = "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions"
 TYPES = ("sqlite", "postgresql", "rest", "glue", "hive")
 _HIVE_NAME = re.compile(r"\w+", re.ASCII)
@@ -106,7 +105,7 @@ class Catalog:
         prefix = f"spark.sql.catalog.{self.name}"
         return {
             "spark.sql.extensions": EXTENSIONS,
-            prefix: SPARK_CATALOG,
+            prefix: jars.ICEBERG_CATALOG,
             **{f"{prefix}.{key}": value for key, value in options.items()},
         }
 

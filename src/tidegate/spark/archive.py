@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tidegate.errors import EnvironmentMissing
-from tidegate.spark.jars import DELTA, DELTA_STORAGE, ICEBERG, Coordinate, cache_folder, resolve
+from tidegate.spark.jars import DELTA, DELTA_STORAGE, ICEBERG, ICEBERG_CATALOG, Coordinate, cache_folder, resolve
 from tidegate.spark.java import executable
 from tidegate.spark.jvm import Jvm
 
@@ -56,7 +56,7 @@ LAKES = (
         jars=(ICEBERG,),
         conf={
             "spark.sql.extensions": "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions",
-            "spark.sql.catalog.lake": "org.apache.iceberg.spark.SparkCatalog",
+            "spark.sql.catalog.lake": ICEBERG_CATALOG,
             "spark.sql.catalog.lake.type": "hadoop",
         },
         table=("lake.shop.t", "USING iceberg TBLPROPERTIES ('write.merge.mode' = 'merge-on-read')"),

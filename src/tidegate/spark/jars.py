@@ -21,6 +21,8 @@ from tidegate.errors import EnvironmentMissing
 from tidegate.spark.java import find_java
 
 ICEBERG = "org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.12.0"
+# The class in it that makes a lake a catalog of Spark.
+ICEBERG_CATALOG = "org.apache.iceberg.spark.SparkCatalog"
 ICEBERG_AWS = "org.apache.iceberg:iceberg-aws-bundle:1.12.0"
 # Hadoop's file system `s3a`, of Spark's own Hadoop. Its SDK is the one in Iceberg's bundle, a tenth of AWS's own.
 S3A = (

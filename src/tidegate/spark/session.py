@@ -19,7 +19,7 @@ from urllib.parse import urlsplit
 
 from tidegate.errors import ConfigError, EnvironmentMissing
 from tidegate.spark import archive
-from tidegate.spark.jars import LOCAL_FILES, resolve
+from tidegate.spark.jars import ICEBERG_CATALOG, LOCAL_FILES, resolve
 from tidegate.spark.jvm import SECRET, Jvm
 
 if TYPE_CHECKING:
@@ -56,13 +56,6 @@ _LOCAL_DEFAULTS = {
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.sql.shuffle.partitions": "32",
 }
-# Hadoop starts two programs for each small file that Iceberg writes here, 7 ms of a load's 600 for each file. Set for
-# Iceberg's catalogs alone and kept out of Hadoop's cache: as Spark's, this class does not list a folder behind a link.
-FILES = {
-    "hadoop.fs.file.impl": "com.globalmentor.apache.hadoop.fs.BareLocalFileSystem",
-    "hadoop.fs.file.impl.disable.cache": "true",
-}
-_CATALOG = "org.apache.iceberg.spark.SparkCatalog"
 _JOINED = {EXTENSIONS: ",", "spark.driver.extraJavaOptions": " "}
 
 
@@ -210,8 +203,8 @@ class Sessions:
         java = ["-Duser.timezone=UTC"]
         if self._local:
             if LOCAL_FILES in self._jars:
-                catalogs = [key for lake in self._lakes for key, value in lake.items() if value == _CATALOG]
-                conf |= {f"{each}.{key}": value for each in catalogs for key, value in FILES.items()}
+                for catalog in (key for lake in self._lakes for key, value in lake.items() if value == ICEBERG_CATALOG):
+                    conf |= local_files(catalog)
             java += [*(["-XX:TieredStopAtLevel=1"] if small else []), *archive.options(self._jars)]
         elif self._jars:
             conf["spark.jars"] = ",".join(map(str, resolve(self._jars)))
@@ -248,6 +241,19 @@ class Sessions:
                     hint="Start Spark with this setting, matched by `spark.redaction.regex`, or with "
                     f"`{EVENT_LOG}=false`.",
                 )
+
+
+def local_files(catalog: str) -> dict[str, str]:
+    """Settings by which an Iceberg catalog writes files of this machine without a program started for each.
+
+    Hadoop starts two, 7 ms of a small load's 600 for each file. For Iceberg's catalogs alone and kept out of Hadoop's
+    cache: as the file system of all of Spark, the class in `LOCAL_FILES` does not list a folder behind a link.
+
+    Args:
+        catalog: the setting that makes it one, `spark.sql.catalog.<name>`.
+    """
+    key = f"{catalog}.hadoop.fs.file.impl"
+    return {key: "com.globalmentor.apache.hadoop.fs.BareLocalFileSystem", f"{key}.disable.cache": "true"}
 
 
 def isolated(session: SparkSession) -> SparkSession:

@@ -26,9 +26,12 @@ ORDERS = {
 
 
 def test_a_standalone_cluster(cluster: Cluster, tmp_path: Path) -> None:
-    before = sum(len(list(worker.glob("app-*"))) for worker in cluster.workers)
+    def ran() -> int:
+        return sum(len(list(worker.glob("app-*"))) for worker in cluster.workers)
+
+    before = ran()
     loads(tmp_path, cluster.url, {}, {"spark.cores.max": "1"})
-    assert sum(len(list(worker.glob("app-*"))) for worker in cluster.workers) == before + 2
+    assert ran() == before + 2
 
 
 def test_yarn(yarn: Yarn, tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ import pytest
 from tidegate.errors import EnvironmentMissing
 from tidegate.spark import sql
 from tidegate.spark.jars import LOCAL_FILES
-from tidegate.spark.session import FILES, LOAD_CONF, Sessions
+from tidegate.spark.session import LOAD_CONF, Sessions
 
 
 class Conf(dict[str, Any]):
@@ -124,8 +124,8 @@ def test_a_session_without_the_extensions_is_refused() -> None:
 
 def test_catalogs_write_files_of_this_machine_without_programs_where_the_jvm_has_the_class() -> None:
     lakes = [{"spark.sql.catalog.lake": "org.apache.iceberg.spark.SparkCatalog"}, {"spark.sql.catalog.other": "x.Y"}]
-    wanted = {f"spark.sql.catalog.lake.{key}": value for key, value in FILES.items()}
-    named = next(key for key in wanted if key.endswith(".impl"))
+    named = "spark.sql.catalog.lake.hadoop.fs.file.impl"
+    wanted = {named: "com.globalmentor.apache.hadoop.fs.BareLocalFileSystem", f"{named}.disable.cache": "true"}
 
     def found(master: str = "local[*]", jars: tuple[str, ...] = (LOCAL_FILES,), **given: str) -> dict[str, str]:
         conf = Sessions(master=master, jars=jars, lakes=lakes, conf=given)._start_conf(small=False)
