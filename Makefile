@@ -7,7 +7,7 @@ PYTEST := $(BIN)/python -m pytest -q
 SIDES := -n 2 --dist loadfile
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-full test-endurance test-servers check lint types imports bench services docs clean
+.PHONY: help setup demo test test-full test-endurance test-servers matrix check lint types imports bench services docs clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
@@ -33,6 +33,11 @@ test-endurance: setup ## 1,000 loads with maintenance between them, on each form
 test-servers: setup services ## the tests that start heavier servers
 	@sh scripts/services.sh kafka
 	$(PYTEST) -m servers
+
+matrix: setup services ## every combination over 20,000 random histories; writes docs/proven.md
+	@rm -f .matrix.jsonl
+	TIDEGATE_MATRIX_RESULTS=.matrix.jsonl TIDEGATE_MATRIX_KEYS=40 TIDEGATE_MATRIX_PHASES=3 $(PYTEST) $(SIDES) tests/matrix
+	PYTHONPATH=tests $(BIN)/python -m matrix.proven .matrix.jsonl docs/proven.md
 
 check: lint types imports ## lint, types and import rules
 

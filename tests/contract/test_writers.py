@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 from support.lake import QUICK, delta_rows
 from support.workspace import Crash, SqliteShop, Workspace, crash_at
 from tidegate import plugins
+from tidegate.core.changes import WriteHint
 from tidegate.core.outcome import Result
-from tidegate.core.plan import Mode, WriteFacts
+from tidegate.core.plan import Mode, Reset, WriteFacts
 from tidegate.core.slices import Meaning
 from tidegate.engine.events import BOUNDARIES, Moment, Stage
 from tidegate.errors import PlanError
@@ -150,7 +151,7 @@ FACTS = st.builds(
     WriteFacts,
     rows=st.none() | st.integers(0, 10**9),
     table_rows=st.none() | st.integers(0, 10**9),
-    replace=st.booleans(),
+    reset=st.none() | st.just(Reset()),
     apart=st.booleans(),
     keys_unique=st.booleans(),
     partitions=st.booleans(),
@@ -158,6 +159,8 @@ FACTS = st.builds(
     moved_in=st.booleans(),
     key=st.sampled_from([(), ("id",)]),
     mirror=st.booleans(),
+    write_hint=st.none() | st.sampled_from(WriteHint),
+    counted=st.booleans(),
     again=st.sampled_from(["", "a file comes again"]),
     gone=st.booleans(),
     carried=st.booleans(),
@@ -176,7 +179,7 @@ def test_a_writer_chooses_for_whatever_is_known_and_says_why(kind: str, facts: W
     assert isinstance(choice.mode, Mode)
     assert choice.reason
     assert choice == writer.choose(facts), "the same facts, the same choice"
-    if facts.replace and facts.table_rows != 0 and kind != "scd2":
+    if facts.reset and facts.table_rows != 0 and kind != "scd2":
         assert choice.mode is Mode.OVERWRITE, "a full refresh leaves no row of before"
 
 

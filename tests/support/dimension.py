@@ -9,14 +9,14 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from support.lake import ROWS, UID, Lake
-from tidegate.core.batch import Batch, Checked, Latest
+from tidegate.core.batch import Batch, Checked, Fence, Latest
 from tidegate.core.changes import ChangeSet
 from tidegate.core.ids import Target
 from tidegate.core.plan import WriteFacts
 from tidegate.core.protocols import Layout
 from tidegate.core.schema import Schema
 from tidegate.core.slices import Everything, Meaning
-from tidegate.spark import sql
+from tidegate.spark import frames, sql
 from tidegate.writers.scd2 import Scd2
 
 NOW = datetime(2025, 6, 1, 12, tzinfo=UTC)
@@ -68,7 +68,13 @@ class Dimension:
             **{"created_at": NOW + timedelta(hours=next(self.hours)), **changes},
         )
         staging = self.lake.format.stage(self.lake.session, self.target, plan)
-        batch = Batch(latest=Latest(key=plan.key, order=self.cursor), keys_unique=False, skip_equal=False)
+        fence = Fence(present=lambda: self.present(plan)) if state.snapshot else Fence()
+        batch = Batch(
+            latest=Latest(key=plan.key, order=self.cursor),
+            keys_unique=False,
+            skip_equal=False,
+            fence=fence if meaning is Meaning.CHANGELOG else None,
+        )
         checked = None
         try:
             checked = self.writer.check(frame, plan, batch)
@@ -82,6 +88,9 @@ class Dimension:
                 checked.held.unpersist()
         staging.publish()
         return checked
+
+    def present(self, plan: Any) -> Any:
+        return frames.completed(self.lake.format.read(self.lake.session, self.target, plan.base), plan.table)
 
     def rows(self) -> list[dict[str, Any]]:
         return self.lake.oracle(self.target)

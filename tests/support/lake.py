@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -21,6 +22,8 @@ from tidegate.core.position import Position
 from tidegate.core.protocols import Layout
 from tidegate.core.schema import BIGINT, TEXT, TIMESTAMP, Column, Schema
 from tidegate.core.slices import Everything, Meaning
+from tidegate.dialects.duckdb import Duckdb
+from tidegate.dialects.mariadb import Mariadb
 from tidegate.formats._delta_ddl import by_path
 from tidegate.formats.delta import Delta
 from tidegate.formats.iceberg import Iceberg
@@ -36,6 +39,7 @@ EXTENSIONS = {
     "spark.sql.extensions": "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions"
     ",io.delta.sql.DeltaSparkSessionExtension"
 }
+DRIVERS = [*Duckdb.jars, *Mariadb.jars]
 JARS = [jars.ICEBERG, jars.SQLITE, jars.POSTGRESQL, jars.DELTA, jars.DELTA_STORAGE]
 # Loads of a few rows each: what Spark plans and compiles for more would take most of the time.
 QUICK = {
@@ -178,8 +182,8 @@ def make_delta_lake(folder: Path, session_of: Callable[[Delta], SparkSession], *
     return Lake(format=lake, session=session, folder=folder)
 
 
-@pytest.fixture(scope="session")
-def spark() -> Iterator[SparkSession]:
+@contextmanager
+def spark_session() -> Iterator[SparkSession]:
     """A classic session, as a caller might bring it: two cores, 2 GB, the formats' extensions, no lake."""
     with Sessions(
         master="local[2]",
@@ -191,11 +195,18 @@ def spark() -> Iterator[SparkSession]:
             **local_files("spark.sql.catalog.lake"),
         },
         lakes=[EXTENSIONS],
-        jars=[*JARS, jars.LOCAL_FILES, AVRO, *KAFKA],
+        jars=[*JARS, *DRIVERS, jars.LOCAL_FILES, AVRO, *KAFKA],
     ) as sessions:
         sessions.load_session()
         assert sessions._built is not None
         yield sessions._built
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[SparkSession]:
+    """The session of all tests."""
+    with spark_session() as session:
+        yield session
 
 
 @pytest.fixture

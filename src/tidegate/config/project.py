@@ -21,6 +21,7 @@ from tidegate.config.nodes import Mark, Node, from_values, parse, suggest
 from tidegate.config.options import KIND, check, convert, plugin_of, read, without
 from tidegate.config.paths import absolute_path, absolute_url
 from tidegate.config.references import References
+from tidegate.config.targets import is_pattern, refuse_placeholders, shared_target
 from tidegate.core.deletes import Deletes
 from tidegate.core.ids import Connection, split_name
 from tidegate.core.maintenance import Maintenance
@@ -92,12 +93,13 @@ class StreamConfig:
     verify: Verify
     uid: str | None
     mark: Mark
+    layout_mark: Mark
     checks: tuple[Node, ...] = ()
 
     @property
     def is_pattern(self) -> bool:
         """Whether it stands for every table that matches."""
-        return "*" in self.name or "?" in self.name
+        return is_pattern(self.name)
 
     @property
     def connection(self) -> str | None:
@@ -275,7 +277,7 @@ class _Project:
     def stream(self, name: str, node: Node) -> StreamConfig:
         if not name.strip():
             raise node.mark.error("should have a name")
-        target = _target(node)
+        target = _target(name, node)
         lakes = self.section("lakes", LAKES).items
         if target[0] not in lakes:
             mark = node.at(["target"]).mark
@@ -285,6 +287,7 @@ class _Project:
         for group, key in (("sources", "source"), ("strategies", "strategy"), ("writers", "write")):
             part = node.items[key]
             check(plugin_of(group, part), without(part, KIND))
+        layout = node.get("layout") or Node(value={}, mark=node.mark.inside("layout"))
         contract = read(Contract, node.get("contract") or Node(value={}, mark=node.mark.inside("contract")))
         return StreamConfig(
             name=name,
@@ -292,9 +295,10 @@ class _Project:
             target=target,
             strategy=node.items["strategy"],
             write=node.items["write"],
-            key=convert(tuple[str, ...], node.items["key"]) if node.get("key") else (),
+            key=_key(node),
             contract=dataclasses.asdict(contract),
-            layout=read(Layout, node.get("layout") or Node(value={}, mark=node.mark.inside("layout"))),
+            layout=read(Layout, layout),
+            layout_mark=layout.mark,
             deletes=read(Deletes, node.get("deletes") or Node(value={}, mark=node.mark.inside("deletes"))),
             maintenance=read(Maintenance, node.get("maintenance") or Node(value={}, mark=node.mark)),
             schedule=read(Schedule, when) if (when := node.get("schedule")) else None,
@@ -320,7 +324,7 @@ def _absolute(source: Node, folder: Path) -> Node:
     return source.updated({"path": dataclasses.replace(path, value=absolute_path(path.value, folder))})
 
 
-def _target(node: Node) -> tuple[str, ...]:
+def _target(name: str, node: Node) -> tuple[str, ...]:
     target = node.items["target"]
     if isinstance(target.value, list):
         parts = convert(tuple[str, ...], target)
@@ -331,7 +335,19 @@ def _target(node: Node) -> tuple[str, ...]:
             raise target.mark.error(str(error)) from error
     if len(parts) < 3 or not all(parts):
         raise target.mark.error("should name lake, schema and table: lake.schema.table")
+    if isinstance(target.value, str) or is_pattern(name):
+        refuse_placeholders(target.mark, parts, filled=is_pattern(name))
     return tuple(parts)
+
+
+def _key(node: Node) -> tuple[str, ...]:
+    if node.get("key") is None:
+        return ()
+    key: tuple[str, ...] = convert(tuple[str, ...], node.items["key"])
+    twice = next((name for name in key if key.count(name) > 1), None)
+    if twice is not None:
+        raise node.items["key"].mark.error(f"names {twice!r} twice; write each column once")
+    return key
 
 
 def _uid(node: Node) -> str | None:
@@ -363,9 +379,13 @@ def _absolute_urls(catalog: Node, folder: Path) -> Node:
 
 
 def _refuse_twins(streams: Iterable[StreamConfig]) -> None:
-    """Refuses two streams that would be taken for one: the same stated uid."""
+    """Refuses two streams that would be taken for one, by the same stated uid, or that would write to one table."""
     streams = list(streams)
     counted = Counter(stream.uid for stream in streams if stream.uid)
     for stream in streams:
         if stream.uid and (counted[stream.uid] > 1 or stream.is_pattern):
             raise stream.mark.inside("uid").error(f"the uid {stream.uid!r} stands for more than one stream")
+    first: dict[tuple[str, ...], StreamConfig] = {}
+    for stream in streams:
+        if not stream.is_pattern and (other := first.setdefault(stream.target, stream)) is not stream:
+            raise shared_target(stream.mark, stream.target, other.name)

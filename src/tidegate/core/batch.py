@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tidegate.core.plan import Prune
-from tidegate.core.slices import Slice
+from tidegate.core.slices import Files, Keys, Slice
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -23,10 +23,19 @@ class Latest:
     Args:
         key: the key columns.
         order: cursor columns, then the stated tie rule; ties that remain are an error.
+        cursor: columns of which the first value that is not NULL comes before `order`; empty for none.
+        touched: only keys that have a row in any of these slices; empty for every key.
     """
 
     key: tuple[str, ...]
     order: tuple[str, ...]
+    cursor: tuple[str, ...] = ()
+    touched: tuple[Slice, ...] = ()
+
+    @property
+    def ordered(self) -> bool:
+        """Whether anything says which of two rows is later."""
+        return bool(self.order or self.cursor)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,6 +51,9 @@ class Fence:
         horizon: the same for keys of which nothing is kept any more.
         open: of some keys a column is kept whose value is older than their last order, or not known yet.
         present: makes the rows of the table that the load is planned on; None where it has none.
+        events: from a frame of key columns to every event that is kept of these keys, several rows a key: the columns,
+            `ORDER`, `fold.WAS_GONE`, `fold.STATED`, `fold.FALLBACK`, `fold.KEY_FLOOR` and `fold.WHOLE`. Only for a
+            writer whose rows depend on all of them; None where none are kept.
     """
 
     records: Callable[[DataFrame | None], DataFrame] | None = None
@@ -50,6 +62,7 @@ class Fence:
     floor: str | None = None
     horizon: str | None = None
     present: Callable[[], DataFrame] | None = None
+    events: Callable[[DataFrame], DataFrame] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,7 +70,8 @@ class Folded:
     """What events were made of.
 
     Args:
-        applied: the keys that are written: with `ORDER`, `GONE` and `fold.KNOWN`.
+        applied: the keys that are written: with `ORDER`, `GONE` and `fold.KNOWN`. For a writer that needs every event:
+            the events to keep, see `Fence.events`.
         emptied: the order of an event that empties the table and is applied.
         superseded: events that a newer one, or one that was applied before, takes the place of.
         newest: the greatest order among them; None for none.
@@ -83,6 +97,9 @@ class Batch:
         bounds: of the batch's keys, found in the very snapshot that the rows are read from; empty when not known.
         skip_equal: rows may have been loaded before; those that are equal in every column are left alone.
         fence: what events were applied before; None where the rows are no events.
+        current: gives the source's rows of given keys as they are now, where the rows are what happened to a table that
+            may hold several of a key for a while; None where that cannot be.
+        present: the table's rows, where it may have a later one of a key than what is read; None where it cannot.
     """
 
     latest: Latest | None
@@ -92,6 +109,24 @@ class Batch:
     again: bool = False
     bounds: tuple[Prune, ...] = ()
     fence: Fence | None = None
+    current: Callable[[DataFrame], DataFrame] | None = None
+    present: Callable[[], DataFrame] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Restored:
+    """Keys that the files of a load do not have any more, and that get the row of a file that was loaded earlier.
+
+    Args:
+        files: their `older` ones are read.
+        keys, frame: the keys, as texts and as columns.
+        latest: which of their rows counts.
+    """
+
+    files: Files
+    keys: Keys
+    frame: DataFrame
+    latest: Latest
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,12 +137,14 @@ class Aside:
         rows: how many.
         frame: those with columns, with the load's columns; `last` names the condition of the last ones of their keys.
         key: the key columns; empty for none.
+        keeps: the table keeps what it has of their keys, which are not gone.
     """
 
     rows: int
     frame: DataFrame
     last: str
     key: tuple[str, ...] = ()
+    keeps: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -136,6 +173,8 @@ class Checked:
         findings: what the stream's checks have to say, one sentence each.
         folded: what the rows were made of, where they were events.
         refused: events among the rows that cannot be taken, so that nothing was made of any.
+        restored: of the rows those that files loaded earlier have; None for none.
+        placed: every row has a moment of its own, those that went as well.
     """
 
     frame: DataFrame
@@ -158,3 +197,5 @@ class Checked:
     findings: tuple[str, ...] = ()
     folded: Folded | None = None
     refused: int = 0
+    restored: Restored | None = None
+    placed: bool = False

@@ -15,7 +15,7 @@ from tidegate.core.grouping import Grouping
 from tidegate.core.log import EventRules
 from tidegate.core.manifest import File
 from tidegate.core.significance import Significance
-from tidegate.core.slices import Meaning, Slice
+from tidegate.core.slices import Everything, Meaning, Slice
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,6 +83,15 @@ class Part:
         return None if self.fingerprint is None else self.fingerprint.rows
 
 
+class WriteHint(StrEnum):
+    """How a strategy expects a mirror to be carried out at the least cost; it changes no row of the result."""
+
+    COMPARE = "compare"
+    """Only rows that differ are written."""
+    REWRITE = "rewrite"
+    """Every row is written."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChangeSet:
     """What changed since a position, and the state that the table will have once it is loaded.
@@ -102,8 +111,7 @@ class ChangeSet:
         fenced: some partitions were not compared, so a row may have moved in from one of them.
         gone: why keys of the table may be gone at the source, a sentence; empty when nobody looks for them.
         again: why rows that are read may stand in the table already, a sentence's beginning; empty when none can.
-        mirror: the table becomes what the slices hold: a row of it that they do not have goes.
-        anew: the table is written anew from the slices, whatever it holds.
+        write_hint: how a mirror costs least, as far as the strategy knows; None leaves it to the writer.
         significant: which differences are worth a load of a mirror; None for all.
         notes: what people should know, one sentence each.
         events: how events of a log are applied; None where the rows are none.
@@ -126,14 +134,22 @@ class ChangeSet:
     fenced: bool = False
     gone: str = ""
     again: str = ""
-    mirror: bool = False
-    anew: bool = False
+    write_hint: WriteHint | None = None
     significant: Significance | None = None
     notes: tuple[str, ...] = ()
     events: EventRules | None = None
     log_taken: int = 0
     log_behind: int = 0
     arrivals: tuple[tuple[int, int], ...] = ()
+
+    @property
+    def mirror(self) -> bool:
+        """Whether the table becomes what the source holds: every other row of it is deleted, as the stream says.
+
+        What that means is the writer's: a history ends versions, soft deletes mark rows. Only a person can ask for
+        more, see `core.plan.Reset`.
+        """
+        return self.meaning is Meaning.ALL and self.grouping is None and self.slices == (Everything(),)
 
     def only(self, parts: tuple[Part, ...]) -> ChangeSet:
         """The same changes, of these parts alone; the state is the caller's to complete."""

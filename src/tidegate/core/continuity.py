@@ -6,11 +6,26 @@ history.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol, runtime_checkable
 
 from tidegate.core.position import Position
 from tidegate.core.protocols import Probe
 from tidegate.errors import ConfigError, HistoryGone
+
+
+@runtime_checkable
+class Witness(Protocol):
+    """A probe of a source that can tell a history that went on from one that was set back and written further."""
+
+    def witness(self, cursor: Sequence[str]) -> Mapping[str, Any]:
+        """What is kept of this moment; JSON types only."""
+
+    def set_back(self, since: Position) -> str | None:
+        """Why the source cannot have come here from that position, a sentence's end; None where nothing says so."""
+
+    def follows(self) -> bool:
+        """Whether it replays the history of another server, so that it may just be late."""
 
 
 def check_owner(since: Position, kind: str, cursor: Sequence[str]) -> None:
@@ -31,7 +46,13 @@ def check_continues(since: Position, probe: Probe) -> None:
     check_same_source(since, probe)
     clock = probe.clock()
     if since.clock is not None and clock is not None and clock < since.clock:
-        raise HistoryGone(f"the source went back in time: its clock was {since.clock} and is {clock} (restored)")
+        late = isinstance(probe, Witness) and probe.follows()
+        raise HistoryGone(
+            f"the source went back in time: its clock was {since.clock} and is {clock} (restored)", restored=not late
+        )
+    reason = probe.set_back(since) if isinstance(probe, Witness) else None
+    if reason is not None:
+        raise HistoryGone(f"the source was restored and then written further: {reason}", restored=True)
 
 
 def check_same_source(since: Position, probe: Probe) -> None:

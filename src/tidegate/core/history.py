@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, ClassVar, Protocol, runtime_checkable
 from tidegate.core.ids import Target
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from pyspark.sql import DataFrame, SparkSession
 
 EMPTY = "empty"
@@ -73,6 +75,14 @@ class Feed(Protocol):
         Rows: the table's columns; `frames.GONE`, true for a row that went; `frames.ORDER`, a bigint that is greater
         for a later commit, and within one commit for a row that came: of each key the greatest one counts.
         """
+
+
+@runtime_checkable
+class HasPresent(Protocol):
+    """A probe of a versioned table that can be asked for rows by key."""
+
+    def present(self, session: SparkSession, keys: DataFrame, key: Sequence[str]) -> DataFrame:
+        """The rows, as they are in the version that is read, of the keys that `keys` has."""
 
 
 @runtime_checkable

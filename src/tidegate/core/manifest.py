@@ -11,6 +11,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
 
+LOADED = "__tidegate_loaded"
+"""In an order of rows: the load that read their file."""
 MANIFEST = "manifest"
 """The key of a position's state that vouches for a manifest."""
 
@@ -24,12 +26,14 @@ class File:
         size: bytes.
         tag: of the content: the store's own (`etag:…`), else a hash (`blake2b:…`); another text, another content.
         stamp: time of modification and inode for which a hash holds without reading the file again; empty for never.
+        loaded: the number of the load that read it last; of two files with one key the greater one counts.
     """
 
     path: str
     size: int
     tag: str
     stamp: str = ""
+    loaded: int = 0
 
     def same(self, other: File | None) -> bool:
         """Whether path and content are the same; a stamp says nothing about either."""

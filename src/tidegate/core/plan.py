@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any
 
-from tidegate.core.changes import ChangeSet
+from tidegate.core.changes import ChangeSet, WriteHint
 from tidegate.core.deletes import Deletes
 from tidegate.core.position import Position
 from tidegate.core.schema import Kind, Schema, SchemaChange, Type
@@ -20,6 +20,8 @@ from tidegate.errors import DeleteFuse
 FENCE = "fence"
 """The key of a position's state that says what counts of the events that are remembered beside the table: those of
 loads after `after`, before `number`, and of load `number` if its id is `load`."""
+WHOLE = "whole"
+"""In it, for a history: the load after which nothing but events wrote the table."""
 
 
 class Mode(StrEnum):
@@ -83,13 +85,23 @@ class Prune:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Reset:
+    """A person asked for it: the table is written from nothing, its history and its marked rows go.
+
+    Made by the engine of `--full-refresh` and `resync --replace` alone; no strategy can ask for it.
+    """
+
+    asked_by: str = "--full-refresh"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class WriteFacts:
     """What a writer needs to know to choose a mode.
 
     Args:
         rows: rows of the batch; None when not known.
         table_rows: rows of the table; 0 when it is new or empty, None when not known.
-        replace: the table's rows are to be replaced by the batch (a full refresh).
+        reset: what the table holds is not to be kept; None unless a person asked for it.
         batch_keys: bounds of the batch's first key column at the source; None when not known.
         apart: no file of the table can hold a key within these bounds.
         keys_unique: the source itself guarantees one row a key.
@@ -98,6 +110,8 @@ class WriteFacts:
         moved_in: a row of the batch may still stand in a partition that was not compared.
         key: the key columns; empty for none.
         mirror: the table becomes what the batch holds; see `ChangeSet`.
+        write_hint: how that costs least, as far as the strategy knows.
+        counted: which rows go must be known: they are marked, or no more than so many may go.
         again: why rows of the batch may stand in the table already, a sentence's beginning; empty when none can.
         gone: rows of the table may go although the batch does not name them.
         carried: rows carry the name of the file that they came from, in the batch and in the table.
@@ -105,7 +119,7 @@ class WriteFacts:
 
     rows: int | None
     table_rows: int | None
-    replace: bool = False
+    reset: Reset | None = None
     batch_keys: Prune | None = None
     apart: bool = False
     keys_unique: bool = False
@@ -114,6 +128,8 @@ class WriteFacts:
     moved_in: bool = False
     key: tuple[str, ...] = ()
     mirror: bool = False
+    write_hint: WriteHint | None = None
+    counted: bool = False
     again: str = ""
     gone: bool = False
     carried: bool = False
@@ -146,6 +162,7 @@ class LoadPlan:
         deletes: what becomes of rows that are gone.
         most_deleted: more rows than these may not go; None for any number.
         added: the columns that the table has beside those of the source.
+        reset: what the table held is not kept; None unless a person asked for it.
     """
 
     load_id: str
@@ -166,6 +183,7 @@ class LoadPlan:
     deletes: Deletes = field(default_factory=Deletes)
     most_deleted: int | None = None
     added: Schema = field(default_factory=lambda: Schema(columns=()))
+    reset: Reset | None = None
 
     @property
     def table(self) -> Schema:
@@ -189,6 +207,7 @@ class LoadPlan:
     def to_dict(self) -> dict[str, Any]:
         """JSON types only; times in ISO 8601."""
         values: dict[str, Any] = _plain(asdict(self))
+        values["columns"]["digest"] = self.columns.digest
         return values
 
 

@@ -33,6 +33,7 @@ class Position:
         loaded_through: the cursor up to which the table is complete, as canonical text; None without a cursor.
         schema: digest of the columns loaded.
         writer: what a writer that keeps history was told, which must not change under its table; empty for others.
+        witness: what only this history of the source can say of itself later, see `continuity.Witness`.
     """
 
     sequence: int
@@ -44,6 +45,7 @@ class Position:
     loaded_through: str | None = None
     schema: str = ""
     writer: str = ""
+    witness: Mapping[str, Any] = field(default_factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
         """JSON types only."""
@@ -58,6 +60,7 @@ class Position:
             "loaded_through": self.loaded_through,
             "schema": self.schema,
             **({"writer": self.writer} if self.writer else {}),
+            **({"witness": dict(self.witness)} if self.witness else {}),
         }
 
     def to_json(self) -> str:

@@ -5,14 +5,14 @@ Implemented by the plugins, called by the engine. Must never name a database, a 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
-from enum import StrEnum
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, runtime_checkable
 
 from tidegate.core.batch import Batch, Checked, Latest
+from tidegate.core.bounds import BoundRequest
 from tidegate.core.changes import ChangeSet, Edge, SliceStats
 from tidegate.core.fingerprint import Fingerprint
 from tidegate.core.grouping import Grouping, Ranges
@@ -28,18 +28,11 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 
-class Clock(StrEnum):
-    """Whose clock sets a cursor column."""
-
-    DATABASE = "database"
-    APPLICATION = "application"
-
-
 class Probe(Protocol):
     """Small questions to a source, answered without Spark.
 
-    The edge methods run before the snapshot is taken and must be asked first; every other question, and every
-    row read while the probe is open, sees one snapshot where the source offers one.
+    Every question, and every row read while the probe is open, sees one snapshot where the source offers one. Only the
+    bound is taken before it, when the source is opened; so questions can come in any order.
     """
 
     def schema(self) -> Schema:
@@ -57,25 +50,8 @@ class Probe(Protocol):
     def unique(self, key: Sequence[str]) -> bool:
         """Whether the source guarantees one row for each value of `key` and no NULL in it."""
 
-    def time_edge(self, column: str, *, clock: Clock, lag: timedelta, time_zone: str | None = None) -> Edge:
-        """The inclusive safe bound of a timestamp or date column.
-
-        Args:
-            time_zone: of the values of a column without zone; None for the server's own.
-
-        Raises:
-            EdgeUnknown: no bound can be known.
-        """
-
-    def sequence_edge(self, column: str, *, since: str | None, wait: timedelta = timedelta(0)) -> Edge:
-        """The inclusive safe bound of an ever growing integer column; `since` when writers hold it back.
-
-        Args:
-            wait: how long to wait for exactly those writers to end.
-
-        Raises:
-            EdgeUnknown: no bound can be known.
-        """
+    def edge(self) -> Edge:
+        """The bound that the source was opened with, taken before any row was looked at."""
 
     def stats(self, part: Slice) -> SliceStats:
         """Rows, last cursor and bytes of a slice."""
@@ -100,16 +76,17 @@ class Probe(Protocol):
         """
 
     def quick_hashes(self, grouping: Grouping, *, since: Partition | None = None) -> Mapping[Slice, str] | None:
-        """The engine's own hash of every partition, over all columns; None where it has none.
+        """The engine's own hash of every partition, over all columns, comparable with its own; None without one."""
 
-        Comparable only with what the same source answered before: for the same columns an equal hash means equal rows.
-        """
-
-    def spread(self, part: Slice, key: Sequence[str], spread: Spread) -> Mapping[str, Fingerprint]:
+    def spread(
+        self, part: Slice, key: Sequence[str], spread: Spread, *, latest: Latest | None = None
+    ) -> Mapping[str, Fingerprint]:
         """Fingerprint of every bucket of the slice that has rows, asked by one grouped statement."""
 
-    def digests(self, part: Slice, key: Sequence[str], spread: Spread) -> Sequence[RowDigest]:
-        """The rows of the named buckets by key and md5, also those beyond the slice."""
+    def digests(
+        self, part: Slice, key: Sequence[str], spread: Spread, *, latest: Latest | None = None
+    ) -> Sequence[RowDigest]:
+        """The rows of the named buckets by key and md5, also those beyond the slice; with `latest` the last of both."""
 
     def condition(self, part: Slice) -> str:
         """The slice in the source's own words, for people."""
@@ -148,15 +125,17 @@ class Sparks(Protocol):
 class Source(Protocol):
     """Where rows come from."""
 
-    def probe(self, sparks: Sparks | None = None) -> AbstractContextManager[Probe]:
+    def probe(self, sparks: Sparks | None = None, bound: BoundRequest | None = None) -> AbstractContextManager[Probe]:
         """Opens the source without Spark; while open, its snapshot is held.
 
         Args:
+            bound: what to take before the snapshot, see `Probe.edge`.
             sparks: for a source whose rows only Spark can count and compare: what its probe cannot answer from
                 metadata starts one, and only that. A database answers everything itself.
 
         Raises:
             SourceUnavailable: it cannot be reached.
+            EdgeUnknown: no bound can be known.
         """
 
     def read(self, session: SparkSession, probe: Probe, parts: Sequence[Slice], schema: Schema) -> DataFrame:
@@ -174,6 +153,7 @@ class Strategy(Protocol):
 
     `rereads` says that a row may be read again although it did not change (so `append` would double it).
     `cursor` are the columns whose order says which of two rows of one key is later.
+    What it may declare beside that is in `core/fit`.
     """
 
     kind: ClassVar[str]
@@ -205,6 +185,15 @@ class Strategy(Protocol):
         """
 
 
+@runtime_checkable
+class Bounded(Protocol):
+    """A strategy that reads up to a bound."""
+
+    @property
+    def bound_request(self) -> BoundRequest | None:
+        """What its source has to be opened with; None where these options need none."""
+
+
 class Writer(Protocol):
     """Says what happens to the rows; formats say how."""
 
@@ -225,11 +214,7 @@ class Writer(Protocol):
         """
 
     def write(self, checked: Checked, plan: LoadPlan, staging: Staging) -> Checked:
-        """One commit on the staging that carries the plan's position.
-
-        Returns:
-            What was written, for verification to find it again; or `skipped`, and there is no commit.
-        """
+        """One commit that carries the plan's position; what was written, or `skipped` where there is no commit."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -369,6 +354,9 @@ class Format(Protocol):
 
     def may_hold(self, target: Target, bound: Prune) -> bool:
         """Whether a file may hold a value within the bound, without Spark; yes where nothing proves otherwise."""
+
+    def layout_problems(self, layout: Layout) -> Iterable[str]:
+        """Why no table can have that layout, whatever its columns, one sentence each."""
 
     def partition_by(self, grouping: Grouping) -> tuple[str, ...]:
         """The layout in which every partition of the grouping is whole files; nothing where there is none."""

@@ -8,9 +8,12 @@ Source: `docs/concepts/quarantine.md`.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from enum import StrEnum
 
+from tidegate.core.changes import ChangeSet
 from tidegate.core.ids import Target
 from tidegate.core.schema import BIGINT, BOOLEAN, TEXT, TIMESTAMPTZ, Column, Schema
+from tidegate.core.slices import Everything, Files, Meaning
 
 SUFFIX = "__tidegate_quarantine"
 FORGOTTEN_AFTER = 100
@@ -30,6 +33,9 @@ COLUMNS = Schema(
         Column(name="origin", type=TEXT),
         Column(name="row", type=TEXT),
         Column(name="raw", type=TEXT),
+        Column(name="log_order", type=TEXT),
+        Column(name="lacks", type=TEXT),
+        Column(name="ended", type=TIMESTAMPTZ),
     )
 )
 """One row of it is one row that was read and not loaded.
@@ -37,8 +43,56 @@ COLUMNS = Schema(
 `load`, `load_id`: of the load that read it; it counts once the target's position has that number. `until`: the load
 that read its key or its slice again, or replayed it; NULL while it is waiting. `last`: no later row of its key came in
 the same load. `rule`, `reason`: every rule that it broke. `row`: its columns as JSON of canonical texts. `raw`: an
-event that could not be taken apart, as it came.
+event that could not be taken apart, as it came. `log_order`, `lacks`: of an event its order in the log, and as JSON the
+columns whose values it does not carry. `ended`: of a version that waits for its place in a history, when its row was
+found to be gone.
 """
+
+
+class Superseding(StrEnum):
+    """By what the rows of a load take the place of those that wait."""
+
+    SLICES = "slices"
+    """These partitions, files or keys become what is read; what waits of their keys elsewhere is older."""
+    KEY = "key"
+    """Of each key the row that was read last counts."""
+    ORDER = "order"
+    """Of each key the row that is greatest in the stream's order counts, of equal ones the one that was read last."""
+    EVENT = "event"
+    """Of each key the event that is last in the log counts, whenever it is read."""
+    VERSION = "version"
+    """Each version of a key counts; one that is read again with the same moment is another reading of it."""
+    NOTHING = "nothing"
+    """Every row that was read counts by itself."""
+
+
+def everything(changes: ChangeSet) -> bool:
+    """Whether what is read is all that the source holds."""
+    return changes.meaning is Meaning.ALL and any(isinstance(part, Everything) for part in changes.slices)
+
+
+def superseding(
+    changes: ChangeSet, *, one_a_key: bool, history: bool, applies_events: bool, unique: bool
+) -> Superseding:
+    """How the rows of a load take the place of those that wait; by what the load means, never by how it is written.
+
+    Args:
+        one_a_key: the table keeps one row a key.
+        history: the table keeps every version of a row.
+        applies_events: the rows of a changelog are events, each with its order in a log.
+        unique: the source guarantees one row a key, or nothing orders them.
+    """
+    if history:
+        return Superseding.VERSION
+    if changes.meaning is Meaning.CHANGELOG:
+        return Superseding.EVENT if applies_events else Superseding.KEY
+    carried = any(isinstance(part, Files) and part.carrier for part in changes.slices)
+    if carried or (changes.meaning is Meaning.ALL and not everything(changes)):
+        return Superseding.SLICES
+    if not one_a_key:
+        return Superseding.NOTHING
+    return Superseding.KEY if unique or everything(changes) else Superseding.ORDER
+
 
 ROW, FIELDS = "row", "__tidegate_fields"
 

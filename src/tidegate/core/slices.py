@@ -88,10 +88,12 @@ class Keys:
     Args:
         columns: of the key.
         values: canonical texts, one tuple a key in the order of the columns.
+        nulls: also the rows with a NULL in one of the columns.
     """
 
     columns: tuple[str, ...]
     values: tuple[tuple[str, ...], ...]
+    nulls: bool = False
 
     @property
     def label(self) -> str:
@@ -106,10 +108,13 @@ class Files:
     Args:
         paths: relative to the source's folder, sorted.
         carrier: the column that carries a row's path, so that a table's rows of these files can be told; None for none.
+        older: other files that were loaded, each after the number of the load that read it: a key that these files do
+            not have any more becomes what the last one of those holds of it.
     """
 
     paths: tuple[str, ...]
     carrier: str | None = None
+    older: tuple[tuple[int, str], ...] = ()
 
     @property
     def label(self) -> str:

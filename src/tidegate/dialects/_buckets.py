@@ -60,6 +60,21 @@ class Truncates(Protocol):
         """A value of which that many characters of the canonical text are those of the given one's, and its type."""
 
 
+@runtime_checkable
+class Compares(Protocol):
+    """A dialect of stored rows, in which a bound may be one that no format should prune files by."""
+
+    def compared(self, sql: str, sign: str, kind: Type, text: str) -> str:
+        """A comparison with a bound."""
+
+
+def compared(dialect: Expressions, sql: str, sign: str, kind: Type, text: str) -> str:
+    """A comparison with a bound, in the dialect's own form if it has one."""
+    if isinstance(dialect, Compares):
+        return dialect.compared(sql, sign, kind, text)
+    return f"{sql} {sign} {dialect.literal(kind, text)}"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class By:
     """By what rows are grouped.
@@ -186,7 +201,11 @@ def in_key_ranges(
     def end(value: int) -> str:
         return dialect.literal(key.type, str(min(max(value, -most), most - 1)))
 
-    found = (f"({number} >= {end(low)} AND {number} <= {end(high)})" for low, high in joined)
+    def inside(low: int, high: int) -> str:
+        ends = ((">=", max(low, -most)), ("<=", min(high, most - 1)))
+        return f"({' AND '.join(compared(dialect, number, sign, key.type, str(end)) for sign, end in ends)})"
+
+    found = (inside(low, high) for low, high in joined)
     within = f"({' OR '.join(found) or '1 = 0'})"
     if not shared:
         return within

@@ -10,9 +10,10 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
+from tidegate.core.bounds import Clock
 from tidegate.core.changes import Edge
+from tidegate.core.flavours import Bound
 from tidegate.core.ids import Connection
-from tidegate.core.protocols import Clock
 from tidegate.core.schema import Column, Kind, Schema, Type
 from tidegate.dialects._travel import Reading
 
@@ -58,7 +59,7 @@ class Jdbc:
 class Session(Protocol):
     """A live connection; other threads may use it too.
 
-    `hold` ends the time of the edges: from then on every answer comes from one snapshot where there is one.
+    From `hold` on every answer comes from one snapshot where there is one.
     `connections` says how many statements `parallel` asks at a time, `steady` whether Spark reads that one snapshot.
     """
 
@@ -70,14 +71,6 @@ class Session(Protocol):
 
     def columns(self, relation: Relation, overrides: Mapping[str, str]) -> Schema:
         """The columns with their exact types. Raises SchemaRefused, ColumnMissing."""
-
-    def time_edge(
-        self, relation: Relation, column: Column, *, clock: Clock, lag: timedelta, time_zone: str | None
-    ) -> Edge:
-        """See `Probe.time_edge`."""
-
-    def sequence_edge(self, relation: Relation, column: Column, *, since: str | None, wait: timedelta) -> Edge:
-        """See `Probe.sequence_edge`."""
 
     def hold(self, relation: Relation) -> None:
         """Takes the snapshot."""
@@ -119,12 +112,54 @@ class Session(Protocol):
         """Ends every connection."""
 
 
+class Entrance(Session, Protocol):
+    """A session that nobody has asked anything yet: the only one that tells bounds, which no snapshot may precede."""
+
+    def time_edge(
+        self, relation: Relation, column: Column, *, clock: Clock, lag: timedelta, time_zone: str | None
+    ) -> Edge:
+        """The inclusive safe bound of a timestamp or date column. Raises EdgeUnknown."""
+
+    def sequence_edge(self, relation: Relation, column: Column, *, wait: timedelta) -> Edge:
+        """That of an ever growing integer column; None while writers hold it. Raises EdgeUnknown."""
+
+
 @runtime_checkable
 class KeepsRanges(Protocol):
     """A session of a database that may keep a table in ranges of a column."""
 
     def ranges(self, relation: Relation) -> tuple[str, tuple[str, ...]] | None:
         """The column, and where its ranges begin or end as expressions of its type; None for any other table."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SetBack:
+    """What a server says of a moment before.
+
+    Args:
+        restarted: whether it was started since, without which nothing can have been put in its place.
+        reason: why it cannot have come here from there; None where nothing says so.
+    """
+
+    restarted: bool
+    reason: str | None = None
+
+
+@runtime_checkable
+class Remembers(Protocol):
+    """A session of a database that can tell whether it went on from a moment, or from a copy taken before it."""
+
+    def witness(self) -> Mapping[str, Any]:
+        """What is kept of the snapshot's moment; empty where it would prove nothing."""
+
+    def set_back(self, witness: Mapping[str, Any], clock: int | None) -> SetBack:
+        """Whether the server goes on from that moment; `clock` as it was then."""
+
+    def older_than(self, witness: Mapping[str, Any], relation: Relation, condition: str) -> str | None:
+        """Why rows that fulfil the condition, and were not there at that moment, were written before it."""
+
+    def follows(self) -> bool:
+        """Whether it replays the history of another server."""
 
 
 @runtime_checkable
@@ -136,6 +171,14 @@ class Packs(Protocol):
 
     def quarter_of(self, digest: str, index: int) -> str:
         """One of its four 32-bit quarters as a number, as `Dialect.quarter` gives it."""
+
+
+@runtime_checkable
+class Seeks(Protocol):
+    """A dialect in which an index finds no row by `comparable`, but by a condition beside it."""
+
+    def seek(self, sql: str, column: Column, texts: Sequence[str]) -> str | None:
+        """What every row fulfils whose value has one of these canonical texts; None where no index can serve it."""
 
 
 class Dialect(Protocol):
@@ -190,10 +233,15 @@ class Dialect(Protocol):
 
 
 class Connectable(Dialect, Protocol):
-    """The dialect of a database that can be connected to."""
+    """The dialect of a database that can be connected to.
+
+    `bounds` are the safe bounds that its sessions know; `ranges` says that a table may be kept in ranges of a column.
+    """
 
     jars: ClassVar[tuple[str, ...]]
     sqlglot: ClassVar[str]
+    bounds: ClassVar[frozenset[Bound]]
+    ranges: ClassVar[bool]
 
-    def open(self, connection: Connection) -> Session:
+    def open(self, connection: Connection) -> Entrance:
         """Connects. Raises SourceUnavailable, ConfigError."""

@@ -13,9 +13,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 from urllib.parse import unquote
 
+from tidegate.core.bounds import Clock
 from tidegate.core.changes import Edge
 from tidegate.core.ids import Connection
-from tidegate.core.protocols import Clock
+from tidegate.core.refusals import said
 from tidegate.core.schema import Column, Kind, Schema
 from tidegate.dialects import _duckdb_catalog as catalog
 from tidegate.dialects._bounds import inclusive, must_be_time
@@ -43,7 +44,6 @@ except ModuleNotFoundError as error:
 if TYPE_CHECKING:
     from tidegate.dialects.duckdb import Duckdb
 
-MARK = "tidegate: "
 MOST_ROW_BYTES = 4096
 
 
@@ -84,14 +84,14 @@ class DuckdbSession:
         now = datetime.now(UTC).replace(microsecond=0)
         return Edge(upto=inclusive(now - lag, column.type, time_zone or str(self._zone)))
 
-    def sequence_edge(self, relation: Relation, column: Column, *, since: str | None, wait: timedelta) -> Edge:
+    def sequence_edge(self, relation: Relation, column: Column, *, wait: timedelta) -> Edge:
         """The greatest id: nobody writes now."""
         del wait
         if column.type.kind is not Kind.INTEGER:
             raise ConfigError(f"column {column.name!r} is {column.type}, and a sequence needs an integer")
         catalog.must_be_counted(self, relation, column.name)
         ((highest,),) = self.rows(f"SELECT max({self.dialect.quote(column.name)}) FROM {relation.sql}")
-        return Edge(upto=since if highest is None else str(highest))
+        return Edge(upto=None if highest is None else str(highest))
 
     def hold(self, relation: Relation) -> None:
         """Nothing to take: the file is held since it was opened."""
@@ -203,8 +203,7 @@ class DuckdbSession:
 
     def _translate(self, error: duckdb.Error) -> TidegateError:
         text = str(error)
-        if MARK in text:
-            message = text[text.index(MARK) + len(MARK) :].split("\n", 1)[0].rstrip(".")
+        if message := said(text):
             return SchemaRefused(
                 f"connection {self.name!r}: {message}",
                 hint="Correct the row at the source, or leave the column out or cast it with `source: {query: …}`.",

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
+from tidegate.core.bounds import Clock
 from tidegate.core.changes import Edge
-from tidegate.core.protocols import Clock
 from tidegate.core.schema import Column, Kind
 from tidegate.dialects._bounds import inclusive, must_be_time
 from tidegate.dialects._dialect import Relation
@@ -79,9 +79,14 @@ def time_edge(session: MariadbSession, column: Column, *, clock: Clock, lag: tim
     must_be_time(column.name, column.type)
     where = time_zone or _zone(session, column)
     if clock is Clock.APPLICATION:
-        ((now,),) = session.outside(NOW)
+        ((now,),) = session.outside_rows(NOW)
         return Edge(upto=inclusive(_instant(now / 1_000_000) - lag, column.type, where))
     _must_be_primary(session)
+    # Before anybody is looked at: what begins in between starts later.
+    ((now,),) = session.outside_rows(NOW)
+    settled = int(now / 1_000_000 - SETTLE.total_seconds())
+    holding = [writer for writer in _writers(session) if writer.since < settled]
+    # Only after the writers: a transaction that is prepared in between is in one of the two lists.
     prepared = _prepared(session)
     if prepared:
         raise EdgeUnknown(
@@ -89,10 +94,6 @@ def time_edge(session: MariadbSession, column: Column, *, clock: Clock, lag: tim
             "unknown time",
             hint="Finish it with `XA COMMIT` or `XA ROLLBACK`, then run again.",
         )
-    # Before anybody is looked at: what begins in between starts later.
-    ((now,),) = session.outside(NOW)
-    settled = int(now / 1_000_000 - SETTLE.total_seconds())
-    holding = [writer for writer in _writers(session) if writer.since < settled]
     bound = min([settled, *(writer.since for writer in holding)])
     oldest = sorted(holding, key=lambda writer: writer.since)
     return Edge(
@@ -100,15 +101,13 @@ def time_edge(session: MariadbSession, column: Column, *, clock: Clock, lag: tim
     )
 
 
-def sequence_edge(
-    session: MariadbSession, relation: Relation, column: Column, *, since: str | None, wait: timedelta
-) -> Edge:
-    """The greatest id once all who could have taken a smaller one have ended, else the one before."""
+def sequence_edge(session: MariadbSession, relation: Relation, column: Column, *, wait: timedelta) -> Edge:
+    """The greatest id once all who could have taken a smaller one have ended; None while they write."""
     if column.type.kind is not Kind.INTEGER and not (column.type.kind is Kind.DECIMAL and column.type.scale == 0):
         raise ConfigError(f"column {column.name!r} is {column.type}, and a sequence needs an integer")
     _must_be_counted(session, relation, column)
     _must_be_primary(session)
-    ((highest,),) = session.outside(f"SELECT MAX({session.dialect.quote(column.name)}) FROM {relation.sql}")
+    ((highest,),) = session.outside_rows(f"SELECT MAX({session.dialect.quote(column.name)}) FROM {relation.sql}")
     # Between taking a number and being listed lies no wait, but a moment.
     time.sleep(POLL)
     deadline = time.monotonic() + wait.total_seconds()
@@ -116,13 +115,15 @@ def sequence_edge(
     prepared = _prepared(session)
     while (holders or prepared) and time.monotonic() < deadline:
         time.sleep(POLL)
-        still = {writer.mark for writer in _writers(session)}
+        still, found = {writer.mark for writer in _writers(session)}, _prepared(session)
+        # A transaction that was prepared meanwhile may go on without the connection that it was known by.
+        ended = any(writer.mark not in still for writer in holders)
         holders = [writer for writer in holders if writer.mark in still]
-        prepared = [xid for xid in prepared if xid in set(_prepared(session))]
+        prepared = [xid for xid in found if ended or xid in prepared]
     if holders or prepared:
         xids = tuple(f"the prepared transaction {xid}" for xid in prepared[:NAMED])
-        return Edge(upto=since, held_by=(*xids, *_names(session, holders, "writing since")))
-    return Edge(upto=since if highest is None else str(highest))
+        return Edge(upto=None, held_by=(*xids, *_names(session, holders, "writing since")))
+    return Edge(upto=None if highest is None else str(highest))
 
 
 def _must_be_counted(session: MariadbSession, relation: Relation, column: Column) -> None:
@@ -132,7 +133,7 @@ def _must_be_counted(session: MariadbSession, relation: Relation, column: Column
             f"{relation.label} is a query, and nobody can tell who is still writing to its tables",
             hint="Name the table with `source: {table: …}`, or use another strategy.",
         )
-    rows = session.outside(
+    rows = session.outside_rows(
         "SELECT t.engine, c.extra FROM information_schema.columns c JOIN information_schema.tables t "
         f"USING (table_schema, table_name) WHERE {named(session, relation)} "
         f"AND column_name = {session.dialect.string(column.name)}"
@@ -151,9 +152,9 @@ def _must_be_counted(session: MariadbSession, relation: Relation, column: Column
 
 def _must_be_primary(session: MariadbSession) -> None:
     """Raises EdgeUnknown where rows arrive that others wrote at a time of their own."""
-    ((read_only,),) = session.outside("SELECT @@global.read_only")
-    wsrep = session.outside("SHOW GLOBAL VARIABLES LIKE 'wsrep_on'")
-    threads = session.outside(
+    ((read_only,),) = session.outside_rows("SELECT @@global.read_only")
+    wsrep = session.outside_rows("SHOW GLOBAL VARIABLES LIKE 'wsrep_on'")
+    threads = session.outside_rows(
         "SELECT count(*) FROM information_schema.processlist WHERE command LIKE 'Slave%' OR user = 'system user' "
         "AND command = 'Connect'"
     )
@@ -173,7 +174,7 @@ def _must_be_primary(session: MariadbSession) -> None:
 def _replicates(session: MariadbSession) -> bool:
     """Whether a primary is configured, as far as this user may know; its threads may stand still."""
     try:
-        return bool(session.outside("SHOW ALL SLAVES STATUS" if session.is_mariadb else "SHOW REPLICA STATUS"))
+        return bool(session.outside_rows("SHOW ALL SLAVES STATUS" if session.is_mariadb else "SHOW REPLICA STATUS"))
     except SourceError as error:
         if code_of(error.__cause__) not in DENIED:
             raise
@@ -184,24 +185,31 @@ def _prepared(session: MariadbSession) -> list[str]:
     try:
         # A name may be any bytes.
         words = "XA RECOVER FORMAT = 'SQL'" if session.is_mariadb else "XA RECOVER CONVERT XID"
-        return [str(row[3]) for row in session.outside(words)]
+        return [str(row[3]) for row in session.outside_rows(words)]
     except SourceError as error:
         raise _hidden(session, "XA_RECOVER_ADMIN", error) from error
 
 
 def _writers(session: MariadbSession) -> list[Writer]:
-    """Everybody who has a transaction open or runs a statement, at a moment after this call."""
+    """Everybody who has a transaction open or runs a statement, at a moment after this call.
+
+    The statements first: one that ends in between leaves its transaction open, which is then among the transactions.
+    """
+    statement = "query_id" if session.is_mariadb else "0"
+    found = [
+        Writer(mark=("statement", thread, number), thread=thread, since=int(since), writes=not ONLY_READS.match(text))
+        for thread, _, _, since, text, number in session.outside_rows(RUNNING.format(statement=statement))
+    ]
+    writing = {writer.thread for writer in found if writer.writes}
     try:
-        found = [
-            Writer(mark=("transaction", thread, since), thread=thread, since=since, writes=bool(busy))
-            for thread, since, busy in _transactions(session)
-        ]
+        transactions = _transactions(session)
     except SourceError as error:
         raise _hidden(session, "PROCESS", error) from error
-    statement = "query_id" if session.is_mariadb else "0"
-    for thread, _, _, since, text, number in session.outside(RUNNING.format(statement=statement)):
-        writes = not ONLY_READS.match(text)
-        found.append(Writer(mark=("statement", thread, number), thread=thread, since=int(since), writes=writes))
+    found.extend(
+        # One whose statement writes goes on writing, if it is open, once that statement has ended.
+        Writer(mark=("transaction", thread, since), thread=thread, since=since, writes=bool(busy) or thread in writing)
+        for thread, since, busy in transactions
+    )
     return found
 
 
@@ -212,15 +220,15 @@ def _transactions(session: MariadbSession) -> list[tuple[int, int, int]]:
     """
     own = session.thread
     for _ in range(FRESH_TRIES):
-        session.outside("COMMIT")
-        session.outside("START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY")
-        session.outside("SET time_zone = 'SYSTEM'")
+        session.outside_rows("COMMIT")
+        session.outside_rows("START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY")
+        session.outside_rows("SET time_zone = 'SYSTEM'")
         try:
-            ((now,),) = session.outside(NOW)
-            rows = [(int(thread), int(since), int(busy)) for thread, since, busy in session.outside(OPEN)]
+            ((now,),) = session.outside_rows(NOW)
+            rows = [(int(thread), int(since), int(busy)) for thread, since, busy in session.outside_rows(OPEN)]
         finally:
-            session.outside("SET time_zone = '+00:00'")
-            session.outside("COMMIT")
+            session.outside_rows("SET time_zone = '+00:00'")
+            session.outside_rows("COMMIT")
         mine = [since for thread, since, _ in rows if thread == own]
         if mine and abs(mine[0] - now / 1_000_000) <= 2:
             return [row for row in rows if row[0] != own]
@@ -245,7 +253,7 @@ def _hidden(session: MariadbSession, privilege: str, error: SourceError) -> Sour
 def _names(session: MariadbSession, writers: list[Writer], doing: str) -> tuple[str, ...]:
     if not writers:
         return ()
-    users = {row[0]: row[1] for row in session.outside(USERS)}
+    users = {row[0]: row[1] for row in session.outside_rows(USERS)}
     threads: dict[int, int] = {}
     for writer in writers:
         threads.setdefault(writer.thread, writer.since)
@@ -263,7 +271,7 @@ def _zone(session: MariadbSession, column: Column) -> str:
     """
     if column.type.kind is Kind.TIMESTAMPTZ:
         return "UTC"
-    ((zone, system),) = session.outside("SELECT @@global.time_zone, @@system_time_zone")
+    ((zone, system),) = session.outside_rows("SELECT @@global.time_zone, @@system_time_zone")
     name = str(system if zone == "SYSTEM" else zone)
     if name in ("UTC", "GMT", "+00:00", "-00:00"):
         return "UTC"

@@ -5,12 +5,12 @@ Called around every statement. Must never pass on the text of the server where i
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pymysql
 
+from tidegate.core.refusals import said
 from tidegate.errors import (
     ColumnMissing,
     ConfigError,
@@ -22,7 +22,6 @@ from tidegate.errors import (
     TidegateError,
 )
 
-BAD_VALUE = re.compile(r"'tidegate: (.*?)'\) \* 1000", re.DOTALL)
 OUT_OF_RANGE = 1690
 NAMES = frozenset({1049, 1051, 1054, 1109, 1146})  # no such database, table or column: the text holds names only
 SYNTAX = frozenset({1064, 1149, 1305, 1582})
@@ -62,10 +61,9 @@ def border(name: str) -> Iterator[None]:
 def translate(name: str, error: pymysql.Error) -> TidegateError:  # noqa: PLR0911 - one answer a class of errors
     """The error to raise instead."""
     number, text = code_of(error), str(error.args[1]) if len(error.args) > 1 else ""
-    found = BAD_VALUE.search(text) if number == OUT_OF_RANGE else None
-    if found:
+    if number == OUT_OF_RANGE and (bad := said(text)):
         return SchemaRefused(
-            f"connection {name!r}: {found[1].replace(chr(92), '')}",
+            f"connection {name!r}: {bad}",
             hint="Correct the row at the source, or leave the column out or cast it with `source: {query: …}`.",
         )
     if number in NAMES:

@@ -11,15 +11,15 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
+from tidegate.core.bounds import Clock
 from tidegate.core.changes import Edge
 from tidegate.core.ids import Connection
-from tidegate.core.protocols import Clock
 from tidegate.core.schema import Column, Schema
 from tidegate.dialects import _mariadb_catalog as catalog
 from tidegate.dialects._dialect import Jdbc, Relation, Row, TableFacts
 from tidegate.dialects._mariadb_address import address_of
 from tidegate.dialects._mariadb_types import Native
-from tidegate.errors import EnvironmentMissing, InternalError, SourceMoved
+from tidegate.errors import EnvironmentMissing, SourceMoved
 
 try:
     import pymysql
@@ -85,12 +85,6 @@ class MariadbSession:
             self._answers.setdefault(sql, found)
         return found
 
-    def outside(self, sql: str) -> list[Row]:
-        """The rows of a statement that must not run inside the snapshot."""
-        if self._held is not None:
-            raise InternalError("an edge was asked for after the snapshot was taken")
-        return self.outside_rows(sql)
-
     def outside_rows(self, sql: str) -> list[Row]:
         """The rows of a statement that tells nothing of the table's rows; bytes are texts in UTF-8."""
         with border(self.name), self._lock, self._connection.cursor() as cursor:
@@ -130,9 +124,9 @@ class MariadbSession:
         del relation  # every session of the server may be about to write it
         return edges.time_edge(self, column, clock=clock, lag=lag, time_zone=time_zone)
 
-    def sequence_edge(self, relation: Relation, column: Column, *, since: str | None, wait: timedelta) -> Edge:
+    def sequence_edge(self, relation: Relation, column: Column, *, wait: timedelta) -> Edge:
         """See `_mariadb_edges`."""
-        return edges.sequence_edge(self, relation, column, since=since, wait=wait)
+        return edges.sequence_edge(self, relation, column, wait=wait)
 
     def hold(self, relation: Relation) -> None:
         """Takes the snapshot of our own answers, and a lock that keeps ALTER and TRUNCATE out.

@@ -5,13 +5,13 @@ Called around every statement. Must never pass on the text of a driver that coul
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 import psycopg
 from psycopg import errors
 
+from tidegate.core.refusals import said
 from tidegate.errors import (
     ColumnMissing,
     ConfigError,
@@ -22,7 +22,6 @@ from tidegate.errors import (
     TidegateError,
 )
 
-BAD_VALUE = re.compile(r'"tidegate: (.*)"', re.DOTALL)
 NAMES_ONLY = "42"  # syntax errors and unknown names: the text holds names and never a value
 
 
@@ -38,10 +37,9 @@ def border(name: str) -> Iterator[None]:
 def translate(name: str, error: psycopg.Error) -> TidegateError:  # noqa: PLR0911 - one answer a class of errors
     """The error to raise instead."""
     text = (error.diag.message_primary or "").strip()
-    found = BAD_VALUE.search(text)
-    if found:
+    if bad := said(text):
         return SchemaRefused(
-            f"connection {name!r}: {found[1]}",
+            f"connection {name!r}: {bad}",
             hint="Correct the row at the source, or leave the column out or cast it with `source: {query: …}`.",
         )
     match error:

@@ -8,21 +8,24 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 import psycopg
 from psycopg.conninfo import conninfo_to_dict
+from psycopg.pq import TransactionStatus
 
+from tidegate.core.bounds import Clock
 from tidegate.core.changes import Edge
 from tidegate.core.ids import Connection
-from tidegate.core.protocols import Clock
 from tidegate.core.schema import Column, Schema
 from tidegate.dialects import _postgresql_catalog as catalog
 from tidegate.dialects import _postgresql_edges as edges
-from tidegate.dialects._dialect import Jdbc, Relation, Row, TableFacts
+from tidegate.dialects import _postgresql_history as history
+from tidegate.dialects._dialect import Jdbc, Relation, Row, SetBack, TableFacts
 from tidegate.dialects._postgresql_errors import border, refused
-from tidegate.errors import ConfigError, InternalError
+from tidegate.errors import ConfigError, InternalError, TidegateError
 
 if TYPE_CHECKING:
     from tidegate.dialects.postgresql import Postgresql
@@ -57,7 +60,7 @@ class PostgresqlSession:
         self._options = _options(connection)
         self._main = self._connect()
         self._snapshot: str | None = None
-        self._held: Relation | None = None
+        self._failed: TidegateError | None = None
 
     @property
     def version(self) -> int:
@@ -71,20 +74,14 @@ class PostgresqlSession:
     def stream(self, sql: str, at_a_time: int) -> Iterator[Row]:
         """The rows of one statement in a transaction of its own, fetched so many at a time."""
         main = self._main
-        with border(self.name), main.transaction(), main.cursor(name=f"{APPLICATION}_stream", binary=True) as cursor:
+        with self._border(main), main.transaction(), main.cursor(name=f"{APPLICATION}_stream", binary=True) as cursor:
             cursor.itersize = at_a_time
             cursor.execute(sql)
             yield from cursor
 
-    def outside(self, sql: str) -> list[Row]:
-        """The rows of a statement that must not run inside the snapshot."""
-        if self._snapshot is not None:
-            raise InternalError("an edge was asked for after the snapshot was taken")
-        return self._ask(self._main, sql)
-
     def describe(self, sql: str) -> list[tuple[str, int, int]]:
         """Name, type and type modifier of the columns of a statement."""
-        with border(self.name), self._main.cursor() as cursor:
+        with self._border(self._main), self._main.cursor() as cursor:
             cursor.execute(sql)
             result = cursor.pgresult
             if result is None or cursor.description is None:
@@ -100,12 +97,11 @@ class PostgresqlSession:
         self, relation: Relation, column: Column, *, clock: Clock, lag: timedelta, time_zone: str | None
     ) -> Edge:
         """See `_postgresql_edges`."""
-        del relation  # every session of the database may be about to write it
-        return edges.time_edge(self, column, clock=clock, lag=lag, time_zone=time_zone)
+        return edges.time_edge(self, relation, column, clock=clock, lag=lag, time_zone=time_zone)
 
-    def sequence_edge(self, relation: Relation, column: Column, *, since: str | None, wait: timedelta) -> Edge:
+    def sequence_edge(self, relation: Relation, column: Column, *, wait: timedelta) -> Edge:
         """See `_postgresql_edges`."""
-        return edges.sequence_edge(self, relation, column, since=since, wait=wait)
+        return edges.sequence_edge(self, relation, column, wait=wait)
 
     def hold(self, relation: Relation) -> None:
         """Locks the table against TRUNCATE and ALTER, which no snapshot survives, then takes the snapshot."""
@@ -123,6 +119,23 @@ class PostgresqlSession:
     def clock(self) -> int | None:
         """The position in the write-ahead log as a number; on a standby, of what was replayed."""
         return catalog.clock(self)
+
+    def witness(self) -> dict[str, Any]:
+        """See `_postgresql_history`."""
+        return history.witness(self)
+
+    def set_back(self, witness: Mapping[str, Any], clock: int | None) -> SetBack:
+        """See `_postgresql_history`."""
+        return history.set_back(self, witness, clock)
+
+    def older_than(self, witness: Mapping[str, Any], relation: Relation, condition: str) -> str | None:
+        """See `_postgresql_history`."""
+        return history.older_than(self, witness, relation, condition)
+
+    def follows(self) -> bool:
+        """Whether it is a standby."""
+        ((standby,),) = self.rows("SELECT pg_is_in_recovery()")
+        return bool(standby)
 
     def unique_sets(self, relation: Relation) -> tuple[frozenset[str], ...]:
         """From the valid unique indexes over columns that are not NULL."""
@@ -220,9 +233,27 @@ class PostgresqlSession:
         return connection
 
     def _ask(self, connection: psycopg.Connection[Row], sql: str) -> list[Row]:
-        with border(self.name), connection.cursor() as cursor:
+        with self._border(connection), connection.cursor() as cursor:
             cursor.execute(sql)
             return cursor.fetchall() if cursor.description else []
+
+    @contextmanager
+    def _border(self, connection: psycopg.Connection[Row]) -> Iterator[None]:
+        """Our errors for the driver's; of a transaction that has failed, the error that it failed with.
+
+        Several threads ask over one connection: whichever comes after the failure is refused without a reason.
+        """
+        try:
+            with border(self.name):
+                yield
+        except TidegateError as error:
+            if connection is not self._main or connection.info.transaction_status != TransactionStatus.INERROR:
+                raise
+            if self._failed is None:
+                self._failed = error
+            if self._failed is error:
+                raise
+            raise self._failed from error
 
 
 def _options(connection: Connection) -> dict[str, str]:

@@ -15,9 +15,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 from urllib.parse import quote, unquote
 
+from tidegate.core.bounds import Clock
 from tidegate.core.changes import Edge
 from tidegate.core.ids import Connection
-from tidegate.core.protocols import Clock
+from tidegate.core.refusals import said
 from tidegate.core.schema import Column, Kind, Schema
 from tidegate.dialects import _sqlite_catalog as catalog
 from tidegate.dialects._bounds import inclusive, must_be_time
@@ -39,7 +40,6 @@ if TYPE_CHECKING:
     from tidegate.dialects.sqlite import Sqlite
 
 BUSY = timedelta(seconds=5)
-MARK = "tidegate: "
 CHANGE_COUNTER = slice(24, 28)  # of the file's header; see "The SQLite database file format", 1.3.7
 MAGIC = b"SQLite format 3\0"
 CLOCK = "SELECT strftime('%Y-%m-%d %H:%M:%S', 'now')"  # CURRENT_TIMESTAMP has whole seconds
@@ -89,7 +89,7 @@ class SqliteSession:
         instant = datetime.fromisoformat(str(now)).replace(tzinfo=UTC)
         return Edge(upto=inclusive(instant - lag, column.type, time_zone or "UTC"))
 
-    def sequence_edge(self, relation: Relation, column: Column, *, since: str | None, wait: timedelta) -> Edge:
+    def sequence_edge(self, relation: Relation, column: Column, *, wait: timedelta) -> Edge:
         """The greatest id at a moment when nobody writes."""
         if column.type.kind is not Kind.INTEGER:
             raise ConfigError(f"column {column.name!r} is {column.type}, and a sequence needs an integer")
@@ -103,8 +103,8 @@ class SqliteSession:
             )
         found = self._alone(f"SELECT max({self.dialect.quote(column.name)}) FROM {relation.sql}", wait)
         if found is None:
-            return Edge(upto=since, held_by=(f"another connection that is writing to {self.path.name}",))
-        return Edge(upto=since if found[0] is None else str(found[0]))
+            return Edge(upto=None, held_by=(f"another connection that is writing to {self.path.name}",))
+        return Edge(upto=None if found[0] is None else str(found[0]))
 
     def hold(self, relation: Relation) -> None:
         """Nothing to take: SQLite shares no snapshot between connections; see `still`."""
@@ -229,9 +229,7 @@ class SqliteSession:
             raise self._translate(str(error)) from error
 
     def _translate(self, text: str) -> TidegateError:
-        mark = MARK
-        if mark in text:
-            message = text[text.index(mark) + len(mark) :].rstrip("'").replace("''", "'")
+        if message := said(text):
             return SchemaRefused(
                 f"connection {self.name!r}: {message}",
                 hint="Correct the row at the source, or state the column's type under `source: {columns: …}`.",

@@ -5,16 +5,16 @@ Called by the database source's probe and reading. Must never hold what only one
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 
 from tidegate.core.batch import Latest
 from tidegate.core.grouping import NULL_LABEL, Grouping
-from tidegate.core.schema import Column, Schema
+from tidegate.core.schema import TEXT, Column, Schema
 from tidegate.core.slices import Everything, Keys, Partition, Range, Slice
 from tidegate.core.spread import Spread
-from tidegate.dialects._buckets import By, by_bucket, field, in_key_ranges, key_range, row_of, spread
-from tidegate.dialects._dialect import Dialect, Packs, Relation
+from tidegate.dialects._buckets import By, by_bucket, compared, field, in_key_ranges, key_range, row_of, spread
+from tidegate.dialects._dialect import Dialect, Packs, Relation, Seeks
 from tidegate.errors import ColumnMissing, ConfigError, InternalError
 
 RANK = "tidegate rank"
@@ -86,19 +86,39 @@ class Statements:
         last = self.dialect.text(f"max(CASE WHEN {inside} THEN {v} END)", column)
         return f"SELECT {_count_if(counted)}, {last}, {_count_if(beyond)} FROM ({inner}) AS cursors"
 
+    def greatest(self, name: str) -> str:
+        """The greatest value of a column as canonical text."""
+        column = self.column(name)
+        return f"SELECT {self.dialect.text(f'max({self.dialect.quote(name)})', column)} FROM {self.relation.sql}"
+
     def count(self, part: Slice, latest: Latest | None) -> str:
         """One number: the slice's rows, or its distinct keys."""
         return f"SELECT count(*) FROM {self.rows(part, latest)}"
 
     def rows(self, part: Slice, latest: Latest | None, cut: str | None = None) -> str:
         """What stands behind FROM for the rows of a slice; without superseded rows if `latest` is given."""
-        where = f"{self.condition(part)} AND {cut}" if cut else self.condition(part)
+        return self.rows_where(self.condition(part), latest, cut)
+
+    def rows_where(self, where: str, latest: Latest | None = None, cut: str | None = None, apart: str = "") -> str:
+        """The same for the rows that fulfil a condition.
+
+        Args:
+            apart: an expression; of rows of one key that differ in it, one of each is the last.
+        """
+        where = f"{where} AND {cut}" if cut else where
         if latest is None:
             return f"{self.relation.sql} WHERE {where}"
         quote = self.dialect.quote
         keys = [self._value(quote(name), self.column(name)) for name in latest.key]
+        if latest.touched:
+            tuple_of = keys[0] if len(keys) == 1 else f"({', '.join(keys)})"
+            touching = f"SELECT {', '.join(keys)} FROM {self.relation.sql} WHERE {self.among(latest.touched)}"
+            where = f"{where} AND {tuple_of} IN ({touching})"
         order = [f"{self._value(quote(name), self.column(name))} DESC NULLS LAST" for name in latest.order]
-        rank = f"row_number() OVER (PARTITION BY {', '.join(keys)} ORDER BY {', '.join(order or keys)})"
+        if latest.cursor:
+            order.insert(0, f"{self._value(*self.cursor(latest.cursor))} DESC NULLS LAST")
+        each = ", ".join([*keys, apart] if apart else keys)
+        rank = f"row_number() OVER (PARTITION BY {each} ORDER BY {', '.join(order or keys)})"
         ranked = f"SELECT *, {rank} AS {quote(RANK)} FROM {self.relation.sql} WHERE {where}"
         return f"({ranked}) AS ranked WHERE {quote(RANK)} = 1"
 
@@ -117,10 +137,17 @@ class Statements:
         """
         return self.grouped_where(by, self.among(parts), cut)
 
-    def grouped_where(self, by: By, where: str, cut: str | None = None, covered: Sequence[Column] | None = None) -> str:
+    def grouped_where(
+        self,
+        by: By,
+        where: str,
+        cut: str | None = None,
+        covered: Sequence[Column] | None = None,
+        latest: Latest | None = None,
+    ) -> str:
         """The same for the rows that fulfil a condition; of these columns alone if they are given."""
         bucket, digest = self.dialect.quote(BUCKET), self.dialect.quote(DIGEST)
-        source = f"{self.relation.sql} WHERE {where}" + (f" AND {cut}" if cut else "")
+        source = self.rows_where(where, latest, cut)
         inner = f"SELECT {by.value} AS {bucket}, {self._packed(covered)} AS {digest} FROM {source} {self.dialect.fence}"
         return f"SELECT {by.name(bucket)}, count(*), {self._sums()} FROM ({inner}) AS hashed GROUP BY {bucket}"
 
@@ -152,14 +179,16 @@ class Statements:
         """The bucket of a row among `count`, see `_buckets.spread`."""
         return spread(self.dialect, [self.column(name) for name in key], self.schema.covered, count)
 
-    def spread_of(self, key: Sequence[str], spread: Spread, where: str, cut: str | None = None) -> str:
+    def spread_of(
+        self, key: Sequence[str], spread: Spread, where: str, cut: str | None = None, latest: Latest | None = None
+    ) -> str:
         """One row a bucket of the rows that fulfil a condition: the bucket, then `Fingerprint.of_sums`."""
         if spread.width is None:
             covered = [self.column(name) for name in key] if spread.keys else None
-            return self.grouped_where(self.spread(key, spread.count), where, cut, covered)
+            return self.grouped_where(self.spread(key, spread.count), where, cut, covered, latest)
         bucket, rest = self.dialect.quote(BUCKET), self.dialect.quote(DIGEST)
         by, distance = key_range(self.dialect, self.column(key[0]), spread.width)
-        source = f"{self.relation.sql} WHERE {where}" + (f" AND {cut}" if cut else "")
+        source = self.rows_where(where, latest, cut)
         inner = f"SELECT {by} AS {bucket}, {distance} AS {rest} FROM {source} {self.dialect.fence}"
         name, total = self.dialect.as_text(bucket), self.dialect.as_text(f"coalesce(sum({rest}), 0)")
         return f"SELECT {name}, count(*), {total}, '0', '0', '0' FROM ({inner}) AS ranged GROUP BY {bucket}"
@@ -178,12 +207,17 @@ class Statements:
         column = self.column(grouping.column) if grouping.column else None
         return grouping.part(grouping.coarse(bucket), column)
 
-    def digests(self, key: Sequence[str], part: Slice, where: str, *, keys: bool = False) -> str:
-        """One row a row: its key as canonical texts, its md5 (nothing for `keys`), 1 if it lies in the slice."""
+    def digests(
+        self, key: Sequence[str], part: Slice, where: str, *, keys: bool = False, latest: Latest | None = None
+    ) -> str:
+        """One row a row: its key as canonical texts, its md5 (nothing for `keys`), 1 if it lies in the slice.
+
+        With `latest` the last row of each key that lies in the slice, and the last one that does not.
+        """
         texts = [self.dialect.text(self.dialect.quote(name), self.column(name)) for name in key]
         inside = f"CASE WHEN {self.condition(part)} THEN 1 ELSE 0 END"
         digest = "''" if keys else self._digest()
-        return f"SELECT {', '.join([*texts, digest, inside])} FROM {self.relation.sql} WHERE {where}"
+        return f"SELECT {', '.join([*texts, digest, inside])} FROM {self.rows_where(where, latest, apart=inside)}"
 
     def among(self, parts: Sequence[Slice], cut: str | None = None) -> str:
         """What a row of any of the slices fulfils."""
@@ -242,20 +276,50 @@ class Statements:
                 f"{self.dialect.left(self.dialect.text(sql, column), part.length)} = {self.dialect.string(part.prefix)}"
             )
         value = self._value(sql, column)
-        below = f" AND {value} < {self._literal(column, part.high)}" if part.high is not None else ""
-        inside = f"({value} >= {self._literal(column, part.low)}{below})"
+        below = f" AND {self._compared(value, '<', column, part.high)}" if part.high is not None else ""
+        inside = f"({self._compared(value, '>=', column, part.low)}{below})"
         return f"({inside} OR {sql} IS NULL)" if part.nulls else inside
 
     def _one_of(self, part: Keys) -> str:
         columns = [self.column(name) for name in part.columns]
-        values = [self._value(self.dialect.quote(column.name), column) for column in columns]
-        found = [
-            [self._literal(column, text) for column, text in zip(columns, key, strict=True)] for key in part.values
-        ]
+        if part.nulls:
+            empty = [f"{self.dialect.quote(column.name)} IS NULL" for column in columns]
+            return f"({' OR '.join([self._one_of(replace(part, nulls=False)), *empty])})"
+        if not part.values:
+            return "1 = 0"
+        values = [self._named(column) for column in columns]
+        found = [[self._name(column, text) for column, text in zip(columns, key, strict=True)] for key in part.values]
         if len(columns) == 1:
-            return f"{values[0]} IN ({', '.join(key[0] for key in found)})" if found else "1 = 0"
-        each = (" AND ".join(f"{value} = {text}" for value, text in zip(values, key, strict=True)) for key in found)
-        return f"({' OR '.join(f'({one})' for one in each)})" if found else "1 = 0"
+            exact = f"{values[0]} IN ({', '.join(key[0] for key in found)})"
+        else:
+            each = (" AND ".join(f"{value} = {text}" for value, text in zip(values, key, strict=True)) for key in found)
+            exact = f"({' OR '.join(f'({one})' for one in each)})"
+        return " AND ".join([*self._sought(part, columns), exact])
+
+    def _sought(self, part: Keys, columns: Sequence[Column]) -> Iterator[str]:
+        if isinstance(self.dialect, Seeks):
+            for place, column in enumerate(columns):
+                texts = sorted({key[place] for key in part.values})
+                sought = self.dialect.seek(self.dialect.quote(column.name), column, texts)
+                if sought is not None:
+                    yield sought
+
+    def _named(self, column: Column) -> str:
+        """What of a row equals `_name` of its value's canonical text, and of no other's.
+
+        A type whose values have no exact literal in every engine is compared by its canonical text: of booleans,
+        bytes, times and documents, and of numbers that the database keeps as text.
+        """
+        sql = self.dialect.quote(column.name)
+        if self._by_value(column):
+            return self._value(sql, column)
+        return self._value(self.dialect.text(sql, column), replace(column, type=TEXT, native=""))
+
+    def _name(self, column: Column, text: str) -> str:
+        return self.dialect.literal(column.type if self._by_value(column) else TEXT, text)
+
+    def _by_value(self, column: Column) -> bool:
+        return column.type.kind in self.dialect.ordered
 
     def _digest(self, covered: Sequence[Column] | None = None) -> str:
         columns = self.schema.covered if covered is None else covered
@@ -276,13 +340,16 @@ class Statements:
         if upto is None:
             return "1 = 0"
         value = self._value(cursor, column)
-        high = f"{value} <= {self._literal(column, upto)}"
+        high = self._compared(value, "<=", column, upto)
         return f"({self._above(cursor, column, after)} AND {high})" if after is not None else f"({high})"
 
     def _above(self, cursor: str, column: Column, after: str) -> str:
-        above = f"{self._value(cursor, column)} > {self._literal(column, after)}"
+        above = self._compared(self._value(cursor, column), ">", column, after)
         likely = self.dialect.likely_above(cursor, column, after)
         return above if likely == "1 = 1" else f"({likely} AND {above})"
+
+    def _compared(self, value: str, sign: str, column: Column, text: str | None) -> str:
+        return compared(self.dialect, value, sign, column.type, text or "")
 
     def _value(self, sql: str, column: Column) -> str:
         return self.dialect.comparable(sql, column)

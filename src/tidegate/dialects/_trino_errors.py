@@ -12,6 +12,7 @@ from contextlib import contextmanager
 import requests
 from trino import exceptions
 
+from tidegate.core.refusals import said
 from tidegate.errors import (
     ColumnMissing,
     ConfigError,
@@ -22,7 +23,6 @@ from tidegate.errors import (
     TidegateError,
 )
 
-MARK = "tidegate: "
 MISSING = frozenset({"CATALOG_NOT_FOUND", "COLUMN_NOT_FOUND", "SCHEMA_NOT_FOUND", "TABLE_NOT_FOUND"})
 # Said of the statement before it runs: the text holds names and never a value.
 OF_STATEMENT = frozenset(
@@ -60,9 +60,9 @@ def border(name: str, where: str) -> Iterator[None]:
 def translate(name: str, error: exceptions.TrinoQueryError) -> TidegateError:
     """The error to raise instead of one that Trino gave for a statement."""
     code, text = error.error_name or "", error.message
-    if text.startswith(MARK):
+    if bad := said(text):
         return SchemaRefused(
-            f"connection {name!r}: {text.removeprefix(MARK)}",
+            f"connection {name!r}: {bad}",
             hint="Correct the row at the source, or leave the column out or cast it with `source: {query: …}`.",
         )
     if code in MISSING:

@@ -9,9 +9,9 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from tidegate.core.bounds import Clock
 from tidegate.core.changes import Edge
 from tidegate.core.ids import Connection
-from tidegate.core.protocols import Clock
 from tidegate.core.schema import Column, Kind, Schema
 from tidegate.dialects import _trino_catalog as catalog
 from tidegate.dialects._bounds import inclusive, must_be_time
@@ -121,13 +121,13 @@ class TrinoSession:
         instant = datetime.fromisoformat(now).replace(tzinfo=UTC)
         return Edge(upto=inclusive(instant - lag, column.type, time_zone))
 
-    def sequence_edge(self, relation: Relation, column: Column, *, since: str | None, wait: timedelta) -> Edge:
+    def sequence_edge(self, relation: Relation, column: Column, *, wait: timedelta) -> Edge:
         """None.
 
         Raises:
             EdgeUnknown: always, for a smaller id may still be on its way.
         """
-        del since, wait
+        del wait
         raise EdgeUnknown(
             f"connection {self.name!r}: through Trino nobody can tell which numbers of {column.name!r} in "
             f"{relation.label} are still being written",

@@ -9,7 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, ClassVar
 
+from tidegate.core.flavours import ALL_BOUNDS, Bound
 from tidegate.core.ids import Connection
+from tidegate.core.refusals import marked
 from tidegate.core.schema import Column, Kind, Type
 from tidegate.dialects._travel import Reading, Travel
 from tidegate.errors import ConfigError, InternalError
@@ -17,7 +19,6 @@ from tidegate.errors import ConfigError, InternalError
 if TYPE_CHECKING:
     from tidegate.dialects._duckdb_session import DuckdbSession
 
-MARK = "tidegate: "
 MOST_DIGITS = "9" * 38
 BY_BYTES = 'COLLATE "binary"'
 
@@ -32,6 +33,8 @@ class Duckdb:
     # Not needed: DuckDB keeps the subquery's columns and computes each of them once.
     fence: ClassVar[str] = ""
     place: ClassVar[str] = "rowid"
+    bounds: ClassVar[frozenset[Bound]] = ALL_BOUNDS
+    ranges: ClassVar[bool] = False
     ordered: ClassVar[frozenset[Kind]] = frozenset(
         {Kind.INTEGER, Kind.DECIMAL, Kind.DATE, Kind.TIMESTAMP, Kind.TIMESTAMPTZ, Kind.TEXT, Kind.UUID}
     )
@@ -210,6 +213,6 @@ class Duckdb:
 
     def _checked(self, sql: str, condition: str, good: str, column: Column, result: str = "VARCHAR") -> str:
         """`good` where the condition holds, NULL for NULL, else an error that names the column, not the value."""
-        message = self.string(f"{MARK}column {column.name!r} holds a value that no {column.type} can keep.")
+        message = self.string(marked(f"column {column.name!r} holds a value that no {column.type} can keep"))
         failed = f"CAST(error({message}) AS {result})"
         return f"CASE WHEN {condition} THEN {good} WHEN {sql} IS NOT NULL THEN {failed} END"

@@ -9,7 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, ClassVar
 
+from tidegate.core.flavours import ALL_BOUNDS, Bound
 from tidegate.core.ids import Connection
+from tidegate.core.refusals import marked
 from tidegate.core.schema import Column, Kind, Type
 from tidegate.dialects._mariadb_types import CHARSET
 from tidegate.dialects._travel import Reading, Travel
@@ -18,7 +20,6 @@ from tidegate.errors import ConfigError, InternalError
 if TYPE_CHECKING:
     from tidegate.dialects._mariadb_session import MariadbSession
 
-MARK = "tidegate: "
 EPOCH_DAY = 719_528  # 1970-01-01 as TO_DAYS counts
 DATETIME = "%Y-%m-%d %H:%i:%s.%f"
 # Of these every character has its place in Unicode; of others some become a question mark.
@@ -37,6 +38,8 @@ class Mariadb:
     fence: ClassVar[str] = "LIMIT 18446744073709551615"
     # No table has places: a character that stands in no condition.
     place: ClassVar[str] = "\0"
+    bounds: ClassVar[frozenset[Bound]] = ALL_BOUNDS
+    ranges: ClassVar[bool] = False
     ordered: ClassVar[frozenset[Kind]] = frozenset(
         {Kind.INTEGER, Kind.DECIMAL, Kind.DATE, Kind.TIMESTAMP, Kind.TIMESTAMPTZ, Kind.TEXT}
     )
@@ -229,7 +232,7 @@ class Mariadb:
 
         `varying` keeps the optimizer from computing it ahead of any row.
         """
-        words = self.string(MARK + message.replace("\\", "/").replace("\0", ""))
+        words = self.string(marked(message.replace("\\", "/").replace("\0", "")))
         return f"LEFT(EXP(LENGTH({words}) * 1000 + {varying}), 0)"
 
 

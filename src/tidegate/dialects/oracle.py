@@ -20,6 +20,7 @@ NUMERIC = "'NLS_NUMERIC_CHARACTERS=''.,'''"
 PADDED = ("char", "nchar")
 GROUPS = r"'(.{8})(.{4})(.{4})(.{4})(.{12})', '\1-\2-\3-\4-\5'"
 ALIAS, NO_ALIAS = ") AS hashed", ") hashed"
+BY_BYTES = "'NLS_SORT=BINARY'"
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +71,7 @@ class Oracle:
             case Kind.TIMESTAMPTZ:
                 return f"TIMESTAMP '{text} +00:00'"
             case Kind.TEXT | Kind.UUID:
-                return self.string(text)
+                return f"nlssort({self.string(text)}, {BY_BYTES})"
             case _:
                 raise generated.no_literal(kind)
 
@@ -107,7 +108,7 @@ class Oracle:
 
     def comparable(self, sql: str, column: Column) -> str:
         """Texts by their bytes, whatever NLS_COMP says."""
-        return f"nlssort({sql}, 'NLS_SORT=BINARY')" if column.type.kind in (Kind.TEXT, Kind.UUID) else sql
+        return f"nlssort({sql}, {BY_BYTES})" if column.type.kind in (Kind.TEXT, Kind.UUID) else sql
 
     def likely_above(self, sql: str, column: Column, text: str) -> str:  # noqa: ARG002 - an index does it better
         """Nothing: comparing is cheap here."""

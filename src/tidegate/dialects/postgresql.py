@@ -6,10 +6,13 @@ result depends on DateStyle, TimeZone or another setting of the session.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, ClassVar
 
+from tidegate.core.flavours import ALL_BOUNDS, Bound
 from tidegate.core.ids import Connection
+from tidegate.core.refusals import marked
 from tidegate.core.schema import TIMESTAMP, Column, Kind, Type
 from tidegate.dialects._travel import Reading, Travel
 from tidegate.errors import ConfigError, InternalError
@@ -17,10 +20,11 @@ from tidegate.errors import ConfigError, InternalError
 if TYPE_CHECKING:
     from tidegate.dialects._postgresql_session import PostgresqlSession
 
-MARK = "tidegate: "
 EPOCH_MICROS = 946_684_800_000_000  # from 1970, where Spark counts from, to 2000, where PostgreSQL does
 UNITS = {4: "year", 7: "month", 10: "day", 13: "hour"}
 """By the number of characters that tell it in a canonical text."""
+UUID_TEXT = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+INDEXED_TEXTS = frozenset({"text", "varchar"})
 PADDED = frozenset({"character", "bpchar", "char"})
 
 
@@ -33,6 +37,8 @@ class Postgresql:
     # Keeps the planner from pulling the subquery up: it would compute md5 four times a row.
     fence: ClassVar[str] = "OFFSET 0"
     place: ClassVar[str] = "ctid"
+    bounds: ClassVar[frozenset[Bound]] = ALL_BOUNDS
+    ranges: ClassVar[bool] = True
     ordered: ClassVar[frozenset[Kind]] = frozenset(
         {Kind.INTEGER, Kind.DECIMAL, Kind.DATE, Kind.TIMESTAMP, Kind.TIMESTAMPTZ, Kind.TEXT, Kind.UUID}
     )
@@ -70,11 +76,11 @@ class Postgresql:
                 return f"{value}::bigint"
             case Kind.DECIMAL:
                 return f"{value}::numeric"
-            case Kind.DATE | Kind.TIME | Kind.TIMESTAMP | Kind.UUID:
+            case Kind.DATE | Kind.TIME | Kind.TIMESTAMP:
                 return f"{value}::{kind.kind}"
             case Kind.TIMESTAMPTZ:
                 return f"'{text}+00'::timestamptz"
-            case Kind.TEXT:
+            case Kind.TEXT | Kind.UUID:
                 return value
             case _:
                 raise InternalError(f"no literal for a column of type {kind}")
@@ -101,7 +107,8 @@ class Postgresql:
             case Kind.BINARY:
                 return f"encode({sql}, 'hex')"
             case Kind.TEXT:
-                return self._plain(sql, column.native)
+                # No function of texts works on a collation in which other bytes may be equal.
+                return f'{self._plain(sql, column.native)} COLLATE "C"'
             case Kind.UUID | Kind.JSON:
                 return f"({sql})::text"
             case _:
@@ -139,7 +146,20 @@ class Postgresql:
 
     def comparable(self, sql: str, column: Column) -> str:
         """Texts compare by their bytes, uuids as their texts, as every engine does."""
-        return f'({sql})::text COLLATE "C"' if column.type.kind in (Kind.TEXT, Kind.UUID) else sql
+        if column.type.kind is Kind.TEXT:
+            return f'{self._plain(sql, column.native)} COLLATE "C"'
+        return f'({sql})::text COLLATE "C"' if column.type.kind is Kind.UUID else sql
+
+    def seek(self, sql: str, column: Column, texts: Sequence[str]) -> str | None:
+        """The values themselves: what an index over texts or uuids holds."""
+        if column.type.kind is Kind.UUID:
+            # A row of the table may have any text for a key, the source's has a uuid.
+            listed = ", ".join(f"{self.string(text)}::uuid" for text in texts if UUID_TEXT.fullmatch(text))
+        elif column.type.kind is Kind.TEXT and column.native in INDEXED_TEXTS:
+            listed = ", ".join(map(self.string, texts))
+        else:
+            return None
+        return f"{sql} IN ({listed})" if listed else "1 = 0"
 
     def likely_above(self, sql: str, column: Column, text: str) -> str:  # noqa: ARG002 - an index does it better
         """Nothing: comparing is cheap here."""
@@ -208,8 +228,10 @@ class Postgresql:
         base = native.split("(", 1)[0].strip()
         if base in PADDED:
             return f"rtrim(({sql})::text, ' ')"
-        # The cast would add the /32 that nobody wrote.
-        return f"inet_out({sql})::text" if base == "inet" else f"({sql})::text"
+        if base == "inet":
+            # The cast adds the length of a whole address, which nobody wrote; also sound where it is a text already.
+            return f"regexp_replace(({sql})::text, '^([^:]*)/32$|/128$', E'\\\\1')"
+        return f"({sql})::text"
 
     def _declared(self, column: Column) -> bool:
         """Whether the database itself holds the column to its precision and scale."""
@@ -242,7 +264,7 @@ class Postgresql:
 
     def _checked(self, sql: str, condition: str, good: str, column: Column, result: str = "text") -> str:
         """`good` where the condition holds, NULL for NULL, else an error that names the column, not the value."""
-        message = self.string(f"{MARK}column {column.name!r} holds a value that no {column.type} can keep")
+        message = self.string(marked(f"column {column.name!r} holds a value that no {column.type} can keep"))
         # The empty piece of the value keeps the planner from computing the failure ahead of any row.
         failed = f"({message} || left(({sql})::text, 0))::numeric::{result}"
         return f"CASE WHEN {condition} THEN {good} WHEN {sql} IS NOT NULL THEN {failed} END"

@@ -9,8 +9,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar
 
+from tidegate.core.refusals import marked
 from tidegate.core.schema import Column, Kind, Schema, Type
 from tidegate.core.slices import Files, Keys, Partition, Slice, joined, successor
+from tidegate.core.type_limits import least, may_wrap
 from tidegate.dialects import _murmur as murmur
 from tidegate.dialects._buckets import field, row_of
 from tidegate.dialects._travel import Reading, Travel
@@ -130,6 +132,19 @@ class Spark:
         """The expression itself."""
         return sql
 
+    def compared(self, sql: str, sign: str, kind: Type, text: str, *, pushed: bool = False) -> str:
+        """A comparison with a bound, in a form in which a format that prunes by it loses no row.
+
+        Args:
+            sign: `>=`, `>`, `<` or `<=`.
+            pushed: the format takes nothing but comparisons of columns; its partitions do not cut through the bound.
+        """
+        if sign == ">=" and str(least(kind)) == text:
+            return f"{sql} IS NOT NULL"
+        # What Spark neither simplifies, as it does `+ 0`, nor hands to a format.
+        value = f"greatest({sql}, {sql})" if may_wrap(kind, text) and not pushed else sql
+        return f"{value} {sign} {self.literal(kind, text)}"
+
     def likely_above(self, sql: str, column: Column, text: str) -> str:  # noqa: ARG002 - whatever is compared
         """Nothing: files are pruned by the comparison itself."""
         return "1 = 1"
@@ -170,11 +185,15 @@ class Spark:
         """Of a whole number's division."""
         return f"({sql} % {divisor})"
 
-    def among(self, parts: Sequence[Slice], schema: Schema) -> str:
-        """What a stored row of any of the partitions or keys fulfils, in literals that files are pruned by."""
+    def among(self, parts: Sequence[Slice], schema: Schema, *, pushed: bool = False) -> str:
+        """What a stored row of any of the partitions or keys fulfils, in literals that files are pruned by.
+
+        Args:
+            pushed: see `compared`.
+        """
         if any(not isinstance(part, (Partition, Keys)) and not _carried(part) for part in parts):
             return "true"
-        found = [self._inside(part, schema) for part in joined(parts)]
+        found = [self._inside(part, schema, pushed=pushed) for part in joined(parts)]
         found += [self._one_of(part, schema) for part in parts if isinstance(part, Keys)]
         found += [self._of_files(part) for part in parts if isinstance(part, Files)]
         return f"({' OR '.join(found)})" if found else "false"
@@ -225,13 +244,13 @@ class Spark:
             case Travel.JSON:
                 return f"from_json({sql}, {self.string(stored.spark)}, map('mode', 'FAILFAST'))"
             case Travel.BYTES:
-                text, message = f"CAST({sql} AS string)", f"tidegate: a value of column {column.name!r} is not a text"
+                text, message = f"CAST({sql} AS string)", marked(f"a value of column {column.name!r} is not a text")
                 failed = f"CAST(raise_error({self.string(message)}) AS string)"
                 return f"CASE WHEN {sql} IS NULL OR is_valid_utf8({text}) THEN {text} ELSE {failed} END"
             case Travel.TEXT:
                 return self._from_text(sql, column)
 
-    def _inside(self, part: Partition, schema: Schema) -> str:
+    def _inside(self, part: Partition, schema: Schema, *, pushed: bool) -> str:
         column, sql = schema.find(part.column), self.quote(part.column)
         if column is None:
             raise InternalError(f"a partition of column {part.column!r}, which the table does not have")
@@ -244,8 +263,12 @@ class Spark:
             # Not startswith: Iceberg asks it of a partition of NULL, too, and fails.
             low, beyond = f"{sql} >= {self.string(part.prefix)}", successor(part.prefix)
             return low if beyond is None else f"({low} AND {sql} < {self.string(beyond)})"
-        low = f"{sql} >= {self.literal(column.type, part.low or '')}"
-        return low if part.high is None else f"({low} AND {sql} < {self.literal(column.type, part.high)})"
+        low = self.compared(sql, ">=", column.type, part.low or "", pushed=pushed)
+        return (
+            low
+            if part.high is None
+            else f"({low} AND {self.compared(sql, '<', column.type, part.high, pushed=pushed)})"
+        )
 
     def _one_of(self, part: Keys, schema: Schema) -> str:
         columns = [column for name in part.columns if (column := schema.find(name)) is not None]
@@ -255,7 +278,9 @@ class Spark:
             for key in part.values
         )
         listed = ", ".join(f"({key})" if len(columns) > 1 else key for key in keys)
-        return f"({names}) IN ({listed})" if listed else "false"
+        named = [f"({names}) IN ({listed})"] if listed else []
+        named += [f"{self.quote(column.name)} IS NULL" for column in columns if part.nulls]
+        return f"({' OR '.join(named)})" if len(named) > 1 else "".join(named) or "false"
 
     def _of_files(self, part: Files) -> str:
         listed = ", ".join(self.string(path) for path in part.paths)
@@ -274,7 +299,7 @@ class Spark:
                 value = f"try_cast(concat({sql}, '+00:00') AS timestamp)"
             case _:
                 value = f"try_cast({sql} AS {stored.spark})"
-        message = self.string(f"tidegate: a value of column {column.name!r} is not a {stored.spark}")
+        message = self.string(marked(f"a value of column {column.name!r} is not a {stored.spark}"))
         failed = f"CAST(raise_error({message}) AS {stored.spark})"
         return f"CASE WHEN {sql} IS NULL THEN NULL ELSE coalesce({value}, {failed}) END"
 

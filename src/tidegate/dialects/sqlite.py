@@ -9,7 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, ClassVar
 
+from tidegate.core.flavours import ALL_BOUNDS, Bound
 from tidegate.core.ids import Connection
+from tidegate.core.refusals import marked
 from tidegate.core.schema import Column, Kind, Type
 from tidegate.dialects._travel import Reading, Travel
 from tidegate.errors import InternalError
@@ -17,7 +19,6 @@ from tidegate.errors import InternalError
 if TYPE_CHECKING:
     from tidegate.dialects._sqlite_session import SqliteSession
 
-MARK = "tidegate: "
 DAY = "[0-9][0-9][0-9][0-9]-[0-9][0-9]-[0-9][0-9]"
 FLOAT_DIGITS = 15  # what a decimal of so many digits keeps on its way through a double
 
@@ -31,6 +32,8 @@ class Sqlite:
     fence: ClassVar[str] = "LIMIT -1 OFFSET 0"
     place: ClassVar[str] = "rowid"
     # Not decimals: those kept as text or as floating point have no exact order here.
+    bounds: ClassVar[frozenset[Bound]] = ALL_BOUNDS
+    ranges: ClassVar[bool] = False
     ordered: ClassVar[frozenset[Kind]] = frozenset({Kind.INTEGER, Kind.DATE, Kind.TIMESTAMP, Kind.TEXT, Kind.UUID})
 
     def quote(self, name: str) -> str:
@@ -143,7 +146,7 @@ class Sqlite:
     def _case(self, sql: str, column: Column, *goods: tuple[str, str]) -> str:
         """The first good form that holds, NULL for NULL, else an error that names the column, not the value."""
         label = column.native or str(column.type)
-        message = self.string(f"{MARK}column {column.name!r} holds a value that is no {label}")
+        message = self.string(marked(f"column {column.name!r} holds a value that is no {label}"))
         whens = " ".join(f"WHEN {condition} THEN {value}" for condition, value in goods)
         # SQLite has no raise outside of triggers; a bad JSON path ends the statement and is quoted in the error.
         return (

@@ -10,7 +10,9 @@ import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, ClassVar
 
+from tidegate.core.flavours import Bound
 from tidegate.core.ids import Connection
+from tidegate.core.refusals import marked
 from tidegate.core.schema import Column, Kind, Type
 from tidegate.dialects._travel import Reading, Travel
 from tidegate.errors import ConfigError, InternalError
@@ -18,7 +20,6 @@ from tidegate.errors import ConfigError, InternalError
 if TYPE_CHECKING:
     from tidegate.dialects._trino_session import TrinoSession
 
-MARK = "tidegate: "
 MICROS = 6  # digits of a second that a canonical text has
 PICOS = 12  # digits that Trino has at most
 PIECE = 80  # texts of a concat, which takes 127 at most
@@ -35,6 +36,8 @@ class Trino:
     fence: ClassVar[str] = ""
     # No table has places: a character that stands in no condition.
     place: ClassVar[str] = "\0"
+    bounds: ClassVar[frozenset[Bound]] = frozenset({Bound.APPLICATION_TIME})
+    ranges: ClassVar[bool] = False
     ordered: ClassVar[frozenset[Kind]] = frozenset(
         {Kind.INTEGER, Kind.DECIMAL, Kind.DATE, Kind.TIMESTAMP, Kind.TIMESTAMPTZ, Kind.TEXT, Kind.UUID}
     )
@@ -195,7 +198,7 @@ class Trino:
 
     def _checked(self, sql: str, good: str, column: Column, result: str = "varchar") -> str:
         """`good` in the years 1 to 9999, NULL for NULL, else an error that names the column, not the value."""
-        message = self.string(f"{MARK}column {column.name!r} holds a value that no {column.type} can keep")
+        message = self.string(marked(f"column {column.name!r} holds a value that no {column.type} can keep"))
         if column.type.kind is Kind.DATE:
             low, high = "DATE '0001-01-01'", "DATE '10000-01-01'"
         else:

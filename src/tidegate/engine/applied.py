@@ -20,6 +20,7 @@ from tidegate.core.log import EventRules
 from tidegate.core.plan import FENCE, LoadPlan, Mode
 from tidegate.core.protocols import TableState
 from tidegate.core.schema import BIGINT, BOOLEAN, TEXT, TIMESTAMPTZ, Column, Schema
+from tidegate.core.versions import Historic
 from tidegate.dialects.spark import Spark
 from tidegate.engine.landing import Beside
 from tidegate.engine.stream import Stream
@@ -64,14 +65,13 @@ class Applied:
         """What counts of it, and the table's rows, for the fold of this load's events."""
         rules = self.plan.changes.events or EventRules()
         marks = self._marks
-        updates = self.plan.base is not None and self.plan.write.mode is not Mode.OVERWRITE
         return Fence(
             records=self._records if self._counts else None,
             newest=self._newest if self._counts else None,
             open=bool(marks.get(OPEN)),
             floor=_greatest(rules.floor, marks.get(FLOOR)),
             horizon=marks.get(HORIZON),
-            present=self._present if updates else None,
+            present=self._present if updates(self.plan) else None,
         )
 
     def keep(self, folded: Folded) -> None:
@@ -109,14 +109,18 @@ class Applied:
         from tidegate.spark.fold import KNOWN, WAS_GONE  # noqa: PLC0415 - rows are looked at, Spark is running
         from tidegate.spark.frames import ORDER  # noqa: PLC0415 - as above
 
-        key = (column for name in self.plan.key if (column := self.plan.columns.find(name)))
         own = {ORDER: TEXT, WAS_GONE: BOOLEAN, KNOWN: TEXT, NUMBER: BIGINT, LOAD: TEXT, AT: TIMESTAMPTZ, MARK: TEXT}
         return Schema(
             columns=(
-                *(Column(name=column.name, type=column.type.stored) for column in key),
+                *(Column(name=column.name, type=column.type.stored) for column in self._carried),
                 *(Column(name=name, type=kind) for name, kind in own.items()),
             )
         )
+
+    @property
+    def _carried(self) -> tuple[Column, ...]:
+        """The columns of the stream's table that are kept of an event."""
+        return tuple(column for name in self.plan.key if (column := self.plan.columns.find(name)))
 
     @property
     def _told(self) -> Mapping[str, Any]:
@@ -135,8 +139,11 @@ class Applied:
 
     @cached_property
     def _every(self) -> DataFrame:
-        """Every row, as of the version that this load was planned with."""
-        return self.stream.format.read(self.session, self.target, self._state.snapshot)
+        """Every row, as of the version that this load was planned with, with the columns that are kept now."""
+        from tidegate.spark import frames  # noqa: PLC0415 - as above
+
+        rows = self.stream.format.read(self.session, self.target, self._state.snapshot)
+        return frames.completed(rows, self._schema)
 
     @property
     def _landed(self) -> str | None:
@@ -208,13 +215,7 @@ class Applied:
         return newest.selectExpr(*quoted, f"{frames.ORDER} AS {fold.APPLIED}", fold.WAS_GONE, known)
 
     def _present(self) -> DataFrame:
-        """The rows of the table that the load is planned on, without those that are marked as deleted."""
-        from tidegate.spark import frames  # noqa: PLC0415 - as above
-
-        rows = self.stream.format.read(self.session, self.stream.target, self.plan.base)
-        if self.plan.deletes.soft and DELETED_AT in rows.columns:
-            rows = rows.where(f"{DELETED_AT} IS NULL")
-        return frames.completed(rows, self.plan.columns)
+        return present(self.stream, self.session, self.plan)
 
     def _new(self, folded: Folded) -> DataFrame:
         from tidegate.spark import fold, frames  # noqa: PLC0415 - as above
@@ -238,25 +239,19 @@ class Applied:
         )
 
     def _mark(self, mark: str, order: str, tags: tuple[str, ...]) -> DataFrame:
-        from tidegate.spark import fold, frames  # noqa: PLC0415 - as above
+        from tidegate.spark.frames import ORDER  # noqa: PLC0415 - as above
 
         spark = Spark()
-        key = [
-            f"CAST(NULL AS {column.type.spark}) AS {spark.quote(column.name)}"
+        said = {ORDER: spark.string(order), MARK: spark.string(mark)}
+        said |= {name: text for text, _, name in (tag.rpartition(" AS ") for tag in tags)}
+        row = (
+            f"{said.get(column.name, f'CAST(NULL AS {column.type.spark})')} AS {spark.quote(column.name)}"
             for column in self._schema
-            if column.name in self.plan.key
-        ]
-        return self.session.sql("SELECT 1").selectExpr(
-            *key,
-            f"{spark.string(order)} AS {frames.ORDER}",
-            f"CAST(NULL AS boolean) AS {fold.WAS_GONE}",
-            f"CAST(NULL AS string) AS {fold.KNOWN}",
-            *tags,
-            f"'{mark}' AS {MARK}",
         )
+        return self.session.sql("SELECT 1").selectExpr(*row)
 
     def _compacted(self) -> DataFrame:
-        """One row a key of those that count and are young enough; what others left that may still land stays.
+        """What is kept of keys that were touched lately enough; what others left that may still land stays.
 
         The greatest order that is dropped becomes a mark: nothing at or below it counts for a key of which nothing is
         kept.
@@ -271,15 +266,37 @@ class Applied:
         seconds = int(rules.remember.total_seconds())
         young = f"{AT} >= {self._tags(0, '')[2].rpartition(' AS ')[0]} - INTERVAL '{seconds}' SECOND"
         landed = self._every.where(self._landed)
-        one = frames.latest(landed.where(f"{MARK} IS NULL"), Latest(key=self.plan.key, order=(frames.ORDER, NUMBER)))
-        (dropped,) = one.where(f"NOT ({young})").selectExpr(f"max({frames.ORDER}) AS o").collect()[0]
-        kept = one.where(young).unionByName(foreign)
+        young_keys, old_keys = self._by_age(landed.where(f"{MARK} IS NULL"), young)
+        (dropped,) = old_keys.selectExpr(f"max({frames.ORDER}) AS o").collect()[0]
+        kept = young_keys.unionByName(foreign)
         known = self._known or own
         tags = self._tags(int(known["number"]), str(known["load"]))
         for mark, order in ((FLOOR, self._marks.get(FLOOR)), (HORIZON, _greatest(dropped, self._marks.get(HORIZON)))):
             if order is not None:
                 kept = kept.unionByName(self._mark(mark, order, tags))
         return kept
+
+    def _by_age(self, rows: DataFrame, young: str) -> tuple[DataFrame, DataFrame]:
+        """One row a key: of keys that were touched lately enough, and of the others."""
+        from tidegate.spark import frames  # noqa: PLC0415 - as above
+
+        one = frames.latest(rows, Latest(key=self.plan.key, order=(frames.ORDER, NUMBER)))
+        return one.where(young), one.where(f"NOT ({young})")
+
+
+def updates(plan: LoadPlan) -> bool:
+    """Whether rows of the table stay that it holds already."""
+    return plan.base is not None and plan.write.mode is not Mode.OVERWRITE
+
+
+def present(stream: Stream, session: SparkSession, plan: LoadPlan) -> DataFrame:
+    """The rows of the table that the load is planned on, without those that are marked as deleted."""
+    from tidegate.spark import frames  # noqa: PLC0415 - rows are looked at, Spark is running
+
+    rows = stream.format.read(session, stream.target, plan.base)
+    if plan.deletes.soft and DELETED_AT in rows.columns:
+        rows = rows.where(f"{DELETED_AT} IS NULL")
+    return frames.completed(rows, plan.table if isinstance(stream.writer, Historic) else plan.columns)
 
 
 def _greatest(*orders: str | None) -> str | None:

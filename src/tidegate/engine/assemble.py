@@ -16,11 +16,13 @@ from tidegate.config import Config, Node, StreamConfig, build
 from tidegate.config.checks import rule_of
 from tidegate.config.defaults import INFERRED_KINDS
 from tidegate.config.nodes import from_values
-from tidegate.config.options import fields, plugin_of
+from tidegate.config.options import fields, located, plugin_of
+from tidegate.config.targets import shared_target
 from tidegate.core.checks import Rule
 from tidegate.core.fit import misfits
+from tidegate.core.flavours import Flavour, flavour_of
 from tidegate.core.ids import Target, join_name, stream_uid
-from tidegate.core.protocols import Format
+from tidegate.core.protocols import Format, Source
 from tidegate.engine import filling, rescue
 from tidegate.engine.retention import refuse_shared
 from tidegate.engine.rules import renamed
@@ -70,12 +72,28 @@ def streams(config: Config, lakes: dict[str, Format], choice: Choice) -> list[St
         raise ConfigError(
             f"{missing[0]!r} is not a stream of this project; it has: {known}", hint="Run `tidegate check`."
         )
+    refuse_shared_targets(config, found.values())
     if not found:
         raise ConfigError(f"no stream matches {choice.select!r}", hint="`tidegate check` lists the streams.")
     for name in choice.options:
         if not any(hasattr(stream.strategy, name) for stream in found.values()):
             raise ConfigError(f"no strategy of these streams has the option {name!r}")
     return list(found.values())
+
+
+def refuse_shared_targets(config: Config, found: Iterable[Stream]) -> None:
+    """Refuses a stream that a pattern stands for whose table is another stream's.
+
+    Raises:
+        ConfigError: names both.
+    """
+    first: dict[Target, Stream] = {}
+    for stream in found:
+        other = first.setdefault(stream.target, stream)
+        if other is not stream:
+            entries = (entry for entry in config.streams if fnmatch.fnmatchcase(stream.name, entry.name))
+            mark = next(entries, config.streams[0]).mark
+            raise shared_target(mark, stream.target.parts, other.name)
 
 
 def _all(config: Config, lakes: dict[str, Format], choice: Choice) -> Iterator[Stream]:
@@ -102,20 +120,22 @@ def join(config: Config, lakes: dict[str, Format], entry: StreamConfig) -> Strea
     strategy = build("strategies", entry.strategy)
     writer = build("writers", entry.write)
     plugin = plugin_of("sources", entry.source)
-    reasons = misfits(strategy=strategy, writer=writer, key=entry.key, source=plugin, deletes=entry.deletes)
+    given: dict[str, Any] = {"connection": config.connections[entry.connection]} if entry.connection else {}
+    given |= _wanted(plugin, lakes=lakes, folder=config.folder, connections=config.connections)
+    source = build("sources", entry.source, **given)
+    flavour = _flavour(source, entry.source)
+    reasons = misfits(strategy=strategy, writer=writer, key=entry.key, flavour=flavour, deletes=entry.deletes)
     reasons = (*reasons, *rescue.misfits(plugin, entry.contract), *filling.misfits(strategy, writer, entry.contract))
     if reasons:
         raise Misfit(f"{entry.mark}: " + "; ".join(reasons), file=entry.mark.file, line=entry.mark.line)
     refuse_shared(config, entry)
     target = _target(entry)
-    given: dict[str, Any] = {"connection": config.connections[entry.connection]} if entry.connection else {}
-    given |= _wanted(plugin, lakes=lakes, folder=config.folder, connections=config.connections)
+    if problem := next(iter(lakes[target.lake].layout_problems(entry.layout)), None):
+        raise entry.layout_mark.error(problem)
     return Stream(
         name=entry.name,
         uid=entry.uid or stream_uid(entry.name, target),
-        source=rescue.rescuing(
-            build("sources", entry.source, **given), entry.contract, lakes[target.lake], target, entry.key
-        ),
+        source=rescue.rescuing(source, entry.contract, lakes[target.lake], target, entry.key),
         source_name=source_name(entry),
         target=target,
         format=lakes[target.lake],
@@ -130,6 +150,14 @@ def join(config: Config, lakes: dict[str, Format], entry: StreamConfig) -> Strea
         schedule=entry.schedule,
         checks=renamed([_rule(node, lakes, target) for node in entry.checks]),
     )
+
+
+def _flavour(source: Source, node: Node) -> Flavour:
+    """What the source can be asked. Raises ConfigError where its connection is one that no rows are read from."""
+    try:
+        return flavour_of(source)
+    except ConfigError as error:
+        raise located(error, node.mark) from error
 
 
 def _rule(node: Node, lakes: dict[str, Format], target: Target) -> Rule:

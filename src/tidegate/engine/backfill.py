@@ -20,7 +20,8 @@ from tidegate.core.position import Position
 from tidegate.core.protocols import Probe
 from tidegate.core.schema import Kind
 from tidegate.core.slices import Meaning, Range
-from tidegate.engine import pipeline, standing
+from tidegate.core.versions import Historic
+from tidegate.engine import pipeline, restored, standing
 from tidegate.engine.events import Journal
 from tidegate.engine.retries import retrying
 from tidegate.engine.stream import Stream
@@ -100,12 +101,14 @@ def start(stream: Stream, context: Context, request: Request) -> Backfill:
         PlanError: rows of this stream cannot be loaded again, or another backfill of it is open.
     """
     _refuse(stream, request)
+    restored.refuse(stream, context)
     registry = context.registry
     registry.register(uid=stream.uid, name=stream.name, source=stream.source_name, target=str(stream.target))
     since = stream.format.state(stream.target, stream.uid).position
     with stream.source.probe(context.sessions) as probe:
         position = _position(stream, since)
-        _refuse_source(stream, probe, position)
+        check_continues(position, probe)
+        alone = _alone(stream, probe)
         scale = Scale(kind=probe.schema().find(stream.strategy.cursor[0]).type.kind)  # type: ignore[union-attr]
         if scale.kind not in KINDS:
             raise PlanError(f"a range of {stream.strategy.cursor[0]!r} cannot be cut into chunks")
@@ -116,7 +119,7 @@ def start(stream: Stream, context: Context, request: Request) -> Backfill:
         stream=stream.name,
         begin=scale.text(low),
         end=scale.text(high + 1),
-        parallel=request.parallel,
+        parallel=1 if alone else request.parallel,
         rate=request.rate,
         status=Progress.RUNNING,
         chunks=chunks,
@@ -199,12 +202,14 @@ def _load(stream: Stream, context: Context, group: Sequence[Chunk]) -> dict[int,
     """One load of these chunks at the live position; the rows of each."""
     journal = Journal(stream=stream.name)
     with turn(context.registry, stream.uid, waits=lambda: True) as lease:
+        restored.refuse(stream, context)
         stands = standing.recover(stream, context)
         position = _position(stream, stands.since)
         with stream.source.probe(context.sessions) as probe:
             work = Work(stream=stream, context=context, journal=journal, probe=probe, standing=stands)
             work = standing.prove(work)
-            _refuse_source(stream, probe, position)
+            check_continues(position, probe)
+            _alone(stream, probe)
             parts = {
                 chunk.number: Range(cursor=stream.strategy.cursor, after=chunk.after, upto=chunk.upto)
                 for chunk in group
@@ -212,7 +217,7 @@ def _load(stream: Stream, context: Context, group: Sequence[Chunk]) -> dict[int,
             rows = {number: probe.stats(part).rows for number, part in parts.items()}
             if any(rows.values()):
                 changes = _changes(tuple(parts.values()), position, sum(rows.values()))
-                pipeline.move(work, pipeline.plan(work, changes, save=context.save), lease)
+                pipeline.move(work, pipeline.plan(work, changes, save=context.save, some=True), lease)
             return rows
 
 
@@ -255,13 +260,21 @@ def _position(stream: Stream, since: Position | None) -> Position:
     return since
 
 
-def _refuse_source(stream: Stream, probe: Probe, since: Position) -> None:
-    check_continues(since, probe)
-    if not probe.unique(stream.key):
+def _alone(stream: Stream, probe: Probe) -> bool:
+    """Whether chunks are loaded one by one: a source with several rows of a key is compared with all that is loaded.
+
+    Raises:
+        PlanError: the writer would take such a row for a new version of its key.
+    """
+    if probe.unique(stream.key):
+        return False
+    if isinstance(stream.writer, Historic):
         raise PlanError(
-            f"stream {stream.name!r}: the source may have several rows of one key, and an older would replace a newer",
-            hint="Give the key a unique index without NULL, or mend the table: `tidegate verify STREAM --repair`.",
+            f"stream {stream.name!r}: the source may have several rows of one key, and write: {stream.writer.kind} "
+            "keeps each of them as a version",
+            hint=f"Compare and repair the table instead: `tidegate verify {stream.name} --repair`.",
         )
+    return True
 
 
 def _ends(stream: Stream, scale: Scale, request: Request, since: Position) -> tuple[int, int]:

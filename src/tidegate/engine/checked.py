@@ -13,6 +13,7 @@ from tidegate.config import Config
 from tidegate.core.protocols import Format
 from tidegate.engine import assemble
 from tidegate.engine.assemble import Choice
+from tidegate.engine.stream import Stream
 from tidegate.errors import TidegateError
 
 
@@ -35,6 +36,7 @@ class CheckedStream:
 def check_streams(config: Config, lakes: Mapping[str, Format]) -> list[CheckedStream]:
     """Every stream, patterns expanded where their source can be reached."""
     found: list[CheckedStream] = []
+    known: list[Stream] = []
     for entry in config.streams:
         about: dict[str, Any] = {
             "source": assemble.source_name(entry),
@@ -45,6 +47,8 @@ def check_streams(config: Config, lakes: Mapping[str, Format]) -> list[CheckedSt
         try:
             one = [assemble.join(config, dict(lakes), entry)] if not entry.is_pattern else None
             joined = one if one is not None else assemble.streams(config, dict(lakes), choice)
+            assemble.refuse_shared_targets(config, [*known, *joined])
+            known += joined
             found += [
                 CheckedStream(name=stream.name, target=str(stream.target), **{**about, "source": stream.source_name})
                 for stream in joined

@@ -212,7 +212,7 @@ def _asked(stream: Stream, context: Context) -> tuple[tuple[ChecksumTask, ...], 
         return (), ()
     table = stream.format.state(stream.target, stream.uid)
     standing = reconcile(stream.name, table, context.registry.position(stream.uid))
-    with stream.source.probe(context.sessions) as probe:
+    with stream.source.probe(context.sessions, stream.bound_request) as probe:
         reason = _unprofiled(strategy, probe.schema())
         if reason is not None:
             obstacle = Obstacle.UNPROFILED_COLUMNS

@@ -11,16 +11,15 @@ from typing import TYPE_CHECKING
 
 from tidegate.core.deletes import DELETED_AT
 from tidegate.core.fingerprint import Fingerprint
-from tidegate.core.ledger import BEGIN
 from tidegate.core.manifest import MANIFEST, Lister
 from tidegate.core.position import Position
 from tidegate.core.protocols import Probe, TableState
 from tidegate.core.schema import Schema
-from tidegate.core.slices import Everything, Meaning, Partition, Range, Slice, SnapshotPair
+from tidegate.core.slices import Meaning, Range
 from tidegate.core.spread import Level
 from tidegate.core.versions import Historic
 from tidegate.dialects.spark import Spark
-from tidegate.engine import drilldown
+from tidegate.engine import drilldown, expected
 from tidegate.engine.drilldown import Difference
 from tidegate.engine.quarantine import as_read
 from tidegate.engine.sides import SourceSide, TableSide
@@ -41,22 +40,31 @@ def mirrors(stream: Stream) -> bool:
 def difference(work: Work, session: SparkSession, level: Level) -> Difference:
     """Each side as of one moment: the probe's snapshot, and the table's version whose position was read."""
     stream, table = work.stream, work.standing.table
-    part = loaded(stream, work.standing.since)
+    wanted = expected.of_table(stream, work.standing.since, work.probe)
     rows = live(stream, session, table.snapshot)
     columns = work.probe.schema()
+    key = named_by(stream, columns)
     with translated(f"reading {stream.target}"):
-        full, aside = as_read(stream, session, rows, since=work.standing.since, columns=columns)
+        full, aside = as_read(
+            stream, session, rows, snapshot=table.snapshot, since=work.standing.since, columns=columns
+        )
         if level is Level.COUNTS:
-            counted = (work.probe.count(part), full.count())
+            counted = (work.probe.count(wanted.part, latest=wanted.latest), full.count())
             found = Difference(source_rows=counted[0], target_rows=counted[1], buckets=int(counted[0] != counted[1]))
         else:
             found = drilldown.compare(
-                SourceSide(probe=work.probe, part=part, key=stream.key),
-                TableSide(rows=full, columns=columns, key=stream.key),
+                SourceSide(probe=work.probe, part=wanted.part, key=key, latest=wanted.latest),
+                TableSide(rows=full, columns=columns, key=key),
                 rows=table.rows or 0,
                 to_rows=level is Level.ROWS,
             )
         return replace(found, target_rows=rows.count(), aside=aside) if aside else found
+
+
+def named_by(stream: Stream, columns: Schema) -> tuple[str, ...]:
+    """The key by which rows that differ are named; none where a column of it has no exact text."""
+    found = [columns.find(name) for name in stream.key]
+    return stream.key if all(column is not None and column.type.covered for column in found) else ()
 
 
 def window(work: Work, session: SparkSession, part: Range) -> Difference:
@@ -74,7 +82,11 @@ def within(part: Range, columns: Schema) -> str:
     """What a row of the table fulfils that lies in the slice."""
     column, spark = columns.find(part.cursor[0]), Spark()
     cursor = f"coalesce({', '.join(map(spark.quote, part.cursor))})"
-    ends = [] if column is None else [f"{cursor} {sign} {spark.literal(column.type, end)}" for sign, end in _ends(part)]
+    ends = []
+    if column is not None and part.after is not None:
+        ends.append(spark.compared(cursor, ">", column.type, part.after))
+    if column is not None and part.upto is not None:
+        ends.append(spark.compared(cursor, "<=", column.type, part.upto))
     return f"(({' AND '.join(ends) or 'true'})" + (f" OR {cursor} IS NULL)" if part.nulls else ")")
 
 
@@ -96,7 +108,9 @@ def fingerprint(  # noqa: PLR0913 - a version of a table, and which of its rows
 
     rows = live(stream, session, table.snapshot)
     with translated(f"reading {stream.target}"):
-        full = as_read(stream, session, rows, since=since, columns=columns)[0] if since else rows
+        full = rows
+        if since:
+            full, _ = as_read(stream, session, rows, snapshot=table.snapshot, since=since, columns=columns)
         return frames.fingerprint(frames.completed(full, columns).where(where), Spark().steps(columns.columns))
 
 
@@ -131,21 +145,3 @@ def choose_loaded(stream: Stream, context: Context, probe: Probe, since: Positio
             hint=f"Put them back, or run `tidegate run {stream.name}`.",
         )
     probe.choose(list(manifest.files), since.state.get("columns", {}))
-
-
-def loaded(stream: Stream, since: Position | None) -> Slice:
-    """The rows that the position says are there; later ones are not missing, they are next."""
-    through = since.loaded_through if since else None
-    version = since.state.get("version") if since else None
-    if version is not None:
-        return SnapshotPair(after=None, upto=version)
-    begin = since.state.get(BEGIN) if since else None
-    if begin is not None:
-        return Partition(column=begin["column"], label=f"from {begin['value']}", low=begin["value"], nulls=True)
-    if not stream.strategy.cursor or through is None:
-        return Everything()
-    return Range(cursor=stream.strategy.cursor, after=None, upto=through, nulls=True)
-
-
-def _ends(part: Range) -> list[tuple[str, str]]:
-    return [(sign, end) for sign, end in ((">", part.after), ("<=", part.upto)) if end is not None]

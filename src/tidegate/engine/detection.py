@@ -44,11 +44,13 @@ def detect(work: Work, *, measure: Measure | None = None) -> tuple[ChangeSet | N
         grouping = changes.grouping if changes else None
         if grouping is not None and since is not None and since.state.get("method") != grouping.to_dict():
             kept = None  # of partitions that were cut another way
-        if grouping is not None and measure is not None and kept is None and since is not None:
+        # A resync believes nothing that was loaded, yet has to see which partitions only the table has.
+        basis = since or (work.standing.since if work.context.resync and grouping is not None else None)
+        if grouping is not None and measure is not None and kept is None and basis is not None:
             kept = measure(work, grouping)
-            known = replace(since, state={**since.state, "method": grouping.to_dict()})
+            known = replace(basis, state={**basis.state, "method": grouping.to_dict()})
             # The position is to vouch for what was measured, even where nothing has to move.
-            changes = strategy.detect(probe, known, kept) or partitions.nothing(grouping, since)
+            changes = strategy.detect(probe, known, kept) or partitions.nothing(grouping, basis)
         if work.context.resync:
             _need_mirror(work, changes)
         if changes is not None and come:

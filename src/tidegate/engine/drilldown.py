@@ -46,6 +46,7 @@ class Difference:
         buckets: smallest buckets that differ.
         missing: keys that the table lacks, changed: whose rows differ, extra: that only the table has. Without a key
             rows are counted in `missing_rows` and `extra_rows` alone.
+        more: rows of these keys that differ beyond one for each.
         fetched: rows that travelled to find this, from both sides together.
         aside: rows that wait in the quarantine, compared with the table's and counted apart from them.
     """
@@ -58,14 +59,15 @@ class Difference:
     extra: tuple[Key, ...] = ()
     missing_rows: int = 0
     extra_rows: int = 0
+    more: int = 0
     fetched: int = 0
     aside: int = 0
 
     @property
     def rows(self) -> int:
-        """Rows that differ: a changed row counts once."""
+        """Rows that differ: a changed row counts once, one that is there several times as often as it is too many."""
         keyed = len(self.missing) + len(self.changed) + len(self.extra)
-        return keyed + self.missing_rows + self.extra_rows
+        return keyed + self.more + self.missing_rows + self.extra_rows
 
     @property
     def equal(self) -> bool:
@@ -132,7 +134,7 @@ class _Found:
         self.missing: list[Key] = []
         self.changed: list[Key] = []
         self.extra: list[Key] = []
-        self.lost = self.surplus = self.fetched = 0
+        self.lost = self.surplus = self.more = self.fetched = 0
 
     def compare(self, source: Sequence[RowDigest], target: Sequence[RowDigest]) -> None:
         """The rows of one set of buckets, as multisets by key."""
@@ -145,7 +147,9 @@ class _Found:
             if not key:
                 self.lost += lacks.total()
                 self.surplus += exceeds.total()
-            elif lacks and exceeds:
+                continue
+            self.more += max(0, max(lacks.total(), exceeds.total()) - 1)
+            if lacks and exceeds:
                 self.changed.append(key)
             elif lacks:
                 (self.changed if theirs[key] else self.missing).append(key)
@@ -164,6 +168,7 @@ class _Found:
             extra=_sorted(self.extra),
             missing_rows=self.lost,
             extra_rows=self.surplus,
+            more=self.more,
             fetched=self.fetched,
         )
 

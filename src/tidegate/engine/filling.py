@@ -1,7 +1,7 @@
 """Decides when a column that has come to a source is filled for the rows that were loaded before it came.
 
-Asked where streams are put together and when a stream looks for changes. Must never take a load that did not land for
-one that has filled the column.
+Asked where streams are put together and when a stream looks for changes. Must never take a load that did not land, or
+that read some rows alone, for one that has filled the column.
 """
 
 from __future__ import annotations
@@ -38,9 +38,11 @@ def misfits(strategy: Strategy, writer: Writer, contract: Mapping[str, str]) -> 
 
 
 def come(work: Work) -> tuple[str, ...]:
-    """The columns that the newest load which landed did not have, if they are to be filled for all rows.
+    """The columns that not every loaded row has yet, if they are to be filled for all rows.
 
-    Without a registry that knows that load they are all columns, if they are not the ones of the position.
+    The position says with which columns every row was loaded: loads of some rows alone, such as a chunk of a backfill
+    or a repair, leave that as it was. Without a registry that knows those columns they are all new, if they are not the
+    ones that the source has now.
     """
     stream = work.stream
     if stream.contract.get(ChangeKind.ADD_COLUMN) != Mode.FILL or not stream.strategy.cursor:
@@ -48,7 +50,7 @@ def come(work: Work) -> tuple[str, ...]:
     since, columns = work.standing.since, work.probe.schema()
     if since is None or since.schema == columns.digest:
         return ()
-    known = work.context.registry.loaded_columns(stream.uid)
+    known = work.context.registry.loaded_columns(stream.uid, since.schema)
     idents = set(known.values()) - {""}
     return tuple(each.name for each in columns if each.name not in known and each.ident not in idents)
 

@@ -6,7 +6,7 @@ Called by the pipeline before a plan is made. Must never let an emptied source e
 from __future__ import annotations
 
 from tidegate.core.changes import ChangeSet
-from tidegate.core.slices import Everything, Meaning
+from tidegate.core.slices import Everything
 from tidegate.engine.recover import holds_rows
 from tidegate.engine.work import Work
 from tidegate.errors import DeleteFuse
@@ -29,7 +29,7 @@ def guard(work: Work, changes: ChangeSet) -> None:
     known = work.key_diff.rows if work.key_diff else changes.rows
     if known == 0 and stream.deletes.max_fraction != ALL_OF_THEM and not work.probe.stats(Everything()).rows:
         raise DeleteFuse(f"stream {stream.name!r}: the source is empty, and {stream.target} has rows")
-    most = limit(work, changes)
+    most = limit(work)
     whole = work.key_diff is not None or changes.grouping is None
     if most is None or known is None or table.rows is None or not whole or stream.deletes.soft:
         return
@@ -40,10 +40,10 @@ def guard(work: Work, changes: ChangeSet) -> None:
         )
 
 
-def limit(work: Work, changes: ChangeSet) -> int | None:
+def limit(work: Work) -> int | None:
     """The most rows that this load may delete; None for any number."""
     fraction, rows = work.stream.deletes.fraction, work.standing.table.rows
-    if fraction is None or rows is None or work.context.allow_deletes or not _deletes(work, changes):
+    if fraction is None or rows is None or work.context.allow_deletes or not holds_rows(work.standing.table):
         return None
     return int(fraction * rows)
 
@@ -52,6 +52,5 @@ def _deletes(work: Work, changes: ChangeSet) -> bool:
     """Whether rows of the table may go that the source does not have."""
     if not holds_rows(work.standing.table):
         return False
-    if work.key_diff is not None or changes.mirror or changes.grouping is not None or work.context.full_refresh:
-        return True
-    return changes.meaning is Meaning.ALL and work.stream.writer.kind == "replace"
+    whole = changes.mirror or changes.grouping is not None
+    return work.key_diff is not None or whole or work.context.full_refresh

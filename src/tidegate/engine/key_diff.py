@@ -22,6 +22,7 @@ from tidegate.core.spread import HashesKeys, Spread
 from tidegate.dialects.spark import Spark
 from tidegate.engine.comparison import within
 from tidegate.engine.drilldown import differing
+from tidegate.engine.quarantine import Quarantine
 from tidegate.engine.recover import holds_rows
 from tidegate.engine.sides import TableSide
 from tidegate.engine.work import Work
@@ -72,7 +73,8 @@ def watch(work: Work, changes: ChangeSet | None) -> tuple[Work, ChangeSet | None
     stream, table = work.stream, work.standing.table
     if stream.deletes.detect is not Detect.KEY_DIFF:
         return work, changes
-    filled = holds_rows(table) and not work.context.full_refresh
+    # What waits in the quarantine may be gone as well.
+    filled = (holds_rows(table) or Quarantine.of(stream).filled) and not work.context.full_refresh
     if stream.deletes.scope is Scope.WINDOW:
         if changes is None or not filled:
             return work, changes
@@ -108,7 +110,7 @@ def find(work: Work, plan: LoadPlan, session: SparkSession, staging: Staging, ch
     if work.key_diff is None:
         return checked
     with translated(f"comparing the keys of {plan.target}"):
-        named = _named(work, plan, staging, checked)
+        named = _named(work, plan, session, staging, checked)
         if named is not None:
             plan.refuse_many(len(named))
             found = _listed(plan, session, named, checked) if named else checked
@@ -131,13 +133,15 @@ def need_absent(plan: LoadPlan, staging: Staging, checked: Checked) -> None:
         )
 
 
-def _named(work: Work, plan: LoadPlan, staging: Staging, checked: Checked) -> list[tuple[str, ...]] | None:
+def _named(
+    work: Work, plan: LoadPlan, session: SparkSession, staging: Staging, checked: Checked
+) -> list[tuple[str, ...]] | None:
     """The keys that are gone as canonical texts, sorted; None where Spark must compare because they are too many."""
     diff = work.key_diff
     if diff is None or diff.spread is None:
         return None
     keys = [quote(name) for name in plan.key]
-    present = staging.read().selectExpr(*keys)
+    present = _present(work, plan, session, staging).selectExpr(*keys)
     after = present
     if plan.changes.slices:
         # What the table will hold of keys once the batch is in, without a look at which of them are new.
@@ -178,7 +182,7 @@ def _looked_for(work: Work, plan: LoadPlan, session: SparkSession, staging: Stag
     if diff is None or diff.rows is None:
         gone = _of_window(work, plan, session, staging, checked.frame.selectExpr(*keys))
     else:
-        present = staging.read().selectExpr(*keys)
+        present = _present(work, plan, session, staging).selectExpr(*keys)
         gone = present.join(_source_keys(work, plan, session), on=list(plan.key), how="left_anti")
     gone.persist()
     try:
@@ -200,7 +204,13 @@ def _of_window(work: Work, plan: LoadPlan, session: SparkSession, staging: Stagi
     keys, columns = [quote(name) for name in plan.key], plan.columns
     windows = [part for part in plan.changes.slices if isinstance(part, Range)]
     where = " OR ".join(within(part, columns) for part in windows) or "false"
-    candidates = staging.read().where(where).selectExpr(*keys).join(batch, on=list(plan.key), how="left_anti").persist()
+    candidates = (
+        _present(work, plan, session, staging)
+        .where(where)
+        .selectExpr(*keys)
+        .join(batch, on=list(plan.key), how="left_anti")
+        .persist()
+    )
     texts = TableSide(rows=candidates, columns=Schema(columns=_key_columns(work)), key=plan.key).texts()
     found = [tuple(row) for row in candidates.selectExpr(*texts).limit(MOST_CANDIDATES + 1).collect()]
     if len(found) > MOST_CANDIDATES:
@@ -212,6 +222,17 @@ def _of_window(work: Work, plan: LoadPlan, session: SparkSession, staging: Stagi
         ]
         there = work.stream.source.read(session, work.probe, slices, columns).selectExpr(*keys)
     return candidates.join(there, on=list(plan.key), how="left_anti")
+
+
+def _present(work: Work, plan: LoadPlan, session: SparkSession, staging: Staging) -> DataFrame:
+    """The rows of the table, and those of other keys that wait in the quarantine."""
+    rows, quarantine = frames.completed(staging.read(), plan.columns), Quarantine.of(work.stream)
+    if not quarantine.filled:
+        return rows
+    waiting = frames.completed(quarantine.waiting(session, plan.position, plan.columns), plan.columns)
+    known = " AND ".join(f"{quote(name)} IS NOT NULL" for name in plan.key)
+    waiting = waiting.where(known).dropDuplicates(list(plan.key))
+    return rows.unionAll(frames.without_keys(waiting, rows, plan.key).selectExpr(*map(quote, plan.columns.names)))
 
 
 def _source_keys(work: Work, plan: LoadPlan, session: SparkSession) -> DataFrame:

@@ -45,6 +45,25 @@ def opened_meanwhile(
 
 
 @contextmanager
+def opened_later(
+    lake: Format, session: SparkSession, target: Target, plan: LoadPlan, *, prepare: Callable[[], None]
+) -> Iterator[Callable[[], Staging]]:
+    """Opens the load's version of a table that has to be made or changed first, when it is called and not before.
+
+    On an error before that call there is no table, or the one that was there.
+    """
+    with contextlib.ExitStack() as held:
+
+        def opened() -> Staging:
+            prepare()
+            staging = lake.stage(session, target, plan)
+            held.enter_context(discarded_on_error(lambda: staging))
+            return staging
+
+        yield opened
+
+
+@contextmanager
 def discarded_on_error(opened: Callable[[], Staging]) -> Iterator[None]:
     """Around a load's write: on an error the table stays as it was."""
     try:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from tidegate.core.batch import Checked
 from tidegate.core.changes import ChangeSet
+from tidegate.core.continuity import Witness
 from tidegate.core.fingerprint import Fingerprint
 from tidegate.core.ledger import Ledger
 from tidegate.core.outcome import Outcome
@@ -27,18 +28,21 @@ from tidegate.engine import (
     detection,
     fuse,
     key_diff,
+    older_files,
     outcomes,
     partitions,
     quality,
+    quarantine,
     reread,
     rescue,
+    restored,
     retention,
     standing,
     verify,
 )
 from tidegate.engine.applied import Applied
 from tidegate.engine.events import Journal, Moment, Stage
-from tidegate.engine.landing import opened_meanwhile, publish
+from tidegate.engine.landing import opened_later, opened_meanwhile, publish
 from tidegate.engine.planner import Found, make_plan
 from tidegate.engine.recover import Heal, Standing
 from tidegate.engine.stream import Stream, VerifyLevel
@@ -66,8 +70,12 @@ def run(stream: Stream, context: Context, lease: Lease, journal: Journal) -> Out
     Raises:
         TidegateError: of the commit at work nothing was published, or (CommitUnknown) the next run finds out.
     """
+    return restored.remembering(stream, context, lambda: _run(stream, context, lease, journal))
+
+
+def _run(stream: Stream, context: Context, lease: Lease, journal: Journal) -> Outcome:
     stands = standing.recover(stream, context)
-    with stream.source.probe(context.sessions) as probe:
+    with stream.source.probe(context.sessions, stream.bound_request) as probe:
         work = Work(stream=stream, context=context, journal=journal, probe=probe, standing=stands)
         work = standing.prove(work)
         retention.begin(stream, None if context.anew else work.standing.since)
@@ -150,8 +158,12 @@ def _load(work: Work, changes: ChangeSet, lease: Lease) -> Outcome:
         return outcome
 
 
-def plan(work: Work, changes: ChangeSet, *, save: Callable[[LoadPlan], None]) -> Planned:
-    """One load of these changes: moves nothing, starts no Spark; the plan is handed to `save` before it is used."""
+def plan(work: Work, changes: ChangeSet, *, save: Callable[[LoadPlan], None], some: bool = False) -> Planned:
+    """One load of these changes: moves nothing, starts no Spark; the plan is handed to `save` before it is used.
+
+    Args:
+        some: it reads some rows beside the loads that go on, so other rows may lack columns that it brings.
+    """
     stream, probe = work.stream, work.probe
     with work.journal.stage(Stage.PLAN) as tell:
         unique = bool(stream.key) and changes.meaning is not Meaning.CHANGELOG and probe.unique(stream.key)
@@ -167,10 +179,17 @@ def plan(work: Work, changes: ChangeSet, *, save: Callable[[LoadPlan], None]) ->
             aside=rescue.aside(probe),
             renames=briefing.renames(work),
         )
-        made = replace(make_plan(stream, found, now=work.context.now()), most_deleted=fuse.limit(work, changes))
-        save(made)
+        made = replace(make_plan(stream, found, now=work.context.now()), most_deleted=fuse.limit(work))
+        kept = probe.witness(stream.strategy.cursor) if isinstance(probe, Witness) else {}
+        made = replace(made, position=replace(made.position, witness=kept))
+        save(beside(made) if some else made)
         tell(made.write.reason)
-    return Planned(plan=made, unique=unique)
+    return Planned(plan=beside(made) if some else made, unique=unique)
+
+
+def beside(plan: LoadPlan) -> LoadPlan:
+    """The same load; its position goes on saying with which columns every row was loaded."""
+    return replace(plan, position=replace(plan.position, schema=plan.since.schema)) if plan.since else plan
 
 
 def move(work: Work, planned: Planned, lease: Lease) -> Outcome:
@@ -180,19 +199,21 @@ def move(work: Work, planned: Planned, lease: Lease) -> Outcome:
     with _asked_meanwhile(work, planned) as expected, contextlib.ExitStack() as held:
         with journal.stage(Stage.READ):
             session = held.enter_context(work.context.session(small=_small(work, plan)))
-            _make_ready(work, plan, session)
-            opened = held.enter_context(opened_meanwhile(stream.format, session, stream.target, plan))
+            opened = held.enter_context(_opening(work, plan, session))
             rows = stream.source.read(session, work.probe, plan.changes.slices, plan.columns)
         with journal.stage(Stage.CHECK):
             applied = reread.applied(work, session, plan)
-            batch = replace(briefing.batch(work, planned), fence=applied.fence() if applied else None)
+            fence = reread.fence(work, session, plan, applied)
+            batch = replace(briefing.batch(work, planned, session), fence=fence)
             checked = quality.check(work, planned, batch, reread.judged(rows, plan), held)
-        staging = opened()
         with journal.stage(Stage.WRITE) as tell:
             lease.check()
+            staging = opened()
+            checked = older_files.restore(work, plan, session, staging, checked)
             checked = key_diff.find(work, plan, session, staging, checked)
             if checked.gone is not None:
                 held.callback(checked.gone.unpersist)
+                quarantine.let_go(stream, session, plan, checked.gone, work.context)
             with _remembered(applied, checked, staging):
                 if checked.skipped is None:
                     checked = quality.write(work, plan, staging, checked)
@@ -206,7 +227,7 @@ def move(work: Work, planned: Planned, lease: Lease) -> Outcome:
             standing.seen_unverified(work, plan, staging),
             _proven_meanwhile(stream, checked, plan, staging),
         ):
-            if reread.of_events(plan):
+            if reread.of_events(plan, stream.writer):
                 verdict = reread.verify_events(work, session, plan, staging, batch)
             else:
                 verdict = _verify(work, plan, staging, checked, expected)
@@ -219,8 +240,7 @@ def move(work: Work, planned: Planned, lease: Lease) -> Outcome:
     journal.tell(Stage.ADVANCE, Moment.DONE)
     told = outcomes.loaded(work, plan, receipt, verdict, retention.acknowledge(stream, plan.position))
     rows_read = next(n for n in (quality.rows_of(checked), verdict.rows, plan.changes.rows, 0) if n is not None)
-    told = quality.told(told, checked)
-    told = replace(told, rows_superseded=checked.folded.superseded if checked.folded else 0)
+    told = replace(quality.told(told, checked), rows_superseded=checked.folded.superseded if checked.folded else 0)
     return replace(told, rows_read=rows_read, spark_started=not started_before and work.context.sessions.started)
 
 
@@ -238,15 +258,22 @@ def _small(work: Work, plan: LoadPlan) -> bool:
     return rows is not None and rows < SMALL_ROWS
 
 
-def _make_ready(work: Work, plan: LoadPlan, session: SparkSession) -> None:
-    """The table is made or evolved, branches of a crash are dropped."""
+def _opening(work: Work, plan: LoadPlan, session: SparkSession) -> AbstractContextManager[Callable[[], Staging]]:
+    """Branches of a crash are dropped; a table is made or changed only once the rows have passed their check."""
     stream, table = work.stream, work.standing.table
-    if table.snapshot is None:  # also made already, by a load that crashed before all of it was done
-        stream.format.create(session, stream.target, plan.table, _layout(stream, plan))
-    if plan.evolve:
-        stream.format.evolve(session, stream.target, plan.evolve, plan.table)
     if table.branches:
         stream.format.drop_branches(session, stream.target, table.branches)
+    # A table without a snapshot was perhaps made by a load that crashed before all of it was done.
+    if table.snapshot is not None and not plan.evolve:
+        return opened_meanwhile(stream.format, session, stream.target, plan)
+
+    def prepare() -> None:
+        if table.snapshot is None:
+            stream.format.create(session, stream.target, plan.table, _layout(stream, plan))
+        if plan.evolve:
+            stream.format.evolve(session, stream.target, plan.evolve, plan.table)
+
+    return opened_later(stream.format, session, stream.target, plan, prepare=prepare)
 
 
 def _layout(stream: Stream, plan: LoadPlan) -> Layout:
@@ -267,7 +294,7 @@ def _asked_meanwhile(work: Work, planned: Planned) -> Iterator[Future[Fingerprin
     if (
         level is VerifyLevel.NONE
         or found_by_check
-        or reread.of_events(planned.plan)
+        or reread.of_events(planned.plan, work.stream.writer)
         or planned.plan.write.mode is Mode.MERGE_DIFFERENCES
     ):
         yield None
@@ -276,9 +303,9 @@ def _asked_meanwhile(work: Work, planned: Planned) -> Iterator[Future[Fingerprin
         asked = pool.submit(verify.source_side, work.probe, planned.plan, level, None)
         try:
             yield asked
-        except SourceUnavailable as error:
+        except TidegateError as error:
             # A question that a source refuses, for a bad value, ends the snapshot that Spark reads.
-            reason = asked.exception()
+            reason = asked.exception() if asked.done() or isinstance(error, SourceUnavailable) else None
             if isinstance(reason, TidegateError):
                 raise reason from error
             raise
@@ -328,4 +355,6 @@ def _verify(
     if table != source:
         table = verify.table_side(plan, staging, checked, level)
     sides, seen = verify.Sides(source=source, table=table), not staging.invisible
-    return verify.judge(plan, level, sides, again=ask, still=work.probe.still, seen=seen)
+    verdict = verify.judge(plan, level, sides, again=ask, still=work.probe.still, seen=seen)
+    older_files.verify(work, plan, staging, checked, level)
+    return verdict

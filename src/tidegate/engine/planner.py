@@ -14,7 +14,8 @@ from typing import Any
 from tidegate.core.changes import ChangeSet
 from tidegate.core.contract import Mode
 from tidegate.core.ids import new_load_id
-from tidegate.core.plan import FENCE, LoadPlan, WriteFacts
+from tidegate.core.plan import FENCE, WHOLE, LoadPlan, WriteChoice, WriteFacts
+from tidegate.core.plan import Mode as WriteMode
 from tidegate.core.position import Position
 from tidegate.core.protocols import TableState
 from tidegate.core.schema import RESCUED, ChangeKind, Column, Schema, SchemaChange, compare
@@ -23,8 +24,9 @@ from tidegate.core.versions import Historic
 from tidegate.engine.recover import next_sequence
 from tidegate.engine.rules import refuse_rules
 from tidegate.engine.stream import Stream
-from tidegate.errors import ColumnMissing, PlanError, SchemaRefused
+from tidegate.errors import ColumnMissing, InternalError, PlanError, SchemaRefused
 
+ERASES = frozenset({WriteMode.OVERWRITE, WriteMode.OVERWRITE_PARTITIONS, WriteMode.REPLACE_FILES})
 EVOLVE = frozenset({ChangeKind.ADD_COLUMN, ChangeKind.WIDEN, ChangeKind.RENAME})
 EVOLVES = frozenset({Mode.EVOLVE, Mode.FILL})
 DEFAULT_CONTRACT: Mapping[ChangeKind, str] = {
@@ -75,8 +77,12 @@ def make_plan(stream: Stream, found: Found, *, now: datetime) -> LoadPlan:
     added, more = _added(stream, found)
     columns, changes, evolve = fit_columns(stream, _without(found.table, added), found.columns, found.renames)
     refuse_rules(stream.name, stream.checks, columns)
+    write = stream.writer.choose(found.facts)
+    refuse_erasing(stream, found, write)
     load_id = new_load_id()
     sequence = next_sequence(found.table, found.since, found.last_sequence)
+    reset = found.facts.reset is not None
+    fenced = fence(stream, found.changes, found.since, sequence, load_id, reset=reset, evolve=evolve)
     return LoadPlan(
         load_id=load_id,
         stream=stream.name,
@@ -91,7 +97,7 @@ def make_plan(stream: Stream, found: Found, *, now: datetime) -> LoadPlan:
             kind=stream.strategy.kind,
             source=found.identity,
             clock=found.clock,
-            state={**found.changes.state, **_fence(found, sequence, load_id)},
+            state={**found.changes.state, **fenced},
             loaded_through=found.changes.loaded_through,
             schema=columns.digest,
             writer=signature(stream),
@@ -101,10 +107,11 @@ def make_plan(stream: Stream, found: Found, *, now: datetime) -> LoadPlan:
         key=stream.key,
         schema_changes=(*_seen(changes, found.aside), *found.aside),
         evolve=(*evolve, *more),
-        write=stream.writer.choose(found.facts),
+        write=write,
         create=not found.table.exists,
         deletes=stream.deletes,
         added=Schema(columns=(*stream.added, *added)),
+        reset=found.facts.reset,
     )
 
 
@@ -114,20 +121,36 @@ def _seen(changes: Sequence[SchemaChange], aside: Sequence[SchemaChange]) -> Ite
     return (change for change in changes if change.column not in left_out)
 
 
-def _fence(found: Found, sequence: int, load_id: str) -> dict[str, Any]:
+def fence(  # noqa: PLR0913 - a load, and what was before it
+    stream: Stream,
+    changes: ChangeSet,
+    since: Position | None,
+    sequence: int,
+    load_id: str,
+    *,
+    reset: bool = False,
+    evolve: Sequence[SchemaChange] = (),
+) -> dict[str, Any]:
     """What will count of the events that are remembered beside the table, see `FENCE`; nothing for other loads.
 
-    A table that is read anew forgets: its floor, or its log from the beginning, says what counts.
+    A table that is read anew forgets: its floor, or its log from the beginning, says what counts. For a history the
+    events stand for their part of it only as long as nothing but events writes the table, and columns keep their names.
     """
-    changes = found.changes
     if changes.events is None:
         return {}
-    known = found.since.state.get(FENCE) if found.since else None
+    known = since.state.get(FENCE) if since else None
     if changes.meaning is not Meaning.CHANGELOG:
         after = sequence
     else:
-        after = sequence - 1 if known is None or found.facts.replace else known["after"]
-    return {FENCE: {"after": after, "number": sequence, "load": load_id}}
+        after = sequence - 1 if known is None or reset else known["after"]
+    own = {"after": after, "number": sequence, "load": load_id}
+    if not isinstance(stream.writer, Historic):
+        return {FENCE: own}
+    whole = after
+    if known is not None and since is not None and after == known["after"]:
+        alone = known["number"] == since.sequence and all(one.kind is not ChangeKind.RENAME for one in evolve)
+        whole = known.get(WHOLE, after) if alone else since.sequence
+    return {FENCE: {**own, WHOLE: whole}}
 
 
 def refuse_meaning(stream: Stream, changes: ChangeSet) -> None:
@@ -143,6 +166,17 @@ def refuse_meaning(stream: Stream, changes: ChangeSet) -> None:
         )
 
 
+def refuse_erasing(stream: Stream, found: Found, write: WriteChoice) -> None:
+    """Refuses a write that takes away files of a table which holds more than its source does.
+
+    Raises:
+        InternalError: a writer chose it although nobody asked for a full refresh.
+    """
+    keeps = isinstance(stream.writer, Historic) or stream.deletes.soft
+    if keeps and write.mode in ERASES and found.facts.reset is None:
+        raise InternalError(f"write: {stream.writer.kind} chose {write.mode} for a table whose old rows are kept")
+
+
 def signature(stream: Stream) -> str:
     """What the position says of the writer; empty for one whose table holds just what its source holds."""
     return stream.writer.signature if isinstance(stream.writer, Historic) else ""
@@ -155,7 +189,7 @@ def refuse_writer(stream: Stream, found: Found) -> None:
         PlanError: nothing was touched.
     """
     wrote = found.since.writer if found.since else ""
-    if found.since is None or found.facts.replace or wrote == signature(stream):
+    if found.since is None or found.facts.reset or wrote == signature(stream):
         return
     was = "another writer" if not wrote or not signature(stream) else "other options of the same writer"
     raise PlanError(

@@ -13,7 +13,7 @@ from tidegate.core.ledger import Ledger
 from tidegate.core.maintenance import Maintained
 from tidegate.core.outcome import Problem
 from tidegate.core.plan import LoadPlan
-from tidegate.engine import detection, fuse, key_diff, partitions, pipeline
+from tidegate.engine import detection, fuse, key_diff, partitions, pipeline, restored
 from tidegate.engine.events import Journal
 from tidegate.engine.outcomes import failure
 from tidegate.engine.recover import Standing, reconcile
@@ -96,7 +96,8 @@ def preview(stream: Stream, context: Context) -> StreamPlan:
     try:
         table = stream.format.state(stream.target, stream.uid)
         standing = reconcile(stream.name, table, context.registry.position(stream.uid))
-        with stream.source.probe(context.sessions) as probe:
+        restored.refuse(stream, context)
+        with stream.source.probe(context.sessions, stream.bound_request) as probe:
             journal = Journal(stream=stream.name)
             work = Work(stream=stream, context=context, journal=journal, probe=probe, standing=standing)
             changes, ledger = detection.detect(work)

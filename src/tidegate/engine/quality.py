@@ -20,15 +20,17 @@ from tidegate.core.protocols import Staging
 from tidegate.core.quarantine import REFUSED_EVENT
 from tidegate.core.schema import Schema
 from tidegate.core.slices import Meaning
-from tidegate.core.versions import mirrored
+from tidegate.core.versions import Historic, mirrored
 from tidegate.dialects.spark import Spark
 from tidegate.engine import rules
 from tidegate.engine.quarantine import Quarantine, put_aside
 from tidegate.engine.stream import Stream
+from tidegate.engine.superseding import Load, one_a_key
 from tidegate.engine.work import Planned, Work
-from tidegate.errors import CheckFailed, PlanError, WriteError
+from tidegate.errors import CheckFailed, DuplicateKeys, PlanError, WriteError
 from tidegate.spark import frames, sorting
 from tidegate.spark.failures import translated
+from tidegate.spark.sql import quote
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -79,11 +81,20 @@ def check(work: Work, planned: Planned, batch: Batch, rows: DataFrame, held: Exi
     found = _sorted(work, plan, kept)
     if found.bad:
         batch = replace(batch, bounds=())  # they were told of all the rows
+        _refuse_ties(work, planned, found.read)
     checked = stream.writer.check(found.good, plan, replace(batch, cheap=batch.cheap or folds))
     held.callback(release, checked)
-    aside = put_aside(
-        work.context, stream, session, plan, read=found.read, bad=found.bad, rule=_last(checked, planned, batch)
+    load = Load(
+        plan=plan,
+        read=found.read,
+        bad=found.bad,
+        rule=_last(checked, planned, stream),
+        unique=planned.unique,
+        full_refresh=work.context.full_refresh,
+        fence=batch.fence,
+        folded=checked.folded,
     )
+    aside = put_aside(work.context, stream, session, load)
     return replace(checked, aside=aside, findings=found.findings)
 
 
@@ -96,7 +107,7 @@ def good(work: Work, plan: LoadPlan, rows: DataFrame) -> DataFrame:
 def judged(stream: Stream, columns: Schema, rows: DataFrame, *, key: Sequence[str]) -> DataFrame:
     """Quarantined rows with what the rules say of each now, and whether it may be loaded."""
     rules.refuse_rules(stream.name, stream.checks, columns)
-    return sorting.replayable(_asked(stream, columns, rows), key)
+    return sorting.replayable(_asked(stream, columns, rows), key, complete=isinstance(stream.writer, Historic))
 
 
 def _annotated(work: Work, plan: LoadPlan, rows: DataFrame) -> DataFrame | None:
@@ -116,13 +127,37 @@ def _asked(stream: Stream, columns: Schema, rows: DataFrame) -> DataFrame:
     return sorting.annotated(rows, rules.conditions(stream.checks, columns), refused=stream.refused)
 
 
-def _last(checked: Checked, planned: Planned, batch: Batch) -> Latest | None:
+def _last(checked: Checked, planned: Planned, stream: Stream) -> Latest | None:
     """The rule that tells the last row of each key; None where no two rows have one."""
     if checked.latest is not None or not planned.plan.key:
         return checked.latest
     if planned.plan.changes.meaning is Meaning.CHANGELOG:
         return Latest(key=planned.plan.key, order=(frames.ORDER,))
-    return None if planned.unique else batch.latest
+    return None if planned.unique else Latest(key=planned.plan.key, order=stream.order)
+
+
+def _refuse_ties(work: Work, planned: Planned, read: DataFrame) -> None:
+    """Raises DuplicateKeys where nothing says which of several rows counts: that one of them is bad does not say it."""
+    stream, plan = work.stream, planned.plan
+    if planned.unique or not one_a_key(stream) or plan.changes.meaning is Meaning.CHANGELOG:
+        return
+    rule = Latest(key=plan.key, order=stream.order)
+    if isinstance(stream.writer, Historic):
+        moment = stream.writer.moment(stream.strategy.cursor)
+        if moment is None or plan.changes.meaning is Meaning.ALL:
+            return
+        read = read.selectExpr("*", f"{moment} AS {frames.MOMENT}")
+        rule = Latest(key=(*plan.key, frames.MOMENT), order=())
+    known = " AND ".join(f"{quote(name)} IS NOT NULL" for name in rule.key)
+    columns = dict.fromkeys((*plan.columns.names, *rule.key))
+    with _asking(plan):
+        tied = frames.ties(read.where(known).selectExpr(*map(quote, columns)), rule)
+    if tied:
+        raise DuplicateKeys(
+            f"{tied} keys ({', '.join(plan.key)}) have several different rows, good ones and bad ones, and "
+            "nothing says which one is later",
+            hint="Name columns that order them: `write: {kind: merge, order_by: [column]}`.",
+        )
 
 
 def release(checked: Checked) -> None:
@@ -212,9 +247,7 @@ def write(work: Work, plan: LoadPlan, staging: Staging, checked: Checked) -> Che
         return work.stream.writer.write(checked, plan, staging)
     findings: tuple[str, ...] = ()
     if not staging.invisible:
-        findings = _of_table(
-            work, plan, _to_be(checked, plan, staging.read().where(mirrored(work.stream.writer))), judging
-        )
+        findings = _of_table(work, plan, _to_be(checked, plan, staging.read(), mirrored(work.stream.writer)), judging)
     written = work.stream.writer.write(checked, plan, staging)
     if staging.invisible and written.skipped is None:
         findings = _of_table(work, plan, staging.read().where(mirrored(work.stream.writer)), judging)
@@ -227,11 +260,11 @@ def _of_table(work: Work, plan: LoadPlan, table: DataFrame, judging: Judging) ->
     return rules.settle(work.stream.name, _judged(found, _known(work, judging)), None)
 
 
-def _to_be(checked: Checked, plan: LoadPlan, present: DataFrame) -> DataFrame:
-    """The table as the write would leave it."""
-    now = frames.completed(present, plan.columns)
+def _to_be(checked: Checked, plan: LoadPlan, present: DataFrame, counts: str) -> DataFrame:
+    """The rows that the write would leave in the table, as far as `counts`, a condition, says that these matter."""
+    now = frames.completed(present.where(counts), plan.columns)
     changelog = plan.changes.meaning is Meaning.CHANGELOG
-    coming = checked.frame.where(f"NOT {frames.GONE}") if changelog else checked.frame
+    coming = checked.frame.where(f"NOT {frames.GONE} AND ({counts})") if changelog else checked.frame
     coming = frames.completed(coming, plan.columns)
     match plan.write.mode:
         case Mode.APPEND:

@@ -9,26 +9,27 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from tidegate.core.batch import Aside, Latest
+from tidegate.core.batch import Aside
+from tidegate.core.log import AppliesEvents
 from tidegate.core.plan import LoadPlan, Mode
 from tidegate.core.position import Position
 from tidegate.core.protocols import Receipt, TableState
-from tidegate.core.quarantine import COLUMNS, beside, uid_of
+from tidegate.core.quarantine import COLUMNS, Superseding, beside, uid_of
 from tidegate.core.schema import Schema
+from tidegate.core.slices import Meaning
+from tidegate.core.versions import Historic
 from tidegate.dialects._row_text import row_text
 from tidegate.dialects.spark import Spark
 from tidegate.engine.landing import Beside
 from tidegate.engine.recover import holds_rows
 from tidegate.engine.stream import Stream
+from tidegate.engine.superseding import Load, how, left, one_a_key
 from tidegate.engine.work import Context
 from tidegate.errors import VerifyFailed
 from tidegate.spark.failures import translated
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
-
-WHOLE = (Mode.OVERWRITE, Mode.MERGE_DIFFERENCES)
-SLICES = (Mode.OVERWRITE_PARTITIONS, Mode.MERGE_PARTITIONS, Mode.REPLACE_FILES)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,7 +51,10 @@ class Quarantine:
 
     def kept(self, session: SparkSession) -> DataFrame:
         """Every row, as committed; also those of loads that never landed."""
-        return self.stream.format.read(session, beside(self.stream.target), self.state.snapshot)
+        from tidegate.spark import frames  # noqa: PLC0415 - as above
+
+        kept = self.stream.format.read(session, beside(self.stream.target), self.state.snapshot)
+        return frames.completed(kept, COLUMNS)  # one that was made before lacks the later ones
 
     def rows(self, session: SparkSession, since: Position | None) -> DataFrame:
         """Rows: those of loads that landed; `until` is NULL where none that landed has taken it back."""
@@ -71,24 +75,21 @@ class Quarantine:
         rows = self.rows(session, since)
         return sorting.unpacked(rows.where("until IS NULL AND row IS NOT NULL"), row_text(columns))
 
-    def after(self, session: SparkSession, plan: LoadPlan, read: DataFrame) -> DataFrame:
-        """What it holds once the load has landed, but for the rows that the load itself adds.
+    def after(self, session: SparkSession, load: Load, mine: DataFrame | None) -> DataFrame | None:
+        """What it holds once the load has landed; None for nothing.
 
-        Rows whose key or slice the load reads again do not wait any more: what was read last is what stands.
+        Args:
+            mine: the rows that the load adds, as the quarantine keeps them.
         """
         from tidegate.spark import sorting  # noqa: PLC0415 - as above
 
-        rows = sorting.unpacked(self.rows(session, plan.since), row_text(plan.columns))
-        number = plan.position.sequence
-        if plan.write.mode in WHOLE or plan.since is None:
-            closed = sorting.closed(rows, "true", number)
-        elif plan.write.mode in SLICES:
-            closed = sorting.closed(rows, Spark().among(plan.changes.slices, plan.columns), number)
-        elif plan.key:
-            closed = sorting.closed_by_key(rows, read, plan.key, number)
-        else:
-            closed = rows
-        return sorting.repacked(closed)
+        plan = load.plan
+        parts = [self.rows(session, plan.since)] if self.filled else []
+        parts += [] if mine is None else [mine]
+        if not parts:
+            return None
+        rows = parts[0] if len(parts) == 1 else parts[0].unionAll(parts[1])
+        return sorting.repacked(left(self.stream, sorting.unpacked(rows, row_text(plan.columns)), session, load))
 
     def replace(self, session: SparkSession, rows: DataFrame, context: Context) -> Receipt:
         """It holds just these rows: one fenced commit.
@@ -108,57 +109,58 @@ class Quarantine:
         return table.commit(session, rows, Mode.OVERWRITE, now=context.now(), told={})
 
 
-def as_read(
-    stream: Stream, session: SparkSession, rows: DataFrame, *, since: Position | None, columns: Schema
+def as_read(  # noqa: PLR0913 - a version of a table, and what waits
+    stream: Stream,
+    session: SparkSession,
+    rows: DataFrame,
+    *,
+    snapshot: str | None,
+    since: Position | None,
+    columns: Schema,
 ) -> tuple[DataFrame, int]:
     """The rows of a table as they would be had none been set aside, and how many rows wait in the quarantine.
 
-    A row that waits stands for its key: what the table has of that key is older.
+    A row that waits stands for its key: what the table has of that key is older. In a history it does where nothing
+    newer is known of the key.
+
+    Args:
+        rows: of that version, those that are meant to be the source's.
     """
     from tidegate.spark import frames  # noqa: PLC0415 - rows are looked at, Spark is running
+    from tidegate.spark import waiting as versions  # noqa: PLC0415 - as above
 
-    rows = frames.completed(rows, columns)
+    rows, writer = frames.completed(rows, columns), stream.writer
     quarantine = Quarantine.of(stream)
     if not quarantine.filled:
         return rows, 0
     waiting = quarantine.waiting(session, since, columns)
-    if stream.key:
+    aside = waiting.count()
+    each = isinstance(writer, Historic) and stream.strategy.emits == {Meaning.NEW}
+    if isinstance(writer, Historic) and not each:
+        stored, moment = stream.format.read(session, stream.target, snapshot), writer.moment(stream.strategy.cursor)
+        waiting = versions.standing(waiting, stored, key=stream.key, moment=moment, known=writer.known)
+    elif isinstance(stream.strategy, AppliesEvents) and one_a_key(stream):
+        waiting = versions.applied(waiting, rows, columns, key=stream.key)
+    if one_a_key(stream) and not each:
         rows = frames.without_keys(rows, waiting, stream.key)
-    return frames.completed(rows, columns).unionAll(frames.completed(waiting, columns)), waiting.count()
+    return frames.completed(rows, columns).unionAll(frames.completed(waiting, columns)), aside
 
 
-def put_aside(  # noqa: PLR0913 - the load, and what was found of its rows
-    context: Context,
-    stream: Stream,
-    session: SparkSession,
-    plan: LoadPlan,
-    *,
-    read: DataFrame,
-    bad: int,
-    rule: Latest | None,
-) -> Aside | None:
+def put_aside(context: Context, stream: Stream, session: SparkSession, load: Load) -> Aside | None:
     """The quarantine as it will count once the load has landed; None where the load adds nothing to it.
 
-    Nothing is written where nothing changes: no row is bad, and none that waits was read again.
-
-    Args:
-        read: every row of the load; with `sorting.ERRORS` where some are bad.
-        bad: how many of them are not loaded.
-        rule: tells the last row of each key; None where no two rows have one.
+    Nothing is written where nothing changes: no row is bad, and nothing takes the place of one that waits.
     """
     from tidegate.spark import sorting  # noqa: PLC0415 - rows are looked at, Spark is running
 
-    quarantine = Quarantine.of(stream)
+    quarantine, plan, bad = Quarantine.of(stream), load.plan, load.bad
     if not bad and not quarantine.filled:
         return None
     with translated(f"setting rows of {plan.target} aside"):
-        after = quarantine.after(session, plan, read) if quarantine.filled else None
-        if not bad and after is not None and not sorting.stale(quarantine.kept(session), after):
+        after = quarantine.after(session, load, _mine(stream, load) if bad else None)
+        if after is None or (not bad and not sorting.stale(quarantine.kept(session), after)):
             return None
-        mine = sorting.bad(read, row_text(plan.columns), rule, _stamp(plan)) if bad else None
-        parts = [part for part in (after, mine) if part is not None]
-        rows = parts[0] if len(parts) == 1 else parts[0].unionAll(parts[1])
-        quarantine.replace(session, rows, context)
+        quarantine.replace(session, after, context)
         if not bad:
             return None
         held = Quarantine.of(stream).kept(session).where(f"load_id = '{plan.load_id}'")
@@ -169,7 +171,37 @@ def put_aside(  # noqa: PLR0913 - the load, and what was found of its rows
                 load_id=plan.load_id,
             )
         frame = sorting.unpacked(held.where("row IS NOT NULL"), row_text(plan.columns))
-        return Aside(rows=bad, frame=frame, last=f"{sorting.META}last", key=plan.key)
+        keeps = isinstance(stream.writer, Historic) and plan.changes.meaning is Meaning.ALL
+        key = load.rule.key if load.rule else plan.key
+        return Aside(rows=bad, frame=frame, last=f"{sorting.META}last", key=key, keeps=keeps)
+
+
+def let_go(stream: Stream, session: SparkSession, plan: LoadPlan, gone: DataFrame, context: Context) -> None:
+    """Rows of keys that the source has no more wait no more, once the load has landed that found them gone."""
+    from tidegate.spark import frames, sorting, waiting  # noqa: PLC0415 - rows are looked at, Spark is running
+
+    quarantine, number = Quarantine.of(stream), plan.position.sequence
+    if not quarantine.filled:
+        return
+    with translated(f"reading {beside(stream.target)}"):
+        rows = sorting.unpacked(quarantine.rows(session, plan.position), row_text(plan.columns))
+        keys = gone.selectExpr(*map(Spark().quote, plan.key), f"{number + 1}L AS {frames.NUMBER}")
+        after = sorting.repacked(waiting.by_order(rows, keys, key=plan.key, order=(), number=number))
+        if sorting.stale(quarantine.kept(session), after):
+            quarantine.replace(session, after, context)
+
+
+def _mine(stream: Stream, load: Load) -> DataFrame:
+    """The rows that the load adds."""
+    from tidegate.core.log import UNKNOWN  # noqa: PLC0415 - as above
+    from tidegate.spark import frames, sorting  # noqa: PLC0415 - as above
+
+    plan, events = load.plan, load.plan.changes.events
+    order = frames.ORDER if UNKNOWN in load.read.columns else None
+    if events is not None and plan.changes.meaning is not Meaning.CHANGELOG:
+        order = Spark().string(events.floor or "")  # rows read in bulk are older than any event that counts
+    each = how(stream, load) in (Superseding.EVENT, Superseding.VERSION, Superseding.NOTHING)
+    return sorting.bad(load.read, row_text(plan.columns), load.rule, _stamp(plan), log_order=order, each=each)
 
 
 def _stamp(plan: LoadPlan) -> tuple[str, str, str]:

@@ -1,7 +1,7 @@
 """Decides what people see of quarantined rows, and which of them are loaded when they are replayed.
 
-Called by `api.Project.quarantine`. Must never load a row that breaks a rule now, nor one whose key the table has with a
-newer cursor; and never but by a commit that is fenced and verified like a load.
+Called by `api.Project.quarantine`. Must never load a row that breaks a rule now, nor one whose place a newer row took;
+and never but by a commit that is fenced and verified like a load.
 """
 
 from __future__ import annotations
@@ -11,22 +11,28 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from tidegate.core.batch import Batch, Latest
+from tidegate.core.batch import Batch, Checked, Latest
 from tidegate.core.changes import ChangeSet
 from tidegate.core.ids import new_load_id
+from tidegate.core.log import AppliesEvents
 from tidegate.core.plan import LoadPlan, Mode, WriteChoice, WriteFacts
 from tidegate.core.position import Position
+from tidegate.core.protocols import Staging
 from tidegate.core.quarantine import beside
 from tidegate.core.schema import Schema
 from tidegate.core.slices import Everything, Meaning
-from tidegate.engine import quality, standing, verify
+from tidegate.core.versions import Historic
+from tidegate.engine import quality, reread, standing, verify
+from tidegate.engine.applied import Applied
 from tidegate.engine.landing import discarded_on_error, publish
+from tidegate.engine.planner import fence
 from tidegate.engine.quarantine import Quarantine
 from tidegate.engine.recover import Standing, next_sequence
 from tidegate.engine.stream import Stream, VerifyLevel
 from tidegate.engine.work import Context
+from tidegate.errors import VerifyFailed
 from tidegate.registry.leases import Lease
-from tidegate.spark import sorting
+from tidegate.spark import sorting, waiting
 from tidegate.spark.failures import translated
 
 if TYPE_CHECKING:
@@ -57,7 +63,7 @@ class Replayed:
 
     Args:
         rows: that were loaded.
-        superseded: that the table has newer ones of; they wait no more.
+        superseded: events that newer ones took the place of; they wait no more.
         waiting: that still break a rule, or are events that cannot be taken; they stay.
         rules: those of them by what they break now.
     """
@@ -138,7 +144,26 @@ class Quarantined:
 
 def _own(table: Schema, stream: Stream) -> Schema:
     """The columns of the table that come from the source."""
-    return Schema(columns=tuple(column for column in table if column.name not in stream.added.names))
+    own = {*stream.added.names, *(stream.writer.own if isinstance(stream.writer, Historic) else ())}
+    return Schema(columns=tuple(column for column in table if column.name not in own))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Ready:
+    """Rows that may be written, and how they are proven.
+
+    Args:
+        applied: remembers what is applied, where they are events.
+        again: the same, derived once more for their proof, where they are events.
+        rows: what the table has to hold of their keys; None where every row is found again as a version.
+        superseded: rows that are not written because something newer was applied.
+    """
+
+    checked: Checked
+    applied: Applied | None = None
+    again: Checked | None = None
+    rows: DataFrame | None = None
+    superseded: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -156,55 +181,105 @@ class _Replay:
         with contextlib.ExitStack() as held, translated(doing):
             plan = self._plan(since, columns)
             rows = self.quarantine.unpacked(self.session, since, columns)
-            judged = quality.judged(self.stream, columns, rows, key=self.stream.key)
-            if self.stream.key and self.stream.strategy.cursor:
-                table = self.stream.format.read(self.session, self.stream.target, self.stands.table.snapshot)
-                judged = sorting.superseded(judged, table, self.stream.key, self.stream.strategy.cursor)
-            judged = judged.persist()
+            rows = waiting.with_lacks(rows) if plan.changes.events else rows
+            judged = quality.judged(self.stream, columns, rows, key=self.stream.key).persist()
             held.callback(judged.unpersist)
-            passed, older, waiting = (int(n) for n in sorting.measured(judged, sorting.REPLAY_COUNTS))
-            rules = sorting.broken_now(judged)
-            done = Replayed(stream=self.stream.name, superseded=older, waiting=waiting, rules=rules)
-            if not passed and not older:
+            passed, stay = (int(n) for n in sorting.measured(judged, sorting.REPLAY_COUNTS))
+            done = Replayed(stream=self.stream.name, waiting=stay, rules=sorting.broken_now(judged))
+            if not passed:
                 return done
-            closed = sorting.closed(judged, sorting.DONE, plan.position.sequence)
+            ready = self._ready(judged.where(sorting.PASSED), plan)
+            held.callback(quality.release, ready.checked)
+            if ready.again is not None:
+                held.callback(quality.release, ready.again)
             self.context.save(plan)
             # First, as with every load: until the table's commit lands, these rows wait still.
+            closed = sorting.closed(judged, sorting.PASSES, plan.position.sequence)
             self.quarantine.replace(self.session, sorting.repacked(closed), self.context)
-            receipt = self._load(judged.where(sorting.PASSED), plan, lease, held)
-            return replace(done, rows=passed, snapshot=receipt)
+            snapshot = self._load(ready, plan, lease, held)
+            return replace(done, rows=passed - ready.superseded, superseded=ready.superseded, snapshot=snapshot)
 
-    def _load(self, rows: DataFrame, plan: LoadPlan, lease: Lease, held: contextlib.ExitStack) -> str | None:
-        stream, level = self.stream, self.stream.verify
-        wanted = rows.selectExpr(*sorting.named(plan.columns))
+    def _ready(self, rows: DataFrame, plan: LoadPlan) -> _Ready:
+        stream, writer = self.stream, self.stream.writer
         latest = Latest(key=plan.key, order=stream.strategy.cursor) if plan.key else None
-        batch = Batch(latest=latest, keys_unique=False, skip_equal=True)
-        checked = stream.writer.check(wanted, plan, batch)
-        held.callback(quality.release, checked)
+        batch = Batch(latest=latest, keys_unique=False, skip_equal=False)
+        if plan.changes.meaning is Meaning.CHANGELOG:
+            return self._events(rows, plan)
+        if isinstance(writer, Historic):
+            at, ended = f"{sorting.META}at", f"{sorting.META}ended"
+            changes = writer.replayed(rows, plan.columns, stream.strategy.cursor, at=at, ended=ended)
+            checked = writer.check(changes, plan, batch)
+            if plan.changes.events is None:
+                return _Ready(checked=checked)
+            checked = replace(checked, folded=waiting.remembered(rows, stream.key))
+            return _Ready(checked=checked, applied=reread.remembered(stream, self.session, plan))
+        wanted = rows.selectExpr(*sorting.named(plan.columns))
+        latest = Latest(key=plan.key, order=stream.order) if plan.key else None
+        checked = writer.check(wanted, plan, replace(batch, latest=latest, skip_equal=True))
+        return _Ready(checked=checked, rows=wanted)
+
+    def _events(self, rows: DataFrame, plan: LoadPlan) -> _Ready:
+        stream, writer = self.stream, self.stream.writer
+        applied = reread.remembered(stream, self.session, plan)
+        known = applied.fence()
+        if not isinstance(writer, Historic):
+            # What was forgotten of a key had ended the wait of its older events already.
+            known = replace(known, horizon=None)
+        events = waiting.as_events(rows, plan.columns.names)
+        latest = Latest(key=plan.key, order=stream.strategy.cursor)
+        batch = Batch(latest=latest, keys_unique=False, skip_equal=False, fence=known)
+        checked = writer.check(events, plan, batch)
+        superseded = checked.folded.superseded if checked.folded else 0
+        again = writer.check(events, plan, replace(batch, again=True))
+        return _Ready(checked=checked, applied=applied, again=again, superseded=superseded)
+
+    def _load(self, ready: _Ready, plan: LoadPlan, lease: Lease, held: contextlib.ExitStack) -> str | None:
+        stream, level = self.stream, self.stream.verify
         staging = stream.format.stage(self.session, stream.target, plan)
         held.enter_context(discarded_on_error(lambda: staging))
         lease.check()
-        checked = stream.writer.write(checked, plan, staging)
+        if ready.applied is not None and ready.checked.folded is not None:
+            ready.applied.keep(ready.checked.folded)
+        checked = stream.writer.write(ready.checked, plan, staging)
         verified = None
         if level is not VerifyLevel.NONE:
-            kept = verify.measured(wanted, plan, level)
-            both = verify.Sides(source=kept, table=verify.table_side(plan, staging, checked, level))
-            seen = not staging.invisible
-            verified = verify.judge(plan, level, both, again=lambda: kept, still=_still, seen=seen).equal
+            verified = self._verified(ready, checked, plan, staging)
         lease.check()
         receipt = publish(stream.format, stream.target, plan, staging)
         uuid = self.stands.table.uuid
         self.context.registry.advance(plan, snapshot=receipt.snapshot, table_uuid=uuid, verified=verified)
         return receipt.snapshot
 
+    def _verified(self, ready: _Ready, checked: Checked, plan: LoadPlan, staging: Staging) -> bool | None:
+        """Raises VerifyFailed where the committed version does not hold the rows."""
+        writer, level, seen = self.stream.writer, self.stream.verify, not staging.invisible
+        if ready.again is not None:
+            table = staging.read_keys(ready.again.keys, prune=ready.again.prune)
+            both = reread.sides(self.stream, ready.again, table, plan, level)
+        elif ready.rows is not None:
+            kept = verify.measured(ready.rows, plan, level)
+            both = verify.Sides(source=kept, table=verify.table_side(plan, staging, checked, level))
+        elif isinstance(writer, Historic):
+            writer.prove(checked, plan, staging)
+            if unseen := writer.unseen(checked, plan, staging):
+                raise VerifyFailed(
+                    f"stream {plan.stream!r}: {plan.target} does not show {unseen} of the rows at their moment",
+                    load_id=plan.load_id,
+                )
+            return True
+        return verify.judge(plan, level, both, again=lambda: both.source, still=_still, seen=seen).equal
+
     def _plan(self, since: Position, columns: Schema) -> LoadPlan:
         stream, table, load_id = self.stream, self.stands.table, new_load_id()
         number = next_sequence(table, since, self.context.registry.last_sequence(stream.uid))
-        meaning = Meaning.UPSERTS if stream.key else Meaning.NEW
-        if meaning in stream.writer.accepts:
+        own = stream.writer.added(columns, stream.strategy.cursor) if isinstance(stream.writer, Historic) else ()
+        changes = self._changes(since)
+        if changes.meaning in stream.writer.accepts:
             write = stream.writer.choose(WriteFacts(rows=None, table_rows=table.rows, key=stream.key))
         else:
             write = WriteChoice(mode=Mode.APPEND, reason="the rows that wait are not in the table")
+        logged = replace(changes, meaning=Meaning.CHANGELOG)  # what was applied before goes on to count
+        state = {**since.state, **fence(stream, logged, since, number, load_id)}
         return LoadPlan(
             load_id=load_id,
             stream=stream.name,
@@ -213,17 +288,33 @@ class _Replay:
             created_at=self.context.now(),
             base=table.snapshot,
             since=since,
-            position=replace(since, sequence=number, load_id=load_id),
-            changes=ChangeSet(
-                slices=(Everything(),), meaning=meaning, state=since.state, reason="quarantined rows are replayed"
-            ),
+            position=replace(since, sequence=number, load_id=load_id, state=state),
+            changes=changes,
             columns=columns,
             key=stream.key,
             schema_changes=(),
             evolve=(),
             write=write,
             deletes=stream.deletes,
-            added=stream.added,
+            added=Schema(columns=(*stream.added, *own)),
+        )
+
+    def _changes(self, since: Position) -> ChangeSet:
+        """What the rows are: events of a log again where they were, else rows that were read late."""
+        stream = self.stream
+        events = None
+        meaning = Meaning.UPSERTS if stream.key else Meaning.NEW
+        if isinstance(stream.strategy, AppliesEvents):
+            events = stream.strategy.event_rules()
+            # A history that its loads date takes rows at the time of the load that read them.
+            dated = not isinstance(stream.writer, Historic) or stream.writer.moment(()) is not None
+            meaning = Meaning.CHANGELOG if dated else meaning
+        return ChangeSet(
+            slices=(Everything(),),
+            meaning=meaning,
+            state=since.state,
+            events=events,
+            reason="quarantined rows are replayed",
         )
 
 

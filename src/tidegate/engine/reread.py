@@ -7,21 +7,25 @@ that were handed to the writer.
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import datetime
+from functools import partial
 from typing import TYPE_CHECKING
 
-from tidegate.core.batch import Batch, Checked
+from tidegate.core.batch import Batch, Checked, Fence
 from tidegate.core.changes import ChangeSet
-from tidegate.core.fingerprint import Fingerprint
 from tidegate.core.log import REFUSED, EventRules, Logged
 from tidegate.core.plan import LoadPlan, Mode, WriteChoice
 from tidegate.core.protocols import Staging, Writer
-from tidegate.core.slices import LogRange, Meaning
+from tidegate.core.schema import Schema
+from tidegate.core.slices import Everything, LogRange, Meaning
 from tidegate.core.versions import Historic
 from tidegate.dialects.spark import Spark
 from tidegate.engine import comparison, quality
-from tidegate.engine.applied import Applied
+from tidegate.engine.applied import Applied, present, updates
+from tidegate.engine.applied_events import AppliedEvents
 from tidegate.engine.drilldown import Difference
-from tidegate.engine.stream import VerifyLevel
+from tidegate.engine.quarantine import Quarantine
+from tidegate.engine.stream import Stream, VerifyLevel
 from tidegate.engine.verify import Sides, Verdict, judge, measured
 from tidegate.engine.work import Work
 from tidegate.registry.values import SavedPlan
@@ -31,21 +35,40 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 
-def of_events(plan: LoadPlan) -> bool:
-    """Whether the load's rows are events of a log, so that its source cannot be asked for rows."""
-    return plan.changes.events is not None and plan.changes.meaning is Meaning.CHANGELOG
+def of_events(plan: LoadPlan, writer: Writer) -> bool:
+    """Whether what the table should hold is told by events: its source keeps no rows, or not those that ended."""
+    logged = plan.changes.meaning is Meaning.CHANGELOG
+    return logged and (plan.changes.events is not None or isinstance(writer, Historic))
 
 
 def was_of_events(saved: SavedPlan | None) -> bool:
-    """Whether a load of an earlier run was one of events."""
+    """Whether a load of an earlier run was one of events of a log."""
     changes = saved.plan["changes"] if saved else {}
     return changes.get("events") is not None and changes["meaning"] == Meaning.CHANGELOG
 
 
 def applied(work: Work, session: SparkSession, plan: LoadPlan) -> Applied | None:
-    """What the table has taken of its log before; None where the rows are no events, or each makes a version."""
-    folds = of_events(plan) and not isinstance(work.stream.writer, Historic)
-    return Applied(stream=work.stream, session=session, plan=plan) if folds else None
+    """What the table has taken of its log before; None where nothing is delivered twice."""
+    if plan.changes.events is None or plan.changes.meaning is not Meaning.CHANGELOG:
+        return None
+    return remembered(work.stream, session, plan)
+
+
+def fence(work: Work, session: SparkSession, plan: LoadPlan, applied: Applied | None) -> Fence | None:
+    """What is known of the events that were applied before; None where the rows are no events."""
+    if applied is not None:
+        return applied.fence()
+    if not of_events(plan, work.stream.writer):
+        return None
+    return Fence(present=partial(present, work.stream, session, plan) if updates(plan) else None)
+
+
+def remembered(stream: Stream, session: SparkSession, plan: LoadPlan) -> Applied:
+    """What the table has taken of its log, as the writer needs it."""
+    moments = stream.writer.moments(plan) if isinstance(stream.writer, Historic) else None
+    if moments is None:
+        return Applied(stream=stream, session=session, plan=plan)
+    return AppliedEvents(stream=stream, session=session, plan=plan, moments=moments)
 
 
 def judged(rows: DataFrame, plan: LoadPlan) -> DataFrame:
@@ -71,8 +94,7 @@ def verify_events(work: Work, session: SparkSession, plan: LoadPlan, staging: St
     try:
         whole = plan.write.mode is Mode.OVERWRITE
         table = staging.read() if whole else staging.read_keys(again.keys, prune=again.prune)
-        table = table if again.compared is None else table.where(again.compared)
-        both = Sides(source=_wanted(work.stream.writer, again, plan, level), table=measured(table, plan, level))
+        both = sides(work.stream, again, table, plan, level)
     finally:
         quality.release(again)
     seen, still = not staging.invisible, work.probe.still
@@ -86,21 +108,29 @@ def difference(work: Work, session: SparkSession, saved: SavedPlan) -> Differenc
     stream, plan = work.stream, _replanned(work, saved)
     if isinstance(work.probe, Logged):  # which files there are, and of which columns, a log is asked by its position
         work.probe.after(saved.since.state if saved.since else None, most=None)
-    plan = replace(plan, columns=work.probe.schema())
-    fence = Applied(stream=stream, session=session, plan=plan).fence()
+    columns = work.probe.schema()
+    own = stream.writer.added(columns, stream.strategy.cursor) if isinstance(stream.writer, Historic) else ()
+    plan = replace(plan, columns=columns, added=Schema(columns=(*stream.added, *own)))
+    fence = remembered(stream, session, plan).fence()
+    fence = replace(fence, horizon=None) if _replayed(plan) and not isinstance(stream.writer, Historic) else fence
     again = _again(work, session, plan, Batch(latest=None, keys_unique=False, skip_equal=False, fence=fence))
     try:
-        rows = frames.completed(comparison.live(stream, session, work.standing.table.snapshot), plan.columns)
+        rows = frames.completed(_rows(stream, session, work.standing.table.snapshot), plan.table)
         with translated(f"reading {stream.target}"):
             if plan.write.mode is not Mode.OVERWRITE and again.keys is not None:
                 rows = frames.of_keys(rows, again.keys, plan.key)
-            mine, theirs = (
-                _wanted(stream.writer, again, plan, VerifyLevel.MOVED),
-                measured(rows, plan, VerifyLevel.MOVED),
-            )
+            both = sides(stream, again, rows, plan, VerifyLevel.MOVED)
     finally:
         quality.release(again)
+    mine, theirs = both.source, both.table
     return Difference(source_rows=mine.rows, target_rows=theirs.rows, buckets=int(mine != theirs))
+
+
+def _rows(stream: Stream, session: SparkSession, snapshot: str | None) -> DataFrame:
+    """The rows of the table that events make: of a history every version."""
+    if isinstance(stream.writer, Historic):
+        return stream.format.read(session, stream.target, snapshot)
+    return comparison.live(stream, session, snapshot)
 
 
 def _replanned(work: Work, saved: SavedPlan) -> LoadPlan:
@@ -112,12 +142,13 @@ def _replanned(work: Work, saved: SavedPlan) -> LoadPlan:
         stream=stream.name,
         uid=stream.uid,
         target=str(stream.target),
-        created_at=saved.created_at,
+        created_at=datetime.fromisoformat(was["created_at"]),  # it dates versions, to the microsecond
         base=was["base"],
         since=saved.since,
         position=saved.position,
         changes=ChangeSet(
-            slices=tuple(LogRange(**part) for part in was["changes"]["slices"]),
+            # A replay has read its quarantine.
+            slices=tuple(LogRange(**part) if part else Everything() for part in was["changes"]["slices"]),
             meaning=Meaning.CHANGELOG,
             events=EventRules(floor=rules["floor"], truncate=rules["truncate"]),
         ),
@@ -131,7 +162,7 @@ def _replanned(work: Work, saved: SavedPlan) -> LoadPlan:
 
 
 def _again(work: Work, session: SparkSession, plan: LoadPlan, batch: Batch) -> Checked:
-    read = judged(work.stream.source.read(session, work.probe, plan.changes.slices, plan.columns), plan)
+    read = judged(_events(work, session, plan), plan)
     batch = replace(batch, again=True)
     if batch.fence is not None and not work.stream.checks:
         return work.stream.writer.check(read, plan, batch)
@@ -142,9 +173,25 @@ def _again(work: Work, session: SparkSession, plan: LoadPlan, batch: Batch) -> C
         read.unpersist()
 
 
-def _wanted(writer: Writer, again: Checked, plan: LoadPlan, level: VerifyLevel) -> Fingerprint:
+def _events(work: Work, session: SparkSession, plan: LoadPlan) -> DataFrame:
+    if not _replayed(plan):
+        return work.stream.source.read(session, work.probe, plan.changes.slices, plan.columns)
+    from tidegate.spark import sorting, waiting  # noqa: PLC0415 - as above
+
+    rows = Quarantine.of(work.stream).unpacked(session, work.standing.since, plan.columns)
+    rows = rows.where(f"{sorting.META}until = {plan.position.sequence} AND {sorting.META}row IS NOT NULL")
+    return waiting.as_events(waiting.with_lacks(rows), plan.columns.names)
+
+
+def _replayed(plan: LoadPlan) -> bool:
+    return any(isinstance(part, Everything) for part in plan.changes.slices)
+
+
+def sides(stream: Stream, again: Checked, table: DataFrame, plan: LoadPlan, level: VerifyLevel) -> Sides:
+    """What events make of their keys, and what the table holds of these: of a history every version they can change."""
     from tidegate.spark import frames  # noqa: PLC0415 - as above
 
-    if isinstance(writer, Historic):
-        return measured(writer.left(again, plan), plan, level)
-    return measured(again.frame.where(f"NOT {frames.GONE}"), plan, level)
+    wanted = again.frame.where(f"NOT {frames.GONE}")
+    if isinstance(stream.writer, Historic):
+        plan, table = replace(plan, columns=plan.table), table.where(again.touched or "true")
+    return Sides(source=measured(wanted, plan, level), table=measured(table, plan, level))

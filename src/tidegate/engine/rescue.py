@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from tidegate.core.bounds import BoundRequest
 from tidegate.core.contract import ASIDE, LEAVES_OUT, Fit, Fitting, Mode
 from tidegate.core.ids import Target
 from tidegate.core.protocols import Format, Probe, Source, Sparks
@@ -63,10 +64,10 @@ class Rescuing:
     key: tuple[str, ...]
 
     @contextmanager
-    def probe(self, sparks: Sparks | None = None) -> Iterator[Probe]:
+    def probe(self, sparks: Sparks | None = None, bound: BoundRequest | None = None) -> Iterator[Probe]:
         """Opens the source; a table that is not there yet gets all its columns."""
         table = self.lake.state(self.target, "").schema
-        with self.source.probe(sparks) as probe:
+        with self.source.probe(sparks, bound) as probe:
             if not isinstance(probe, Fitting):
                 raise InternalError(f"the source of {self.target} cannot leave columns out")
             if table is not None:

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from tidegate.core.batch import Latest
 from tidegate.core.fingerprint import Fingerprint
 from tidegate.core.protocols import Probe
 from tidegate.core.schema import Column, Schema
@@ -26,19 +27,20 @@ SPANS = 16  # intervals of keys that files are pruned by
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceSide:
-    """The source's rows up to the position, computed by its own engine."""
+    """The source's rows up to the position, or the last one of each key among them, computed by its own engine."""
 
     probe: Probe
     part: Slice
     key: tuple[str, ...]
+    latest: Latest | None = None
 
     def spread(self, spread: Spread) -> Mapping[str, Fingerprint]:
         """Fingerprint of every bucket that has rows."""
-        return self.probe.spread(self.part, self.key, spread)
+        return self.probe.spread(self.part, self.key, spread, latest=self.latest)
 
     def digests(self, spread: Spread) -> Sequence[RowDigest]:
         """The rows of the buckets named by `within`."""
-        return self.probe.digests(self.part, self.key, spread)
+        return self.probe.digests(self.part, self.key, spread, latest=self.latest)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

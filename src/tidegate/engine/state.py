@@ -21,10 +21,11 @@ from tidegate.core.protocols import Probe, TableState
 from tidegate.core.schema import Schema
 from tidegate.core.slices import Everything, Meaning, Range, Slice
 from tidegate.dialects.spark import Spark
-from tidegate.engine import comparison, partitions
+from tidegate.engine import comparison, expected, partitions
 from tidegate.engine.landing import discarded_on_error, publish
 from tidegate.engine.planner import signature
 from tidegate.engine.recover import holds_rows, next_sequence
+from tidegate.engine.repeats import refuse_repeats
 from tidegate.engine.standing import unproven
 from tidegate.engine.stream import Stream
 from tidegate.engine.work import Context
@@ -128,7 +129,13 @@ def repair(stream: Stream, context: Context) -> StateView:
 
 
 def set_value(stream: Stream, context: Context, value: str | None, *, reason: str) -> StateView:
-    """The position becomes that cursor value; the next run reads what lies behind it."""
+    """The position becomes that cursor value; the next run reads what lies behind it.
+
+    Raises:
+        PlanError: the table would gain rows once more that it has.
+    """
+    state = stream.strategy.resume(value)
+    refuse_repeats(stream, context, stream.format.state(stream.target, stream.uid), state)
     return _stamp(stream, context, stream.strategy.resume(value), value, reason=reason)
 
 
@@ -171,7 +178,8 @@ def _prove(stream: Stream, context: Context, table: TableState, probe: Probe, pa
     """Compares what the table holds with what the source holds of the slice, by count and fingerprint."""
     with context.session() as session:
         theirs = comparison.fingerprint(stream, session, table, probe.schema())
-        mine = probe.fingerprint(part)
+        wanted = expected.of_part(stream, part, probe)
+        mine = probe.fingerprint(wanted.part, latest=wanted.latest)
         probe.still()
     if mine != theirs:
         cursor = bool(stream.strategy.cursor)
@@ -185,7 +193,11 @@ def _prove(stream: Stream, context: Context, table: TableState, probe: Probe, pa
 
 
 def rewind(stream: Stream, context: Context, to_sequence: int) -> StateView:
-    """The position becomes what it was after an earlier load; rows stay, and are read again by the next run."""
+    """The position becomes what it was after an earlier load; rows stay, and are read again by the next run.
+
+    Raises:
+        PlanError: the table would gain rows once more that it has.
+    """
     known = (entry.position for entry in context.registry.positions(stream.uid, limit=100_000))
     position = next((found for found in known if found.sequence == to_sequence), None)
     if position is None:
@@ -195,6 +207,7 @@ def rewind(stream: Stream, context: Context, to_sequence: int) -> StateView:
         )
     # The table does not go back, so it holds other rows than those that an earlier commit vouched for.
     reason = f"state rewind to load {to_sequence}"
+    refuse_repeats(stream, context, stream.format.state(stream.target, stream.uid), position.state)
     return _stamp(stream, context, unvouched(position.state), position.loaded_through, reason=reason)
 
 
@@ -303,7 +316,7 @@ def _stamp(  # noqa: PLR0913 - what a position is made of
                 clock=probe.clock(),
                 state=state,
                 loaded_through=through,
-                schema=table.schema.digest,
+                schema=table.position.schema if table.position else table.schema.digest,
                 writer=table.position.writer if table.position else signature(stream),
             )
         with context.session(small=True) as session:

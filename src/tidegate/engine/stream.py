@@ -9,11 +9,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from tidegate.core.bounds import BoundRequest
 from tidegate.core.checks import OnFail, Rule
 from tidegate.core.deletes import Deletes
 from tidegate.core.ids import Target
 from tidegate.core.maintenance import Maintenance
-from tidegate.core.protocols import Format, Layout, Source, Strategy, Writer
+from tidegate.core.protocols import Bounded, Format, Layout, Source, Strategy, Writer
 from tidegate.core.schedule import Schedule
 from tidegate.core.schema import Schema
 
@@ -58,6 +59,17 @@ class Stream:
     def added(self) -> Schema:
         """The columns that the table has beside those of the source."""
         return self.deletes.columns
+
+    @property
+    def bound_request(self) -> BoundRequest | None:
+        """What the source has to be opened with where its changes are looked for."""
+        return self.strategy.bound_request if isinstance(self.strategy, Bounded) else None
+
+    @property
+    def order(self) -> tuple[str, ...]:
+        """The columns by which rows of one key take each other's place: the cursor, then what the writer is told."""
+        more = getattr(self.writer, "order_by", ())
+        return (*self.strategy.cursor, *(name for name in more if name not in self.strategy.cursor))
 
     @property
     def refused(self) -> OnFail:

@@ -7,6 +7,7 @@ by a commit that is fenced and verified like a load.
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -17,8 +18,9 @@ from tidegate.core.plan import Mode, WriteChoice, WriteFacts
 from tidegate.core.position import Position
 from tidegate.core.slices import Keys, Meaning
 from tidegate.core.spread import Level
+from tidegate.core.versions import Historic
 from tidegate.engine import comparison, pipeline, standing
-from tidegate.engine.drilldown import Difference
+from tidegate.engine.drilldown import Difference, Key
 from tidegate.engine.events import Journal
 from tidegate.engine.outcomes import failure
 from tidegate.engine.planner import Found, make_plan
@@ -129,45 +131,55 @@ def _verify(stream: Stream, context: Context, level: Level, lease: Lease | None)
             probe.still()
             payload |= {"source_rows": difference.source_rows, "target_rows": difference.target_rows}
             payload |= {"level": str(level), "equal": difference.equal}
-        repaired = 0
+        repaired, left = 0, 0
         if lease is not None and not difference.equal:
-            repaired = _repair(work, since, difference, lease)
+            repaired, left = _repair(work, since, difference, lease)
         elif difference.equal and level is not Level.COUNTS:
             context.registry.verified(stream.uid, since)
         return Verification(
             stream=stream.name,
             level=level,
-            equal=difference.equal or lease is not None,
+            equal=difference.equal or (lease is not None and not left),
             source_rows=difference.source_rows,
-            target_rows=difference.source_rows if repaired else difference.target_rows,
+            target_rows=difference.source_rows if repaired and not left else difference.target_rows,
             rows_different=difference.rows if level is Level.ROWS else None,
             slices_different=difference.buckets,
             columns_not_covered=columns.not_covered,
             repaired_rows=repaired,
             rows_fetched=difference.fetched,
             rows_quarantined=difference.aside,
+            error=failure(stream, _without_key(stream, left, repaired), context.redact).error if left else None,
         )
 
 
-def _repair(work: Work, since: Position, difference: Difference, lease: Lease) -> int:
+def _without_key(stream: Stream, left: int, repaired: int) -> PlanError:
+    return PlanError(
+        f"stream {stream.name!r}: {left} rows differ that have no value in a column of the key "
+        f"({', '.join(stream.key)}), so nothing tells which one is which; the {repaired} others were repaired",
+        hint="Name a key that is never NULL, or filter these rows at the source with a `query:`, then delete them from "
+        f"{stream.target}.",
+    )
+
+
+def _repair(work: Work, since: Position, difference: Difference, lease: Lease) -> tuple[int, int]:
     """Moves just the rows that differ, deletes what must not be there: one fenced, verified commit.
 
     Returns:
-        The rows written and deleted.
+        The rows that are as the source's again, and the keys that still differ.
     """
     stream, context = work.stream, work.context
     keys = (*difference.missing, *difference.changed, *difference.extra)
-    if not stream.key or len(keys) > MOST_KEYS or any(None in key for key in keys):
+    named = comparison.named_by(stream, work.probe.schema())
+    if not named or len(keys) > MOST_KEYS:
+        unnamed = f"its key ({', '.join(stream.key)}) has no exact text" if stream.key else "it has no key"
         raise PlanError(
-            f"stream {stream.name!r} differs in {difference.rows} rows, which cannot be mended one by one"
-            + ("" if stream.key else ": it has no key"),
-            hint=f"Load it anew: `tidegate run {stream.name} --full-refresh --yes`.",
+            f"stream {stream.name!r} differs in {difference.rows} rows, which cannot be repaired one by one: "
+            + (f"these are more than {MOST_KEYS:,}" if named else unnamed),
+            hint=f"Load it again as a whole: `tidegate run {stream.name} --full-refresh --yes`.",
         )
-    texts = [tuple(text or "" for text in key) for key in keys]
-    slices = tuple(
-        Keys(columns=stream.key, values=tuple(texts[first : first + KEYS_A_SLICE]))
-        for first in range(0, len(texts), KEYS_A_SLICE)
-    )
+    slices, left = _slices(work, keys)
+    if not slices:
+        return 0, left
     # What the partitions hold is another thing now: the next load measures them.
     state = unvouched(since.state)
     changes = ChangeSet(
@@ -190,10 +202,25 @@ def _repair(work: Work, since: Position, difference: Difference, lease: Lease) -
     )
     made = make_plan(stream, found, now=context.now())
     reason = "the rows that differ are compared by key and mended"
-    plan = replace(made, write=WriteChoice(mode=Mode.MERGE_PARTITIONS, reason=reason))
+    plan = replace(pipeline.beside(made), write=WriteChoice(mode=Mode.MERGE_PARTITIONS, reason=reason))
     context.save(plan)
     mending = replace(work, stream=replace(stream, verify=VerifyLevel.MOVED))
     with context.registry.task(stream.uid, "repair", run_id=context.run_id) as payload:
         outcome = pipeline.move(mending, Planned(plan=plan, unique=work.probe.unique(stream.key)), lease)
         payload |= {"rows": outcome.rows_read, "snapshot": outcome.snapshot}
-    return outcome.rows_inserted + outcome.rows_updated + outcome.rows_deleted
+    return difference.rows - left, left
+
+
+def _slices(work: Work, keys: Sequence[Key]) -> tuple[tuple[Keys, ...], int]:
+    """What a repair reads and replaces, and how many of the keys it cannot name."""
+    stream = work.stream
+    texts = [tuple(text for text in key if text is not None) for key in keys if None not in key]
+    bare = len(keys) - len(texts)
+    nulls = Keys(columns=stream.key, values=(), nulls=True)
+    # What has no key may go where the source has no such row: else nothing tells which of them is one too many.
+    goes = bool(bare) and not isinstance(stream.writer, Historic) and not work.probe.count(nulls)
+    slices = tuple(
+        Keys(columns=stream.key, values=tuple(texts[first : first + KEYS_A_SLICE]))
+        for first in range(0, len(texts), KEYS_A_SLICE)
+    )
+    return (*slices, nulls) if goes else slices, 0 if goes else bare

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from tidegate.core import texts
@@ -18,6 +18,7 @@ from tidegate.core.plan import LoadPlan, Mode
 from tidegate.core.protocols import Probe, Staging
 from tidegate.core.slices import Meaning, Slice
 from tidegate.dialects.spark import Spark
+from tidegate.engine import expected
 from tidegate.engine.stream import VerifyLevel
 from tidegate.errors import VerifyFailed
 
@@ -62,8 +63,10 @@ def source_side(
     if moved is None and len(measured) == len(plan.changes.slices):
         total = sum(measured, Fingerprint())
         return total if level is VerifyLevel.MOVED else Fingerprint(rows=total.rows)
-    total = Fingerprint()
-    for part in plan.changes.slices if moved is None else moved:
+    total, parts = Fingerprint(), plan.changes.slices if moved is None else moved
+    if latest is not None and (whole := expected.around(parts, plan.changes.loaded_through)) is not None:
+        parts, latest = (whole,), replace(latest, touched=parts)
+    for part in parts:
         if level is VerifyLevel.COUNTS:
             total += Fingerprint(rows=probe.count(part, latest=latest))
         else:
@@ -131,6 +134,7 @@ def _with_those_aside(rows: DataFrame, aside: Aside, plan: LoadPlan, checked: Ch
     held = aside.frame
     if checked.latest is not None:
         held = held.where(aside.last)
+    if checked.latest is not None or aside.keeps:
         rows = frames.without_keys(rows, held, aside.key)
     if checked.moved is not None:
         held = held.where(Spark().among(checked.moved, plan.columns))

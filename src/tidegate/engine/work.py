@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from tidegate.core.plan import LoadPlan
+from tidegate.core.plan import LoadPlan, Reset
 from tidegate.core.protocols import Probe
 from tidegate.engine.events import Journal
 from tidegate.engine.recover import Standing
@@ -50,6 +50,11 @@ class Context:
     allow_deletes: bool = False
     resync: bool = False
     ended: Callable[[], bool] = _never
+
+    @property
+    def reset(self) -> Reset | None:
+        """What the user's flag allows: nothing that the table holds has to be kept."""
+        return Reset() if self.full_refresh else None
 
     @property
     def anew(self) -> bool:

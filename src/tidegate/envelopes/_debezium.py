@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from tidegate.core.log import VALUE
 from tidegate.core.schema import Schema
+from tidegate.dialects import _json_text as json_text
 from tidegate.dialects.spark import Spark
 from tidegate.envelopes import _connect as connect
 from tidegate.envelopes import _events as events
@@ -107,7 +108,7 @@ def _parts() -> list[str]:
         f"{transaction}.total_order AS number",
         f"coalesce({fields}) AS fields",
         # MongoDB's rows are JSON in a text, which is no object yet.
-        f"coalesce({after}, from_json({_written(op)}, '{events.ROW}')) AS row",
+        f"coalesce({after}, from_json({json_text.marked(_written(op))}, '{events.ROW}')) AS row",
         f"{events.UNFIT} AND ({op} IS NULL OR {after} IS NOT NULL) AS unfit",
     ]
 

@@ -11,6 +11,9 @@ from dataclasses import dataclass
 from decimal import Decimal
 
 from tidegate.core.schema import TEXT, Column, Kind, Type
+from tidegate.dialects._exact import TextRules
+from tidegate.dialects._exact import exact as exact_text
+from tidegate.dialects._json_text import marked, unmarked
 
 LEAST_MICROS, MOST_MICROS = -62_135_596_800_000_000, 253_402_300_799_999_999
 LEAST_DAY, MOST_DAY = -719_162, 2_932_896
@@ -147,12 +150,9 @@ def _decimal(kind: Type, of: Encoded, *, unsigned: bool) -> str:
     """A number that needs no digit beyond those of the type."""
 
     def exact(n: str) -> str:
-        plain = f"{n} RLIKE '^-?[0-9]+([.][0-9]{{0,{kind.scale}}}0*)?$'"
-        floating = f"try_cast({n} AS decimal(38,{min(kind.scale + 6, 38)})) = try_cast({n} AS {kind.spark})"
-        fits = f"{plain} OR ({n} RLIKE '[eE]' AND {floating})"
         # A connector that keeps unsigned numbers in signed ones turns the upper half of them around.
-        positive = f" AND NOT startswith({n}, '-')" if unsigned else ""
-        return f"CASE WHEN ({fits}){positive} THEN try_cast({n} AS {kind.spark}) END"
+        number = f"CASE WHEN NOT startswith({n}, '-') THEN {n} END" if unsigned else n
+        return exact_text(number, kind, TextRules())
 
     whole = _number(of, exact)
     return whole if unsigned or kind.scale > LONG_SCALE else f"CASE {_usual(kind, of)} ELSE {whole} END"
@@ -219,7 +219,8 @@ def _time(of: Encoded) -> str:
 def _array(element: Type, of: Encoded) -> str:
     one = value(Column(name="element", type=element), Encoded(raw="x", type="'string'", name="''"))
     whole = f"CASE WHEN exists(a, x -> x IS NOT NULL AND {one} IS NULL) THEN NULL ELSE transform(a, x -> {one}) END"
-    return let(f"from_json({of.raw}, 'array<string>')", "a", whole)
+    listed = f"transform(from_json({marked(of.raw)}, 'array<string>'), y -> {unmarked('y')})"
+    return let(listed, "a", whole)
 
 
 def _within(number: str, least: int, most: int) -> str:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from tidegate.core.log import CLEARS, KEY, ORIGIN, RAW, REFUSED, UNKNOWN, VALUE
 from tidegate.core.schema import Column, Schema, Type
+from tidegate.dialects import _json_text as json_text
 from tidegate.dialects.spark import Spark
 from tidegate.envelopes import _connect as connect
 from tidegate.envelopes import _schemas as schemas
@@ -29,6 +30,7 @@ FIELD = "struct<field: string, type: string, name: string, parameters: map<strin
 ROW = "map<string, string>"
 """A row: its values by their names as JSON has them, strings without their quotes."""
 
+MARKED = f'"{json_text.MARK}'
 OPTIONS = f"map('mode', 'PERMISSIVE', 'columnNameOfCorruptRecord', '{CORRUPT}')"
 UNFIT = f"whole.{CORRUPT} IS NOT NULL"
 """Whether anything in a message has not the shape that was asked for, as all of what is no JSON."""
@@ -41,7 +43,7 @@ def _text(content: str) -> str:
     return f"if(is_valid_utf8(string({content})), string({content}), NULL)"
 
 
-KEY_TEXT = _text(KEY)
+KEY_TEXT = json_text.marked(_text(KEY))
 KEY_ROW = f"coalesce(get_json_object({KEY_TEXT}, '$.payload'), {KEY_TEXT})"
 """The JSON of a message's key, without the schema that it may carry."""
 
@@ -100,15 +102,30 @@ def parsed(messages: DataFrame, shape: str, parts: Iterable[str], known: Sequenc
     present = messages.where(f"{VALUE} IS NOT NULL" + (" OR problem IS NOT NULL" if made else ""))
     more = ("problem", "raw") if made else (f"{NOTHING} AS problem", f"{NOTHING} AS raw")
     found = present.selectExpr(KEY, VALUE, ORIGIN, *more, f"{schemas.number(known)} AS known")
-    found = found.selectExpr("*", f"{_text(schemas.content(known, 'known'))} AS text")
-    found = found.selectExpr("*", f"from_json(text, '{shape}', {OPTIONS}) AS whole")
+    one = json_text.one_document
+    if known:
+        found = found.selectExpr("*", f"{_text(schemas.content(known, 'known'))} AS rest")
+        # What follows the payload belongs to the message, which is then read whole.
+        found = found.selectExpr("*", f"known IS NOT NULL AND {one('rest')} AS cut")
+        found = found.selectExpr(
+            *(KEY, VALUE, ORIGIN, "problem", "raw"),
+            *("if(cut, known, NULL) AS known", "cut", f"if(cut, rest, {_text(VALUE)}) AS text"),
+        )
+    else:
+        found = found.selectExpr("*", "false AS cut", f"{_text(VALUE)} AS text")
     # The parser ends with the first value, whatever follows it, and takes the first of an array for it.
-    blank = r"' \n\r\t'"
+    blank = Spark().string(json_text.BLANK)
     begins = f"startswith(text, '{{') OR startswith(ltrim({blank}, text), '{{')"
-    closed = f"({begins}) AND (endswith(text, '}}') OR endswith(rtrim({blank}, text), '}}'))"
+    lost = f"contains(text, {Spark().string(json_text.ESCAPE)}) AND {json_text.cannot_be_kept('text')}"
+    sound = f"({begins}) AND (cut OR {one('text')})"
+    found = found.selectExpr(
+        *(KEY, VALUE, ORIGIN, "problem", "raw", "known"),
+        *(f"{json_text.marked('text')} AS text", f"{sound} AS sound", f"{lost} AS lost"),
+    )
+    found = found.selectExpr("*", f"from_json(text, '{shape}', {OPTIONS}) AS whole")
     broken = (
         "CASE WHEN problem IS NOT NULL THEN problem WHEN text IS NULL THEN 'it is no text in UTF-8' "
-        f"WHEN whole IS NULL OR NOT ({closed}) THEN {NO_OBJECT} END"
+        f"WHEN whole IS NULL OR NOT sound THEN {NO_OBJECT} WHEN lost THEN 'it holds an escape that is no character' END"
     )
     raw = f"coalesce(raw, {_text(VALUE)}, base64({VALUE})) AS raw"
     return found.selectExpr(KEY, VALUE, ORIGIN, "known", "text", raw, f"{broken} AS broken", *parts)
@@ -172,7 +189,7 @@ def _taken(rows: DataFrame, columns: Sequence[tuple[int, Column]], unavailable: 
         f"if(NOT ({told.gone} OR {told.clears}) AND ({' OR '.join(unknown)}), "
         f"array_compact(array({listed})), CAST(array() AS array<string>)) AS {UNKNOWN}",
         "fields IS NULL AS bare",
-        *(f"if({held[n]}, NULL, {raws[n]}) AS r{n}" for n, _ in columns),
+        *(f"if({held[n]}, NULL, {json_text.unmarked(raws[n])}) AS r{n}" for n, _ in columns),
         *(f"{field('fields', column.name)} AS k{n}" for n, column in columns),
     )
 
@@ -202,7 +219,7 @@ def _encoded(n: int, column: Column, ways: Ways, told: Told) -> Encoded:
     # A quote that belongs to a text stands there after a backslash.
     name = json.dumps(column.name, ensure_ascii=False).replace("\\", "\\\\")
     escaped = "".join(f"\\{mark}" if mark in "\\^$.|?*+()[]{}" else mark for mark in name)
-    pattern = Spark().string(f"(?<!\\\\){escaped}\\s*:\\s*[-0-9]")
+    pattern = Spark().string(f"(?<!\\\\){escaped}\\s*:\\s*(?:[-0-9]|{MARKED})")
     own = " OR ".join(f"startswith(k{n}.name, '{prefix}')" for prefix in connect.PREFIXES)
     return Encoded(
         raw=f"r{n}",

@@ -73,12 +73,10 @@ def number(schemas: Sequence[Known]) -> str:
 
 
 def content(schemas: Sequence[Known], number: str) -> str:
-    """The bytes of a message without its schema, if that is known; else the whole."""
-    if not schemas:
-        return VALUE
+    """The bytes of a message without its schema, NULL where that is none of these."""
     lengths = " ".join(f"WHEN {place} THEN {len(each.prefix)}" for place, each in enumerate(schemas))
     begin = f"CASE {number} {lengths} END"
-    return f"if({number} IS NULL, {VALUE}, substring({VALUE}, {begin} + 1, length({VALUE}) - {begin} - 1))"
+    return f"substring({VALUE}, {begin} + 1, length({VALUE}) - {begin} - 1)"
 
 
 def _known(value: bytes, parts: Sequence[str]) -> list[Known]:

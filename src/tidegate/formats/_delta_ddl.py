@@ -25,6 +25,7 @@ PROPERTIES = {
     "delta.enableDeletionVectors": "true",
     "delta.isolationLevel": "Serializable",
 }
+_TRANSFORM = re.compile(r"(years?|months?|days?|hours?|bucket|truncate)\(.+\)", re.DOTALL)
 # What no column of a Parquet file may be called: such names are kept in the log alone.
 _UNUSUAL = re.compile(r"[ ,;{}()\n\t=]")
 
@@ -56,6 +57,18 @@ def create(location: str, schema: Schema, layout: Layout) -> str:
         properties[MAPPING] = "name"
     parts.append(f"TBLPROPERTIES ({pairs(properties)})")
     return " ".join(parts)
+
+
+def layout_problems(layout: Layout) -> Iterator[str]:
+    """Why Delta has no such layout, whatever the columns."""
+    if layout.sort_by:
+        yield "sort_by is not there on Delta; leave it out, OPTIMIZE … ZORDER BY sorts"
+    for expression in layout.partition_by:
+        if _TRANSFORM.fullmatch(expression.strip()):
+            yield (
+                f"partition_by {expression!r} is a transform, which Delta does not have; name a column, which a "
+                "`query:` can compute from another"
+            )
 
 
 def register(target: Target, location: str) -> tuple[str, ...]:

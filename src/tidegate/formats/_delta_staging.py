@@ -23,7 +23,7 @@ from tidegate.formats import _delta_table as table
 from tidegate.formats._delta_ddl import by_path
 from tidegate.formats._delta_log import Commit, Log
 from tidegate.formats._few import SETTINGS, few, named
-from tidegate.formats._statements import Statement, bound, deleting, live, merging
+from tidegate.formats._statements import Statement, bound, deleting, live, merging, together
 from tidegate.spark import sql
 from tidegate.spark.failures import translated
 from tidegate.spark.frames import completed, of_keys
@@ -163,7 +163,9 @@ class DeltaStaging:
 
     def publish(self) -> Receipt:
         """The receipt: what was committed is seen already."""
-        return self.receipt()
+        log = self._log()
+        commits = [commit for version in reversed(self._landed) if (commit := log.commit(version)) is not None]
+        return together([table.receipt(commit) for commit in commits]) if commits else self.receipt()
 
     def discard(self) -> None:
         """Nothing: what was not committed is in no version, and what was cannot be taken back."""

@@ -40,6 +40,7 @@ _PLAIN_WORDS = {
     word: plural for plural in ("years", "months", "days", "hours") for word in (plural, plural.removesuffix("s"))
 }
 _NUMBERED_WORDS = frozenset({"bucket", "truncate"})
+VERSIONS = (2, 3)
 
 # Source: Iceberg, MetadataColumns.
 RESERVED = frozenset(
@@ -123,6 +124,31 @@ def partitions(expressions: Sequence[str], schema: Schema) -> tuple[str, ...]:
     return tuple(_partition(expression, schema) for expression in expressions)
 
 
+def layout_problems(layout: Layout) -> Iterator[str]:
+    """Why Iceberg has no such layout, whatever the columns.
+
+    Source: Iceberg, `PartitionSpec.Builder`: of one column one transform of time, and one of each other kind.
+
+    Example:
+        >>> list(layout_problems(Layout(partition_by=("years(at)", "bucket(16, id)"))))
+        []
+    """
+    if layout.format_version not in VERSIONS:
+        yield f"format_version is {layout.format_version}; write {' or '.join(map(str, VERSIONS))}"
+    seen: dict[tuple[str, str], str] = {}
+    for expression in layout.partition_by:
+        found = _TRANSFORM.fullmatch(expression.strip())
+        word, column = (found["word"], found["column"].strip()) if found else ("", expression.strip())
+        if found is not None and not _understood(word, found["number"]):
+            continue  # a column may have such a name
+        kind = "time" if word in _PLAIN_WORDS else word
+        other = seen.get((kind, column))
+        seen[kind, column] = expression
+        if other is not None:
+            finer = " (the finer one prunes by the other, too)" if kind == "time" else ""
+            yield f"partition_by has both {other} and {expression}; Iceberg takes one of them, write it alone{finer}"
+
+
 def evolve(target: Target, changes: Sequence[SchemaChange], schema: Schema) -> Iterator[str]:
     """The statements that rename columns, add others, all in one, and widen others.
 
@@ -155,11 +181,14 @@ def _partition(expression: str, schema: Schema) -> str:
     if found is None:
         return sql.quote(known(text, schema, "partition_by"))
     word, number, column = found["word"], found["number"], found["column"].strip()
-    if number and int(number) and word in _NUMBERED_WORDS:
-        return f"{word}({number}, {sql.quote(known(column, schema, 'partition_by'))})"
-    if not number and word in _PLAIN_WORDS:
-        return f"{_PLAIN_WORDS[word]}({sql.quote(known(column, schema, 'partition_by'))})"
+    if _understood(word, number):
+        name = sql.quote(known(column, schema, "partition_by"))
+        return f"{word}({number}, {name})" if number else f"{_PLAIN_WORDS[word]}({name})"
     raise ConfigError(
         f"partition_by {expression!r} is not understood",
         hint="Write a column, years(c), months(c), days(c), hours(c), bucket(16, c) or truncate(4, c).",
     )
+
+
+def _understood(word: str, number: str | None) -> bool:
+    return int(number) > 0 and word in _NUMBERED_WORDS if number else word in _PLAIN_WORDS

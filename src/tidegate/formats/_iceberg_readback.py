@@ -24,6 +24,7 @@ from pyiceberg.expressions import (
     IsNull,
     LessThan,
     LessThanOrEqual,
+    NotNull,
     Reference,
 )
 from pyiceberg.expressions.visitors import bind
@@ -34,6 +35,7 @@ from pyiceberg.types import NestedField, PrimitiveType
 
 from tidegate.core.schema import Kind, Schema, Type
 from tidegate.core.slices import Partition, Slice
+from tidegate.core.type_limits import least, may_wrap
 from tidegate.formats._few import BACK_ROWS
 
 if TYPE_CHECKING:
@@ -117,7 +119,11 @@ def _conditions(part: Slice, columns: Schema) -> Iterator[BooleanExpression]:
         raise ValueError(f"no condition for {part.label}")
     term = Reference(column.name)
     if part.low is not None:
-        found: BooleanExpression = GreaterThanOrEqual(term=term, value=_literal(column.type, part.low))
+        found: BooleanExpression = NotNull(term=term)
+        if part.low != str(least(column.type)):
+            if may_wrap(column.type, part.low):
+                raise ValueError(f"no condition for {part.label} by which no file is left out")
+            found = GreaterThanOrEqual(term=term, value=_literal(column.type, part.low))
         if part.high is not None:
             found = And(found, LessThan(term=term, value=_literal(column.type, part.high)))
         yield found

@@ -16,13 +16,16 @@ from tidegate.core.ids import Target
 from tidegate.core.plan import LoadPlan, Mode, Prune
 from tidegate.core.position import property_name
 from tidegate.core.protocols import Receipt
+from tidegate.core.refusals import marked
 from tidegate.core.slices import Slice
 from tidegate.dialects.spark import Spark
-from tidegate.errors import CommitConflict, CommitUnknown, InternalError, WriteError
+from tidegate.errors import CommitConflict, CommitUnknown, InternalError, SchemaRefused, WriteError
 from tidegate.formats import _iceberg_ddl as ddl
+from tidegate.formats import _iceberg_layout as layouts
 from tidegate.formats._few import ALL_FILES, SETTINGS, all_files, few, named, read_back
 from tidegate.formats._iceberg_metadata import Metadata, Snapshot
-from tidegate.formats._statements import Statement, bound, deleting, live, merging
+from tidegate.formats._iceberg_partitions import Wrapping, wrapping
+from tidegate.formats._statements import Statement, bound, deleting, live, merging, together
 from tidegate.spark import sql
 from tidegate.spark.failures import translated
 from tidegate.spark.frames import completed, of_keys
@@ -34,6 +37,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 MAIN = "main"
+MISPLACED = "its partition would misplace"
 PROPERTY = "snapshot-property."
 SESSION_PROPERTY = "spark.sql.iceberg.snapshot-property."
 MERGE_MODES = {Mode.MERGE_ON_READ: "merge-on-read", Mode.COPY_ON_WRITE: "copy-on-write"}
@@ -75,9 +79,6 @@ class IcebergStaging:
         with self._translated("opening"):
             if metadata.head(self.plan.branch) is not None:
                 self.discard()
-            mode = MERGE_MODES.get(self.plan.write.mode)
-            if mode and metadata.properties.get("write.merge.mode") != mode:
-                self.session.sql(ddl.set_property(self.target, "write.merge.mode", mode))
             at = f" AS OF VERSION {int(self.plan.base)}" if self.plan.base is not None else ""
             self.session.sql(f"ALTER TABLE {self._table} CREATE BRANCH {sql.quote(self.plan.branch)}{at}")
         if self.plan.base is None:
@@ -90,8 +91,7 @@ class IcebergStaging:
 
     def append(self, rows: DataFrame) -> None:
         """Adds the rows, in one commit that carries the position."""
-        with self._translated("writing to"):
-            self._writer(rows).append()
+        self._fitting("writing to", rows, lambda fit: self._writer(fit).append())
         self._need_mark()
 
     def overwrite(self, rows: DataFrame, parts: Sequence[Slice] | None = None) -> None:
@@ -100,15 +100,16 @@ class IcebergStaging:
             from pyspark.sql.connect.functions import expr  # noqa: PLC0415 - the functions must be of the session's kind
         else:
             from pyspark.sql.functions import expr  # noqa: PLC0415 - as above
-        where = "true" if parts is None else Spark().among(parts, self.plan.columns)
-        with self._translated("writing to"):
-            if self.plan.write.mode is Mode.REPLACE_FILES:
-                # Not aligned with files of the table, so in two steps; the branch shows both or none.
+        in_steps = self.plan.write.mode is Mode.REPLACE_FILES
+        where = "true" if parts is None else Spark().among(parts, self.plan.columns, pushed=not in_steps)
+        if in_steps:
+            # Not aligned with files of the table, so in two steps; the branch shows both or none.
+            with self._translated("writing to"):
                 self.session.sql(f"DELETE FROM {sql.table(self.target, self.plan.branch)} WHERE {where}")
-                self._writer(rows).append()
-            else:
-                apart = APART if parts is not None and len(parts) == 1 else {}
-                self._writer(rows).options(**apart).overwrite(expr(where))
+            self._fitting("writing to", rows, lambda fit: self._writer(fit).append())
+        else:
+            apart = APART if parts is not None and len(parts) == 1 else {}
+            self._fitting("writing to", rows, lambda fit: self._writer(fit).options(**apart).overwrite(expr(where)))
         self._need_mark()
 
     def merge(  # noqa: PLR0913 - what a merge is made of
@@ -125,14 +126,36 @@ class IcebergStaging:
 
         Keys must be unique in `rows`: Iceberg inserts an unmatched key as often as it comes.
         """
-        self._merged(rows, merging(self.plan, prune=prune, skip_equal=skip_equal, gone=gone, again=again, by=by))
+        statement = merging(self.plan, prune=prune, skip_equal=skip_equal, gone=gone, again=again, by=by)
+        self._fitting("merging into", rows, lambda fit: self._merged(fit, statement))
+        self._need_mark()
 
     def delete(self, keys: DataFrame, *, prune: Sequence[Prune]) -> None:
         """Deletes, or marks, the rows of these keys, in one commit that carries the position."""
         self._merged(keys, deleting(self.plan, prune=prune))
+        self._need_mark()
+
+    def _fitting(self, doing: str, rows: DataFrame, write: Callable[[DataFrame], None]) -> None:
+        """One write, of no row into a partition that would hold it among others, see `core.type_limits`."""
+        fields = wrapping(self._metadata().raw)
+        try:
+            with self._translated(doing):
+                write(fitting(rows, fields))
+        except SchemaRefused as error:
+            if not fields or MISPLACED not in str(error):
+                raise
+            with self._translated("changing the partitions of"):
+                for statement in layouts.take_away(self.target, self._metadata(), fields):
+                    self.session.sql(statement)
+            with self._translated(doing):
+                write(rows)
 
     def _merged(self, rows: DataFrame, statement: Statement) -> None:
         """One commit by a statement over the table's branch and a view of the rows."""
+        mode = MERGE_MODES.get(self.plan.write.mode)
+        if mode and self._metadata().properties.get("write.merge.mode") != mode:
+            with self._translated("changing"):
+                self.session.sql(ddl.set_property(self.target, "write.merge.mode", mode))
         name = SESSION_PROPERTY + property_name(self.plan.uid)
         view = f"tidegate_{self.plan.load_id}"
         with self._translated("merging into"):
@@ -143,7 +166,6 @@ class IcebergStaging:
             finally:
                 self.session.conf.unset(name)
                 self.session.catalog.dropTempView(view)
-        self._need_mark()
 
     def read(self) -> DataFrame:
         """The whole version, as committed, without rows that are marked as deleted."""
@@ -205,7 +227,9 @@ class IcebergStaging:
             CommitConflict: main has moved; the table stays as somebody else left it.
             CommitUnknown: nobody knows whether main moved; the next run looks.
         """
-        head, receipt = self._head(), self.receipt()
+        head = self._head()
+        replaced = self.plan.write.mode is Mode.REPLACE_FILES
+        receipt = self.receipt() if replaced else together([step.receipt() for step in self._steps(head)])
         for attempt in range(1, PUBLISH_TRIES + 1):
             try:
                 with self._translated("publishing to"):
@@ -297,6 +321,24 @@ class IcebergStaging:
 
     def _translated(self, doing: str) -> contextlib.AbstractContextManager[None]:
         return translated(f"{doing} {self.target}", self.warehouse)
+
+
+def fitting(rows: DataFrame, fields: Sequence[Wrapping]) -> DataFrame:
+    """The rows, whose reading ends where a value is one that the fields would misplace."""
+    first = {each.column: each for each in fields if each.column in rows.columns}
+    if not first:
+        return rows
+    columns = []
+    for name in rows.columns:
+        sure = quoted = sql.quote(name)
+        if name in first:
+            said = marked(f"column {name!r} holds a value that {MISPLACED}")
+            kind = rows.schema[name].dataType.simpleString()
+            ended = f"CAST(raise_error({sql.string(said)}) AS {kind})"
+            least = f"CAST({sql.string(first[name].first)} AS {kind})"
+            sure = f"CASE WHEN {quoted} < {least} THEN {ended} ELSE {quoted} END AS {quoted}"
+        columns.append(sure)
+    return rows.selectExpr(*columns)
 
 
 def drop_branch(session: SparkSession, target: Target, branch: str, warehouse: str | None) -> None:

@@ -7,13 +7,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC
 from functools import partial
 from typing import NamedTuple
 
 from tidegate.core.deletes import DELETED_AT
 from tidegate.core.plan import LoadPlan, Prune
+from tidegate.core.protocols import Receipt
 from tidegate.core.schema import TIMESTAMPTZ, ChangeKind, Column, Schema, SchemaChange
+from tidegate.core.slices import Keys
 from tidegate.dialects.spark import Spark
 from tidegate.errors import ConfigError, InternalError
 from tidegate.spark import sql
@@ -35,6 +38,7 @@ def merge(  # noqa: PLR0913 - what a merge is made of
     gone: str | None = None,
     again: str | None = None,
     marked: tuple[str, str] | None = None,
+    nulls: bool = False,
 ) -> str:
     """The statement that updates rows of a known key, inserts the others and deletes those that are `gone`.
 
@@ -42,11 +46,12 @@ def merge(  # noqa: PLR0913 - what a merge is made of
         into, view: as they stand in a statement.
         again: a column that is true for a row whose key is deleted for good, because its row comes again.
         marked: a column of the table and a literal: rows that are `gone` stay and get it, all others have NULL.
+        nulls: a NULL in a key is equal to another one.
 
     Raises:
         InternalError: there is no key.
     """
-    text = _matching(into, view, key, prune)
+    text = _matching(into, view, key, prune, nulls=nulls)
     others = [name for name in columns if name not in key]
     new = f" AND NOT s.{sql.quote(gone)}" if gone else ""
     same = [f"t.{sql.quote(name)} <=> s.{sql.quote(name)}" for name in others]
@@ -80,10 +85,11 @@ def delete(
     return f"{text} AND {mark} IS NULL THEN UPDATE SET {mark} = {marked[1]}"
 
 
-def _matching(into: str, view: str, key: Sequence[str], prune: Sequence[Prune]) -> str:
+def _matching(into: str, view: str, key: Sequence[str], prune: Sequence[Prune], *, nulls: bool = False) -> str:
     if not key:
         raise InternalError("a merge without a key")
-    on = [f"t.{sql.quote(name)} = s.{sql.quote(name)}" for name in key] + [bound(each, "t.") for each in prune]
+    equal = "<=>" if nulls else "="
+    on = [f"t.{sql.quote(name)} {equal} s.{sql.quote(name)}" for name in key] + [bound(each, "t.") for each in prune]
     return f"MERGE INTO {into} t USING {view} s ON {' AND '.join(on)}"
 
 
@@ -106,6 +112,7 @@ def merging(  # noqa: PLR0913 - what a merge is made of
         gone=gone,
         again=again,
         marked=marked(plan),
+        nulls=any(isinstance(part, Keys) and part.nulls for part in plan.changes.slices),
     )
 
 
@@ -127,14 +134,24 @@ def live(plan: LoadPlan) -> str:
     return f"{sql.quote(DELETED_AT)} IS NULL" if plan.deletes.soft else "true"
 
 
+def together(receipts: Sequence[Receipt]) -> Receipt:
+    """What several commits of one load did, the last one first."""
+    return replace(
+        receipts[0],
+        rows_inserted=sum(each.rows_inserted for each in receipts),
+        rows_updated=sum(each.rows_updated for each in receipts),
+        rows_deleted=sum(each.rows_deleted for each in receipts),
+    )
+
+
 def bound(prune: Prune, prefix: str = "") -> str:
     """The predicate of a bound, in literals that a format prunes files by."""
     dialect = Spark()
     column = f"{prefix}{sql.quote(prune.column)}"
     if prune.values:
         return f"{column} IN ({', '.join(dialect.literal(prune.type, value) for value in prune.values)})"
-    low, high = dialect.literal(prune.type, prune.low), dialect.literal(prune.type, prune.high)
-    return f"{column} >= {low} AND {column} <= {high}"
+    low = dialect.compared(column, ">=", prune.type, prune.low)
+    return f"{low} AND {dialect.compared(column, '<=', prune.type, prune.high)}"
 
 
 class Evolution(NamedTuple):

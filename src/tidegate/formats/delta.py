@@ -6,7 +6,7 @@ nor commit anything that does not carry the load's number and position.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 EXTENSIONS = "io.delta.sql.DeltaSparkSessionExtension"
-CATALOG = "org.apache.spark.sql.delta.catalog.DeltaCatalog"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,6 +98,10 @@ class Delta:
         log = self._log(target)
         return log is None or table.may_hold(log.snapshot(), bound)
 
+    def layout_problems(self, layout: Layout) -> Iterable[str]:
+        """Why no table can have that layout, whatever its columns."""
+        return ddl.layout_problems(layout)
+
     def partition_by(self, grouping: Grouping) -> tuple[str, ...]:  # noqa: ARG002 - whatever the grouping is
         """Nothing: Delta cuts tables by whole values of columns, which would be too many folders."""
         return ()
@@ -109,7 +112,7 @@ class Delta:
 
     def spark_conf(self) -> Mapping[str, str]:
         """Settings by which a session reads and writes Delta tables."""
-        return {"spark.sql.extensions": EXTENSIONS, "spark.sql.catalog.spark_catalog": CATALOG}
+        return {"spark.sql.extensions": EXTENSIONS, "spark.sql.catalog.spark_catalog": jars.DELTA_CATALOG}
 
     def jars(self) -> tuple[str, ...]:
         """Maven coordinates."""

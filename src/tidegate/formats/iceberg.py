@@ -7,7 +7,7 @@ metadata tells, nor change what is visible except by publishing a staging.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -105,6 +105,10 @@ class Iceberg:
             return may_hold(table, bound)
         except OSError as error:
             raise WriteError(f"the manifests of table {target} cannot be read") from error
+
+    def layout_problems(self, layout: Layout) -> Iterable[str]:
+        """Why no table can have that layout, whatever its columns."""
+        return ddl.layout_problems(layout)
 
     def partition_by(self, grouping: Grouping) -> tuple[str, ...]:
         """The layout in which every partition of the grouping is whole files; nothing where there is none."""

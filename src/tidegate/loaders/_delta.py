@@ -108,16 +108,18 @@ class Delta:
     def append(self, rows: DataFrame, position: Position) -> None:
         """Adds the rows; makes the table if it is not there. Raises PositionMoved."""
         options = {**self._number("", position), "userMetadata": user_metadata(self.uid, position)}
-        writer = rows.write.format("delta").mode("append").options(**options)
-        try:
-            if self.place.table:
-                self._create(rows)
-                writer.saveAsTable(self.place.sql)
-            else:
-                writer.partitionBy(*(() if self._exists() else self.partition_by)).save(self.place.where)
-        except Exception as error:
-            self._not_ours(error)
-            raise
+        if self.place.table:
+            self._create(rows)
+        with handed_over(rows, {}) as (session, view):
+            writer = session.table(view).write.format("delta").mode("append").options(**options)
+            try:
+                if self.place.table:
+                    writer.saveAsTable(self.place.sql)
+                else:
+                    writer.partitionBy(*(() if self._exists() else self.partition_by)).save(self.place.where)
+            except Exception as error:
+                self._not_ours(error)
+                raise
         self._need_mark(position)
 
     def merge(self, rows: DataFrame, key: Sequence[str], gone: str, position: Position) -> None:

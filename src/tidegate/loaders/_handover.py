@@ -1,7 +1,7 @@
-"""Decides how rows of the caller's session reach a statement that needs settings of its own.
+"""Decides how rows of the caller's session reach a write that needs settings of its own.
 
-Called by the Delta and Iceberg targets. A merge takes its mark from the session; must never set one on the session
-that the caller goes on using.
+Called wherever the loaders write. Marks of a commit and the types of values in files come from the session; must never
+set one on the session that the caller goes on using.
 """
 
 from __future__ import annotations
@@ -11,14 +11,14 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from tidegate.core.ids import new_load_id
-from tidegate.spark.session import is_connect, isolated
+from tidegate.spark.session import EXACT_FILES, is_connect, isolated
 from tidegate.spark.sql import quote
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 # What literals and settings mean must not depend on the caller's session.
-_SURE = {"spark.sql.variable.substitute": "false"}
+_SURE = {"spark.sql.variable.substitute": "false", **EXACT_FILES}
 
 
 @contextlib.contextmanager
@@ -32,6 +32,13 @@ def handed_over(rows: DataFrame, conf: Mapping[str, str]) -> Iterator[tuple[Spar
             yield session, f"global_temp.{quote(view)}"
     finally:
         caller.catalog.dropGlobalTempView(view)
+
+
+@contextlib.contextmanager
+def exact(rows: DataFrame) -> Iterator[DataFrame]:
+    """The rows in a session whose files hold every value as it is."""
+    with handed_over(rows, {}) as (session, view):
+        yield session.table(view)
 
 
 @contextlib.contextmanager

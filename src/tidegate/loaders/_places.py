@@ -40,7 +40,18 @@ OPTIONS: dict[str, dict[str, str]] = {
     },
     "json": TEXTS,
 }
-_GUESSED = {"csv": {"header": "true", "inferSchema": "true"}}
+# Quotes as RFC 4180 has them, and an error for a row that does not fit instead of NULL.
+_READ = {
+    "csv": {
+        "header": "true",
+        "inferSchema": "true",
+        "multiLine": "true",
+        "escape": '"',
+        "unescapedQuoteHandling": "RAISE_ERROR",
+        "mode": "FAILFAST",
+    },
+    "json": {"mode": "FAILFAST"},
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,13 +74,13 @@ class Place:
         return table_name(self.where) if self.table else f"delta.{quote(self.where)}"
 
     def read(self, spark: SparkSession, options: Mapping[str, str], schema: str | None) -> DataFrame:
-        """The rows; CSV with a header and guessed types unless options or a schema say otherwise."""
+        """The rows; CSV as of RFC 4180 with a header and guessed types, unless options or a schema say otherwise."""
         if self.table:
             return spark.table(table_name(self.where))
         reader = spark.read.format(self.format)
         if schema is not None:
             reader = reader.schema(schema)
-        return reader.options(**{**_GUESSED.get(self.format, {}), **options}).load(self.where)
+        return reader.options(**{**_READ.get(self.format, {}), **options}).load(self.where)
 
 
 def find(spark: SparkSession, where: str, wanted: str | None = None) -> Place | None:

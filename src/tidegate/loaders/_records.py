@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tidegate.dialects.spark import Spark
+from tidegate.loaders._handover import like
 from tidegate.loaders._places import Place, find, planned
 
 if TYPE_CHECKING:
@@ -82,7 +83,7 @@ class Records:
             self._text(record.load_id),
             "current_timestamp()",
         )
-        self.spark.sql(f"INSERT INTO {self._place.sql} ({', '.join(COLUMNS)}) VALUES ({', '.join(values)})").collect()
+        self._write(f"INSERT INTO {self._place.sql} ({', '.join(COLUMNS)}) VALUES ({', '.join(values)})")
 
     def confirm(self, load_id: str) -> None:
         """The read with that mark has arrived."""
@@ -94,7 +95,11 @@ class Records:
 
     def _update(self, change: str, where: str) -> None:
         mine = f"table_identifier = {self._text(self.identifier)}"
-        self.spark.sql(f"UPDATE {self._place.sql} SET {change} WHERE {mine} AND {where}").collect()
+        self._write(f"UPDATE {self._place.sql} SET {change} WHERE {mine} AND {where}")
+
+    def _write(self, statement: str) -> None:
+        with like(self.spark, {}) as session:
+            session.sql(statement).collect()
 
     @property
     def _place(self) -> Place:

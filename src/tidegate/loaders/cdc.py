@@ -17,6 +17,7 @@ from tidegate.core.position import Position
 from tidegate.errors import CheckFailed
 from tidegate.loaders._batches import GONE, Batch, key_of, need_columns, not_outdated, one_a_key
 from tidegate.loaders._cursor import NUMBERS, Cursor
+from tidegate.loaders._handover import exact
 from tidegate.loaders._places import files, short_name, types_of
 from tidegate.loaders._sink import uid_of
 from tidegate.loaders.incremental import IncrementalLoader, LoadResult
@@ -147,7 +148,8 @@ class Events:
                     f"current_timestamp() AS {_AT}",
                     f"current_date() AS {_DAY}",
                 )
-                kept.write.partitionBy(_DAY).mode("append").parquet(self.deleted)
+                with exact(kept) as written:
+                    written.write.partitionBy(_DAY).mode("append").parquet(self.deleted)
         finally:
             gone.unpersist()
 

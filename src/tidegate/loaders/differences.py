@@ -14,6 +14,7 @@ from tidegate.core.ids import new_load_id
 from tidegate.core.position import Position
 from tidegate.loaders._applying import sink_of
 from tidegate.loaders._batches import GONE, Batch, aligned, key_of, need_columns, one_a_key
+from tidegate.loaders._handover import exact
 from tidegate.loaders._places import empty, files, short_name
 from tidegate.loaders.incremental import IncrementalLoader
 from tidegate.spark import frames
@@ -73,7 +74,8 @@ class DeltaDiffLoader(IncrementalLoader):
         last = since.state.get("snapshot") if since else None
         number = (since.sequence if since else 0) + 1
         new = f"{number:08d}-{new_load_id()[:12]}"
-        source.write.mode("error").parquet(posixpath.join(folder, new))
+        with exact(source) as written:
+            written.write.mode("error").parquet(posixpath.join(folder, new))
         wanted = one_a_key(self._snapshot(folder, new).distinct(), Latest(key=key, order=()))
         was = wanted.limit(0) if last is None else aligned(self._snapshot(folder, last), wanted)
         others = [name for name in wanted.columns if name not in key]

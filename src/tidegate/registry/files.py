@@ -63,7 +63,14 @@ def _exchange(connection: Connection, object_id: int, stored: Manifest, wanted: 
         connection.execute(delete(files).where(here), gone)
     if changed:
         rows = [
-            {"at": file.path, "size": file.size, "tag": file.tag, "stamp": file.stamp, "updated_ts": now}
+            {
+                "at": file.path,
+                "size": file.size,
+                "tag": file.tag,
+                "stamp": file.stamp,
+                "loaded": file.loaded,
+                "updated_ts": now,
+            }
             for file in changed
         ]
         connection.execute(update(files).where(here), rows)
@@ -71,12 +78,27 @@ def _exchange(connection: Connection, object_id: int, stored: Manifest, wanted: 
         times = {"object_id": object_id, "created_ts": now, "updated_ts": now}
         connection.execute(
             insert(files),
-            [{"path": file.path, "size": file.size, "tag": file.tag, "stamp": file.stamp, **times} for file in new],
+            [
+                {
+                    "path": file.path,
+                    "size": file.size,
+                    "tag": file.tag,
+                    "stamp": file.stamp,
+                    "loaded": file.loaded,
+                    **times,
+                }
+                for file in new
+            ],
         )
 
 
 def _stored(connection: Connection, object_id: int | None) -> Manifest:
     rows = connection.execute(
-        select(files.c.path, files.c.size, files.c.tag, files.c.stamp).where(files.c.object_id == object_id)
+        select(files.c.path, files.c.size, files.c.tag, files.c.stamp, files.c.loaded).where(
+            files.c.object_id == object_id
+        )
     )
-    return Manifest.of(File(path=path, size=size, tag=tag, stamp=stamp or "") for path, size, tag, stamp in rows)
+    return Manifest.of(
+        File(path=path, size=size, tag=tag, stamp=stamp or "", loaded=loaded or 0)
+        for path, size, tag, stamp, loaded in rows
+    )

@@ -80,17 +80,39 @@ def find_plans(connection: Connection, *conditions: Any) -> list[SavedPlan]:
     return [_saved(row) for row in connection.execute(query)]
 
 
-def loaded_columns(connection: Connection, uid: str) -> Mapping[str, str]:
-    """The columns of the newest load that was published, by name, and what the source calls each; '' for nothing."""
+def loaded_columns(connection: Connection, uid: str, digest: str | None = None) -> Mapping[str, str]:
+    """The columns of the newest load that was published, by name, and what the source calls each; '' for nothing.
+
+    Args:
+        digest: of the newest load of exactly these columns; empty if there was none.
+    """
     query = (
         select(plans.c.plan)
         .join(object_info, object_info.c.object_id == plans.c.object_id)
         .where(object_info.c.uid == uid, plans.c.status_cd == PlanStatus.PUBLISHED)
         .order_by(plans.c.finished_ts.desc())
-        .limit(1)
     )
-    plan = connection.scalar(query) or {"columns": {"columns": []}}
-    return {column["name"]: str(column.get("ident") or "") for column in plan["columns"]["columns"]}
+    for plan in connection.scalars(query.limit(1) if digest is None else query):
+        columns = plan["columns"]
+        # Plans of older versions have no digest of their own: it was the position's.
+        if digest in (None, columns.get("digest", plan["position"]["schema"])):
+            return {column["name"]: str(column.get("ident") or "") for column in columns["columns"]}
+    return {}
+
+
+def gone(connection: Connection, uid: str) -> str | None:
+    """Why the source does not continue the position, as it was marked."""
+    object_id = streams.find(connection, uid)
+    newest = _newest(connection, object_id) if object_id is not None else None
+    return None if newest is None else newest.gone
+
+
+def mark_gone(connection: Connection, uid: str, reason: str | None) -> None:
+    """Marks the newest position, and thereby those that follow; None takes the mark away."""
+    newest = _newest(connection, streams.lock(connection, uid))
+    if newest is not None:
+        here = (positions.c.object_id == newest.object_id) & (positions.c.revision == newest.revision)
+        connection.execute(update(positions).where(here).values(gone=reason))
 
 
 def finish_plan(connection: Connection, load_id: str, status: PlanStatus, now: datetime) -> None:
@@ -186,6 +208,7 @@ def _append(
         "snapshot": evidence.snapshot,
         "table_uuid": evidence.table_uuid,
         "verified": evidence.verified,
+        "gone": newest.gone if newest is not None else None,
         "recorded_ts": now,
     }
     connection.execute(insert(positions).values(row))

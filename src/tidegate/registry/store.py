@@ -111,6 +111,16 @@ class Registry:
         with self._database.read() as connection:
             return positions.history(connection, uid, limit)
 
+    def gone(self, uid: str) -> str | None:
+        """Why the stream's source does not continue its position, as `mark_gone` kept it; else None."""
+        with self._database.read() as connection:
+            return positions.gone(connection, uid)
+
+    def mark_gone(self, uid: str, reason: str | None) -> None:
+        """Keeps that the source was restored to before the stream's position; None once all of it was loaded since."""
+        with self._database.write() as connection:
+            positions.mark_gone(connection, uid, reason)
+
     def last_sequence(self, uid: str) -> int:
         """The greatest sequence the stream ever had, also after its position was cleared; 0 before the first load."""
         with self._database.read() as connection:
@@ -244,10 +254,14 @@ class Registry:
         with self._database.read() as connection:
             return positions.find_plans(connection, object_info.c.uid == uid, plans.c.status_cd == PlanStatus.PLANNED)
 
-    def loaded_columns(self, uid: str) -> Mapping[str, str]:
-        """The columns that were loaded last, by name, and what the source called each; '' for nothing."""
+    def loaded_columns(self, uid: str, digest: str | None = None) -> Mapping[str, str]:
+        """The columns that were loaded last, by name, and what the source called each; '' for nothing.
+
+        Args:
+            digest: of the last load of exactly these columns; empty if there was none.
+        """
         with self._database.read() as connection:
-            return positions.loaded_columns(connection, uid)
+            return positions.loaded_columns(connection, uid, digest)
 
     def finish_plan(self, load_id: str, status: PlanStatus) -> None:
         """The plan ended like this; the same again is nothing.

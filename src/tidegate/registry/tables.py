@@ -28,7 +28,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.types import TypeDecorator, TypeEngine
 
-HEAD = "0006"
+HEAD = "0008"
 """The newest migration of this version."""
 
 VERSION_TABLE = "tidegate_version"
@@ -104,6 +104,7 @@ positions = Table(
     Column("snapshot", Text),
     Column("table_uuid", String(64)),
     Column("verified", Boolean),
+    Column("gone", Text),
     Column("recorded_ts", UtcTime, nullable=False),
 )
 
@@ -210,6 +211,7 @@ files = Table(
     Column("stamp", Text),
     Column("created_ts", UtcTime, nullable=False),
     Column("updated_ts", UtcTime, nullable=False),
+    Column("loaded", BigInteger),
     UniqueConstraint("object_id", "path", name="files_by_object"),
 )
 

@@ -10,6 +10,7 @@ import hashlib
 import time
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from datetime import timedelta
 
 from tidegate.core.manifest import File, Listing, Manifest
@@ -57,7 +58,7 @@ class HashedFiles:
     def file(self, seen: Seen) -> File | None:
         """The file; None when it changed while it was hashed."""
         if seen.tag is not None:
-            return File(path=seen.path, size=seen.size, tag=f"etag:{seen.tag}")
+            return self._numbered(File(path=seen.path, size=seen.size, tag=f"etag:{seen.tag}"))
         before = self._known.files.get(seen.path)
         if before is not None and before.stamp and (before.stamp, before.size) == (seen.stamp, seen.size):
             return before
@@ -67,7 +68,12 @@ class HashedFiles:
             return None
         # Within the clock's step another write may leave the same stamp, so it vouches for nothing yet.
         stamp = seen.stamp if began - seen.modified > GRANULE else ""
-        return File(path=seen.path, size=seen.size, tag=tag, stamp=stamp)
+        return self._numbered(File(path=seen.path, size=seen.size, tag=tag, stamp=stamp))
+
+    def _numbered(self, file: File) -> File:
+        """The file with the number of the load that read this content of it."""
+        before = self._known.files.get(file.path)
+        return replace(file, loaded=before.loaded) if before is not None and file.same(before) else file
 
     def _hash(self, path: str) -> str:
         digest = hashlib.blake2b(digest_size=16)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, Protocol, cast
 
-from tidegate.errors import EnvironmentMissing, SourceError, SourceRefused, SourceUnavailable
+from tidegate.errors import ConfigError, EnvironmentMissing, SourceError, SourceRefused, SourceUnavailable
 
 WILD = re.compile(r"[*?\[]")
 SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
@@ -22,6 +22,12 @@ TAGS = ("ETag", "etag", "md5Hash", "content_md5")
 TIMES = ("LastModified", "last_modified", "mtime", "created")
 FOR_SPARK = {"s3": "s3a", "s3n": "s3a", "gcs": "gs"}
 LACKING = {"s3": "s3", "s3a": "s3"}
+SERVED = frozenset(
+    {"file", "s3", "s3a", "s3n", "gs", "gcs", "abfs", "abfss", "wasb", "wasbs", "hdfs", "webhdfs", "oss", "cos", "obs"}
+)
+"""Schemes of stores that can be listed by fsspec and read by one of Hadoop's file systems."""
+UNLISTED = frozenset({"http", "https", "ftp", "ftps", "sftp", "ssh", "smb", "data", "memory", "zip", "tar", "github"})
+"""Schemes that fsspec knows, and Spark either does not or cannot list."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,6 +131,36 @@ def place(text: str) -> Place:
     )
 
 
+def check_path(text: str) -> None:
+    """Refuses a `path:` of a scheme that nobody can list or Spark cannot read; without a look at the store.
+
+    Raises:
+        ConfigError: it says what to write instead.
+    """
+    found = SCHEME.match(text)
+    scheme = found[1].lower() if found else "file"
+    if scheme in SERVED or (scheme not in UNLISTED and _known(scheme)):
+        return
+    raise ConfigError(
+        f"path: files cannot be read from {scheme}://",
+        hint="Copy them into a folder or a bucket first and name that, such as `path: landing/*.csv` or "
+        "`path: s3://bucket/landing`; also read are gs://, abfss://, hdfs:// and file://.",
+    )
+
+
+def _known(scheme: str) -> bool:
+    """Whether fsspec has a file system of that name, if only one that is not installed."""
+    import fsspec  # type: ignore[import-untyped]  # noqa: PLC0415 - half a second, and only for unusual schemes
+
+    try:
+        fsspec.get_filesystem_class(scheme)
+    except ImportError:
+        return True
+    except ValueError:
+        return False
+    return True
+
+
 def on_s3(text: str) -> bool:
     """Whether a `path:` is in S3, which Spark reads as `s3a://`.
 
@@ -184,7 +220,7 @@ def _store(text: str, root: str, *, local: bool) -> Store:
 
 
 def _remote(text: str, scheme: str) -> Any:
-    import fsspec  # type: ignore[import-untyped]  # noqa: PLC0415 - half a second, and most folders are local
+    import fsspec  # noqa: PLC0415 - half a second, and most folders are local
 
     try:
         files, _ = fsspec.core.url_to_fs(text)

@@ -1,4 +1,4 @@
-"""Decides what files answer: which there are, what their columns are, and what Spark finds in their rows.
+"""Decides what files answer: which there are, what their columns are, what Spark and what a second reader find in them.
 
 Opened by the files source, asked by the engine. Must never start Spark for a listing, nor read a file that was not
 listed.
@@ -16,12 +16,16 @@ from typing import TYPE_CHECKING
 from tidegate.core.batch import Latest
 from tidegate.core.changes import SliceStats
 from tidegate.core.fingerprint import Fingerprint
+from tidegate.core.grouping import Grouping
 from tidegate.core.manifest import File, Listing, Manifest
 from tidegate.core.plan import Prune
 from tidegate.core.schema import TEXT, Column, Kind, Schema, Type
-from tidegate.core.slices import Files, Slice
+from tidegate.core.slices import Files, Keys, Partition, Slice
+from tidegate.core.spread import RowDigest, Spread
+from tidegate.dialects._statements import scope
 from tidegate.dialects.spark import Spark
 from tidegate.errors import FileUnreadable, PlanError, SchemaRefused
+from tidegate.sources._files_lines import located
 from tidegate.sources._files_listing import listed, still
 from tidegate.sources._files_place import Place
 from tidegate.sources._files_reader import Reader
@@ -31,6 +35,8 @@ from tidegate.sources._frame import Frame, FrameProbe, LazySpark, reading
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+    from tidegate.sources._reference import Answers
 
 LOOKERS = 8
 
@@ -75,6 +81,7 @@ class FilesProbe(FrameProbe):
         self._chosen: tuple[str, ...] | None = None
         self._before: Mapping[str, str] = {}
         self._shapes: dict[str, Shape] = {}
+        self._read: set[str] = set()
         self._looking = threading.RLock()
 
     @property
@@ -111,20 +118,36 @@ class FilesProbe(FrameProbe):
         return None if isinstance(part, Files) else super().key_bounds(part, column)
 
     def fingerprint(self, part: Slice, *, latest: Latest | None = None) -> Fingerprint:
-        """Of the slice's rows, read from the files again."""
-        from tidegate.spark import frames  # noqa: PLC0415 - rows are looked at, Spark is running
-
-        if not isinstance(part, Files):
-            return super().fingerprint(part, latest=latest)
-        with reading(self.frame.label):
-            return frames.fingerprint(self._of(part, latest), Spark().steps(self.schema().columns))
+        """Of the slice's rows, read by another reader than the one that loads them."""
+        return self._second().fingerprint(part, latest=latest)
 
     def count(self, part: Slice, *, latest: Latest | None = None) -> int:
-        """Rows of the slice."""
-        if not isinstance(part, Files):
-            return super().count(part, latest=latest)
-        with reading(self.frame.label):
-            return self._of(part, latest).count()
+        """Rows of the slice, counted by that reader."""
+        return self._second().count(part, latest=latest)
+
+    def partitions(
+        self, grouping: Grouping, *, since: Partition | None = None, only: Sequence[Slice] = ()
+    ) -> Mapping[Slice, Fingerprint]:
+        """Of every partition that has rows, by that reader."""
+        found = self._second().partitions(grouping, scope(since, only))
+        self._stats |= {part: SliceStats(rows=one.rows) for part, one in found.items()}
+        return found
+
+    def spread(
+        self, part: Slice, key: Sequence[str], spread: Spread, *, latest: Latest | None = None
+    ) -> Mapping[str, Fingerprint]:
+        """Of every bucket of the slice that has rows, by that reader."""
+        return self._second().spread(part, key, spread, latest=latest)
+
+    def digests(
+        self, part: Slice, key: Sequence[str], spread: Spread, *, latest: Latest | None = None
+    ) -> Sequence[RowDigest]:
+        """The rows of the named buckets, by that reader."""
+        return self._second().digests(part, key, spread, latest=latest)
+
+    def restored(self, files: Files, keys: Keys, latest: Latest) -> Fingerprint:
+        """What the `older` files of a slice hold of these keys: of each the latest row."""
+        return self._second({path: number for number, path in files.older}).fingerprint(keys, latest=latest)
 
     def condition(self, part: Slice) -> str:
         """The slice in words for people."""
@@ -140,26 +163,29 @@ class FilesProbe(FrameProbe):
         return tuple(f"{path} is still being written and waits for a later run" for path in waiting)
 
     def read(self, session: SparkSession, parts: Sequence[Slice], schema: Schema) -> DataFrame:
-        """The rows of the slices in that session."""
+        """The rows of the slices in that session; files are those that were listed, also ones that were not chosen."""
         named = [path for part in parts if isinstance(part, Files) for path in part.paths]
         if named or not parts:
             return self._rows(session, named, schema)
         rows = self._rows(session, self._paths(), self.schema())
         return rows.where(self.statements.among(parts)).select(*(Spark().quote(name) for name in schema.names))
 
-    def _of(self, part: Files, latest: Latest | None) -> DataFrame:
-        from tidegate.spark import frames  # noqa: PLC0415 - as above
-
-        rows = self._rows(self._spark.session(), part.paths, self.schema())
-        return rows if latest is None else frames.latest(rows, latest)
-
     def _all(self, session: SparkSession) -> DataFrame:
         return self._rows(session, self._paths(), self.schema())
 
     def _rows(self, session: SparkSession, paths: Sequence[str], schema: Schema) -> DataFrame:
         wanted = set(paths)
-        there = [path for path in self._paths() if path in wanted]
+        there = [path for path in self.listing(None).ready.files if path in wanted]
+        self._read |= set(there)
         return self._reader().rows(session, {path: self._shape(path) for path in there}, schema)
+
+    def located(self, error: FileUnreadable) -> FileUnreadable:
+        """The error with the line of the file, where that can be found."""
+        name = str(error.context.get("file", ""))
+        paths = [path for path in self._shapes if path == name or path.rpartition("/")[2] == name]
+        if "line" in error.context or len(paths) != 1:
+            return error
+        return located(error, self._reader(), paths[0], self.schema())
 
     def _reader(self) -> Reader:
         return Reader(
@@ -169,6 +195,25 @@ class FilesProbe(FrameProbe):
             carrier=self._carrier,
             partitions=self._partitioned,
         )
+
+    def _second(self, loads: Mapping[str, int] | None = None) -> Answers:
+        """The reader that verifies: it shares nothing with Spark's but the files.
+
+        Args:
+            loads: other files than the chosen ones, and the loads that read them.
+        """
+        from tidegate.sources._reference import Answers, FileRows  # noqa: PLC0415 - it imports PyArrow, half a second
+
+        rows = FileRows(
+            store=self._place.store,
+            form=self._form,
+            options=self._options,
+            schema=self.schema(),
+            carrier=self._carrier,
+            partitions=self._partitioned,
+            loads=loads or {file.path: file.loaded for file in self._files()},
+        )
+        return Answers(rows=rows, paths=tuple(self._paths() if loads is None else loads))
 
     def _files(self) -> list[File]:
         ready = self.listing(None).ready.files
@@ -181,7 +226,8 @@ class FilesProbe(FrameProbe):
         return sum(file.size for file in self._files())
 
     def _still(self) -> None:
-        still(self._place, self._files())
+        ready = self.listing(None).ready.files
+        still(self._place, [ready[path] for path in sorted({*self._paths(), *self._read})])
 
     def _shape(self, path: str) -> Shape:
         with self._looking:

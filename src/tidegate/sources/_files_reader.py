@@ -12,12 +12,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from tidegate.core.schema import BIGINT, TEXT, Column, Kind, Schema, Type
+from tidegate.core.schema import BIGINT, TEXT, TIMESTAMPTZ, Column, Kind, Schema, Type
+from tidegate.dialects import _json_rows as json_rows
+from tidegate.dialects._exact import TextRules, exact, kind_of
 from tidegate.dialects.spark import Spark
 from tidegate.errors import SchemaRefused
+from tidegate.sources._files_options import ABSENT, ROUND, CsvDialect, csv_of, decoding, rules_of
 from tidegate.sources._files_place import Store
 from tidegate.sources._files_shape import TYPED, FileFormat, Shape
-from tidegate.sources._files_types import castable, of_spark
+from tidegate.sources._files_types import castable, guessed, of_spark
+from tidegate.spark.failures import UNFIT, unfit
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -31,6 +35,8 @@ STRICT = {
     "enforceSchema": "true",
     "columnPruning": "false",
 }
+# The parser neither guesses where a quote ends that is not written twice, nor makes NULL of a text.
+CSV = {"unescapedQuoteHandling": "RAISE_ERROR", "nullValue": ABSENT, "emptyValue": "", "multiLine": "false"}
 OWN = frozenset(name.lower() for name in STRICT) | {
     "inferschema",
     "path",
@@ -43,10 +49,7 @@ OWN = frozenset(name.lower() for name in STRICT) | {
     "columnnameofcorruptrecord",
 }
 """Options of Spark's readers that this file decides."""
-DEFAULTS: Mapping[FileFormat, Mapping[str, str]] = {
-    # With no text for NULL, a value that is empty in quotes is an empty text, and one without them is NULL.
-    FileFormat.CSV: {"header": "true", "multiLine": "true", "nullValue": "\0"}
-}
+LIMITS = frozenset({"maxcolumns", "maxcharspercolumn"})
 NOTHING = "__HIVE_DEFAULT_PARTITION__"
 
 
@@ -72,7 +75,8 @@ class Reader:
         Raises:
             SchemaRefused: a type that is stated would change values of a file's own.
         """
-        frames = [self._group(session, shape, paths, schema) for shape, paths in _alike(shapes).items()]
+        read = self._documents if self.form is FileFormat.JSON else self._group
+        frames = [read(session, shape, paths, schema) for shape, paths in _alike(shapes).items()]
         if not frames:
             ddl = ", ".join(f"{Spark().quote(column.name)} {column.type.spark}" for column in schema)
             return session.createDataFrame([], ddl)
@@ -82,57 +86,156 @@ class Reader:
         return together
 
     def told(self, session: SparkSession, shapes: Mapping[str, Shape]) -> list[tuple[str, dict[str, Type]]]:
-        """The types that Spark infers for files whose format has none: for each shape its first file, and its columns.
+        """The types of files whose format has none, by their values: for each shape its first file, and its columns.
 
         Whole numbers are `bigint`, so that a file of small ones does not contradict one of great ones; what is nested
         is JSON.
         """
-        found = []
-        for shape, paths in _alike(shapes).items():
-            frame = self._frame(session, shape, {"inferSchema": "true"}).load(self._uris(paths))
-            # A header is a name as it stands there; Spark numbers names that differ only by case.
-            names = shape.names or tuple(frame.columns)
-            kinds = (of_spark(kind) or Type(kind=Kind.JSON) for _, kind in frame.dtypes)
-            found.append((paths[0], {name: _wide(kind) for name, kind in zip(names, kinds, strict=True)}))
-        return found
+        guess = self._told_by_spark if self.form is FileFormat.JSON else self._told_by_texts
+        return [(paths[0], guess(session, shape, paths)) for shape, paths in _alike(shapes).items()]
+
+    def _told_by_spark(self, session: SparkSession, shape: Shape, paths: Sequence[str]) -> dict[str, Type]:
+        multiline = str(shape.listed or self._whole).lower()
+        options = {**STRICT, "inferSchema": "true", "multiLine": multiline}
+        frame = session.read.format("json").options(**options).load(self._uris(paths))
+        return {name: _wide(of_spark(kind) or Type(kind=Kind.JSON)) for name, kind in frame.dtypes}
+
+    def _told_by_texts(self, session: SparkSession, shape: Shape, paths: Sequence[str]) -> dict[str, Type]:
+        frame = self._frame(session, shape)
+        if shape.names:  # a header is a name as it stands there; Spark numbers names that differ only by case
+            frame = frame.schema(", ".join(f"{Spark().quote(f'_c{n}')} string" for n, _ in enumerate(shape.names)))
+        rows = frame.load(self._uris(paths))
+        names = shape.names or tuple(rows.columns)
+        texts = rows.selectExpr(*(f"{self._text(Spark().quote(f'_c{n}'))} AS t{n}" for n, _ in enumerate(names)))
+        (found,) = texts.selectExpr(
+            *(f"collect_set({kind_of(f't{n}', self.rules)}) AS k{n}" for n, _ in enumerate(names))
+        ).collect()
+        return dict(zip(names, map(guessed, found), strict=True))
 
     def _group(self, session: SparkSession, shape: Shape, paths: Sequence[str], schema: Schema) -> DataFrame:
         spark = Spark()
         inside = self._inside(shape, schema)
-        reader = self._frame(session, shape, {})
+        reader = self._frame(session, shape)
         if not shape.nested:  # what is nested has no type of ours: the files themselves tell it
             reader = reader.schema(", ".join(f"{spark.quote(name)} {kind.spark}" for name, kind in inside.items()))
         frame: DataFrame = reader.load(self._uris(paths))
+        if self.form is FileFormat.ORC:
+            self._orc(session, shape, paths)
+        expressions = []
+        for column in schema:
+            sql = spark.quote(column.name)
+            if column.name not in inside:
+                sql = self._outside(column, self._path())
+            elif self.form not in TYPED:
+                sql = self._converted(self._text(sql), column, self._path())
+            elif column.name in shape.nested:
+                sql = f"to_json({sql})"
+            elif inside[column.name] == TEXT:
+                sql = self._converted(sql, column, self._path())
+            else:
+                sql = _cast(sql, inside[column.name], column, rounds=self.rules.rounds)
+            expressions.append(f"{sql} AS {spark.quote(column.name)}")
+        return frame.selectExpr(*expressions)
+
+    def _documents(self, session: SparkSession, shape: Shape, paths: Sequence[str], schema: Schema) -> DataFrame:
+        """The rows of files of JSON."""
+        spark = Spark()
+        listed = shape.listed or self._whole
+        lines = session.read.format("text").option("wholetext", str(listed).lower()).load(self._uris(paths))
+        rows = json_rows.read(lines.selectExpr("value AS text", f"{self._path()} AS path"), listed=listed)
+        rows = rows.selectExpr("path", json_rows.checked("row", "problem", _failure("path", "", "problem")))
+        inside = {column.name for column in schema} - {self.carrier, *self.partitions}
         expressions = []
         for column in schema:
             if column.name in inside:
-                sql = spark.quote(column.name)
-                if self.form in TYPED:
-                    sql = f"to_json({sql})" if column.name in shape.nested else _cast(sql, inside[column.name], column)
-            elif column.name == self.carrier:
-                sql = self._path()
-            elif column.name in self.partitions:
-                sql = self._partition(column)
+                value = json_rows.field("row", column)
+                sql = self._converted(value, column, "path")
             else:
-                sql = f"CAST(NULL AS {column.type.spark})"
+                sql = self._outside(column, "path")
             expressions.append(f"{sql} AS {spark.quote(column.name)}")
-        return frame.selectExpr(*expressions)
+        return rows.selectExpr(*expressions)
+
+    def _outside(self, column: Column, path: str) -> str:
+        """A column that is not in the files themselves."""
+        if column.name == self.carrier:
+            return path
+        if column.name in self.partitions:
+            return self._converted(self._partition(column, path), column, path)
+        return f"CAST(NULL AS {column.type.spark})"
+
+    def _converted(self, text: str, column: Column, path: str) -> str:
+        """The value of a text; one that does not fit the column's type ends the query."""
+        value = exact(text, column.type, self.rules)
+        if value == text:
+            return text
+        kind, message = column.type.spark, _failure(path, column.name, Spark().string(_named(column.type)))
+        failed = f"CAST(raise_error({message}) AS {kind})"
+        return f"CASE WHEN {text} IS NULL THEN CAST(NULL AS {kind}) ELSE coalesce({value}, {failed}) END"
+
+    def _text(self, sql: str) -> str:
+        """The text of a value of CSV as the file has it; NULL for the text that stands for it."""
+        string, null = Spark().string, self.dialect.null
+        _, was, now = decoding(self.dialect.encoding)
+        text = f"translate({sql}, {string(was)}, {string(now)})" if was else sql
+        return text if null is None else f"nullif({text}, {string(null)})"
 
     def _inside(self, shape: Shape, schema: Schema) -> dict[str, Type]:
         """The columns that these files hold, in their order, with the types by which they are read."""
         if self.form in TYPED:
             return dict(zip(shape.names, shape.types, strict=True))
-        types = {column.name: column.type for column in schema}
         outside = {self.carrier, *self.partitions}
-        names = shape.names or tuple(name for name in types if name not in outside)
+        names = shape.names or tuple(name for name in schema.names if name not in outside)
         # A column that the load leaves out stands in its place all the same.
-        return {name: types.get(name, TEXT) for name in names}
+        return dict.fromkeys(names, TEXT)
 
-    def _frame(self, session: SparkSession, shape: Shape, extra: Mapping[str, str]) -> Any:
-        options = {**DEFAULTS.get(self.form, {}), **self.options, **STRICT, **extra}
-        if self.form is FileFormat.JSON:
-            options = {"multiLine": str(shape.listed).lower(), **options}
-        return session.read.format(self.form).options(**options)
+    def _frame(self, session: SparkSession, shape: Shape) -> Any:
+        reader = session.read.format(self.form)
+        if self.form is not FileFormat.CSV:
+            given = {name: value for name, value in self.options.items() if name.lower() != ROUND}
+            return reader.options(**given, **STRICT)
+        dialect = self.dialect
+        encoding, _, _ = decoding(dialect.encoding)
+        written = {
+            "header": str(dialect.header).lower(),
+            "sep": dialect.separator,
+            "quote": dialect.quote,
+            "escape": dialect.escape,
+            "encoding": encoding,
+            "ignoreLeadingWhiteSpace": str(dialect.trims[0]).lower(),
+            "ignoreTrailingWhiteSpace": str(dialect.trims[1]).lower(),
+            **({"comment": dialect.comment} if dialect.comment else {}),
+            **{name: value for name, value in self.options.items() if name.lower() in LIMITS},
+        }
+        ends = {"multiLine": "true", "lineSep": shape.rows.end} if shape.rows.broken else {}
+        return reader.options(**{**CSV, **written, **STRICT, **ends})
+
+    @property
+    def rules(self) -> TextRules:
+        """How values are written."""
+        return rules_of(self.form, self.options)
+
+    @property
+    def dialect(self) -> CsvDialect:
+        """How rows of CSV are written."""
+        return csv_of(self.options)
+
+    @property
+    def _whole(self) -> bool:
+        """Whether a file of JSON is one document, on several lines."""
+        return bool(self.dialect.multiline)
+
+    def _orc(self, session: SparkSession, shape: Shape, paths: Sequence[str]) -> None:
+        """Looks for times with digits beyond microseconds, which Spark cuts. Raises FileUnreadable."""
+        spark, at = Spark(), dict(zip(shape.names, shape.types, strict=True))
+        times = [name for name, kind in at.items() if kind == TIMESTAMPTZ]
+        if not times or self.rules.rounds:
+            return
+        texts = self._frame(session, shape).schema(", ".join(f"{spark.quote(name)} string" for name in times))
+        more = r"[.][0-9]{6}[0-9]*[1-9]"
+        first = " ".join(f"WHEN {spark.quote(name)} RLIKE '{more}' THEN {spark.string(name)}" for name in times)
+        found = texts.load(self._uris(paths)).selectExpr(f"{self._path()} AS path", f"CASE {first} END AS name")
+        for path, name in found.where("name IS NOT NULL").limit(1).collect():
+            raise unfit(path, name, "timestamp: it has digits beyond microseconds")
 
     def uri(self, path: str) -> str:
         """The file for Spark, to which a path is a pattern."""
@@ -151,13 +254,23 @@ class Reader:
         inside, failed = f"startswith({bare}, {spark.string(root)})", f"CAST(raise_error({message}) AS string)"
         return f"CASE WHEN {inside} THEN substr({bare}, {len(root) + 1}) ELSE {failed} END" if root else bare
 
-    def _partition(self, column: Column) -> str:
+    def _partition(self, column: Column, path: str) -> str:
         spark = Spark()
         pattern = rf"(?:^|/)\Q{column.name}\E=([^/]*)/"
-        text = f"regexp_extract({self._path()}, {spark.string(pattern)}, 1)"
+        text = f"regexp_extract({path}, {spark.string(pattern)}, 1)"
         value = f"url_decode(replace({text}, '+', '%2B'))"
-        known = f"CASE WHEN {text} IN ('', '{NOTHING}') THEN CAST(NULL AS string) ELSE {value} END"
-        return f"CAST({known} AS {column.type.spark})"
+        return f"CASE WHEN {text} IN ('', '{NOTHING}') THEN CAST(NULL AS string) ELSE {value} END"
+
+
+def _named(kind: Type) -> str:
+    return str(kind) if kind.stored == kind else str(kind.kind)
+
+
+def _failure(path: str, column: str, reason: str) -> str:
+    """What Spark says of a value that cannot be taken, from which `spark.failures` makes an error; never the value."""
+    string = Spark().string
+    fields = f"'file', {path}, 'column', {string(column)}, 'reason', {reason}"
+    return f"concat({string(UNFIT)}, to_json(named_struct({fields})))"
 
 
 def _alike(shapes: Mapping[str, Shape]) -> Mapping[Shape, list[str]]:
@@ -169,8 +282,8 @@ def _alike(shapes: Mapping[str, Shape]) -> Mapping[Shape, list[str]]:
     return groups
 
 
-def _cast(sql: str, kind: Type, column: Column) -> str:
-    if not castable(kind, column.type):
+def _cast(sql: str, kind: Type, column: Column, *, rounds: bool) -> str:
+    if not castable(kind, column.type) and not (rounds and kind.kind is column.type.kind is Kind.DECIMAL):
         raise SchemaRefused(
             f"column {column.name!r} is {kind} in the files, and some of its values are none of {column.type}",
             hint="Correct `source: {columns: …}` in tidegate.yaml.",

@@ -6,22 +6,26 @@ Called by the probe of files. Must never believe a file's suffix.
 from __future__ import annotations
 
 import bz2
+import codecs
 import csv
 import gzip
 import io
 import json
 import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import IO, Any
 
 from tidegate.core.schema import JSON, TIMESTAMPTZ, Type
 from tidegate.errors import FileUnreadable, SchemaRefused
+from tidegate.sources._files_csv import Rows, rows_of
+from tidegate.sources._files_options import CsvDialect, csv_of
 from tidegate.sources._files_place import Store
 from tidegate.sources._files_types import of_arrow, of_avro
 
 HEAD = 1024 * 1024
+REWRITE = "Write the file again with a name of its own for each column."
 
 
 class FileFormat(StrEnum):
@@ -64,6 +68,7 @@ class Shape:
     names: tuple[str, ...] = ()
     types: tuple[Type, ...] = ()
     nested: Mapping[str, str] = field(default_factory=dict, hash=False)
+    rows: Rows = field(default_factory=Rows)
     listed: bool = False
     empty: bool = False
 
@@ -103,9 +108,9 @@ def shape_of(store: Store, path: str, form: FileFormat, options: Mapping[str, st
                 case FileFormat.AVRO:
                     found = _avro(content)
                 case FileFormat.ORC:
-                    found = _orc(content)
+                    found = _orc(content, path)
                 case _:
-                    found = _parquet(content)
+                    found = _parquet(content, path)
     except (FileUnreadable, SchemaRefused):
         raise
     except (OSError, EOFError, ValueError, LookupError, zlib.error) as error:
@@ -126,13 +131,14 @@ def _typed(path: str, found: Mapping[str, Type | str], nested: frozenset[str]) -
     return Shape(names=tuple(found), types=types, nested=inner)
 
 
-def _parquet(content: IO[bytes]) -> dict[str, Type | str]:
+def _parquet(content: IO[bytes], path: str) -> dict[str, Type | str]:
     from pyarrow import parquet  # type: ignore[import-untyped]  # noqa: PLC0415 - half a second, and only where such files are read
     from pyarrow import types as is_  # noqa: PLC0415 - as above
 
     file = parquet.ParquetFile(content)
     leaves = {file.schema.column(number).path: file.schema.column(number) for number in range(len(file.schema))}
     found: dict[str, Type | str] = {}
+    _once(file.schema_arrow.names, path, REWRITE)
     for column in file.schema_arrow:
         leaf = leaves.get(column.name)
         if is_.is_null(column.type):
@@ -143,11 +149,12 @@ def _parquet(content: IO[bytes]) -> dict[str, Type | str]:
     return found
 
 
-def _orc(content: IO[bytes]) -> dict[str, Type | str]:
+def _orc(content: IO[bytes], path: str) -> dict[str, Type | str]:
     from pyarrow import orc  # noqa: PLC0415 - only where such files are read
     from pyarrow import types as is_  # noqa: PLC0415 - as above
 
     schema = orc.ORCFile(content).schema
+    _once(schema.names, path, REWRITE)
     # Spark reads ORC's timestamp as a moment, and the one that says so ("with local time zone") not at all.
     return {
         each.name: TIMESTAMPTZ if is_.is_timestamp(each.type) and not each.type.tz else _known(each.type)
@@ -188,49 +195,47 @@ def _long(content: IO[bytes]) -> int:
         shift += 7
 
 
-def _unpacked(content: IO[bytes], path: str) -> IO[bytes]:
+def unpacked(content: IO[bytes], path: str) -> IO[bytes]:
+    """The content of a file that may be packed, by its suffix."""
     opened = next((opener for suffix, opener in PACKED.items() if path.lower().endswith(suffix)), None)
     found: IO[bytes] = content if opened is None else opened(content)
     return found
 
 
 def _csv(content: IO[bytes], path: str, options: Mapping[str, str]) -> Shape:
-    unpacked = _unpacked(content, path)
-    head = unpacked.read(HEAD)
+    dialect = csv_of(options)
+    text = unpacked(content, path)
+    head = text.read(HEAD)
     if not head:
         return Shape(empty=True)
-    if options.get("header", "true").lower() != "true":
-        return Shape()
-    if b"\0" in head and "encoding" not in options and "charset" not in options:
-        raise FileUnreadable(f"{path} is not text, so it is no csv", file=path)
-    encoding = options.get("encoding") or options.get("charset") or "utf-8-sig"
-    text = head.decode(encoding, errors="replace")
-    names = _header(text, options)
+    encoding = "utf-8-sig" if dialect.encoding == "utf-8" else dialect.encoding
+    names = _header(codecs.getincrementaldecoder(encoding)("replace").decode(head), dialect)
+    rows = rows_of(text, path, dialect, len(names))
+    if not dialect.header:
+        return Shape(rows=rows)
+    named = [name or f"_c{number}" for number, name in enumerate(names)]
+    _once(named, path, "Correct the header, or read without it: `header: false`.")
+    return Shape(names=tuple(named), rows=rows)
+
+
+def _header(text: str, dialect: CsvDialect) -> list[str]:
+    lines = io.StringIO(text, newline="")
+    left_out = ("\r", "\n", dialect.comment) if dialect.comment else ("\r", "\n")
+    wanted = (line for line in lines if not line.startswith(left_out))
+    if len(dialect.separator) > 1:
+        return next(wanted, "").rstrip("\r\n").split(dialect.separator)
+    return next(csv.reader(wanted, **dialect.of_python), [])
+
+
+def _once(names: Sequence[str], path: str, hint: str) -> None:
+    """Raises SchemaRefused for two columns of one name, of which Spark would read one."""
     if len(set(names)) < len(names):
-        raise SchemaRefused(
-            f"two columns of {path} have one name", hint="Correct the header, or read without it: `header: false`."
-        )
-    return Shape(names=tuple(names))
-
-
-def _header(text: str, options: Mapping[str, str]) -> list[str]:
-    separator = (options.get("sep") or options.get("delimiter") or ",").replace("\\t", "\t")
-    comment, quote = options.get("comment"), options.get("quote", '"')
-    lines = io.StringIO(text.replace("\r\n", "\n").replace("\r", "\n"), newline="")
-    wanted = (line for line in lines if line.strip() and not (comment and line.startswith(comment)))
-    if len(separator) > 1:
-        names = next(wanted, "").rstrip("\n").split(separator)
-    else:
-        names = next(csv.reader(wanted, delimiter=separator, quotechar=quote or None, quoting=_quoting(quote)), [])
-    return [name or f"_c{number}" for number, name in enumerate(names)]
-
-
-def _quoting(quote: str) -> Any:
-    return csv.QUOTE_MINIMAL if quote else csv.QUOTE_NONE
+        name = next(name for name in names if names.count(name) > 1)
+        raise SchemaRefused(f"two columns of {path} have one name, {name!r}", hint=hint, column=name)
 
 
 def _json(content: IO[bytes], path: str) -> Shape:
-    head = _unpacked(content, path).read(HEAD).removeprefix(b"\xef\xbb\xbf").lstrip()
+    head = unpacked(content, path).read(HEAD).removeprefix(b"\xef\xbb\xbf").lstrip()
     if not head:
         return Shape(empty=True)
     if head[:1] not in b"[{":

@@ -168,6 +168,29 @@ def united(shapes: Iterable[tuple[str, Mapping[str, Type]]], fixed: Mapping[str,
     return Schema(columns=tuple(Column(name=name, type=kind) for name, kind in types.items()))
 
 
+GUESSES = (
+    ("b", BOOLEAN),
+    ("ij", BIGINT),
+    ("ijl", decimal(38, 0)),
+    ("in", DOUBLE),
+    ("d", DATE),
+    ("dt", TIMESTAMP),
+    ("z", TIMESTAMPTZ),
+)
+"""What a column of texts is whose values are all of these kinds, see `dialects._exact.kind_of`."""
+
+
+def guessed(kinds: Iterable[str]) -> Type:
+    """The type of a column of texts, of which none changes by it: text where no other holds all of them.
+
+    Example:
+        >>> [str(guessed(kinds)) for kinds in ("i", "dt", "id", "")]
+        ['bigint', 'timestamp_ntz', 'string', 'string']
+    """
+    found = set(kinds)
+    return next((kind for letters, kind in GUESSES if found and found <= set(letters)), TEXT)
+
+
 def castable(old: Type, new: Type) -> bool:
     """Whether a cast keeps every value or ends with an error.
 

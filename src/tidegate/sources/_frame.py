@@ -12,15 +12,16 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from tidegate.core.batch import Latest
+from tidegate.core.bounds import BoundRequest, SequenceBound
 from tidegate.core.changes import Edge, SliceStats
 from tidegate.core.fingerprint import Fingerprint
 from tidegate.core.grouping import Grouping
 from tidegate.core.plan import Prune
-from tidegate.core.protocols import Clock, Sparks
+from tidegate.core.protocols import Sparks
 from tidegate.core.schema import Column, Kind, Schema
 from tidegate.core.slices import Everything, Partition, Range, Slice
 from tidegate.core.spread import RowDigest, Spread
@@ -100,6 +101,7 @@ class FrameProbe:
 
     def __init__(self, frame: Frame, spark: LazySpark) -> None:
         self.frame = frame
+        self.bound: BoundRequest | None = None
         self._spark = spark
         self._view = f"tidegate_{uuid.uuid4().hex}"
         self._lock = threading.RLock()
@@ -136,27 +138,19 @@ class FrameProbe:
         """Never: nothing keeps two rows of one key out of files."""
         return False
 
-    def time_edge(
-        self,
-        column: str,
-        *,
-        clock: Clock,  # noqa: ARG002 - what is there was committed
-        lag: timedelta,
-        time_zone: str | None = None,  # noqa: ARG002 - no clock is compared with
-    ) -> Edge:
+    def edge(self) -> Edge:
         """The greatest value, less the lag: nobody writes into what is there already."""
-        found = self.statements.column(column)
-        must_be_time(column, found.type)
-        greatest = self._greatest(column)
-        return Edge(upto=greatest if greatest is None or not lag else lowered(greatest, lag, found.type))
-
-    def sequence_edge(self, column: str, *, since: str | None, wait: timedelta = timedelta(0)) -> Edge:  # noqa: ARG002 - as above
-        """The greatest number."""
-        found = self.statements.column(column)
-        if found.type.kind is not Kind.INTEGER:
-            raise ConfigError(f"column {column!r} is {found.type}, and a sequence needs an integer")
-        greatest = self._greatest(column)
-        return Edge(upto=since if greatest is None else greatest)
+        bound = self.bound
+        if bound is None:
+            raise InternalError("a source that was opened without a bound was asked for it")
+        found = self.statements.column(bound.column)
+        if isinstance(bound, SequenceBound):
+            if found.type.kind is not Kind.INTEGER:
+                raise ConfigError(f"column {bound.column!r} is {found.type}, and a sequence needs an integer")
+            return Edge(upto=self._greatest(bound.column))
+        must_be_time(bound.column, found.type)
+        greatest = self._greatest(bound.column)
+        return Edge(upto=greatest if greatest is None or not bound.lag else lowered(greatest, bound.lag, found.type))
 
     def stats(self, part: Slice) -> SliceStats:
         """Rows and last cursor of a slice; asked once, and not at all where the source knows."""
@@ -218,20 +212,25 @@ class FrameProbe:
         digest = self.schema().digest
         return {part: f"spark:{rows}:{total}:{digest}" for part, (rows, total) in found.items()}
 
-    def spread(self, part: Slice, key: Sequence[str], spread: Spread) -> Mapping[str, Fingerprint]:
+    def spread(
+        self, part: Slice, key: Sequence[str], spread: Spread, *, latest: Latest | None = None
+    ) -> Mapping[str, Fingerprint]:
         """Fingerprint of every bucket of the slice that has rows, by one pass."""
         statements = self.statements
         where = f"{statements.condition(part)} AND {statements.within(key, spread)}"
         if spread.width is not None:
-            found = self.ask(statements.spread_of(key, spread, where))
+            found = self.ask(statements.spread_of(key, spread, where, None, latest))
             return {str(bucket): Fingerprint.of_sums(sums) for bucket, *sums in map(tuple, found)}
         covered = [statements.column(name) for name in key] if spread.keys else self.schema().columns
-        hashed = self._grouped(statements.spread(key, spread.count).value, where, covered)
+        hashed = self._grouped(statements.spread(key, spread.count).value, where, covered, latest)
         return {str(name): one for name, one in hashed.items()}
 
-    def digests(self, part: Slice, key: Sequence[str], spread: Spread) -> Sequence[RowDigest]:
+    def digests(
+        self, part: Slice, key: Sequence[str], spread: Spread, *, latest: Latest | None = None
+    ) -> Sequence[RowDigest]:
         """The rows of the named buckets by key and md5, also those beyond the slice."""
-        asked = self.statements.digests(key, part, self.statements.within(key, spread), keys=spread.keys)
+        statements = self.statements
+        asked = statements.digests(key, part, statements.within(key, spread), keys=spread.keys, latest=latest)
         return [
             RowDigest(key=tuple(values), digest=digest, inside=bool(inside))
             for *values, digest, inside in map(tuple, self.ask(asked))
@@ -278,10 +277,12 @@ class FrameProbe:
         with reading(self.frame.label):
             return list(session.sql(statement).collect())
 
-    def _grouped(self, by: str, where: str, columns: Sequence[Column]) -> Mapping[str | None, Fingerprint]:
+    def _grouped(
+        self, by: str, where: str, columns: Sequence[Column], latest: Latest | None = None
+    ) -> Mapping[str | None, Fingerprint]:
         from tidegate.spark import frames  # noqa: PLC0415 - rows are looked at, Spark is running
 
-        rows = self.session().sql(f"SELECT * FROM {self.statements.relation.sql} WHERE {where}")
+        rows = self.session().sql(f"SELECT * FROM {self.statements.rows_where(where, latest)}")
         with reading(self.frame.label):
             return frames.partitions(rows, by=by, steps=Spark().steps(columns))
 

@@ -14,14 +14,14 @@ from tidegate.core.fingerprint import Fingerprint
 from tidegate.core.grouping import Grouping
 from tidegate.core.log import Lag, LogSpan
 from tidegate.core.plan import Prune
-from tidegate.core.protocols import Clock, Probe
+from tidegate.core.protocols import Probe
 from tidegate.core.schema import Schema
 from tidegate.core.slices import LogRange, Partition, Slice
 from tidegate.core.spread import RowDigest, Spread
 from tidegate.errors import EdgeUnknown, PlanError
 
 if TYPE_CHECKING:
-    from datetime import datetime, timedelta
+    from datetime import datetime
 
     from pyspark.sql import DataFrame, SparkSession
 
@@ -103,26 +103,9 @@ class LogProbe:
         """What the table says; never of events."""
         return self.table is not None and self.table.unique(key)
 
-    def time_edge(
-        self,
-        column: str,
-        *,
-        clock: Clock,  # noqa: ARG002 - a log has no cursor
-        lag: timedelta,  # noqa: ARG002 - as above
-        time_zone: str | None = None,  # noqa: ARG002 - as above
-    ) -> Edge:
+    def edge(self) -> Edge:
         """None: a log has no cursor. Raises EdgeUnknown."""
-        raise EdgeUnknown(f"{self.log.label} is a log, and column {column!r} orders none of its events")
-
-    def sequence_edge(
-        self,
-        column: str,
-        *,
-        since: str | None,  # noqa: ARG002 - as above
-        wait: timedelta | None = None,  # noqa: ARG002 - as above
-    ) -> Edge:
-        """None: a log has no cursor. Raises EdgeUnknown."""
-        raise EdgeUnknown(f"{self.log.label} is a log, and column {column!r} orders none of its events")
+        raise EdgeUnknown(f"{self.log.label} is a log, and no column orders its events")
 
     def stats(self, part: Slice) -> SliceStats:
         """Of rows of the table."""
@@ -150,13 +133,17 @@ class LogProbe:
         """Of rows of the table."""
         return self._rows().quick_hashes(grouping, since=since)
 
-    def spread(self, part: Slice, key: Sequence[str], spread: Spread) -> Mapping[str, Fingerprint]:
+    def spread(
+        self, part: Slice, key: Sequence[str], spread: Spread, *, latest: Latest | None = None
+    ) -> Mapping[str, Fingerprint]:
         """Of rows of the table."""
-        return self._rows_of(part).spread(part, key, spread)
+        return self._rows_of(part).spread(part, key, spread, latest=latest)
 
-    def digests(self, part: Slice, key: Sequence[str], spread: Spread) -> Sequence[RowDigest]:
+    def digests(
+        self, part: Slice, key: Sequence[str], spread: Spread, *, latest: Latest | None = None
+    ) -> Sequence[RowDigest]:
         """Of rows of the table."""
-        return self._rows_of(part).digests(part, key, spread)
+        return self._rows_of(part).digests(part, key, spread, latest=latest)
 
     def condition(self, part: Slice) -> str:
         """The slice in words for people."""

@@ -27,6 +27,7 @@ from tidegate.core.log import (
     LogSpan,
     Message,
     MessageEnvelope,
+    Registered,
     RowEnvelope,
     seeing,
 )
@@ -36,7 +37,8 @@ from tidegate.core.slices import LogRange, Slice
 from tidegate.dialects.spark import Spark
 from tidegate.errors import ConfigError, HistoryGone, InternalError, PlanError, SourceMoved
 from tidegate.sources import _log_json as json_lines
-from tidegate.sources._files_place import Place, Seen, place
+from tidegate.sources._files_options import checked, texts_of
+from tidegate.sources._files_place import Place, Seen, check_path, place
 from tidegate.sources._files_reader import Reader
 from tidegate.sources._files_shape import PACKED, SUFFIXES, TYPED, FileFormat, Shape, format_of, shape_of
 from tidegate.sources._files_types import BEFORE, STATED, of_spark, stated, united
@@ -64,12 +66,19 @@ class FileLogOptions:
     settle: timedelta = timedelta(0)
 
     def __post_init__(self) -> None:
+        check_path(self.path)
         stated(self.columns)
         if self.form is None and format_of(self.path) is None:
             known = ", ".join(sorted(SUFFIXES))
             raise ConfigError(f"path: {self.path!r} does not tell its format by its suffix ({known}); name a `format:`")
+        if isinstance(self.envelope, Registered):
+            raise ConfigError(
+                f"envelope: {self.envelope.kind} needs a topic's schema registry, and files have none; read it with "
+                "`source: {connection: …, topic: …}`"
+            )
         if self.envelope.messages and self.format is not FileFormat.JSON:
             raise ConfigError(f"envelope: {self.envelope.kind} is written one a line, so its files are `format: json`")
+        checked(self.format, texts_of(self.options))
 
     @property
     def format(self) -> FileFormat:
@@ -183,7 +192,7 @@ class FileLog:
                 if self._options.envelope.messages:
                     envelope = cast("MessageEnvelope", self._options.envelope)
                     return seeing(envelope, self._sample(self._read[-1:])).events(messages, schema)
-                rows = json_lines.parsed(messages, self._columns)
+                rows = json_lines.parsed(messages, self._columns, self._reader().rules)
             else:
                 rows = self._rows(session, paths)
             return cast("RowEnvelope", self._options.envelope).events(rows, self._columns, schema)
@@ -287,16 +296,13 @@ class FileLog:
 
     def _shape(self, path: str) -> Shape:
         if path not in self._shapes:
-            options = {name: str(value) for name, value in self._options.options.items()}
+            options = texts_of(self._options.options)
             self._shapes[path] = shape_of(self._place.store, path, self._options.format, options, frozenset())
         return self._shapes[path]
 
     def _reader(self) -> Reader:
-        texts = {
-            name: str(value).lower() if isinstance(value, bool) else str(value)
-            for name, value in self._options.options.items()
-        }
-        return Reader(store=self._place.store, form=self._options.format, options=texts, carrier=PLACE)
+        options = texts_of(self._options.options)
+        return Reader(store=self._place.store, form=self._options.format, options=options, carrier=PLACE)
 
     def _rows(self, session: SparkSession, paths: Sequence[str]) -> DataFrame:
         columns = self._columns

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 
 from tidegate.core.log import KEY, ORIGIN, PLACE, RAW, REFUSED, VALUE
 from tidegate.core.schema import BIGINT, Kind, Schema, Type
+from tidegate.dialects import _json_rows as json_rows
+from tidegate.dialects._exact import TextRules, exact
 from tidegate.dialects.spark import Spark
 from tidegate.sources._files_types import of_spark
 
@@ -17,8 +19,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 CORRUPT = "__tidegate_corrupt"
-PARSED = "__tidegate_parsed"
-TEXTS = "__tidegate_text"
 
 
 def lines(session: SparkSession, uris: Sequence[str]) -> DataFrame:
@@ -50,32 +50,39 @@ def told(session: SparkSession, uris: Sequence[str]) -> dict[str, Type]:
     return {name: kind for name, kind in found.items() if kind is not None}
 
 
-def parsed(messages: DataFrame, columns: Schema) -> DataFrame:
+def parsed(messages: DataFrame, columns: Schema, rules: TextRules) -> DataFrame:
     """The values of messages as rows of these columns, see `RowEnvelope.events`.
 
     Rows: refused is a value that is no text in UTF-8, no JSON object, has a field of another name or one that is not of
     its type.
     """
     spark = Spark()
-    ddl = ", ".join(f"{spark.quote(each.name)} {each.type.stored.spark}" for each in columns)
-    options = f"map('mode', 'PERMISSIVE', 'columnNameOfCorruptRecord', '{CORRUPT}')"
-    shape = spark.string(f"{ddl}, {CORRUPT} string")
     known = f"array({', '.join(map(spark.string, columns.names))})"
-    texts = messages.selectExpr("*", f"CASE WHEN is_valid_utf8(string({VALUE})) THEN string({VALUE}) END AS {TEXTS}")
-    rows = texts.selectExpr("*", f"from_json({TEXTS}, {shape}, {options}) AS {PARSED}")
-    strangers = f"array_except(json_object_keys({TEXTS}), {known})"
-    refused = (
-        f"CASE WHEN {VALUE} IS NULL THEN 'it is empty' WHEN {TEXTS} IS NULL THEN 'it is no text in UTF-8' "
-        f"WHEN json_object_keys({TEXTS}) IS NULL THEN 'it is no JSON object' "
-        f"WHEN size({strangers}) > 0 THEN concat('it has fields that nobody knows: ', concat_ws(', ', {strangers})) "
-        f"WHEN {PARSED}.{CORRUPT} IS NOT NULL THEN 'a field of it does not have its type' END"
+    texts = messages.selectExpr(PLACE, ORIGIN, VALUE, f"string({VALUE}) AS text")
+    rows = json_rows.read(texts, keep_blank=True)
+    strangers = f"array_except(map_keys(row), {known})"
+    fields = [(each, json_rows.field("row", each)) for each in columns]
+    values = rows.selectExpr(
+        *(PLACE, ORIGIN, VALUE, "row", "problem"),
+        *(f"{text} AS t{n}" for n, (_, text) in enumerate(fields)),
     )
-    raw = f"coalesce({TEXTS}, base64({VALUE}))"
-    told_of = rows.selectExpr("*", f"{refused} AS {REFUSED}")
+    values = values.selectExpr(
+        *(PLACE, ORIGIN, VALUE, "row", "problem"),
+        *(f"t{n} IS NOT NULL AS h{n}" for n, _ in enumerate(fields)),
+        *(f"{exact(f't{n}', each.type, rules)} AS c{n}" for n, (each, _) in enumerate(fields)),
+    )
+    unfit = " OR ".join(f"(h{n} AND c{n} IS NULL)" for n, _ in enumerate(fields))
+    refused = (
+        f"CASE WHEN {VALUE} IS NULL THEN 'it is empty' WHEN problem IS NOT NULL THEN problem "
+        f"WHEN size({strangers}) > 0 THEN concat('it has fields that nobody knows: ', concat_ws(', ', {strangers})) "
+        f"WHEN {unfit} THEN 'a field of it does not have its type' END"
+    )
+    whole = f"if(is_valid_utf8(string({VALUE})), string({VALUE}), base64({VALUE}))"
+    told_of = values.selectExpr("*", f"{refused} AS {REFUSED}")
     return told_of.selectExpr(
-        *(f"{PARSED}.{spark.quote(name)} AS {spark.quote(name)}" for name in columns.names),
+        *(f"c{n} AS {spark.quote(each.name)}" for n, (each, _) in enumerate(fields)),
         PLACE,
         ORIGIN,
         REFUSED,
-        f"CASE WHEN {REFUSED} IS NOT NULL THEN {raw} END AS {RAW}",
+        f"CASE WHEN {REFUSED} IS NOT NULL THEN {whole} END AS {RAW}",
     )

@@ -1,7 +1,7 @@
 """Decides how a database answers a strategy's and a verification's questions, without Spark.
 
-Opened by the database source, asked by the engine, also from several threads. Must never let an edge be asked
-inside the snapshot, nor anything else outside it.
+Opened by the database source, asked by the engine, also from several threads. Its session tells no bounds: they are
+taken before there is a probe. Must never answer anything outside the snapshot.
 """
 
 from __future__ import annotations
@@ -10,21 +10,23 @@ import threading
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
+from typing import Any
 
 from tidegate.core.batch import Latest
+from tidegate.core.bounds import BoundRequest, SequenceBound
 from tidegate.core.changes import Edge, SliceStats
 from tidegate.core.contract import Fit, Mode
 from tidegate.core.fingerprint import Fingerprint
 from tidegate.core.grouping import TIMES, Grouping, Ranges
 from tidegate.core.plan import Prune
-from tidegate.core.protocols import Clock
-from tidegate.core.schema import RESCUED, Column, Schema, SchemaChange
+from tidegate.core.position import Position
+from tidegate.core.schema import RESCUED, Schema, SchemaChange
 from tidegate.core.slices import Partition, Range, Slice
 from tidegate.core.spread import RowDigest, Spread
-from tidegate.dialects._dialect import Dialect, KeepsRanges, Relation, Row, Session
+from tidegate.dialects._dialect import Dialect, Entrance, KeepsRanges, Relation, Remembers, Row, Session
 from tidegate.dialects._statements import Statements, scope
-from tidegate.errors import PlanError, SchemaRefused
+from tidegate.errors import ColumnMissing, InternalError, PlanError, SchemaRefused
 
 # From here on a fingerprint is worth more than one connection.
 SPLIT_ROWS = 250_000
@@ -35,7 +37,16 @@ LISTED_KEYS = 100
 class DatabaseProbe:
     """Questions to one relation over one session."""
 
-    def __init__(self, dialect: Dialect, session: Session, relation: Relation, overrides: Mapping[str, str]) -> None:
+    def __init__(  # noqa: PLR0913 - what a question to a database is made of
+        self,
+        dialect: Dialect,
+        session: Session,
+        relation: Relation,
+        overrides: Mapping[str, str],
+        *,
+        bound: BoundRequest | None = None,
+        edge: Edge | None = None,
+    ) -> None:
         self.session = session
         self._dialect = dialect
         self._relation = relation
@@ -43,8 +54,9 @@ class DatabaseProbe:
         self._lock = threading.Lock()
         self._known: Statements | None = None
         self._stats: dict[Slice, SliceStats] = {}
-        self._notes: list[str] = []
-        self._edge: str | None = None
+        self._edge = edge
+        column = bound.column if bound is not None else ""
+        self._notes = [f"{holder} holds the edge of {column}" for holder in (edge.held_by if edge else ())]
         self._fit: Fit | None = None
         self._aside: Mapping[SchemaChange, Mode] = {}
 
@@ -90,6 +102,32 @@ class DatabaseProbe:
         """A number that only grows while the history goes on."""
         return self.session.clock()
 
+    def witness(self, cursor: Sequence[str]) -> Mapping[str, Any]:
+        """What the database keeps of this moment, and the greatest value of the cursor."""
+        if not isinstance(self.session, Remembers):
+            return {}
+        found = dict(self.session.witness())
+        if found and len(cursor) == 1 and self.statements.has_order(cursor[0]):
+            ((found["greatest"],),) = self.session.rows(self.statements.greatest(cursor[0]))
+        return found
+
+    def set_back(self, since: Position) -> str | None:
+        """What the database says of itself; then of the rows that lie above all that there were."""
+        if not isinstance(self.session, Remembers) or not since.witness:
+            return None
+        told = self.session.set_back(since.witness, since.clock)
+        if not told.restarted or told.reason is not None:
+            return told.reason
+        cursor, greatest, upto = since.state.get("cursor", ()), since.witness.get("greatest"), self.looked_through()
+        if len(cursor) != 1 or greatest is None or upto is None:
+            return None
+        part = Range(cursor=tuple(cursor), after=greatest, upto=upto)
+        return self.session.older_than(since.witness, self._relation, self.statements.condition(part))
+
+    def follows(self) -> bool:
+        """Whether it is a standby."""
+        return isinstance(self.session, Remembers) and self.session.follows()
+
     def version(self) -> None:
         """None: a database has no name for what it holds."""
 
@@ -100,21 +138,15 @@ class DatabaseProbe:
             return False
         return any(names <= set(key) for names in self.session.unique_sets(self._relation))
 
-    def time_edge(self, column: str, *, clock: Clock, lag: timedelta, time_zone: str | None = None) -> Edge:
-        """The inclusive safe bound of a timestamp or date column."""
-        found = self._outside(column)
-        return self._noted(
-            self.session.time_edge(self._relation, found, clock=clock, lag=lag, time_zone=time_zone), column
-        )
-
-    def sequence_edge(self, column: str, *, since: str | None, wait: timedelta = timedelta(0)) -> Edge:
-        """The inclusive safe bound of an ever growing integer column."""
-        found = self._outside(column)
-        return self._noted(self.session.sequence_edge(self._relation, found, since=since, wait=wait), column)
+    def edge(self) -> Edge:
+        """The bound that the source was opened with."""
+        if self._edge is None:
+            raise InternalError("a source that was opened without a bound was asked for it")
+        return self._edge
 
     def looked_through(self) -> str | None:
-        """The safe bound that was asked for last."""
-        return self._edge
+        """The safe bound, if one was asked for."""
+        return self._edge.upto if self._edge is not None else None
 
     def stats(self, part: Slice) -> SliceStats:
         """Rows, last cursor and bytes of a slice; asked once."""
@@ -210,18 +242,24 @@ class DatabaseProbe:
         rows, total = (sum(int(each) for each in column) for column in zip(*found, strict=True))
         return rows, f"{self._dialect.kind}:{rows}:{total}"
 
-    def spread(self, part: Slice, key: Sequence[str], spread: Spread) -> Mapping[str, Fingerprint]:
+    def spread(
+        self, part: Slice, key: Sequence[str], spread: Spread, *, latest: Latest | None = None
+    ) -> Mapping[str, Fingerprint]:
         """Fingerprint of every bucket of the slice that has rows; of a big table over several connections."""
         statements = self.statements
         where = f"{statements.condition(part)} AND {statements.within(key, spread)}"
+        cutting = where if latest is None else None
         found: defaultdict[str, Fingerprint] = defaultdict(Fingerprint)
-        for bucket, *sums in self._asked(where, lambda cut: statements.spread_of(key, spread, where, cut)):
+        for bucket, *sums in self._asked(cutting, lambda cut: statements.spread_of(key, spread, where, cut, latest)):
             found[bucket] += Fingerprint.of_sums(sums)
         return found
 
-    def digests(self, part: Slice, key: Sequence[str], spread: Spread) -> Sequence[RowDigest]:
+    def digests(
+        self, part: Slice, key: Sequence[str], spread: Spread, *, latest: Latest | None = None
+    ) -> Sequence[RowDigest]:
         """The rows of the named buckets by key and md5, also those beyond the slice."""
-        asked = self.statements.digests(key, part, self.statements.within(key, spread), keys=spread.keys)
+        statements = self.statements
+        asked = statements.digests(key, part, statements.within(key, spread), keys=spread.keys, latest=latest)
         return [
             RowDigest(key=tuple(values), digest=digest, inside=bool(inside))
             for *values, digest, inside in self.session.parallel(self._relation, [asked])
@@ -252,9 +290,10 @@ class DatabaseProbe:
 
     def notes(self) -> tuple[str, ...]:
         """Who holds the edge, and how many rows were held back for later."""
-        at_edge = (stats for part, stats in self._stats.items() if isinstance(part, Range) and part.upto == self._edge)
+        upto = self.looked_through()
+        at_edge = (stats for part, stats in self._stats.items() if isinstance(part, Range) and part.upto == upto)
         later = max((stats.later for stats in at_edge), default=0)
-        held = (f"{later} rows lie beyond the safe bound {self._edge} and wait for a later load",) if later else ()
+        held = (f"{later} rows lie beyond the safe bound {upto} and wait for a later load",) if later else ()
         return (*self._notes, *held)
 
     def _asked(self, where: str | None, statement: Callable[[str | None], str | None]) -> list[Row]:
@@ -294,11 +333,19 @@ class DatabaseProbe:
             )
         return schema
 
-    def _outside(self, column: str) -> Column:
-        # Not kept: the snapshot that comes later may see other columns.
-        return self._described().column(column)
 
-    def _noted(self, edge: Edge, column: str) -> Edge:
-        self._edge = edge.upto
-        self._notes.extend(f"{holder} holds the edge of {column}" for holder in edge.held_by)
-        return edge
+def taken(session: Entrance, relation: Relation, overrides: Mapping[str, str], bound: BoundRequest) -> Edge:
+    """The bound as a session tells it that has answered nothing else yet.
+
+    Raises:
+        EdgeUnknown: no bound can be known.
+        ColumnMissing, ConfigError: there is no such column, or it cannot be followed.
+    """
+    found = session.columns(relation, overrides)
+    column = found.find(bound.column)
+    if column is None:
+        known = ", ".join(found.names)
+        raise ColumnMissing(f"{relation.label} has no column {bound.column!r}; it has {known}", column=bound.column)
+    if isinstance(bound, SequenceBound):
+        return session.sequence_edge(relation, column, wait=bound.wait)
+    return session.time_edge(relation, column, clock=bound.clock, lag=bound.lag, time_zone=bound.time_zone)

@@ -14,8 +14,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from tidegate import plugins
+from tidegate.core.bounds import BoundRequest
+from tidegate.core.flavours import Flavour
 from tidegate.core.ids import Connection
-from tidegate.core.log import Envelope
+from tidegate.core.log import Envelope, Registered
 from tidegate.core.position import Position
 from tidegate.core.protocols import Format, Probe, Source, Sparks
 from tidegate.core.retention import Retained
@@ -106,8 +108,32 @@ class ChangeLog:
         else:
             self._table()
 
+    @staticmethod
+    def flavours() -> Iterator[Flavour]:
+        """One for each place of a log and each envelope that its events may have there."""
+        yield _flavour("slot")
+        for kind in plugins.names("envelopes"):
+            envelope = plugins.load("envelopes", kind)
+            if envelope.messages:
+                yield _flavour("topic", kind)
+                if not issubclass(envelope, Registered):
+                    yield _flavour(f"{FileFormat.JSON} files", kind)
+                continue
+            yield from (_flavour(f"{form} files", kind) for form in FileFormat)
+            yield from (_flavour(f"{table} table", kind) for table in plugins.names("formats"))
+
+    @property
+    def flavour(self) -> Flavour:
+        """The place and the envelope of this log."""
+        if self.slot is not None or self.envelope is None:
+            return _flavour("slot")
+        if self.topic is not None:
+            return _flavour("topic", self.envelope.kind)
+        place = f"{self._files().format} files" if self.path is not None else f"{self._table().flavour.name} table"
+        return _flavour(place, self.envelope.kind)
+
     @contextmanager
-    def probe(self, sparks: Sparks | None = None) -> Iterator[Probe]:
+    def probe(self, sparks: Sparks | None = None, bound: BoundRequest | None = None) -> Iterator[Probe]:  # noqa: ARG002 - no cursor
         """Opens the log without Spark, and the table that it is the log of.
 
         Raises:
@@ -229,7 +255,7 @@ class ChangeLog:
             transactions=self.transactions,
         )
 
-    def _table(self) -> Source:
+    def _table(self) -> Any:
         """The table of events, as the source that it would be on its own."""
         if self.envelope is not None:
             _log_table().check(self.envelope)
@@ -238,8 +264,7 @@ class ChangeLog:
             if value:
                 raise ConfigError(f"`{name}:` is of files; a table tells what it holds")
         made: Any = plugins.load("sources", "lake_table")
-        found: Source = made(iceberg=self.iceberg, delta=self.delta, lakes=self.lakes, folder=self.folder)
-        return found
+        return made(iceberg=self.iceberg, delta=self.delta, lakes=self.lakes, folder=self.folder)
 
     def _files(self) -> files.FileLogOptions:
         if self.path is None or self.envelope is None:
@@ -252,6 +277,11 @@ class ChangeLog:
             columns=self.columns,
             settle=self.settle,
         )
+
+
+def _flavour(place: str, envelope: str | None = None) -> Flavour:
+    name = place if envelope is None else f"{place}, {envelope}"
+    return Flavour(name=name, reads=ChangeLog.reads, rows=False, bounds=frozenset())
 
 
 def _slots() -> Any:

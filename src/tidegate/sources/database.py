@@ -9,10 +9,12 @@ from __future__ import annotations
 import fnmatch
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, ClassVar
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from tidegate import plugins
+from tidegate.core.bounds import BoundRequest
+from tidegate.core.flavours import Bound, Flavour
 from tidegate.core.ids import Connection
 from tidegate.core.protocols import Probe, Sparks
 from tidegate.core.schema import RESCUED, Schema
@@ -20,10 +22,11 @@ from tidegate.core.slices import Range, Slice
 from tidegate.dialects._dialect import Connectable, Session, TableFacts
 from tidegate.dialects.spark import Spark
 from tidegate.errors import ConfigError, InternalError
-from tidegate.sources._probe import DatabaseProbe
+from tidegate.sources._probe import DatabaseProbe, taken
 from tidegate.sources._relation import of_query, of_table, split_name
 from tidegate.sources._slicing import conditions
 from tidegate.spark import sql
+from tidegate.spark.failures import needing
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -62,14 +65,37 @@ class Database:
             if value is not None and value < 1:
                 raise ConfigError(f"{name}: must be at least 1, got {value}")
 
+    @staticmethod
+    def flavours() -> Iterator[Flavour]:
+        """Two for each dialect that rows are read through: a table and a query."""
+        for kind in plugins.names("dialects"):
+            dialect = plugins.load("dialects", kind)
+            if hasattr(dialect, "bounds"):
+                yield _flavour(dialect)
+                yield _of_query(_flavour(dialect))
+
+    @property
+    def flavour(self) -> Flavour:
+        """That of the connection's dialect."""
+        found = _flavour(dialect_of(self.connection))
+        return found if self.query is None else _of_query(found)
+
     @contextmanager
-    def probe(self, sparks: Sparks | None = None) -> Iterator[Probe]:  # noqa: ARG002 - databases answer themselves
-        """Opens the database without Spark; while open, its snapshot is held."""
+    def probe(
+        self,
+        sparks: Sparks | None = None,  # noqa: ARG002 - databases answer themselves
+        bound: BoundRequest | None = None,
+    ) -> Iterator[Probe]:
+        """Opens the database without Spark; while open, its snapshot is held.
+
+        Only here a session is known that can be asked for a bound: what gets the probe can no more.
+        """
         dialect = dialect_of(self.connection)
         relation = of_table(dialect, self.table) if self.table is not None else of_query(dialect, self.query or "")
         session = dialect.open(self.connection)
         try:
-            yield DatabaseProbe(dialect, session, relation, self.columns)
+            edge = taken(session, relation, self.columns, bound) if bound is not None else None
+            yield DatabaseProbe(dialect, session, relation, self.columns, bound=bound, edge=edge)
         finally:
             session.close()
 
@@ -106,7 +132,8 @@ class Database:
             ),
         }
         table = statements.reading(aliases, extra)
-        rows = session.read.jdbc(jdbc.url, table, predicates=predicates, properties=properties)
+        with needing(jdbc.properties["driver"], self.jars()):
+            rows = session.read.jdbc(jdbc.url, table, predicates=predicates, properties=properties)
         utc = session.conf.get("spark.sql.session.timeZone") == "UTC"
         decoded = (
             f"{spark.decode(alias, column, reading.travel, utc=utc)} AS {alias}"
@@ -138,12 +165,32 @@ def dialect_of(connection: Connection) -> Connectable:
     Raises:
         UnknownPlugin: no dialect has the URL's scheme.
     """
+    if not connection.url:
+        raise ConfigError(
+            f"connection {connection.name!r} has no `url:`, so it has no tables; read a topic with "
+            "`source: {connection: …, topic: …, envelope: …}`"
+        )
     scheme = connection.url.partition("://")[0].split("+")[0]
-    dialect = plugins.load("dialects", SHORT.get(scheme, scheme))()
-    if not hasattr(dialect, "open"):
-        raise ConfigError(f"connection {connection.name!r}: {scheme} is no database")
-    found: Connectable = dialect
+    kind = SHORT.get(scheme, scheme)
+    dialect = plugins.load("dialects", kind)
+    if not hasattr(dialect, "bounds"):
+        known = [kind for kind in plugins.names("dialects") if hasattr(plugins.load("dialects", kind), "bounds")]
+        raise ConfigError(
+            f"connection {connection.name!r}: no rows can be read from {kind}; `url:` must begin with one of "
+            f"{', '.join(f'{name}://' for name in known)}",
+            hint="docs/concepts/fingerprint-sql.md has the SQL that compares a table of another database.",
+        )
+    found: Connectable = dialect()
     return found
+
+
+def _flavour(dialect: Any) -> Flavour:
+    return Flavour(name=dialect.kind, bounds=dialect.bounds, ranges=dialect.ranges)
+
+
+def _of_query(table: Flavour) -> Flavour:
+    """Nobody knows who writes to the tables behind a query, nor in which ranges they are kept."""
+    return replace(table, name=f"{table.name} query", bounds=table.bounds - {Bound.NUMBER}, ranges=False)
 
 
 @contextmanager

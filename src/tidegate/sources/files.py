@@ -8,16 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, ClassVar
 
+from tidegate.core.bounds import BoundRequest
+from tidegate.core.flavours import Flavour
 from tidegate.core.protocols import Probe, Sparks
 from tidegate.core.schema import Schema
 from tidegate.core.slices import Files as Chosen
 from tidegate.core.slices import Slice
-from tidegate.errors import ConfigError, InternalError
-from tidegate.sources._files_place import on_s3, place
+from tidegate.errors import ConfigError, FileUnreadable, InternalError
+from tidegate.sources._files_options import checked, texts_of
+from tidegate.sources._files_place import check_path, on_s3, place
 from tidegate.sources._files_probe import FilesProbe
 from tidegate.sources._files_reader import OWN
 from tidegate.sources._files_shape import SUFFIXES, FileFormat, format_of
@@ -38,7 +41,7 @@ class Files:
     Args:
         path: a file, a folder with everything below it, or a pattern: `*` and `?` in a name, `**` for any folders.
         format: `parquet`, `csv`, `json`, `avro` or `orc`; told by the path's suffix unless given.
-        options: of Spark's reader for that format, such as `sep` or `encoding` of a CSV file.
+        options: how the files are written, such as `sep` or `encoding` of CSV.
         columns: types that the files do not tell or that Spark would guess wrong: `{amount: "decimal(20,4)"}`.
         file_name: a column that gets the path of each row's file, relative to the folder.
         settle: leave files alone that were written less than this ago.
@@ -55,6 +58,7 @@ class Files:
     settle: timedelta = timedelta(0)
 
     def __post_init__(self) -> None:
+        check_path(self.path)
         stated(self.columns)
         own = sorted(name for name in self.options if name.lower() in OWN)
         if own:
@@ -62,28 +66,50 @@ class Files:
         if self.form is None:
             known = ", ".join(sorted(SUFFIXES))
             raise ConfigError(f"path: {self.path!r} does not tell its format by its suffix ({known}); name a `format:`")
+        checked(self.form, texts_of(self.options))
 
     @property
     def form(self) -> FileFormat | None:
         """The format, stated or told by the suffix."""
         return FileFormat(self.format) if self.format else format_of(self.path)
 
+    @staticmethod
+    def flavours() -> Iterator[Flavour]:
+        """Two for each format: without and with the name of a row's file in a column."""
+        for form in FileFormat:
+            yield _flavour(form)
+            yield replace(_flavour(form), name=f"{form} with file_name", carries=True)
+
+    @property
+    def flavour(self) -> Flavour:
+        """That of the format."""
+        found = _flavour(self.form or FileFormat.PARQUET)
+        return found if self.file_name is None else replace(found, name=f"{found.name} with file_name", carries=True)
+
     @contextmanager
-    def probe(self, sparks: Sparks | None = None) -> Iterator[Probe]:
+    def probe(self, sparks: Sparks | None = None, bound: BoundRequest | None = None) -> Iterator[Probe]:
         """Opens the folder without Spark; what only Spark can tell starts one."""
         if self.form is None:
             raise InternalError("files without a format")
         spark = LazySpark(sparks)
+        where = place(self.path)
+        probe = FilesProbe(
+            where,
+            self.form,
+            spark,
+            options=texts_of(self.options),
+            types=stated(self.columns),
+            carrier=self.file_name,
+            settle=self.settle,
+        )
         try:
-            yield FilesProbe(
-                place(self.path),
-                self.form,
-                spark,
-                options=self._options(),
-                types=stated(self.columns),
-                carrier=self.file_name,
-                settle=self.settle,
-            )
+            probe.bound = bound
+            yield probe
+        except FileUnreadable as error:
+            found = probe.located(error)
+            if found is error:
+                raise
+            raise found from error
         finally:
             spark.close()
 
@@ -105,7 +131,6 @@ class Files:
         """None."""
         return {}
 
-    def _options(self) -> dict[str, str]:
-        """As Spark takes them: texts, and the words of booleans in small letters."""
-        texts = {name: str(value) for name, value in self.options.items()}
-        return {**texts, **{n: str(v).lower() for n, v in self.options.items() if isinstance(v, bool)}}
+
+def _flavour(form: FileFormat) -> Flavour:
+    return Flavour(name=str(form), reads=Files.reads)

@@ -14,7 +14,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from tidegate import plugins
 from tidegate.core.batch import Latest
+from tidegate.core.bounds import BoundRequest
 from tidegate.core.fingerprint import Fingerprint
+from tidegate.core.flavours import Flavour
 from tidegate.core.history import EMPTY, Feed, Span
 from tidegate.core.ids import Target, split_name
 from tidegate.core.protocols import Format, Probe, Sparks
@@ -60,8 +62,18 @@ class LakeTable:
         object.__setattr__(self, "_format", found)
         object.__setattr__(self, "_target", target)
 
+    @staticmethod
+    def flavours() -> Iterator[Flavour]:
+        """One for each table format."""
+        yield from (Flavour(name=kind, reads=LakeTable.reads) for kind in plugins.names("formats"))
+
+    @property
+    def flavour(self) -> Flavour:
+        """That of the table's format."""
+        return Flavour(name=self._format.kind, reads=self.reads)
+
     @contextmanager
-    def probe(self, sparks: Sparks | None = None) -> Iterator[Probe]:
+    def probe(self, sparks: Sparks | None = None, bound: BoundRequest | None = None) -> Iterator[Probe]:
         """Opens the table at its newest version, without Spark.
 
         Raises:
@@ -84,7 +96,9 @@ class LakeTable:
         )
         spark = LazySpark(sparks)
         try:
-            yield LakeProbe(frame, spark, self._format, self._target)
+            probe = LakeProbe(frame, spark, self._format, self._target)
+            probe.bound = bound
+            yield probe
         finally:
             spark.close()
 
@@ -174,24 +188,28 @@ class LakeProbe(FrameProbe):
         if not part.appends:
             if latest is None:
                 raise InternalError("what the changes of a table left is known by key only")
-            return self._touched(happened, latest.key)
+            return self._touched(happened, latest.key, self.session())
         if latest is None:
             return happened
         from tidegate.spark import frames  # noqa: PLC0415 - as above
 
         return frames.latest(happened, latest)
 
-    def spread(self, part: Slice, key: Sequence[str], spread: Spread) -> Mapping[str, Fingerprint]:
+    def spread(
+        self, part: Slice, key: Sequence[str], spread: Spread, *, latest: Latest | None = None
+    ) -> Mapping[str, Fingerprint]:
         """Fingerprint of every bucket of the slice that has rows; also of another version."""
         if isinstance(part, SnapshotPair) and part.after is None:
-            return self._at(part.upto).spread(Everything(), key, spread)
-        return super().spread(part, key, spread)
+            return self._at(part.upto).spread(Everything(), key, spread, latest=latest)
+        return super().spread(part, key, spread, latest=latest)
 
-    def digests(self, part: Slice, key: Sequence[str], spread: Spread) -> Sequence[RowDigest]:
+    def digests(
+        self, part: Slice, key: Sequence[str], spread: Spread, *, latest: Latest | None = None
+    ) -> Sequence[RowDigest]:
         """The rows of the named buckets by key and md5; also of another version."""
         if isinstance(part, SnapshotPair) and part.after is None:
-            return self._at(part.upto).digests(Everything(), key, spread)
-        return super().digests(part, key, spread)
+            return self._at(part.upto).digests(Everything(), key, spread, latest=latest)
+        return super().digests(part, key, spread, latest=latest)
 
     def _at(self, version: str) -> FrameProbe:
         """The same questions to another version."""
@@ -206,13 +224,18 @@ class LakeProbe(FrameProbe):
 
         return FrameProbe(replace(self.frame, rows=rows, version=version, count=None), self._spark)
 
-    def _touched(self, happened: DataFrame, key: Sequence[str]) -> DataFrame:
+    def present(self, session: SparkSession, keys: DataFrame, key: Sequence[str]) -> DataFrame:
+        """The rows, as they are in the probe's version, of these keys, in the session given."""
+        with reading(self.frame.label):
+            return self._touched(keys, key, session)
+
+    def _touched(self, happened: DataFrame, key: Sequence[str], session: SparkSession) -> DataFrame:
         """The rows, as they are in the probe's version, of every key that something happened to."""
         from tidegate.dialects.spark import Spark  # noqa: PLC0415 - as above
         from tidegate.spark import frames  # noqa: PLC0415 - as above
 
         spark, schema = Spark(), self.schema()
-        rows = self.frame.rows(self.session())
+        rows = self.frame.rows(session)
         keys = happened.selectExpr(*(spark.quote(name) for name in key)).distinct()
         ordered = [column for name in key if (column := schema.find(name)) and column.type.stored.kind in spark.ordered]
         ends = [

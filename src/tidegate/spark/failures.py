@@ -1,19 +1,22 @@
 """Decides what a failure of Spark or a table format means to a load.
 
-Called by formats and writers around whatever makes Spark work. Must never repeat Spark's own text in a message: it
-may hold values of rows, and the cause carries it.
+Called by formats and writers around whatever makes Spark work. Must never repeat a text of Spark that may hold values
+of rows, which the cause carries: only reasons that are made of names and types.
 """
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from urllib.parse import unquote
 
+from tidegate.core.refusals import said
 from tidegate.errors import (
     CommitConflict,
     CommitUnknown,
+    EnvironmentMissing,
     FileUnreadable,
     SchemaRefused,
     SourceError,
@@ -24,12 +27,8 @@ from tidegate.errors import (
 )
 
 _FAILED_JOB = re.compile(r"Job aborted due to stage failure|STAGE_FAILURE|TASK_FAILURE|FAILED_READ|in stage \d")
-# What the dialects' expressions say about a value that a column's type does not allow; it names no value. Followed by
-# `' ||` it is only the statement, quoted in an error about something else.
-_POISON = re.compile(
-    r"tidegate: (column (?:(?!' \|\|).)+? holds a value that (?:(?!' \|\|)[^\"\n])+(?=[\"\n]|\Z)"
-    r"|a value of column [^\"\n]+ is not an? \w+)"
-)
+UNFIT = "tidegate file: "
+"""What the reader of text files says before the JSON of a file, a column and why its value cannot be taken."""
 _UNKNOWN = re.compile(r"CommitStateUnknown")
 _CONFLICT = re.compile(
     r"is not an ancestor of|CommitFailedException|ValidationException|Cannot commit"
@@ -44,6 +43,11 @@ _DRIVER = re.compile(r"java\.sql\.|PSQLException|SQLITE_|SQLiteException|SQLExce
 # What Spark says of a file that it was given to read; its words about a row hold the row's values.
 _FILE = re.compile(r"Encountered error while reading file (?P<uri>\S+?)\.?(?:\s|$)")
 _ROW = re.compile(r"MALFORMED_RECORD_IN_PARSING|BadRecordException|Malformed (?:record|line)")
+# Causes that speak of bytes, never of a row's values.
+_REASON = re.compile(
+    r"(?:EOFException|ZipException|DataFormatException|ParquetDecodingException|FileFormatException): "
+    r"([A-Z](?:(?!file:|s3a?:)[^\n\"'])*)"
+)
 _FILE_GONE = re.compile(r"FAILED_READ_FILE\.FILE_NOT_EXIST|FAILED_READ_FILE\.PATH_NOT_FOUND")
 _PROBLEMS = (
     (
@@ -84,7 +88,40 @@ _PROBLEMS = (
     ),
 )
 _CONDITION = re.compile(r"\[([A-Z][A-Z0-9_]+(?:\.[A-Z0-9_]+)*)\]")
+# Conditions whose sentences name tables, columns, types, functions and settings, and nothing of a row. Source: Spark's
+# error-conditions.json.
+_SAYS_NAMES = re.compile(
+    r"\[(?P<condition>(?:UNRESOLVED_(?:COLUMN|ROUTINE|FIELD)|TABLE_OR_VIEW_NOT_FOUND|SCHEMA_NOT_FOUND|CATALOG_NOT_FOUND"
+    r"|DATA_SOURCE_NOT_FOUND|COLUMN_ALREADY_EXISTS|UNSUPPORTED_(?:FEATURE|DATATYPE|DATA_TYPE_FOR_DATASOURCE|SAVE_MODE)"
+    r"|INCOMPATIBLE_DATA_FOR_TABLE|CANNOT_MODIFY_(?:CONFIG|STATIC_CONFIG)|INSUFFICIENT_PERMISSIONS"
+    r"|FORBIDDEN_OPERATION|PATH_NOT_FOUND|DELTA_(?:UNSUPPORTED_FEATURES_FOR_READ|UNSUPPORTED_FEATURES_FOR_WRITE"
+    r"|FEATURES_PROTOCOL_METADATA_MISMATCH|UNSUPPORTED_ALTER_TABLE_CHANGE_COL_OP|INVALID_CHARACTERS_IN_COLUMN_NAMES"
+    r"|CONCURRENT_[A-Z_]+|METADATA_CHANGED|PROTOCOL_CHANGED))(?:\.[A-Z0-9_]+)*)\]\s*(?P<reason>[^\n]+)"
+)
+_LONGEST = 300
+_LACKED = re.compile(
+    r"(?:ClassNotFoundException|NoClassDefFoundError): (?P<name>[\w.$/]+)"
+    r"|plugin class for catalog '[^']*': (?P<plugin>[\w.$]+)"
+)
 _CLASS = re.compile(r"\b(?:[a-z]\w*\.)+(?:[A-Z]\w*(?:Exception|Error))\b")
+
+
+@contextmanager
+def needing(driver: str, jars: Sequence[str]) -> Iterator[None]:
+    """Makes an error of a session that was started without a database's driver one that says how to start it.
+
+    Raises:
+        EnvironmentMissing: Spark does not find the class.
+    """
+    try:
+        yield
+    except Exception as error:
+        if "ClassNotFoundException" not in str(error) or driver not in str(error):
+            raise
+        raise EnvironmentMissing(
+            f"the Spark session lacks the class {driver}, with which it reads that database",
+            hint=f"Start that Spark with `spark.jars.packages={','.join(jars)}`, or with that jar on its class path.",
+        ) from error
 
 
 @contextmanager
@@ -102,14 +139,16 @@ def translated(doing: str, warehouse: str | None = None) -> Iterator[None]:
         raise translate(error, doing, warehouse) from error
 
 
-def translate(error: BaseException, doing: str, warehouse: str | None = None) -> TidegateError:  # noqa: PLR0911 - one return a meaning
+def translate(error: BaseException, doing: str, warehouse: str | None = None) -> TidegateError:  # noqa: C901, PLR0911 - one return a meaning
     """The error that the failure stands for."""
     text = everything(error)
-    if poison := _POISON.search(text):
+    if bad := said(text):
         return SchemaRefused(
-            poison[1].replace("''", "'").strip(),
+            bad,
             hint="Correct the value at the source, or leave it out with a `query:`.",
         )
+    if found := _told(text):
+        return unfit(found["file"], found["column"], found["reason"])
     file = _FILE.search(text)
     if file or _ROW.search(text):
         return _unreadable(unquote(file["uri"]).rpartition("/")[2] if file else "a file", text)
@@ -127,10 +166,39 @@ def translate(error: BaseException, doing: str, warehouse: str | None = None) ->
         return CommitConflict(f"another writer came in between while {doing}")
     for pattern, message, hint in _PROBLEMS:
         if pattern.search(text):
-            return WriteError(f"{message.format(where=warehouse or '')} while {doing}", hint=hint)
+            lacked = _LACKED.search(text)
+            name = f" ({lacked['name'] or lacked['plugin']})" if lacked and "class" in message else ""
+            return WriteError(f"{message.format(where=warehouse or '')}{name} while {doing}", hint=hint)
     if _GONE.search(text):
         return CommitConflict(f"the table or a version of it is not there any more while {doing}")
     return WriteError(f"Spark failed ({_name(error, text)}) while {doing}")
+
+
+def unfit(file: str, column: str, reason: str) -> FileUnreadable:
+    """The error of a value, or of a whole document where no column is named, that cannot be taken."""
+    if not column:
+        return FileUnreadable(
+            f"{file} holds a document that cannot be read: {reason}",
+            hint="Write one JSON object a line, or one array of them, then run again.",
+            file=file,
+        )
+    return FileUnreadable(
+        f"{file}: a value of column {column!r} is not exactly a {reason}",
+        hint=f"Correct the file, or say how it is written: `source: {{columns: {{{column}: …}}, options: {{decimal: …, "
+        "round: true, dateFormat: …}}`.",
+        file=file,
+        column=column,
+    )
+
+
+def _told(text: str) -> dict[str, str] | None:
+    for part in text.split(UNFIT)[1:]:
+        try:
+            found, _ = json.JSONDecoder().raw_decode(part)
+        except ValueError:
+            continue
+        return {name: str(value) for name, value in found.items()}
+    return None
 
 
 def _unreadable(name: str, text: str) -> TidegateError:
@@ -143,7 +211,9 @@ def _unreadable(name: str, text: str) -> TidegateError:
             hint="Correct or complete the file, or state the types under `source: {columns: …}`, then run again.",
             file=name,
         )
-    return FileUnreadable(f"{name} is cut short, damaged or not of its format", file=name)
+    reason = _REASON.search(text)
+    why = f": {reason[1].strip()}" if reason else ""
+    return FileUnreadable(f"{name} is cut short, damaged or not of its format{why}", file=name)
 
 
 def everything(error: BaseException) -> str:
@@ -160,6 +230,9 @@ def everything(error: BaseException) -> str:
 
 
 def _name(error: BaseException, text: str) -> str:
+    if said := _SAYS_NAMES.search(text):
+        reason = re.split(r"\s*SQLSTATE|\s*;\s*line \d", said["reason"])[0].rstrip(". ")
+        return f"{said['condition']}: {reason[:_LONGEST]}"
     if found := _CONDITION.search(text):
         return found[1]
     classes = [name.rpartition(".")[2] for name in _CLASS.findall(text) if not name.startswith("py4j")]

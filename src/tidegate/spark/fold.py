@@ -25,6 +25,12 @@ KNOWN = "__tidegate_known"
 """Of a key that was applied: its last order; whether that was its end; and of each column that its last event did not
 carry the order from which on a value of it counts."""
 
+STATED, FALLBACK = "__tidegate_stated", "__tidegate_fallback"
+"""Of an event that a history keeps: the moment that it states itself, and the one that it gets where it states none."""
+KEY_FLOOR, WHOLE = "__tidegate_key_floor", "__tidegate_whole"
+"""Of a key whose events are kept: an order at or below which no other event of it counts; and whether a kept event may
+stand for its part of the history, because nothing but events has written the table since."""
+
 EVENTS, BAD, PARTIAL = "__tidegate_events", "__tidegate_bad", "__tidegate_partial"
 CLEARED = "__tidegate_cleared"
 """Of all events of a key: how many there are, how many cannot be taken, how many do not carry every column, and the

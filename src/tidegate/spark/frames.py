@@ -25,6 +25,8 @@ TWICE = "__tidegate_twice"
 NEW = "__tidegate_new"
 NUMBER = "__tidegate_number"
 RANK = "__tidegate_rank"
+MOMENT = "__tidegate_moment"
+"""When a row took effect, where something else than its own columns says so."""
 HERE, THERE = "__tidegate_of_source", "__tidegate_of_table"
 _HERE, _THERE, _WAS = "__tidegate_here", "__tidegate_there", "__tidegate_was_"
 
@@ -101,6 +103,13 @@ def completed(rows: DataFrame, columns: Schema, *more: str) -> DataFrame:
     return rows.selectExpr(*(missing.get(each.name, "") + quote(each.name) for each in columns), *more)
 
 
+def typed(rows: DataFrame, *, like: DataFrame) -> DataFrame:
+    """The rows with the types that another frame has for columns of the same names, such as a table's wider ones."""
+    types = dict(like.dtypes)
+    named = ((quote(name), types.get(name)) for name in rows.columns)
+    return rows.selectExpr(*(name if kind is None else f"CAST({name} AS {kind}) AS {name}" for name, kind in named))
+
+
 def of_keys(rows: DataFrame, keys: DataFrame, key: Sequence[str]) -> DataFrame:
     """The rows whose key is among `keys`, which holds key columns alone."""
     return rows.join(keys, on=list(key), how="left_semi")
@@ -117,6 +126,18 @@ def latest(rows: DataFrame, rule: Latest) -> DataFrame:
     Rows: as given, at most one a key. Rows that tie must be equal (see `ties`), or the choice is arbitrary.
     """
     return ranked(rows, rule).where(f"{RANK} = 1").drop(RANK)
+
+
+def older(rows: DataFrame, present: DataFrame, rule: Latest) -> DataFrame:
+    """Keys of which `present` has a later row than `rows`, which has one a key; NULL comes before all else.
+
+    Rows: one a key, key columns only.
+    """
+    keys, orders = [quote(name) for name in rule.key], dict.fromkeys([*rule.cursor, *rule.order])
+    theirs = present.selectExpr(*keys, *(f"{quote(name)} AS {quote(_WAS + name)}" for name in orders))
+    mine = rows.selectExpr(*dict.fromkeys([*keys, *map(quote, orders)]))
+    later = f"struct({', '.join(_orders(rule, _WAS))}) > struct({', '.join(_orders(rule))})"
+    return mine.join(theirs, on=list(rule.key), how="inner").where(later).selectExpr(*keys).distinct()
 
 
 def ranked(rows: DataFrame, rule: Latest) -> DataFrame:
@@ -308,7 +329,13 @@ def _numbered(window: str) -> str:
     return f"row_number() OVER ({window} ORDER BY CAST(NULL AS int))"
 
 
+def _orders(rule: Latest, prefix: str = "") -> list[str]:
+    """What rows of one key are ordered by, most significant first."""
+    cursor = ", ".join(quote(prefix + name) for name in rule.cursor)
+    return [*([f"coalesce({cursor})"] if cursor else []), *(quote(prefix + name) for name in rule.order)]
+
+
 def _window(rule: Latest) -> str:
     # A window needs an order; without one every row of a key ties.
-    order = ", ".join(f"{quote(name)} DESC NULLS LAST" for name in rule.order) or "CAST(NULL AS int)"
+    order = ", ".join(f"{each} DESC NULLS LAST" for each in _orders(rule)) or "CAST(NULL AS int)"
     return f"PARTITION BY {names(rule.key)} ORDER BY {order}"

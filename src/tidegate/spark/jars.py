@@ -32,6 +32,7 @@ S3A = (
     "software.amazon.awssdk:apache-client:2.54.17",
 )
 DELTA = "io.delta:delta-spark_4.1_2.13:4.4.0"
+DELTA_CATALOG = "org.apache.spark.sql.delta.catalog.DeltaCatalog"
 DELTA_STORAGE = "io.delta:delta-storage:4.4.0"
 POSTGRESQL = "org.postgresql:postgresql:42.7.8"
 KAFKA_SOURCE = "org.apache.spark:spark-sql-kafka-0-10_2.13:4.1.3"
@@ -39,6 +40,14 @@ KAFKA_TOKENS = "org.apache.spark:spark-token-provider-kafka-0-10_2.13:4.0.0"
 SQLITE = "org.xerial:sqlite-jdbc:3.50.3.0"
 # Hadoop's file system of this machine, without a `chmod` started for each file that is written.
 LOCAL_FILES = "com.globalmentor:hadoop-bare-naked-local-fs:0.1.0"
+
+# What a setting of a lake needs on the class path, by what the setting holds: a class, and the jars that bring it.
+NEEDED = {
+    ICEBERG_CATALOG: (ICEBERG_CATALOG, (ICEBERG,)),
+    DELTA_CATALOG: (DELTA_CATALOG, (DELTA, DELTA_STORAGE)),
+    "jdbc:sqlite:": ("org.sqlite.JDBC", (SQLITE,)),
+    "jdbc:postgresql:": ("org.postgresql.Driver", (POSTGRESQL,)),
+}
 
 SHA256 = {
     DELTA: "75a9400986853c061f5109f012547de2545a5759e5e752e5ef633dabe16a4f10",

@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any, Self, cast
 from urllib.parse import urlsplit
 
 from tidegate.errors import ConfigError, EnvironmentMissing
-from tidegate.spark import archive
-from tidegate.spark.jars import ICEBERG_CATALOG, LOCAL_FILES, resolve
+from tidegate.spark import archive, sql
+from tidegate.spark.jars import ICEBERG_CATALOG, LOCAL_FILES, NEEDED, resolve
 from tidegate.spark.jvm import SECRET, Jvm
 
 if TYPE_CHECKING:
@@ -30,6 +30,12 @@ EXTENSIONS = "spark.sql.extensions"
 EVENT_LOG = "spark.eventLog.enabled"
 MASKS = "(?i)secret|password|token|access[.]?key"  # Spark's own, unless it was started with another
 
+# Values in files, whatever the session is set to: INT96 holds nanoseconds, in which Arrow and delta-rs can only say the
+# years 1677 to 2262, and days before 1582 are those of the calendar that every reader but old Sparks has.
+EXACT_FILES = {
+    "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
+    "spark.sql.parquet.datetimeRebaseModeInWrite": "CORRECTED",
+}
 # Every load runs under these, whatever the session it was isolated from says: errors instead of silent NULLs,
 # exact names, literals as `spark/sql` writes them, and no time zone of a machine. HotSpot compiles no method beyond
 # 8,000 bytes, and Spark puts the fingerprint of 30 columns into one that then takes twice as long.
@@ -39,6 +45,9 @@ LOAD_CONF = {
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.variable.substitute": "false",
     "spark.sql.sources.partitionOverwriteMode": "static",
+    "spark.sql.storeAssignmentPolicy": "ANSI",
+    "spark.sql.timestampType": "TIMESTAMP_LTZ",
+    **EXACT_FILES,
     "spark.sql.codegen.hugeMethodLimit": "8000",
 }
 # Spark forgets all but the last 100 classes that it made, and a load of events makes 40: with a few streams each load
@@ -131,6 +140,7 @@ class Sessions:
             session = isolated(base)
             if is_connect(session):
                 self._clones.append(session)
+            self._need_jars(session)
             self._need_extensions(session)
             self._need_masked(session)
             for key, value in self._runtime_conf():
@@ -229,6 +239,27 @@ class Sessions:
                     hint=f"Start it with `{EXTENSIONS}={','.join(self._extensions())}`.",
                 )
 
+    def _need_jars(self, session: SparkSession) -> None:
+        """Spark says nothing of a class that it lacks until it is asked for, and then in as many words as there are."""
+        if self._jvm is not None:
+            return
+        values = [value for lake in self._lakes for value in lake.values()]
+        missing = [
+            (name, brought)
+            for begins, (name, brought) in NEEDED.items()
+            if any(value.startswith(begins) for value in values) and not has_class(session, name)
+        ]
+        if not missing:
+            return
+        settings = [f"spark.jars.packages={','.join(each for _, brought in missing for each in brought)}"]
+        if extensions := self._extensions():
+            settings.append(f"{EXTENSIONS}={','.join(extensions)}")
+        raise EnvironmentMissing(
+            f"the Spark session lacks the class {missing[0][0]}, which a lake needs",
+            hint=f"Start that Spark with {' and '.join(f'`{each}`' for each in settings)}, or with those jars on its "
+            "class path.",
+        )
+
     def _need_masked(self, session: SparkSession) -> None:
         """An event log tells the settings of every job, and masks only those that Spark was started with."""
         if self._jvm is not None or str(session.conf.get(EVENT_LOG, "false")).lower() != "true":
@@ -267,6 +298,17 @@ def isolated(session: SparkSession) -> SparkSession:
     clone = either.cloneSession()
     clone.release_session_on_close = True  # PySpark 4.1 forgets it on clones, and their stop() fails without it
     return cast("SparkSession", clone)
+
+
+def has_class(session: SparkSession, name: str) -> bool:
+    """Whether the session's class path has the class; yes where the session does not tell."""
+    from pyspark.errors import PySparkException  # noqa: PLC0415 - importing pyspark takes a second
+
+    try:
+        # Never run: a class that is there has no such method, which is another refusal.
+        return bool(session.sql(f"SELECT java_method({sql.string(name)}, 'none')").schema)
+    except PySparkException as error:
+        return error.getCondition() != "DATATYPE_MISMATCH.UNEXPECTED_CLASS_TYPE"
 
 
 def is_connect(session: SparkSession) -> bool:

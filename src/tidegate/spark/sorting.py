@@ -17,7 +17,7 @@ from tidegate.core.quarantine import COLUMNS, FIELDS, FORGOTTEN_AFTER, REFUSED_E
 from tidegate.core.schema import Schema
 from tidegate.spark import frames
 from tidegate.spark.frames import GONE, RANK
-from tidegate.spark.sql import names, quote, string
+from tidegate.spark.sql import quote, string
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -25,13 +25,11 @@ if TYPE_CHECKING:
 ERRORS = "__tidegate_errors"
 """Array of structs `rule`, `reason`, `on_fail`: every rule that the row breaks."""
 META = "__tidegate_"
-AGAIN = "__tidegate_again"
-PASSES, OLDER = "__tidegate_passes", "__tidegate_older"
+PASSES = "__tidegate_passes"
 WAITS = f"{META}until IS NULL"
-PASSED = f"{WAITS} AND {PASSES} AND NOT {OLDER}"
-DONE = f"{PASSES} OR {OLDER}"
-STAYS = f"{WAITS} AND NOT ({DONE})"
-REPLAY_COUNTS = (f"count_if({PASSED})", f"count_if({WAITS} AND {OLDER})", f"count_if({STAYS})")
+PASSED = f"{WAITS} AND {PASSES}"
+STAYS = f"{WAITS} AND NOT {PASSES}"
+REPLAY_COUNTS = (f"count_if({PASSED})", f"count_if({STAYS})")
 BROKEN = f"count_if(exists({ERRORS}, e -> e.on_fail = '{OnFail.QUARANTINE}'))"
 BAD = f"exists({ERRORS}, e -> e.on_fail = '{OnFail.QUARANTINE}')"
 
@@ -119,15 +117,26 @@ def good(rows: DataFrame, columns: Sequence[str]) -> DataFrame:
     return rows.where(f"NOT {BAD}").selectExpr(*map(quote, columns))
 
 
-def bad(rows: DataFrame, text: RowText, rule: Latest | None, stamp: Sequence[str]) -> DataFrame:
+def bad(  # noqa: PLR0913 - the rows, and what is kept of them
+    rows: DataFrame,
+    text: RowText,
+    rule: Latest | None,
+    stamp: Sequence[str],
+    *,
+    log_order: str | None = None,
+    each: bool = False,
+) -> DataFrame:
     """The rows of `annotated` that are not loaded, as the quarantine keeps them.
 
     Args:
         rule: tells the last row of each key; None where no two rows have one.
         stamp: SQL of `load`, `load_id` and `at`.
+        log_order: SQL of an event's order; None where rows are no events.
+        each: every row waits, whether or not it is the last one of its key.
     """
     load, load_id, at = stamp
     there = set(rows.columns)
+    lacks = f"CASE WHEN size({UNKNOWN}) > 0 THEN to_json({UNKNOWN}) END" if UNKNOWN in there else "CAST(NULL AS string)"
     ranked = rows if rule is None else frames.ranked(rows, rule)
     last = "true" if rule is None else f"{RANK} = 1"
     keyed = " AND ".join(f"{quote(name)} IS NOT NULL" for name in rule.key) if rule else "false"
@@ -138,13 +147,16 @@ def bad(rows: DataFrame, text: RowText, rule: Latest | None, stamp: Sequence[str
         f"{load_id} AS load_id",
         f"{at} AS at",
         # A later row of its key came with it, so nobody waits for this one.
-        f"CASE WHEN NOT {last} AND {keyed} THEN {load} END AS until",
+        "CAST(NULL AS bigint) AS until" if each else f"CASE WHEN NOT {last} AND {keyed} THEN {load} END AS until",
         f"{last} AS last",
         f"array_join(transform({told}, e -> e.rule), ', ') AS rule",
         f"array_join(transform({told}, e -> e.reason), '; ') AS reason",
         f"{ORIGIN if ORIGIN in there else 'CAST(NULL AS string)'} AS origin",
         f"CASE WHEN {whole} THEN {text.pack} END AS row",
         f"{RAW if RAW in there else 'CAST(NULL AS string)'} AS raw",
+        f"{log_order or 'CAST(NULL AS string)'} AS log_order",
+        f"{lacks} AS lacks",
+        "CAST(NULL AS timestamp) AS ended",
     )
 
 
@@ -182,32 +194,16 @@ def closed(rows: DataFrame, condition: str, number: int) -> DataFrame:
     return rows.selectExpr(*names)
 
 
-def closed_by_key(rows: DataFrame, read: DataFrame, key: Sequence[str], number: int) -> DataFrame:
-    """Rows of `unpacked`: those that wait and whose key is among the rows that were read do so until that load."""
-    names = [quote(name) for name in key]
-    wanted = rows.where(f"{META}until IS NULL").selectExpr(*names).distinct().hint("broadcast")
-    again = read.selectExpr(*names).join(wanted, on=list(key), how="left_semi").distinct()
-    marked = rows.join(again.selectExpr(*names, f"true AS {AGAIN}"), on=list(key), how="left")
-    return closed(marked, AGAIN, number).drop(AGAIN)
+def replayable(rows: DataFrame, key: Sequence[str], *, complete: bool = False) -> DataFrame:
+    """Rows of `annotated` and `unpacked` with `PASSES`: a whole row that breaks no rule and has a key.
 
-
-def superseded(rows: DataFrame, table: DataFrame, key: Sequence[str], cursor: Sequence[str]) -> DataFrame:
-    """Rows of `unpacked` with `OLDER`: the table has a row of the key whose cursor is not below."""
-    keys = [quote(name) for name in key]
-    theirs = table.selectExpr(*keys, *(f"{quote(name)} AS {quote(AGAIN + name)}" for name in cursor))
-    mine = rows.where(WAITS).selectExpr(*dict.fromkeys([*keys, *map(quote, cursor)]))
-    newer = f"struct({names([AGAIN + name for name in cursor])}) >= struct({names(cursor)})"
-    met = mine.join(theirs, on=list(key), how="inner").where(newer)
-    found = met.selectExpr(*keys).distinct().selectExpr("*", f"true AS {AGAIN}")
-    flagged = rows.drop(OLDER).join(found, on=list(key), how="left")
-    return flagged.selectExpr("*", f"{AGAIN} IS NOT NULL AS {OLDER}").drop(AGAIN)
-
-
-def replayable(rows: DataFrame, key: Sequence[str]) -> DataFrame:
-    """Rows of `annotated` and `unpacked` with `PASSES`: a whole row that breaks no rule and has a key."""
+    Args:
+        complete: an event that does not carry every column stays, because a version needs them all.
+    """
     whole = [f"{META}row IS NOT NULL", f"NOT exists({ERRORS}, e -> e.on_fail <> '{OnFail.WARN}')"]
     whole += [f"{quote(name)} IS NOT NULL" for name in key]
-    return rows.selectExpr("*", f"{' AND '.join(whole)} AS {PASSES}", f"false AS {OLDER}")
+    whole += [f"{META}lacks IS NULL"] if complete else []
+    return rows.selectExpr("*", f"{' AND '.join(whole)} AS {PASSES}")
 
 
 def broken_now(rows: DataFrame) -> dict[str, int]:
@@ -224,5 +220,5 @@ def named(columns: Schema) -> list[str]:
 
 def stale(kept: DataFrame, after: DataFrame) -> bool:
     """Whether what the quarantine holds and what it should hold differ."""
-    asked = ("count(*)", "count_if(until IS NULL)", "sum(until)")
+    asked = ("count(*)", "count_if(until IS NULL)", "sum(until)", "count_if(until IS NULL AND ended IS NOT NULL)")
     return measured(kept, asked) != measured(after, asked)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, ClassVar
 
-from tidegate.core.changes import ChangeSet
+from tidegate.core.changes import ChangeSet, WriteHint
 from tidegate.core.continuity import check_continues, check_owner
 from tidegate.core.ledger import Ledger
 from tidegate.core.log import Bad, EventRules, Logged, LogSpan, Truncate
@@ -39,6 +39,7 @@ class Cdc:
 
     kind: ClassVar[str] = "cdc"
     emits: ClassVar[frozenset[Meaning]] = frozenset({Meaning.ALL, Meaning.CHANGELOG})
+    always: ClassVar[frozenset[Meaning]] = frozenset({Meaning.CHANGELOG})
     reads: ClassVar[frozenset[type]] = frozenset({LogRange})
 
     max_events: int | None = 1_000_000
@@ -70,6 +71,10 @@ class Cdc:
         """
         raise ConfigError("strategy cdc cannot take a table over by a value", hint="Use `tidegate resync STREAM`.")
 
+    def event_rules(self) -> EventRules:
+        """How events are applied that were read before: each was above the floor when it was."""
+        return EventRules(truncate=self.truncate, remember=self.remember)
+
     def detect(
         self,
         probe: Probe,
@@ -98,7 +103,7 @@ class Cdc:
         return ChangeSet(
             slices=span.slices,
             meaning=Meaning.ALL if span.bulk else Meaning.CHANGELOG,
-            mirror=span.bulk,
+            write_hint=WriteHint.COMPARE if span.bulk else None,
             state={**span.state, **({FLOOR: floor} if floor is not None else {})},
             rows=span.events,
             reason=span.reason,

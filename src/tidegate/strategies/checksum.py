@@ -66,6 +66,19 @@ class Checksum:
 
     kind: ClassVar[str] = "checksum"
     emits: ClassVar[frozenset[Meaning]] = frozenset({Meaning.ALL})
+    variants: ClassVar[Mapping[str, Mapping[str, Any]]] = {
+        "whole_table": {},
+        "by_integer": {"method": "by_integer", "column": "id", "modulus": 1000},
+        "by_date": {"method": "by_date", "column": "day", "period": "month"},
+        "by_date with lookback": {
+            "method": "by_date",
+            "column": "day",
+            "period": "month",
+            "lookback": "LAST_3_MONTHS",
+        },
+        "by_substr": {"method": "by_substr", "column": "code", "length": 2},
+        "by_range": {"method": "by_range"},
+    }
 
     method: Method = Method.WHOLE_TABLE
     column: str | None = None
@@ -85,6 +98,11 @@ class Checksum:
     def cursor(self) -> tuple[str, ...]:
         """None: two rows of one key cannot be told apart."""
         return ()
+
+    @property
+    def by_range(self) -> bool:
+        """Whether the source says how its table is cut."""
+        return self.method is Method.BY_RANGE
 
     def problems(self) -> tuple[str, ...]:
         """What is wrong with the options on their own."""
@@ -141,7 +159,8 @@ class Checksum:
             *self._vanished(seen, known, grouping, column, fence),
         )
         if not parts and since is None:
-            parts = (Part(slice=Everything(), action=Action.LOAD, fingerprint=Fingerprint()),)
+            # Nothing within the lookback: an empty table, whatever lies before it.
+            parts = (Part(slice=fence or Everything(), action=Action.LOAD, fingerprint=Fingerprint()),)
         if not parts and (kept is not None or since is None or since.state.get("total") == str(Fingerprint())):
             return None
         self._refuse_large(parts, grouping)

@@ -7,7 +7,7 @@ time of modification, nor read a file twice into a table that would keep both.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any, ClassVar
 
@@ -55,6 +55,7 @@ class Files:
     kind: ClassVar[str] = "files"
     emits: ClassVar[frozenset[Meaning]] = frozenset({Meaning.NEW, Meaning.UPSERTS})
     reads: ClassVar[frozenset[type]] = frozenset({Chosen})
+    variants: ClassVar[Mapping[str, Mapping[str, Any]]] = {"keep": {}, "remove": {"on_delete": "remove"}}
 
     on_change: OnChange = OnChange.RELOAD
     on_delete: OnDelete = OnDelete.KEEP
@@ -68,6 +69,11 @@ class Files:
     def cursor(self) -> tuple[str, ...]:
         """None: two rows of one key cannot be told apart."""
         return ()
+
+    @property
+    def removes_files(self) -> bool:
+        """Whether the rows of a file that is gone go."""
+        return self.on_delete == OnDelete.REMOVE
 
     def problems(self) -> tuple[str, ...]:
         """None: the options fit together."""
@@ -114,6 +120,11 @@ class Files:
     ) -> ChangeSet:
         lister = _lister(probe)
         state = since.state if since else {}
+        number = 1 + max(
+            [since.sequence if since else 0, *(file.loaded for file in (known or Manifest()).files.values())]
+        )
+        parts = [_numbered(part, number) for part in parts]
+        moved = [part for part in parts if part.action is not Action.SKIP]
         read = [part.file for part in moved if part.file and part.action is not Action.DELETE]
         gone = [part.file.path for part in moved if part.file and part.action is Action.DELETE]
         carrier = lister.carrier if since is None or state.get(CARRIER) == lister.carrier else None
@@ -128,8 +139,10 @@ class Files:
         rebuilt = {REBUILT: True} if since and (known is None or state.get(REBUILT)) else {}
         again = _again(moved, forgotten=known is None, rebuilt=bool(rebuilt))
         paths = tuple(sorted(part.file.path for part in moved if part.file))
+        loses = any(part.action is not Action.LOAD for part in moved)
+        older = _older(manifest, lister, set(paths)) if loses and carrier else ()
         return ChangeSet(
-            slices=(Chosen(paths=paths, carrier=carrier),),
+            slices=(Chosen(paths=paths, carrier=carrier, older=older),),
             meaning=Meaning.UPSERTS if again else Meaning.NEW,
             state={**_state(manifest, probe, carrier), **rebuilt},
             bytes=sum(file.size for file in read),
@@ -145,6 +158,8 @@ class Files:
         as_vouched = known is None and since is not None and listed.ready.vouched(since.state)
         for path, file in listed.ready.files.items():
             before = known.files.get(path) if known is not None else None
+            if before is not None and file.same(before):
+                file = replace(file, loaded=before.loaded)  # noqa: PLW2901 - the same file, and the load that read it
             if as_vouched or file.same(before):
                 action = Action.SKIP
             elif known is None:
@@ -185,6 +200,20 @@ def _state(manifest: Manifest, probe: Probe, carrier: str | None) -> dict[str, A
     """What the position says of a table that holds these files."""
     columns = {column.name: column.type.spark for column in probe.schema()}
     return {**manifest.voucher(), COLUMNS: columns, **({CARRIER: carrier} if carrier else {})}
+
+
+def _numbered(part: Part, number: int) -> Part:
+    """A part that is read, with the number of this load."""
+    if part.file is None or part.action in (Action.SKIP, Action.DELETE):
+        return part
+    return replace(part, file=replace(part.file, loaded=number))
+
+
+def _older(manifest: Manifest, lister: Lister, moved: set[str]) -> tuple[tuple[int, str], ...]:
+    """The files that were loaded before and are as they were, in the order of their loads."""
+    ready = lister.listing(None).ready.files
+    there = (file for path, file in manifest.files.items() if path not in moved and file.same(ready.get(path)))
+    return tuple(sorted((file.loaded, file.path) for file in there))
 
 
 def _again(moved: list[Part], *, forgotten: bool, rebuilt: bool) -> str:

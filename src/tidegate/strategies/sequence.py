@@ -11,11 +11,13 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, ClassVar
 
+from tidegate.core.bounds import Clock, SequenceBound
 from tidegate.core.changes import ChangeSet
 from tidegate.core.continuity import check_continues, check_owner
+from tidegate.core.flavours import Bound
 from tidegate.core.ledger import Ledger
 from tidegate.core.position import Position
-from tidegate.core.protocols import Clock, Probe
+from tidegate.core.protocols import Probe
 from tidegate.core.slices import Meaning, Range
 from tidegate.errors import ColumnMissing, ConfigError, PlanError
 
@@ -34,6 +36,8 @@ class Sequence:
 
     kind: ClassVar[str] = "sequence"
     emits: ClassVar[frozenset[Meaning]] = frozenset({Meaning.NEW})
+    bound: ClassVar[Bound] = Bound.NUMBER
+    variants: ClassVar[Mapping[str, Mapping[str, Any]]] = {"column": {"column": "id"}}
 
     column: str
     wait: timedelta = timedelta(seconds=2)
@@ -48,6 +52,11 @@ class Sequence:
     def cursor(self) -> tuple[str, ...]:
         """The column."""
         return (self.column,)
+
+    @property
+    def bound_request(self) -> SequenceBound:
+        """Up to the greatest number that nobody can undercut any more."""
+        return SequenceBound(column=self.column, wait=self.wait)
 
     def problems(self) -> tuple[str, ...]:
         """What is wrong with the options on their own."""
@@ -82,7 +91,7 @@ class Sequence:
         if since is not None:
             check_owner(since, self.kind, self.cursor)
         value: str | None = since.state["value"] if since else None
-        edge = probe.sequence_edge(self.column, since=value, wait=self.wait)
+        edge = probe.edge()
         if since is not None:
             check_continues(since, probe)
         self._check_nulls(probe)

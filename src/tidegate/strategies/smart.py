@@ -12,9 +12,11 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, ClassVar, cast
 
 from tidegate import plugins
-from tidegate.core.changes import ChangeSet
+from tidegate.core.bounds import BoundRequest, TimeBound
+from tidegate.core.changes import ChangeSet, WriteHint
 from tidegate.core.continuity import check_continues, check_owner
 from tidegate.core.experience import CHOICE, Experience, Way
+from tidegate.core.flavours import Bound
 from tidegate.core.grouping import Period
 from tidegate.core.ledger import BEGIN, VOUCHER, Ledger
 from tidegate.core.position import Position
@@ -68,7 +70,12 @@ class Smart:
 
     kind: ClassVar[str] = "smart"
     emits: ClassVar[frozenset[Meaning]] = frozenset({Meaning.ALL, Meaning.UPSERTS})
-    chooses: ClassVar[bool] = True
+    variants: ClassVar[Mapping[str, Mapping[str, Any]]] = {
+        "whole": {},
+        "column": {"column": "updated_at"},
+        "partitions": {"partition_by": "id", "modulus": 1000},
+        "column and partitions": {"column": "updated_at", "partition_by": "id", "modulus": 1000},
+    }
 
     column: str | None = None
     safety_lag: timedelta = timedelta(0)
@@ -90,6 +97,16 @@ class Smart:
     def cursor(self) -> tuple[str, ...]:
         """The column, if there is one."""
         return (self.column,) if self.column else ()
+
+    @property
+    def bound(self) -> Bound | None:
+        """Of the column, if there is one."""
+        return Bound.TIME if self.column else None
+
+    @property
+    def bound_request(self) -> BoundRequest | None:
+        """That of the column, if there is one."""
+        return TimeBound(column=self.column, lag=self.safety_lag, time_zone=self.time_zone) if self.column else None
 
     def learned(self, experience: Experience) -> Smart:
         """The same options, with what earlier loads took."""
@@ -189,7 +206,7 @@ class Smart:
         return replace(
             found,
             state={**kept, **found.state, **noted},
-            anew=way is Way.FULL,
+            write_hint=WriteHint.REWRITE if way is Way.FULL else found.write_hint,
             reason=f"{way}, because {why}: {found.reason}",
         )
 

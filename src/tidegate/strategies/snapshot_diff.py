@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from tidegate.core.changes import Action, ChangeSet, Part
+from tidegate.core.changes import Action, ChangeSet, Part, WriteHint
 from tidegate.core.continuity import check_owner, check_same_source
 from tidegate.core.fingerprint import Fingerprint
 from tidegate.core.ledger import Ledger
@@ -31,6 +31,10 @@ class SnapshotDiff:
 
     kind: ClassVar[str] = "snapshot_diff"
     emits: ClassVar[frozenset[Meaning]] = frozenset({Meaning.ALL})
+    variants: ClassVar[Mapping[str, Mapping[str, Any]]] = {
+        "any": {},
+        "significant": {"significant_change": {"min_rows": 2}},
+    }
 
     significant_change: Significance | None = None
 
@@ -92,7 +96,7 @@ class SnapshotDiff:
         return ChangeSet(
             slices=(Everything(),),
             meaning=Meaning.ALL,
-            mirror=True,
+            write_hint=WriteHint.COMPARE,
             significant=self.significant_change,
             state=state,
             rows=rows,

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from tidegate.core.changes import ChangeSet
+from tidegate.core.changes import ChangeSet, WriteHint
 from tidegate.core.continuity import check_continues, check_owner
 from tidegate.core.history import EMPTY, Span, Told, Versioned
 from tidegate.core.ledger import Ledger
@@ -25,7 +25,8 @@ class TableChanges:
     """Reads what happened to a lake table after the version that was loaded; inserts, updates and deletes."""
 
     kind: ClassVar[str] = "table_changes"
-    emits: ClassVar[frozenset[Meaning]] = frozenset({Meaning.NEW, Meaning.CHANGELOG})
+    emits: ClassVar[frozenset[Meaning]] = frozenset({Meaning.ALL, Meaning.NEW, Meaning.CHANGELOG})
+    always: ClassVar[frozenset[Meaning]] = frozenset({Meaning.NEW})
     reads: ClassVar[frozenset[type]] = frozenset({SnapshotPair})
 
     @property
@@ -93,7 +94,7 @@ class TableChanges:
                 return ChangeSet(
                     slices=(Everything(),),
                     meaning=Meaning.ALL,
-                    mirror=True,
+                    write_hint=WriteHint.COMPARE,
                     state={"version": now},
                     reason=f"compared as a whole, because {span.reason}",
                 )

@@ -12,12 +12,14 @@ from datetime import date, datetime, timedelta
 from enum import StrEnum
 from typing import Any, ClassVar
 
+from tidegate.core.bounds import Clock, TimeBound
 from tidegate.core.changes import ChangeSet, Edge, SliceStats
 from tidegate.core.continuity import check_continues, check_owner
 from tidegate.core.fingerprint import Fingerprint
+from tidegate.core.flavours import Bound
 from tidegate.core.ledger import Ledger
 from tidegate.core.position import Position
-from tidegate.core.protocols import Clock, Probe
+from tidegate.core.protocols import Probe
 from tidegate.core.slices import Meaning, Range
 from tidegate.errors import ColumnMissing, ConfigError, PlanError
 from tidegate.strategies._rechecks import Found, Rechecks, Span
@@ -50,6 +52,20 @@ class Watermark:
 
     kind: ClassVar[str] = "watermark"
     emits: ClassVar[frozenset[Meaning]] = frozenset({Meaning.UPSERTS})
+    variants: ClassVar[Mapping[str, Mapping[str, Any]]] = {
+        "column": {"column": "updated_at"},
+        "lookback": {"column": "updated_at", "lookback": "2h"},
+        "lookbacks": {"column": "updated_at", "lookback": ["2d", "7d"]},
+        "nulls": {"column": "updated_at", "on_null": "include"},
+        "fallback": {"column": "updated_at", "on_null": "fallback", "fallback": "created_at"},
+        "application": {
+            "column": "updated_at",
+            "clock": "application",
+            "time_zone": "UTC",
+            "safety_lag": "15m",
+            "lookback": "2h",
+        },
+    }
 
     column: str
     fallback: str | None = None
@@ -68,6 +84,16 @@ class Watermark:
     def cursor(self) -> tuple[str, ...]:
         """The column, then its fallback."""
         return (self.column, self.fallback) if self.fallback else (self.column,)
+
+    @property
+    def bound(self) -> Bound:
+        """By who sets the column."""
+        return Bound.TIME if self.clock is Clock.DATABASE else Bound.APPLICATION_TIME
+
+    @property
+    def bound_request(self) -> TimeBound:
+        """Up to the greatest value that nobody can undercut any more."""
+        return TimeBound(column=self.column, clock=self.clock, lag=self.safety_lag, time_zone=self.time_zone)
 
     def problems(self) -> tuple[str, ...]:
         """What is wrong with the options on their own."""
@@ -105,7 +131,7 @@ class Watermark:
         kept: Ledger | None = None,  # noqa: ARG002 - a cursor is all there is to compare
     ) -> ChangeSet | None:
         """The rows after the position up to the safe bound, and what differs of the lookback window."""
-        edge = probe.time_edge(self.column, clock=self.clock, lag=self.safety_lag, time_zone=self.time_zone)
+        edge = probe.edge()
         if since is not None:
             check_owner(since, self.kind, self.cursor)
             check_continues(since, probe)

@@ -6,7 +6,7 @@ Called by writers of keyed tables. Must never let two rows of one key through: a
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -71,6 +71,24 @@ def keyed(held: DataFrame, plan: LoadPlan, rule: Latest, *, unique: bool, also: 
             hint="Name columns that order them: `write: {kind: merge, order_by: [column]}`.",
         )
     return Keyed(frame=frames.latest(held, rule), rows=rows, prune=prune, dropped=True, also=found.also)
+
+
+def without_older(one: Keyed, present: DataFrame, rule: Latest) -> Keyed:
+    """The batch without rows of which the table has a later one of the key: a key's last row stays, whatever is read.
+
+    Args:
+        present: the table's rows.
+    """
+    older = frames.older(one.frame, present, rule).persist()
+    try:
+        count = older.count()
+        if not count:
+            return one
+        # Its keys are few and are read again by the write.
+        kept = frames.without_keys(one.frame, older.localCheckpoint(), rule.key)
+    finally:
+        older.unpersist()
+    return replace(one, frame=kept, rows=one.rows - count, dropped=True)
 
 
 def looked_at(  # noqa: PLR0913 - what a batch is asked

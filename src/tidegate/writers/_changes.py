@@ -9,11 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from tidegate.core.log import CLEARS, EVENT_COLUMNS, REFUSED, UNKNOWN
-from tidegate.dialects.spark import Spark
-from tidegate.errors import CheckFailed
-from tidegate.spark import frames
-from tidegate.spark.frames import GONE, ORDER
+from tidegate.spark.frames import GONE, MOMENT, ORDER
 from tidegate.spark.sql import quote
 from tidegate.writers._history import AT, EXACT, MINE, ROW, TRACKED, WENT, History
 
@@ -22,7 +18,7 @@ if TYPE_CHECKING:
 
 TURN = "__tidegate_turn"
 LATER = "__tidegate_later"
-_TWICE, _LAST, _NOW, _KNOWN = (f"__tidegate_{name}" for name in ("twice", "last", "now", "known"))
+_TWICE, _LAST, _NOW = (f"__tidegate_{name}" for name in ("twice", "last", "now"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,12 +28,10 @@ class Dating:
     Args:
         floor: the least moment for it, as canonical text; None for none but what is known of its key.
         mirror: the batch is what the source holds now: whatever it brings is newer than what is stored.
-        log: the batch continues a log: a row of a key that is not there came after the key had gone.
     """
 
     floor: str | None
     mirror: bool = False
-    log: bool = False
 
 
 def of_rows(rows: DataFrame, history: History) -> DataFrame:
@@ -48,91 +42,24 @@ def of_rows(rows: DataFrame, history: History) -> DataFrame:
     """
     gone = GONE if GONE in rows.columns else f"false AS {GONE}"
     columns = map(quote, history.columns.names)
-    return rows.selectExpr(*columns, gone, f"{history.at} AS {AT}", f"0L AS {TURN}", f"false AS {LATER}")
-
-
-def after_bulk(rows: DataFrame, floor: str | None) -> DataFrame:
-    """The events of a log that the rows read before it do not hold already.
-
-    Args:
-        floor: the order of the last event that they hold; None where none were read.
-    """
-    return rows if floor is None else rows.where(f"{ORDER} > {Spark().string(floor)}")
-
-
-def refuse_events(rows: DataFrame) -> None:
-    """Refuses events that no history can be made of.
-
-    Raises:
-        CheckFailed: an event that could not be read, that lacks values of columns, or that empties the table.
-    """
-    if not set(EVENT_COLUMNS) <= set(rows.columns):
-        return
-    asked = (f"{REFUSED} IS NOT NULL", f"{REFUSED} IS NULL AND size({UNKNOWN}) > 0", f"{REFUSED} IS NULL AND {CLEARS}")
-    refused, partial, cleared = frames.count_if(rows, *asked)
-    if refused:
-        raise CheckFailed(f"{refused} events cannot be read", hint="Look at them: `tidegate plan STREAM`.")
-    if partial:
-        raise CheckFailed(
-            f"{partial} events do not carry every column of their row, and a version needs them all",
-            hint="Let the source send whole rows (PostgreSQL: REPLICA IDENTITY FULL), or use write: merge.",
-        )
-    if cleared:
-        raise CheckFailed(
-            f"{cleared} events empty the table (TRUNCATE), which write: scd2 does not take for the end of every row",
-            hint="Load it anew, which forgets its history: `tidegate run STREAM --full-refresh --yes`.",
-        )
+    at = f"CAST({MOMENT} AS {history.type.stored.spark})" if MOMENT in rows.columns else history.at
+    return rows.selectExpr(*columns, gone, f"{at} AS {AT}", f"0L AS {TURN}", f"false AS {LATER}")
 
 
 def of_log(rows: DataFrame, history: History) -> DataFrame:
-    """Events of a log as changes, see `of_rows`.
+    """Events of a log that the load dates, as changes, see `of_rows`; no two events of a key have one order.
 
-    A delete that brings the row as it was says when that was written, not when it went. Of rows of one moment the last
-    one is left: by the log's own order the others lasted no time.
+    A delete that a row follows is left out: that row ends what was before.
     """
-    columns = [*map(quote, history.columns.names), GONE]
+    columns = [*map(quote, history.columns.names), GONE, AT]
     order = f"{history.by_key} ORDER BY {ORDER}"
-    image = f"{GONE} AND coalesce(max(NOT {GONE}) OVER ({history.by_key}, {AT}), false)"
-    # Rows that the load dates have no moment that they could share; an order that comes twice is one event.
-    same = f"{history.by_key}, {GONE}, {AT if history.sequence else ORDER}"
-    once = (
-        rows.selectExpr(*columns, ORDER, f"{history.at} AS {AT}")
-        .selectExpr(*columns, ORDER, f"CASE WHEN {image} THEN NULL ELSE {AT} END AS {AT}")
-        .selectExpr("*", f"row_number() OVER ({same} ORDER BY {ORDER} DESC) AS {_TWICE}")
-        .where(f"{_TWICE} = 1")
-    )
-    before, after = "UNBOUNDED PRECEDING AND 1 PRECEDING", "1 FOLLOWING AND UNBOUNDED FOLLOWING"
-    return once.selectExpr(
+    before, after = "UNBOUNDED PRECEDING AND 1 PRECEDING", "DESC ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING"
+    counted = rows.selectExpr(
         *columns,
-        AT,
         f"CAST(coalesce(sum(IF({GONE}, 0, 1)) OVER ({order} ROWS BETWEEN {before}), 0) AS bigint) AS {TURN}",
-        f"coalesce(max(NOT {GONE}) OVER ({order} ROWS BETWEEN {after}), false) AS {LATER}",
+        f"coalesce(max(NOT {GONE}) OVER ({order} {after}), false) AS {LATER}",
     )
-
-
-def timed(changes: DataFrame, current: DataFrame | None, history: History) -> DataFrame:
-    """The changes of a log without deletes that say no time and that a row follows, which ends what was before anyhow.
-
-    Args:
-        current: the current versions of the keys: a delete that brings such a row as it was says no time.
-    """
-    if current is not None and history.sequence:
-        columns = [*map(quote, history.columns.names), GONE, TURN, LATER]
-        known = f"array({quote(history.valid_from)}, {history.at}) AS {_KNOWN}"
-        known_rows = current.selectExpr(*map(quote, history.key), known)
-        both = changes.join(known_rows, on=list(history.key), how="left")
-        image = f"{GONE} AND array_contains({_KNOWN}, {AT})"
-        changes = both.selectExpr(*columns, f"CASE WHEN {image} THEN NULL ELSE {AT} END AS {AT}")
-    return changes.where(f"NOT ({GONE} AND {AT} IS NULL AND {LATER})")
-
-
-def left(changes: DataFrame, history: History) -> DataFrame:
-    """What the last event of each key left of it; nothing of one that it took away."""
-    # Before a row stands what went before it came, with the same number of rows before them both.
-    last = f"row_number() OVER ({history.by_key} ORDER BY {TURN} DESC, {GONE}) AS {_TWICE}"
-    return (
-        changes.selectExpr("*", last).where(f"{_TWICE} = 1 AND NOT {GONE}").select(*map(quote, history.columns.names))
-    )
+    return counted.where(f"NOT ({GONE} AND {LATER})")
 
 
 def placed(changes: DataFrame, stored: DataFrame | None, history: History, dating: Dating) -> DataFrame:
@@ -179,12 +106,10 @@ def _at(history: History, dating: Dating) -> str:
     """When a change took effect; NULL for a delete that does not say."""
     base = f"greatest({history.moment(dating.floor)}, {history.later(_LAST)})"
     if not history.sequence:
-        return f"CASE WHEN {WENT} THEN {AT} ELSE {history.later(base, TURN)} END"
+        return f"CASE WHEN {WENT} THEN {AT} ELSE coalesce({AT}, {history.later(base, TURN)}) END"
     old = f"NOT {WENT} AND {AT} <= {_LAST}"
     if dating.mirror:
         return f"CASE WHEN {old} AND ({_NOW} IS NULL OR {_same(history)}) THEN {base} ELSE {AT} END"
-    if dating.log:
-        return f"CASE WHEN {old} AND {_NOW} IS NULL THEN {_LAST} ELSE {AT} END"
     return AT
 
 

@@ -47,6 +47,19 @@ def moment(at: datetime, kind: Type) -> str | None:
     return plain.isoformat(" ", "microseconds") if kind.kind in (Kind.TIMESTAMP, Kind.TIMESTAMPTZ) else None
 
 
+def from_time(sql: str, kind: Type) -> str:
+    """A timestamp as a moment of a type, in UTC, as SQL; NULL where the type counts no time."""
+    plain = f"convert_timezone(current_timezone(), 'UTC', CAST({sql} AS timestamp_ntz))"
+    if kind.kind is Kind.TIMESTAMPTZ:
+        return f"CAST({sql} AS timestamp)"
+    return f"CAST({plain if kind.kind in (Kind.DATE, Kind.TIMESTAMP) else 'NULL'} AS {kind.stored.spark})"
+
+
+def later(sql: str, kind: Type) -> str:
+    """The next moment of a type that counts time, as SQL."""
+    return f"date_add({sql}, 1)" if kind.kind is Kind.DATE else f"timestampadd(MICROSECOND, 1, {sql})"
+
+
 def needed(columns: Schema, name: str, option: str) -> Column:
     """The column that an option names.
 

@@ -74,6 +74,7 @@ def replace_if_different(checked: Checked, plan: LoadPlan, staging: Staging) -> 
             if (skipped := _insignificant(checked.frame, keys, plan, staging)) is not None:
                 return replace(checked, skipped=skipped)
             different, went = frames.count_if(keys, "true", f"{THERE} > {HERE}")
+            plan.refuse_many(_surplus(keys))
         if went:
             staging.overwrite(checked.frame)
         elif different:
@@ -84,6 +85,30 @@ def replace_if_different(checked: Checked, plan: LoadPlan, staging: Staging) -> 
     finally:
         keys.unpersist()
     return checked
+
+
+def refuse_many(wanted: DataFrame, plan: LoadPlan, staging: Staging) -> None:
+    """Counts the rows that go with files that are replaced, where a stream limits them; keys where it has one.
+
+    Raises:
+        DeleteFuse: more than may.
+    """
+    if plan.most_deleted is None or plan.reset is not None or plan.base is None:
+        return
+    whole = plan.changes.mirror
+    present = staging.read() if whole else staging.read_partitions(plan.changes.slices)
+    with translated(f"comparing with {plan.target}"):
+        if plan.key:
+            gone = frames.without_keys(present.selectExpr(*map(quote, plan.key)), wanted, plan.key).count()
+        else:
+            gone = _surplus(_differing(wanted, present, plan, ()))
+    plan.refuse_many(gone)
+
+
+def _surplus(keys: DataFrame) -> int:
+    """Rows that the table has and the source has not, each as often as it is there too often."""
+    found = keys.selectExpr(f"CAST(coalesce(sum(greatest({THERE} - {HERE}, 0L)), 0) AS bigint) AS n").collect()
+    return int(found[0][0])
 
 
 def _differing(wanted: DataFrame, present: DataFrame, plan: LoadPlan, key: Sequence[str]) -> DataFrame:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from tidegate.core.schema import Kind, Schema, Type
 from tidegate.dialects.spark import Spark
-from tidegate.spark.frames import GONE
+from tidegate.spark.frames import GONE, ORDER
 from tidegate.spark.sql import names, quote
 
 if TYPE_CHECKING:
@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 ROW, TRACKED, AT, WENT = "__tidegate_row", "__tidegate_tracked", "__tidegate_at", "__tidegate_went"
 EXACT, MINE = "__tidegate_exact", "__tidegate_mine"
 CLOSED = "__tidegate_closed"
-_STATE, _HEAD, _RUN, _NEXT, _OUT = (f"__tidegate_{name}" for name in ("state", "head", "run", "next", "out"))
+NEXT = "__tidegate_next"
+_STATE, _HEAD, _RUN, _OUT = (f"__tidegate_{name}" for name in ("state", "head", "run", "out"))
 _MADE, _STORED = (f"__tidegate_{name}" for name in ("made", "stored"))
 
 
@@ -50,6 +51,12 @@ class History:
     version: str | None = None
     row_hash: str | None = None
     far: str | None = None
+
+    @property
+    def own(self) -> tuple[str, ...]:
+        """The columns of the history, in order."""
+        named = (self.valid_from, self.valid_to, self.is_current, self.version, self.row_hash)
+        return tuple(name for name in named if name is not None)
 
     @property
     def by_key(self) -> str:
@@ -149,16 +156,16 @@ def conflicts(changes: DataFrame, history: History) -> int:
     return twice.select(*map(quote, history.key)).distinct().count()
 
 
-def versions(changes: DataFrame, history: History, *, last_wins: bool = False) -> DataFrame:
+def versions(changes: DataFrame, history: History) -> DataFrame:
     """Every version that all the changes of some keys make, a pure function of the set of changes.
 
     Args:
-        last_wins: of rows of one moment the batch's counts, else they are equal.
+        changes: where they have `ORDER`, the later one counts of those of one moment; else rows of one are equal.
 
     Rows: one a version, the columns of the source, then those of the history.
     """
     number = f"sum(IF({WENT}, 0, 1)) OVER ({history.by_key} ORDER BY {AT})"
-    return _numbered(_runs(_timeline(changes, history, last_wins=last_wins), history), history, number)
+    return numbered(_runs(_timeline(changes, history), history), history, number)
 
 
 def first(rows: DataFrame, history: History, floor: str | None) -> DataFrame:
@@ -173,9 +180,9 @@ def first(rows: DataFrame, history: History, floor: str | None) -> DataFrame:
         f"IF({GONE}, {history.gone}, {history.row}) AS {ROW}",
         f"{at} AS {AT}",
         f"{GONE} AS {WENT}",
-        f"{history.moment(None)} AS {_NEXT}",
+        f"{history.moment(None)} AS {NEXT}",
     )
-    return _numbered(runs, history, "1")
+    return numbered(runs, history, "1")
 
 
 def differing(made: DataFrame, stored: DataFrame, history: History, columns: Schema) -> DataFrame:
@@ -206,14 +213,29 @@ def wrong(versions: DataFrame, history: History) -> int:
     plain = versions.where(f"NOT ({history.marker})").selectExpr(
         *keys,
         f"{quote(history.valid_from)} AS {AT}",
-        f"{history.ended} AS {_NEXT}",
+        f"{history.ended} AS {NEXT}",
         f"{quote(history.is_current)} AS {_STATE}",
         f"lead({quote(history.valid_from)}) OVER ({history.by_key} ORDER BY {quote(history.valid_from)}) AS {_RUN}",
     )
-    alone = f"{AT} IS NULL OR {_NEXT} <= {AT} OR NOT ({_STATE} <=> ({_NEXT} IS NULL))"
-    overlaps = f"{_RUN} IS NOT NULL AND ({_NEXT} IS NULL OR {_RUN} < {_NEXT})"
+    alone = f"{AT} IS NULL OR {NEXT} <= {AT} OR NOT ({_STATE} <=> ({NEXT} IS NULL))"
+    overlaps = f"{_RUN} IS NOT NULL AND ({NEXT} IS NULL OR {_RUN} < {NEXT})"
     found = plain.where(f"coalesce({alone}, false) OR {overlaps}").select(*keys)
     return 0 if found.isEmpty() else found.distinct().count()
+
+
+def lacking(changes: DataFrame, stored: DataFrame, history: History) -> int:
+    """Rows that no version shows at their moment."""
+    keys = [quote(name) for name in history.key]
+    rows = changes.where(f"NOT {GONE} AND {AT} IS NOT NULL").selectExpr(
+        *keys, AT, f"to_json({history.row_tracked}) AS {TRACKED}"
+    )
+    begin = f"{quote(history.valid_from)} AS {_STORED}"
+    shown = stored.where(f"NOT ({history.marker})").selectExpr(
+        *keys, begin, f"{history.ended} AS {NEXT}", f"to_json({history.row_tracked}) AS {_MADE}"
+    )
+    within = f"{_STORED} <= {AT} AND ({NEXT} IS NULL OR {AT} < {NEXT}) AND {_MADE} = {TRACKED}"
+    met = rows.join(shown, on=list(history.key), how="inner").where(within).selectExpr(*keys, AT, TRACKED)
+    return rows.distinct().count() - met.distinct().count()
 
 
 def _exactly(history: History) -> str:
@@ -221,10 +243,11 @@ def _exactly(history: History) -> str:
     return f"coalesce({history.at} = {quote(history.valid_from)}, true)" if history.sequence else "true"
 
 
-def _timeline(changes: DataFrame, history: History, *, last_wins: bool) -> DataFrame:
-    """One change a key and moment; a row wins over a delete."""
-    mine = f"{MINE} DESC, {EXACT} DESC" if last_wins else f"{EXACT} DESC, {MINE} DESC"
-    number = f"row_number() OVER ({history.by_key}, {AT} ORDER BY {WENT}, {mine})"
+def _timeline(changes: DataFrame, history: History) -> DataFrame:
+    """One change a key and moment: the later one of a log, else a row wins over a delete."""
+    first = f"{WENT}, {EXACT} DESC, {MINE} DESC"
+    first = f"{ORDER} DESC, {first}" if ORDER in changes.columns else first
+    number = f"row_number() OVER ({history.by_key}, {AT} ORDER BY {first})"
     return changes.selectExpr("*", f"{number} AS {_RUN}").where(f"{_RUN} = 1").drop(_RUN)
 
 
@@ -240,22 +263,22 @@ def _runs(timeline: DataFrame, history: History) -> DataFrame:
         *map(quote, history.key), AT, WENT, _HEAD, _OUT, f"last_value({ROW}) OVER ({whole}) AS {ROW}"
     )
     heads = last.where(_HEAD).drop(_HEAD)
-    ends = heads.selectExpr("*", f"lead({AT}) OVER ({order}) AS {_NEXT}")
+    ends = heads.selectExpr("*", f"lead({AT}) OVER ({order}) AS {NEXT}")
     return ends.where(f"NOT {WENT} OR {_OUT}")
 
 
-def _numbered(runs: DataFrame, history: History, number: str) -> DataFrame:
+def numbered(runs: DataFrame, history: History, number: str) -> DataFrame:
     """The versions in the table's own columns.
 
     Args:
         number: the expression of a version's number.
     """
-    end = f"CASE WHEN {WENT} THEN {AT} ELSE coalesce({_NEXT}, {history.moment(history.far)}) END"
+    end = f"CASE WHEN {WENT} THEN {AT} ELSE coalesce({NEXT}, {history.moment(history.far)}) END"
     columns = [f"{ROW}.{quote(name)} AS {quote(name)}" for name in history.columns.names]
     own = [
         f"{AT} AS {quote(history.valid_from)}",
         f"{end} AS {quote(history.valid_to)}",
-        f"NOT {WENT} AND {_NEXT} IS NULL AS {quote(history.is_current)}",
+        f"NOT {WENT} AND {NEXT} IS NULL AS {quote(history.is_current)}",
     ]
     if history.version is not None:
         own.append(f"CAST(IF({WENT}, NULL, {number}) AS int) AS {quote(history.version)}")

@@ -1,18 +1,20 @@
 """Decides what each mode of a plan asks of a staging, and how whole partitions get into a table.
 
-Called by the writers. Must never overwrite a partition of which a file holds other rows, too.
+Called by the writers. Must never take rows of another partition out with a file.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from tidegate.core.batch import Batch, Checked, Latest
+from tidegate.core.changes import WriteHint
 from tidegate.core.plan import LoadPlan, Mode, WriteChoice, WriteFacts
 from tidegate.core.protocols import Staging
-from tidegate.core.slices import Meaning
-from tidegate.errors import DuplicateKeys, PlanError, RowsMoved
+from tidegate.core.slices import Keys, Meaning
+from tidegate.errors import DuplicateKeys, RowsMoved
 from tidegate.spark import frames
 from tidegate.spark.failures import translated
 from tidegate.spark.sql import quote
@@ -32,13 +34,15 @@ def put(checked: Checked, plan: LoadPlan, staging: Staging) -> Checked:
     match plan.write.mode:
         case Mode.APPEND:
             staging.append(checked.frame.where(f"NOT {frames.GONE}") if changelog else checked.frame)
-        case Mode.OVERWRITE if plan.changes.mirror and plan.base is not None and not plan.key:
+        case Mode.OVERWRITE if _compares(plan):
             return differences.replace_if_different(checked, plan, staging)
         case Mode.OVERWRITE:
+            differences.refuse_many(checked.frame, plan, staging)
             staging.overwrite(checked.frame.where(f"NOT {frames.GONE}") if changelog else checked.frame)
         case Mode.MERGE_DIFFERENCES:
             return differences.merge(checked, plan, staging)
         case Mode.OVERWRITE_PARTITIONS | Mode.REPLACE_FILES:
+            differences.refuse_many(checked.frame, plan, staging)
             staging.overwrite(checked.frame, plan.changes.slices)
         case Mode.MERGE_PARTITIONS:
             _merge_partitions(checked, plan, staging)
@@ -46,8 +50,17 @@ def put(checked: Checked, plan: LoadPlan, staging: Staging) -> Checked:
             return _merge_with_gone(checked, checked.gone, plan, staging)
         case _:
             gone = frames.GONE if changelog else None
+            if gone and plan.most_deleted is not None:
+                keys = checked.frame.where(gone).selectExpr(*map(quote, plan.key))
+                plan.refuse_many(staging.read_keys(keys, prune=checked.prune).count())
             staging.merge(checked.frame, prune=checked.prune, skip_equal=checked.skip_equal, gone=gone)
     return checked
+
+
+def _compares(plan: LoadPlan) -> bool:
+    """Whether rows without a key are compared as a multiset before any is written."""
+    compare = plan.changes.write_hint is WriteHint.COMPARE
+    return compare and plan.reset is None and plan.base is not None and not plan.key
 
 
 MIRROR = WriteChoice(
@@ -56,14 +69,14 @@ MIRROR = WriteChoice(
 )
 
 
+REWRITE = WriteChoice(mode=Mode.OVERWRITE, reason="the rows that are read are all that the table is to hold")
+
+
 def choose_for_partitions(facts: WriteFacts, *, rewrite: bool) -> WriteChoice:
     """How whole partitions become what the batch holds of them.
 
     Args:
         rewrite: the user wants files written anew rather than rows compared.
-
-    Raises:
-        PlanError: rows can be told apart neither by files nor by a key.
     """
     if rewrite and facts.aligned and not (facts.key and facts.moved_in):
         reason = "each partition is whole files of the table, so its files are replaced"
@@ -71,30 +84,32 @@ def choose_for_partitions(facts: WriteFacts, *, rewrite: bool) -> WriteChoice:
     if facts.key:
         reason = "the rows of each partition are compared by key, and only those that differ are written"
         return WriteChoice(mode=Mode.MERGE_PARTITIONS, reason=reason)
-    raise PlanError(
-        "the table is not laid out by these partitions and the stream has no key, so a partition cannot be replaced "
-        "without rewriting others",
-        hint="Give the stream a `key:`, or load it anew with `tidegate run STREAM --full-refresh --yes` into a table "
-        "with a `layout: {partition_by: …}` that matches.",
-    )
+    reason = "the stream has no key and files hold rows of several partitions, so rows are deleted and added again"
+    return WriteChoice(mode=Mode.REPLACE_FILES, reason=reason)
 
 
-def one_a_key(rows: DataFrame, plan: LoadPlan, batch: Batch) -> Checked:
-    """The rows of whole partitions, of which no two have one key; nothing may be left out of them.
+def one_a_key(rows: DataFrame, plan: LoadPlan, batch: Batch, rule: Latest | None = None) -> Checked:
+    """The rows of whole partitions, of which no two have one key and none may be left out; or the last one of each key.
+
+    Args:
+        rule: which is the last row of a key, where the slices name keys; None where all of them count.
 
     Raises:
         CheckFailed: a NULL in a key column.
-        DuplicateKeys: two rows of one key.
+        DuplicateKeys: two rows of one key, and it is partitions that are read, or nothing says which one is later.
     """
     held = rows.persist()
     if batch.keys_unique:
         return Checked(frame=held, held=held)
+    by_key = rule if all(isinstance(part, Keys) for part in plan.changes.slices) else None
     try:
         with translated(f"reading the rows for {plan.target}"):
-            one = keyed(held, plan, Latest(key=plan.key, order=()), unique=False)
+            one = keyed(held, plan, by_key or Latest(key=plan.key, order=()), unique=False)
     except BaseException:
         held.unpersist()
         raise
+    if by_key is not None:
+        return Checked(frame=one.frame, rows=one.rows, held=held, latest=by_key if one.dropped else None)
     if one.dropped:
         held.unpersist()
         raise DuplicateKeys(f"rows of one key ({', '.join(plan.key)}) are there several times, equal in every column")
@@ -141,7 +156,40 @@ def last_of_each_key(rows: DataFrame, plan: LoadPlan, batch: Batch) -> Checked:
         )
     keys = held.selectExpr(*(quote(name) for name in plan.key)).distinct()
     frame = one.frame.drop(frames.ORDER)
+    if batch.current is not None:
+        try:
+            frame = _still_there(frame, batch.current, plan)
+        except BaseException:
+            held.unpersist()
+            raise
     return Checked(frame=frame, rows=one.rows, keys=keys, prune=one.prune, latest=rule, held=held)
+
+
+def _still_there(rows: DataFrame, current: Callable[[DataFrame], DataFrame], plan: LoadPlan) -> DataFrame:
+    """The last row of each key; where one went and the source has another of the key, that one.
+
+    A table without a unique key may hold two rows of a key for a while: that one of them went last does not say that
+    the key is gone.
+
+    Raises:
+        DuplicateKeys: it has several.
+    """
+    went = rows.where(frames.GONE).selectExpr(*(quote(name) for name in plan.key))
+    if went.isEmpty():
+        return rows
+    with translated(f"reading the rows for {plan.target}"):
+        there = current(went).localCheckpoint()
+        count, keys = there.count(), there.selectExpr(*(quote(name) for name in plan.key)).distinct().count()
+    if not count:
+        return rows
+    if count > keys:
+        raise DuplicateKeys(
+            f"the source has several rows of one key ({', '.join(plan.key)}), {count - keys} rows too many",
+            hint="Name the columns that identify a row of the source as `key:`.",
+        )
+    come = there.selectExpr(*(quote(name) for name in plan.columns.names), f"false AS {frames.GONE}")
+    others = frames.without_keys(rows, there, plan.key)
+    return others.selectExpr(*(quote(name) for name in come.columns)).unionAll(come)
 
 
 def _merge_with_gone(checked: Checked, gone: DataFrame, plan: LoadPlan, staging: Staging) -> Checked:
@@ -180,18 +228,22 @@ def _merge_differences(checked: Checked, plan: LoadPlan, staging: Staging) -> bo
     differing = frames.differences(checked.frame, current, key=plan.key, others=others).persist()
     try:
         with translated(f"comparing with {plan.target}"):
-            one = keyed(differing, plan, Latest(key=plan.key, order=()), unique=True)
+            # A row of the table without a key can only go, and lies within no bounds.
+            nulls = any(isinstance(part, Keys) and part.nulls for part in plan.changes.slices)
+            named = differing.where(" AND ".join(f"{quote(name)} IS NOT NULL" for name in plan.key))
+            one = keyed(named if nulls else differing, plan, Latest(key=plan.key, order=()), unique=True)
+            prune = () if nulls else one.prune
             twice, new, gone = frames.count_if(differing, frames.TWICE, frames.NEW, WENT)
         plan.refuse_many(gone)
         vouched = "ledger" in plan.position.state
         if vouched and new and not staging.invisible:
             # What is seen at once must be known before: whether a row that is new here stands elsewhere in the table.
             keys = differing.where(frames.NEW).selectExpr(*map(quote, plan.key))
-            if not staging.read_keys(keys, prune=one.prune).isEmpty():
+            if not staging.read_keys(keys, prune=prune).isEmpty():
                 raise RowsMoved(f"rows of {plan.target} have moved between partitions")
         # Not bounded by the slices: the row of a key may have to come from another one.
         rows = differing.drop(frames.NEW)
-        staging.merge(rows, prune=one.prune, skip_equal=False, gone=frames.GONE, again=frames.TWICE)
+        staging.merge(rows, prune=prune, skip_equal=False, gone=frames.GONE, again=frames.TWICE)
     finally:
         differing.unpersist()
     # A row that was marked as deleted comes back by an update: only what was looked for before is known to be new.

@@ -65,18 +65,22 @@ class Differing(NamedTuple):
 def write(checked: Checked, plan: LoadPlan, staging: Staging, history: History) -> Checked:
     """One commit that makes the versions of the keys in the batch what all of their changes make.
 
+    The events of a log have become these versions already, see `_event_history`.
+
     Raises:
         DuplicateKeys: two rows of one key differ and have one sequence.
         CheckFailed: the source holds a row of an older sequence than the one that it held.
     """
+    if plan.changes.meaning is Meaning.CHANGELOG:
+        return _write_made(checked, plan, staging, history)
     if plan.write.mode in BEGINS:
         return _begin(checked, plan, staging, history)
     with ExitStack() as held, translated(f"writing the versions of {plan.target}"):
-        batch = _batch(checked, plan, staging, history, held)
+        batch = _batch(checked, plan, staging, history)
         touched = _touched(batch, plan, history)
         stored = _stored(batch, staging, history, touched)
         found = replace(checked, prune=batch.prune, touched=touched)
-        if _may_go_on(plan, history):
+        if _may_go_on(plan, history) and not checked.placed:
             both = successions.beside(batch.frame, stored, history, plan.table).persist()
             held.callback(both.unpersist)
             goes_on, changed = successions.goes_on(both, history, unique=checked.unique)
@@ -90,21 +94,41 @@ def write(checked: Checked, plan: LoadPlan, staging: Staging, history: History) 
         placed = _placed(batch, stored, plan, history)
         both = placed.unionByName(histories.told(stored, history))
         _refuse(both, plan, history)
-        made = histories.versions(both, history, last_wins=_logged(plan))
+        made = histories.versions(both, history)
         differing = histories.differing(made, stored, history, plan.table).persist()
         held.callback(differing.unpersist)
         count = Differing(*frames.count_if(differing, "true", CLOSED))
         _put(differing.drop(CLOSED), batch.prune, plan, staging, history, count)
         if plan.changes.meaning is Meaning.ALL:
             return _found_again(found, batch, plan)
-        if found.compared is None or not history.sequence or _logged(plan):
+        if found.compared is None or not history.sequence:
             return found
         return _without_late(found, batch, changes.late(batch.frame, stored, history), plan)
 
 
+def _write_made(checked: Checked, plan: LoadPlan, staging: Staging, history: History) -> Checked:
+    """The versions of some keys take the place of those that are stored of them."""
+    own = [quote(name) for name in plan.table.names]
+    with translated(f"writing the versions of {plan.target}"):
+        made = checked.frame.selectExpr(*own)
+        if plan.write.mode in BEGINS:
+            _add(made, plan, staging)
+            return checked
+        if checked.folded is not None and checked.folded.newest is None:
+            staging.append(made)  # no event is new: the position moves all the same
+            return checked
+        found = staging.read_keys(checked.keys, prune=checked.prune)
+        stored = found.where(checked.touched or "true")
+        wanted = frames.typed(made, like=stored)
+        differing = histories.differing(wanted, stored, history, plan.table).localCheckpoint()
+        count = Differing(*frames.count_if(differing, "true", CLOSED))
+        _put(differing.drop(CLOSED), checked.prune, plan, staging, history, count)
+    return checked
+
+
 def _begin(checked: Checked, plan: LoadPlan, staging: Staging, history: History) -> Checked:
     """All that the table will hold."""
-    frame = changes.timed(checked.frame, None, history) if _logged(plan) else checked.frame
+    frame = checked.frame
     with translated(f"writing the versions of {plan.target}"):
         floor = dates.moment(plan.created_at, history.type)
         if checked.unique:
@@ -113,7 +137,7 @@ def _begin(checked: Checked, plan: LoadPlan, staging: Staging, history: History)
         floor = floor or _ends(frame, history)[1]
         placed = changes.placed(frame, None, history, Dating(floor=floor))
         _refuse(placed, plan, history)
-        _add(histories.versions(placed, history, last_wins=_logged(plan)), plan, staging)
+        _add(histories.versions(placed, history), plan, staging)
     return checked
 
 
@@ -124,7 +148,7 @@ def _add(versions: DataFrame, plan: LoadPlan, staging: Staging) -> None:
         staging.overwrite(versions)
 
 
-def _batch(checked: Checked, plan: LoadPlan, staging: Staging, history: History, held: ExitStack) -> Batch:
+def _batch(checked: Checked, plan: LoadPlan, staging: Staging, history: History) -> Batch:
     key = [quote(name) for name in plan.key]
     current = staging.read_keys(None, prune=checked.prune).where(quote(history.is_current))
     frame, keys, prune = checked.frame, checked.frame.select(*key), checked.prune
@@ -132,29 +156,18 @@ def _batch(checked: Checked, plan: LoadPlan, staging: Staging, history: History,
     if plan.changes.meaning is Meaning.ALL:
         current = staging.read_partitions(plan.changes.slices).where(quote(history.is_current))
         others = [name for name in plan.columns.names if name not in plan.key]
-        wanted = _as_stored(frame, current, history).select(*map(quote, plan.columns.names))
-        differing = frames.differences(wanted, current, key=plan.key, others=others).localCheckpoint()
+        wanted = frames.typed(frame, like=current).select(*map(quote, plan.columns.names))
+        differing = frames.differences(wanted, current, key=plan.key, others=others)
+        if checked.aside is not None:  # rows that wait are not gone
+            went = frames.without_keys(differing.where(GONE), checked.aside.frame, plan.key)
+            differing = differing.where(f"NOT {GONE}").unionByName(went)
+        differing = differing.localCheckpoint()
         frame, keys = changes.of_rows(differing, history), differing.select(*key)
         prune = looked_at(frame, plan, key=plan.key, count_keys=False)[1]
-    elif _logged(plan):
-        current = frames.of_keys(current, keys, plan.key)
-        frame = changes.timed(_as_stored(frame, current, history), current, history).persist()
-        held.callback(frame.unpersist)
     else:
-        frame = _as_stored(frame, current, history)
+        frame = frames.typed(frame, like=current)
     least, greatest = checked.moments or _ends(frame, history)
     return Batch(frame=frame, keys=keys, prune=prune, least=least, greatest=greatest)
-
-
-def _as_stored(rows: DataFrame, stored: DataFrame, history: History) -> DataFrame:
-    """The rows in the types of the table, which may be wider than those of the source."""
-    types, own = dict(stored.dtypes), set(history.columns.names)
-    return rows.selectExpr(
-        *(
-            f"CAST({quote(name)} AS {types[name]}) AS {quote(name)}" if name in own else quote(name)
-            for name in rows.columns
-        )
-    )
 
 
 def _ends(frame: DataFrame, history: History) -> tuple[str | None, str | None]:
@@ -168,7 +181,9 @@ def _touched(batch: Batch, plan: LoadPlan, history: History) -> str:
     if history.version is not None:
         return "true"  # a version's number is known by those before it alone
     current = quote(history.is_current)
-    first = batch.least if history.sequence else dates.moment(plan.created_at, history.type)
+    first = batch.least
+    if not history.sequence:  # the load dates its rows, unless they come with a moment
+        first = min((at for at in (batch.least, dates.moment(plan.created_at, history.type)) if at), default=None)
     return current if first is None else f"{current} OR {quote(history.valid_to)} >= {history.moment(first)}"
 
 
@@ -191,13 +206,11 @@ def _placed(batch: Batch, stored: DataFrame, plan: LoadPlan, history: History) -
             hint=MEND,
         )
     floor = dates.moment(plan.created_at, history.type) or batch.greatest
-    return changes.placed(batch.frame, stored, history, Dating(floor=floor, mirror=mirror, log=_logged(plan)))
+    return changes.placed(batch.frame, stored, history, Dating(floor=floor, mirror=mirror))
 
 
 def _refuse(placed: DataFrame, plan: LoadPlan, history: History) -> None:
-    """Raises DuplicateKeys where nothing says which of two rows counts; in a log its order does."""
-    if _logged(plan):
-        return
+    """Raises DuplicateKeys where nothing says which of two rows counts."""
     with translated(f"reading the rows for {plan.target}"):
         found = histories.conflicts(placed, history)
     if found:
@@ -258,7 +271,3 @@ def _without_late(checked: Checked, batch: Batch, late: DataFrame, plan: LoadPla
     values = texts(rest, plan)
     moved = () if values is None else (Keys(columns=plan.key, values=values),)
     return replace(checked, moved=moved)
-
-
-def _logged(plan: LoadPlan) -> bool:
-    return plan.changes.meaning is Meaning.CHANGELOG

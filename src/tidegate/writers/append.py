@@ -34,7 +34,7 @@ class Append:
         Raises:
             PlanError: rows may stand in the table already and nothing tells which ones.
         """
-        if facts.replace:
+        if facts.reset:
             return WriteChoice(mode=Mode.OVERWRITE, reason="a full refresh replaces every row")
         if not facts.again or facts.table_rows == 0:
             return WriteChoice(mode=Mode.APPEND, reason="write: append adds every row")

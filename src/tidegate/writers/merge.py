@@ -9,14 +9,24 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from tidegate.core.batch import Batch, Checked, Latest
+from tidegate.core.changes import WriteHint
 from tidegate.core.plan import LoadPlan, Mode, WriteChoice, WriteFacts
 from tidegate.core.protocols import Staging
 from tidegate.core.slices import Meaning
 from tidegate.spark import sql
 from tidegate.spark.failures import translated
-from tidegate.writers._batch import keyed
+from tidegate.writers._batch import keyed, without_older
 from tidegate.writers._events import folded
-from tidegate.writers._modes import MIRROR, as_it_is, choose_for_partitions, kept, last_of_each_key, one_a_key, put
+from tidegate.writers._modes import (
+    MIRROR,
+    REWRITE,
+    as_it_is,
+    choose_for_partitions,
+    kept,
+    last_of_each_key,
+    one_a_key,
+    put,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -44,14 +54,15 @@ class Merge:
 
     def choose(self, facts: WriteFacts) -> WriteChoice:
         """The cheapest mode that the facts prove right, with the reason in one sentence."""
-        if facts.replace:
+        if facts.reset:
             return WriteChoice(mode=Mode.OVERWRITE, reason="a full refresh replaces every row")
         if facts.table_rows == 0:
             return WriteChoice(mode=Mode.APPEND, reason="the table is empty, so no key can be there")
         if facts.partitions:
             return choose_for_partitions(facts, rewrite=False)
         if facts.mirror:
-            return MIRROR
+            rewrite = facts.write_hint is WriteHint.REWRITE and not facts.counted
+            return REWRITE if rewrite else MIRROR
         if facts.again and facts.carried:
             reason = f"{facts.again}, so the table's rows of these files are compared by key"
             return WriteChoice(mode=Mode.MERGE_PARTITIONS, reason=reason)
@@ -86,13 +97,20 @@ class Merge:
             return folded(rows, plan, batch)
         if plan.changes.meaning is Meaning.CHANGELOG:
             return last_of_each_key(rows, plan, batch)
-        if plan.write.mode is Mode.MERGE_DIFFERENCES:
+        exact = batch.keys_unique or plan.changes.write_hint is WriteHint.COMPARE
+        if plan.write.mode is Mode.MERGE_DIFFERENCES and exact:
             return as_it_is(rows, batch)
         if plan.write.mode is Mode.MERGE_PARTITIONS and plan.changes.meaning is Meaning.ALL:
-            return one_a_key(rows, plan, batch)
+            return one_a_key(rows, plan, batch, self.latest(plan.key, batch.latest.order if batch.latest else ()))
         if batch.keys_unique and plan.write.mode in WHOLE:
             return Checked(frame=rows)
         return self._one_row_a_key(rows, plan, batch)
+
+    def latest(self, key: tuple[str, ...], cursor: tuple[str, ...]) -> Latest:
+        """The greatest cursor, then the greatest `order_by`."""
+        if len(cursor) > 1:
+            return Latest(key=key, cursor=cursor, order=self.order_by)
+        return Latest(key=key, order=(*cursor, *(name for name in self.order_by if name not in cursor)))
 
     def write(self, checked: Checked, plan: LoadPlan, staging: Staging) -> Checked:
         """One commit: a merge, or what the plan found to be cheaper and as right."""
@@ -107,10 +125,12 @@ class Merge:
         if batch.keys_unique and batch.bounds:
             keys = held.selectExpr(*map(sql.quote, plan.key))
             return Checked(frame=held, keys=keys, prune=batch.bounds, skip_equal=batch.skip_equal, held=held)
-        rule = Latest(key=plan.key, order=self._order(batch))
+        rule = self.latest(plan.key, batch.latest.order if batch.latest else ())
         try:
             with translated(f"reading the rows for {plan.target}"):
                 one = keyed(held, plan, rule, unique=batch.keys_unique)
+                if batch.present is not None:
+                    one = without_older(one, batch.present(), rule)
         except BaseException:
             held.unpersist()
             raise
@@ -124,7 +144,3 @@ class Merge:
             skip_equal=batch.skip_equal,
             held=held,
         )
-
-    def _order(self, batch: Batch) -> tuple[str, ...]:
-        cursor = batch.latest.order if batch.latest else ()
-        return (*cursor, *(name for name in self.order_by if name not in cursor))

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from tidegate.core.batch import Batch, Checked
+from tidegate.core.changes import WriteHint
 from tidegate.core.plan import LoadPlan, Mode, WriteChoice, WriteFacts
 from tidegate.core.protocols import Staging
 from tidegate.core.slices import Meaning
@@ -31,9 +32,9 @@ class Replace:
         """Append where nothing is there to be replaced, else overwrite: everything, or the batch's partitions."""
         if facts.table_rows == 0:
             return WriteChoice(mode=Mode.APPEND, reason="the table is empty, so there is nothing to replace")
-        if facts.partitions and not facts.replace:
+        if facts.partitions and facts.reset is None:
             return choose_for_partitions(facts, rewrite=True)
-        if facts.mirror and facts.key and not facts.replace:
+        if facts.mirror and facts.key and facts.write_hint is WriteHint.COMPARE and facts.reset is None:
             return MIRROR
         return WriteChoice(mode=Mode.OVERWRITE, reason="write: replace replaces every row")
 

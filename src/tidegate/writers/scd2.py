@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import astuple, dataclass
+from dataclasses import astuple, dataclass, replace
 from typing import TYPE_CHECKING, ClassVar
 
 from tidegate.core.batch import Batch, Checked, Latest
 from tidegate.core.plan import LoadPlan, Mode, WriteChoice, WriteFacts
 from tidegate.core.protocols import Staging
-from tidegate.core.schema import BOOLEAN, INT, TEXT, Column, Schema
+from tidegate.core.schema import BOOLEAN, INT, TEXT, Column, Kind, Schema, Type
 from tidegate.core.slices import Keys, Meaning
 from tidegate.errors import (
     CheckFailed,
@@ -27,10 +27,11 @@ from tidegate.errors import (
 )
 from tidegate.spark import frames
 from tidegate.spark.failures import translated
-from tidegate.spark.frames import GONE
+from tidegate.spark.frames import GONE, MOMENT
 from tidegate.spark.sql import quote
 from tidegate.writers import _changes as changes
 from tidegate.writers import _dates as dates
+from tidegate.writers import _event_history as events
 from tidegate.writers import _history as histories
 from tidegate.writers import _versions as versions
 from tidegate.writers._batch import looked_at
@@ -74,9 +75,9 @@ class Scd2:
     track_history: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        own = [name.casefold() for name in self._own()]
+        own = [name.casefold() for name in self.own]
         if len(set(own)) < len(own):
-            raise ConfigError(f"write: scd2 needs different names for its columns: {', '.join(self._own())}")
+            raise ConfigError(f"write: scd2 needs different names for its columns: {', '.join(self.own)}")
         if self.far_date is not None:
             dates.parsed(self.far_date)
 
@@ -84,6 +85,18 @@ class Scd2:
     def current(self) -> str:
         """The condition of the rows that the source holds now."""
         return quote(self.is_current)
+
+    @property
+    def own(self) -> tuple[str, ...]:
+        """The names of the columns of the history, in order."""
+        named = (self.version, self.row_hash)
+        return (self.valid_from, self.valid_to, self.is_current, *(name for name in named if name is not None))
+
+    @property
+    def known(self) -> str:
+        """When it began, or ended if it has."""
+        begin, end = quote(self.valid_from), quote(self.valid_to)
+        return f"CASE WHEN {self.current} THEN {begin} ELSE greatest({begin}, {end}) END"
 
     @property
     def signature(self) -> str:
@@ -95,6 +108,11 @@ class Scd2:
         """Current versions apart from the others, so that a load does not read what has long ended."""
         return (self.is_current,)
 
+    def moment(self, cursor: Sequence[str]) -> str | None:
+        """The first value of the sequence that is not NULL."""
+        sequence = self.sequence_by or tuple(cursor)
+        return f"coalesce({', '.join(map(quote, sequence))})" if sequence else None
+
     def added(self, columns: Schema, cursor: Sequence[str]) -> tuple[Column, ...]:
         """The columns of the history; those of time have the type of the sequence, a timestamp where there is none."""
         for name in self.track_history:
@@ -102,18 +120,18 @@ class Scd2:
         moment = dates.type_of(columns, self.sequence_by or tuple(cursor), far=self.far_date)
         types = [moment, moment, BOOLEAN, *([INT] if self.version else []), *([TEXT] if self.row_hash else [])]
         known = {name.casefold(): name for name in columns.names}
-        for name in self._own():
+        for name in self.own:
             if theirs := known.get(name.casefold()):
                 raise SchemaRefused(
                     f"the source has a column {theirs!r}, and write: scd2 has one of its own by that name",
                     hint=f"Give its own another name: `write: {{kind: scd2, {self._option(name)}: …}}`.",
                     column=theirs,
                 )
-        return tuple(Column(name=name, type=type_) for name, type_ in zip(self._own(), types, strict=True))
+        return tuple(Column(name=name, type=type_) for name, type_ in zip(self.own, types, strict=True))
 
     def choose(self, facts: WriteFacts) -> WriteChoice:
         """A merge of the versions that differ, but for a table that is empty or loaded anew."""
-        if facts.replace:
+        if facts.reset:
             return WriteChoice(mode=Mode.OVERWRITE, reason="a full refresh replaces every row, and all of the history")
         if facts.table_rows == 0:
             return WriteChoice(mode=Mode.APPEND, reason="the table is empty, so every history begins here")
@@ -138,6 +156,8 @@ class Scd2:
                 hint="Take `significant_change:` out of the strategy, or write with merge.",
             )
         history = self._history(plan, self.sequence_by or (batch.latest.order if batch.latest else ()))
+        if plan.changes.meaning is Meaning.CHANGELOG:
+            return events.check(rows, plan, batch, history)
         if plan.write.mode in versions.BEGINS and batch.keys_unique and _always_dated(plan, history):
             # Each row is the one version of its key, whatever it holds: there is nothing to look at.
             frame = changes.of_rows(rows, history)
@@ -145,14 +165,16 @@ class Scd2:
         held = kept(rows, batch)
         try:
             with translated(f"reading the rows for {plan.target}"):
-                if plan.changes.meaning is not Meaning.CHANGELOG:
-                    return self._looked_at(changes.of_rows(held, history), held, plan, batch, history)
-                changes.refuse_events(held)
-                events = changes.after_bulk(held, plan.changes.events.floor if plan.changes.events else None)
-                return self._looked_at(changes.of_log(events, history), held, plan, batch, history)
+                found = self._looked_at(changes.of_rows(held, history), held, plan, batch, history)
+                return replace(found, placed=MOMENT in rows.columns)
         except BaseException:
             held.unpersist()
             raise
+
+    def latest(self, key: tuple[str, ...], cursor: tuple[str, ...]) -> Latest:
+        """The greatest sequence: the current version is the last one."""
+        sequence = self.sequence_by or cursor
+        return Latest(key=key, cursor=sequence, order=()) if len(sequence) > 1 else Latest(key=key, order=sequence)
 
     def write(self, checked: Checked, plan: LoadPlan, staging: Staging) -> Checked:
         """One commit: the versions of the keys that changed, as far as they differ from those that are stored.
@@ -163,9 +185,10 @@ class Scd2:
         """
         return versions.write(checked, plan, staging, self._history(plan, checked.sequence))
 
-    def left(self, checked: Checked, plan: LoadPlan) -> DataFrame:
-        """The rows that a checked batch of a log leaves current, one a key, by the log's order."""
-        return changes.left(checked.frame, self._history(plan, checked.sequence))
+    def moments(self, plan: LoadPlan) -> Type | None:
+        """The type of `valid_from` where the stream names columns that date an event."""
+        column = plan.table.find(self.valid_from)
+        return column.type if column is not None and self.sequence_by else None
 
     def prove(self, checked: Checked, plan: LoadPlan, staging: Staging) -> None:
         """Of each key that was touched no versions overlap, and one at most is current, as committed.
@@ -188,12 +211,31 @@ class Scd2:
                 load_id=plan.load_id,
             )
 
+    def replayed(self, rows: DataFrame, columns: Schema, cursor: Sequence[str], *, at: str, ended: str) -> DataFrame:
+        """Rows with the moments at which they took effect, and what went where a row has ended."""
+        type_ = dates.type_of(columns, self.sequence_by or tuple(cursor), far=self.far_date)
+        values = [quote(name) for name in columns.names]
+        moment = self.moment(cursor) or at
+        end = f"greatest({dates.from_time(ended, type_)}, {dates.later(moment, type_)})"
+        end = "NULL" if type_.kind is Kind.INTEGER else end  # which comes after all that is known of the key
+        came = rows.selectExpr(*values, f"false AS {GONE}", f"CAST({moment} AS {type_.stored.spark}) AS {MOMENT}")
+        went = rows.where(f"{ended} IS NOT NULL").selectExpr(
+            *values, f"true AS {GONE}", f"CAST({end} AS {type_.stored.spark}) AS {MOMENT}"
+        )
+        return came.unionAll(went)
+
+    def unseen(self, checked: Checked, plan: LoadPlan, staging: Staging) -> int:
+        """Rows of a checked batch that the committed versions do not show at their moment."""
+        keys = checked.frame.select(*map(quote, plan.key)).distinct()
+        stored = staging.read_keys(keys, prune=checked.prune)
+        return histories.lacking(checked.frame, stored, self._history(plan, checked.sequence))
+
     def _looked_at(self, frame: DataFrame, held: DataFrame, plan: LoadPlan, batch: Batch, history: History) -> Checked:
         meaning = plan.changes.meaning
         dated = meaning in (Meaning.NEW, Meaning.UPSERTS) and bool(history.sequence)
         by = (*plan.key, AT) if dated else plan.key
-        counted = meaning is not Meaning.CHANGELOG and not batch.keys_unique
-        found, prune = looked_at(frame, plan, key=by, count_keys=counted, beside={AT: history.type} if dated else {})
+        beside = {AT: history.type} if dated else {}
+        found, prune = looked_at(frame, plan, key=by, count_keys=not batch.keys_unique, beside=beside)
         if found.null_keys or (history.sequence and not dated):
             _refuse_nulls(frame, plan, history)
         twice = found.keys is not None and found.keys < found.rows
@@ -206,9 +248,7 @@ class Scd2:
         every = dated and set(history.tracked) == set(plan.columns.names)
         keys = frame.selectExpr(*map(quote, plan.key), *([f"{AT} AS {quote(self.valid_from)}"] if every else []))
         latest = Latest(key=plan.key, order=history.sequence)
-        if meaning is Meaning.CHANGELOG:
-            latest = Latest(key=plan.key, order=(frames.ORDER,))
-        elif every:
+        if every:
             latest = Latest(key=(*plan.key, *history.sequence), order=())
         alone = meaning is Meaning.ALL or batch.keys_unique or (every and not twice)
         return Checked(
@@ -220,7 +260,7 @@ class Scd2:
             compared=None if every else self.current,
             sequence=history.sequence,
             moments=found.bounds.get(AT),
-            unique=batch.keys_unique and meaning is not Meaning.CHANGELOG,
+            unique=batch.keys_unique,
             held=held,
         )
 
@@ -244,21 +284,15 @@ class Scd2:
             far=None if self.far_date is None else dates.moment(dates.parsed(self.far_date), column.type),
         )
 
-    def _own(self) -> tuple[str, ...]:
-        """The names of the columns of the history, in order."""
-        named = (self.version, self.row_hash)
-        return (self.valid_from, self.valid_to, self.is_current, *(name for name in named if name is not None))
-
     def _option(self, column: str) -> str:
         own = ("valid_from", "valid_to", "is_current", "version", "row_hash")
         return next(name for name in own if getattr(self, name) == column)
 
 
 def _always_dated(plan: LoadPlan, history: History) -> bool:
-    """Whether the rows are no events, and each says when it took effect, where rows do."""
+    """Whether each row says when it took effect, where rows do."""
     dating = (plan.columns.find(name) for name in history.sequence)
-    said = not history.sequence or any(column is not None and not column.nullable for column in dating)
-    return said and plan.changes.meaning is not Meaning.CHANGELOG
+    return not history.sequence or any(column is not None and not column.nullable for column in dating)
 
 
 def _refuse_nulls(frame: DataFrame, plan: LoadPlan, history: History) -> None:

@@ -123,3 +123,21 @@ def test_another_table_of_the_same_path_stops(lake, tmp_path):
     shutil.move(other, there)
     assert lake.run("orders").error.code == "history_gone"
     assert lake.rows("out.orders") == before
+
+
+def test_a_second_row_of_a_key_that_came_and_went_leaves_the_first(lake):
+    make(lake)
+    lake.loaded("orders")
+    lake.sql(
+        f"INSERT INTO {lake.name} VALUES (2, 'double', 9), (70, 'short', 5)",
+        f"DELETE FROM {lake.name} WHERE name = 'double'",
+        f"DELETE FROM {lake.name} WHERE id IN (3, 70)",
+    )
+    assert lake.loaded("orders").verified
+    assert same(lake)
+    lake.sql(f"INSERT INTO {lake.name} VALUES (1, 'double', 9)")
+    lake.run("orders")
+    lake.sql(f"DELETE FROM {lake.name} WHERE name = 'double'")
+    outcome = lake.run("orders")
+    assert outcome.error is None, outcome.error
+    assert same(lake)

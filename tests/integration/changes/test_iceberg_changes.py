@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tidegate.errors import InternalError
+from tidegate.errors import InternalError, PlanError
 from tidegate.spark.session import Sessions
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
@@ -167,3 +167,37 @@ def test_several_rows_of_one_key_and_a_key_of_null_are_refused(lake):
     null = lake.run("orders")
     assert null.error.code == "check_failed", null.error
     assert lake.rows("out.orders") == before
+
+
+def test_a_second_row_of_a_key_that_came_and_went_leaves_the_first(lake):
+    """Within one load, and over two of which the first saw it."""
+    lake.loaded("orders")
+    lake.sql(
+        "INSERT INTO lake.src.orders VALUES (2, 'double', 9.0), (70, 'short', 0.5)",
+        "DELETE FROM lake.src.orders WHERE name = 'double'",
+        "DELETE FROM lake.src.orders WHERE id IN (3, 70)",
+    )
+    outcome = lake.loaded("orders")
+    assert outcome.verified
+    assert same(lake)
+    lake.sql("INSERT INTO lake.src.orders VALUES (1, 'double', 9.0)")
+    lake.run("orders")
+    lake.sql("DELETE FROM lake.src.orders WHERE name = 'double'")
+    outcome = lake.run("orders")
+    assert outcome.error is None, outcome.error
+    assert same(lake)
+    assert lake.run("orders").outcome == "unchanged"
+
+
+def test_a_position_is_not_moved_to_where_rows_would_be_added_once_more(lake):
+    lake.loaded("log")
+    lake.sql("INSERT INTO lake.src.orders VALUES (5, 'n5', NULL)")
+    lake.loaded("log")
+    before = lake.rows("out.log")
+    with lake.workspace.project(lake.spark) as project:
+        for move in (lambda: project.state.rewind("log", 1), lambda: project.state.set("log", "1")):
+            with pytest.raises(PlanError, match="add rows once more") as refused:
+                move()
+            assert "--full-refresh --yes" in refused.value.hint
+    assert lake.run("log").outcome == "unchanged"
+    assert lake.rows("out.log") == before

@@ -134,7 +134,8 @@ def test_a_table_that_is_kept_otherwise_is_refused(workspace, shop, partitioned,
     assert reason in refused(workspace)
 
 
-def test_a_query_and_another_database_have_no_ranges(workspace, shop):
-    shop.sql("create table sales (id int)")
+def test_a_query_has_no_ranges(workspace, shop):
     write(workspace, shop, source={"connection": "shop", "query": "select * from sales"})
-    assert "is no table that is partitioned by ranges of one column" in refused(workspace)
+    found = workspace.cli("check", "--json")
+    assert found.returncode == 2
+    assert "postgresql query has none; use by_integer, by_date or by_substr" in found.stdout

@@ -5,6 +5,7 @@ import yaml
 
 from support.shops import STREAMS, change, texts
 from tidegate.core.outcome import Result
+from tidegate.errors import PlanError
 
 pytestmark = pytest.mark.spark
 
@@ -127,6 +128,26 @@ def test_rewinding_reads_again_and_changes_nothing(workspace, shop, engine, spar
     assert outcome.rows_read == 51
     assert outcome.position["sequence"] == 4
     assert loaded_orders(workspace) == orders(shop)
+
+
+def test_rows_that_are_only_added_are_not_added_once_more(workspace, shop, engine, spark):
+    """A position may move back over rows that somebody deleted from the table, and over no others."""
+    workspace.run("events", spark=spark)
+    change(shop, engine)
+    workspace.run("events", spark=spark)
+    with workspace.project(spark) as project:
+        for move in (lambda: project.state.rewind("events", 1), lambda: project.state.set("events", "500")):
+            with pytest.raises(PlanError, match=r"70 rows of lake\.shop\.events lie after that position") as refused:
+                move()
+            assert "DELETE FROM lake.shop.events WHERE" in refused.value.hint
+        session = project.sessions.load_session()
+        session.sql("DELETE FROM lake.shop.events WHERE id > 500")
+        project.sessions.release(session)
+        assert project.state.rewind("events", 1).table["sequence"] == 3
+        assert project.run("events").streams[0].rows_inserted == 70
+    assert texts(tuple(row.values()) for row in workspace.rows("shop.events")) == texts(
+        shop.rows("select * from events")
+    )
 
 
 def test_a_full_refresh_replaces_and_counts_on(workspace, shop, engine, spark):

@@ -117,7 +117,7 @@ def test_only_where_it_contradicts_nothing(tmp_path):
 
 def test_only_where_it_can_be_done(tmp_path):
     workspace = Workspace(folder=tmp_path)
-    files = {**STREAM, "source": {"path": "in"}, "strategy": "files", "write": "append"}
+    files = {**STREAM, "source": {"path": "in/*.parquet"}, "strategy": "files", "write": "append"}
     workspace.write({"t": {key: files[key] for key in files if key != "key"}}, connections={})
     said = workspace.cli("check", "--json")
     assert said.returncode == 2

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from tidegate.spark import archive
-from tidegate.spark.jars import ICEBERG
+from tidegate.spark.jars import DELTA, DELTA_STORAGE, ICEBERG, SQLITE
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
 
@@ -136,6 +136,39 @@ def alive(pid: int) -> bool:
         return "java" in Path(f"/proc/{pid}/cmdline").read_text()
     except OSError:
         return False
+
+
+def test_a_session_of_the_caller_without_the_jars_is_told_which_and_how(tmp_path: Path) -> None:
+    program = """
+import pathlib, sqlite3, sys
+from pyspark.sql import SparkSession
+from tidegate.api import Project
+folder = pathlib.Path(sys.argv[1])
+with sqlite3.connect(folder / "shop.db") as shop:
+    shop.execute("create table t (id integer primary key)")
+spark = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false").getOrCreate()
+for kind in ("iceberg", "delta"):
+    source = {"connection": "shop", "table": "t"}
+    stream = {"source": source, "target": "lake.a.t", "strategy": "full", "write": "replace"}
+    values = {
+        "connections": {"shop": {"url": f"sqlite:///{folder / 'shop.db'}"}},
+        "lakes": {"lake": {"format": kind}},
+        "streams": {"t": stream},
+    }
+    with Project.from_dict(values, folder=folder / kind, spark=spark) as project:
+        (outcome,) = project.run("t").streams
+    print(kind, outcome.error.code, "|", outcome.error.message, "|", outcome.error.hint)
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", program, str(tmp_path)], capture_output=True, text=True, check=False, timeout=280
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    iceberg, delta = done.stdout.splitlines()
+    assert iceberg.startswith("iceberg environment | the Spark session lacks the class org.apache.iceberg.spark.")
+    assert f"spark.jars.packages={ICEBERG},{SQLITE}`" in iceberg
+    assert "`spark.sql.extensions=org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions`" in iceberg
+    assert delta.startswith("delta environment | the Spark session lacks the class org.apache.spark.sql.delta.catalog.")
+    assert f"spark.jars.packages={DELTA},{DELTA_STORAGE}`" in delta
 
 
 @pytest.mark.servers

@@ -46,12 +46,13 @@ class EventLog:
         assert outcome.verified
         return outcome
 
-    def rows(self, table: str = "orders") -> list[tuple[Any, ...]]:
+    def read(self, table: str = "orders") -> list[dict[str, Any]]:
         if self.kind == "iceberg":
-            found = self.workspace.rows(f"shop.{table}")
-        else:
-            found = delta_rows(f"{self.workspace.folder}/warehouse/shop/{table}")
-        return sorted((tuple(row.values()) for row in found), key=str)
+            return self.workspace.rows(f"shop.{table}")
+        return delta_rows(f"{self.workspace.folder}/warehouse/shop/{table}")
+
+    def rows(self, table: str = "orders") -> list[tuple[Any, ...]]:
+        return sorted((tuple(row.values()) for row in self.read(table)), key=str)
 
     def project(self) -> Any:
         return self.workspace.project(self.spark)

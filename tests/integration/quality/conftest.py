@@ -1,11 +1,12 @@
 """A small shop with good and bad rows, and what independent readers see of the table and of its quarantine."""
 
+import json
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
-from support.lake import delta_rows
+from support.lake import QUICK, delta_rows
 from support.workspace import SqliteShop, Workspace
 
 BESIDE = "__tidegate_quarantine"
@@ -31,7 +32,8 @@ class Bench:
         }
         streams = {"orders": {key: value for key, value in stream.items() if value is not None}}
         lakes = {"lake": {"format": self.format}}
-        self.workspace.write(streams, connections={"shop": {"url": self.shop.url}}, lakes=lakes)
+        connections = {"shop": {"url": self.shop.url}}
+        self.workspace.write(streams, connections=connections, lakes=lakes, spark={"conf": QUICK})
 
     def run(self, spark, **options):
         return self.workspace.run("orders", spark=spark, **options).streams[0]
@@ -44,6 +46,26 @@ class Bench:
     @property
     def good(self) -> list[tuple]:
         return sorted((row["id"], row["amount"]) for row in self.rows("orders"))
+
+    @property
+    def live(self) -> list[dict]:
+        """The rows that are not marked as deleted."""
+        return sorted((row for row in self.rows("orders") if not row.get("deleted_at")), key=lambda row: row["id"])
+
+    @property
+    def waiting(self) -> list[int]:
+        """The amounts of the rows that wait."""
+        return sorted(int(json.loads(row["row"])["amount"]) for row in self.kept if row["until"] is None)
+
+    def replay(self, spark):
+        with self.workspace.project(spark) as project:
+            return project.quarantine("orders").replay()
+
+    def verified(self, spark) -> bool:
+        with self.workspace.project(spark) as project:
+            found = project.verify("orders", level="rows").streams[0]
+        assert found.error is None
+        return found.equal
 
     @property
     def kept(self) -> list[dict]:

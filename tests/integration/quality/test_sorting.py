@@ -155,24 +155,16 @@ def test_events_are_asked_only_what_they_carry(spark):
     assert sorted(row[ORIGIN] for row in sorting.good(read, read.columns[:-1]).collect()) == ["o2", "o3", "o4"]
 
 
-def test_a_row_that_the_table_has_newer_is_superseded(spark):
-    columns = Schema(columns=(Column(name="id", type=INT), Column(name="at", type=TIMESTAMP)))
-    moments = [datetime.fromisoformat(f"2025-01-0{day}") for day in (1, 2, 3)]
-    rows = spark.createDataFrame(
-        [(1, moments[1]), (2, moments[1]), (3, moments[1]), (4, None), (None, None)], ddl(columns)
-    )
+def test_what_is_replayed_waits_no_more_once_its_load_has_landed(spark):
+    columns = Schema(columns=(Column(name="id", type=INT),))
+    rows = spark.createDataFrame([(1,), (2,), (None,)], ddl(columns))
     bad = [Condition(rule="r", reason="", on_fail=OnFail.QUARANTINE, good="false")]
     kept = sorting.bad(sorting.annotated(rows, bad, refused=OnFail.STOP), row_text(columns), None, STAMP)
     waiting = sorting.annotated(sorting.unpacked(kept, row_text(columns)), (), refused=OnFail.STOP)
-    table = spark.createDataFrame([(1, moments[0]), (2, moments[1]), (3, moments[2]), (4, moments[0])], ddl(columns))
-    judged = sorting.superseded(sorting.replayable(waiting, ["id"]), table, ["id"], ["at"])
-    told = {row["id"]: (row[sorting.PASSES], row[sorting.OLDER]) for row in judged.collect()}
-    assert told == {1: (True, False), 2: (True, True), 3: (True, True), 4: (True, True), None: (False, False)}
-    assert sorting.measured(judged, sorting.REPLAY_COUNTS) == [1, 3, 1]
-    closed = sorting.repacked(sorting.closed(judged, sorting.DONE, 9))
-    assert sorted(row["until"] or 0 for row in closed.collect()) == [0, 9, 9, 9, 9]
+    judged = sorting.replayable(waiting, ["id"])
+    assert sorting.measured(judged, sorting.REPLAY_COUNTS) == [2, 1], "a row without a key is never loaded"
+    closed = sorting.repacked(sorting.closed(judged, sorting.PASSES, 9))
+    assert sorted(row["until"] or 0 for row in closed.collect()) == [0, 9, 9]
     # Of a load that never landed nothing counts, and what it took back waits still.
     assert sorting.landed(closed, 6).count() == 0
-    assert sorting.landed(closed, 8).where("until IS NULL").count() == 5
-    again = sorting.closed_by_key(sorting.unpacked(kept, row_text(columns)), table.where("id < 3"), ["id"], 9)
-    assert sorted((row["id"] or 0) for row in again.where(f"{sorting.META}until = 9").collect()) == [1, 2]
+    assert sorting.landed(closed, 8).where("until IS NULL").count() == 3

@@ -12,6 +12,7 @@ from typing import Any, Protocol
 
 import psycopg
 
+from tidegate.core.continuity import Witness
 from tidegate.core.ids import Connection, new_load_id
 from tidegate.core.position import Position
 from tidegate.core.protocols import Strategy
@@ -100,7 +101,7 @@ class Careful:
             self.stopped = error.message
 
     def _load(self) -> None:
-        with self.source.probe() as probe:
+        with self.source.probe(bound=self.strategy.bound_request) as probe:
             changes = self.strategy.detect(probe, self.position)
             self.notes = probe.notes()
             if changes is None:
@@ -118,6 +119,7 @@ class Careful:
                 clock=probe.clock(),
                 state=changes.state,
                 loaded_through=changes.loaded_through,
+                witness=probe.witness(self.strategy.cursor) if isinstance(probe, Witness) else {},
             )
 
 

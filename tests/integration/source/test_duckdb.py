@@ -14,11 +14,11 @@ import pytest
 from integration.source import vectors
 from integration.source.loading import Careful
 from tidegate.core.batch import Latest
+from tidegate.core.bounds import SequenceBound, TimeBound
 from tidegate.core.changes import Edge
 from tidegate.core.fingerprint import Fingerprint
 from tidegate.core.grouping import Grouping, Period, Periods, Prefixes, Steps
 from tidegate.core.ids import Connection
-from tidegate.core.protocols import Clock
 from tidegate.core.slices import Everything, Range
 from tidegate.dialects.duckdb import Duckdb
 from tidegate.dialects.spark import Spark
@@ -305,8 +305,13 @@ def test_names_and_texts_never_become_syntax(file: Path) -> None:
 
 
 def time_edge(file: Path, column: str = "updated_at", table: str = "orders", **options) -> Edge:
-    with source(file, table).probe() as probe:
-        return probe.time_edge(column, **{"clock": Clock.DATABASE, "lag": timedelta(0), **options})
+    with source(file, table).probe(bound=TimeBound(column=column, **options)) as probe:
+        return probe.edge()
+
+
+def sequence_edge(file: Path, table: str) -> Edge:
+    with source(file, table).probe(bound=SequenceBound(column="id")) as probe:
+        return probe.edge()
 
 
 def test_time_edge_is_below_the_present_second(file: Path) -> None:
@@ -330,13 +335,11 @@ def test_sequence_edge_is_the_greatest_number_of_a_sequence(file: Path) -> None:
         "CREATE TABLE round_ones (id bigint DEFAULT nextval('circle'))",
     )
     for table, word in (("plain", "no sequence"), ("round_ones", "only grows")):
-        with source(file, table).probe() as probe, pytest.raises(EdgeUnknown, match=word):
-            probe.sequence_edge("id", since=None)
-    with source(file, "orders").probe() as probe:
-        assert probe.sequence_edge("id", since=None) == Edge(upto=None)
+        with pytest.raises(EdgeUnknown, match=word):
+            sequence_edge(file, table)
+    assert sequence_edge(file, "orders") == Edge(upto=None)
     run(file, "INSERT INTO orders (name) VALUES ('a'), ('b')")
-    with source(file, "orders").probe() as probe:
-        assert probe.sequence_edge("id", since="1") == Edge(upto="2")
+    assert sequence_edge(file, "orders") == Edge(upto="2")
 
 
 WRITER = """

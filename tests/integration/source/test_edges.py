@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+import subprocess
 import threading
 import time
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import psycopg
 import pytest
 
 from integration.source.loading import Careful, Shop, shop_of
-from support.postgres import PostgresServer
+from support.postgres import PostgresServer, binaries
+from tidegate.core.bounds import Clock, SequenceBound, TimeBound
 from tidegate.core.changes import Edge
 from tidegate.core.ids import Connection
-from tidegate.core.protocols import Clock
-from tidegate.core.slices import Range
-from tidegate.errors import ConfigError, EdgeUnknown, InternalError
+from tidegate.core.schema import TIMESTAMPTZ, Column
+from tidegate.core.slices import Everything, Range
+from tidegate.dialects.postgresql import Postgresql
+from tidegate.errors import ConfigError, EdgeUnknown
+from tidegate.sources._relation import of_table
 from tidegate.sources.database import Database
 from tidegate.strategies.sequence import Sequence
 from tidegate.strategies.watermark import Watermark
@@ -27,15 +33,16 @@ NOW = "SELECT clock_timestamp()"
 
 def time_edge(url: str, column: str = "updated_at", table: str = "orders", **options) -> Edge:
     """The edge of a new probe."""
-    options = {"clock": Clock.DATABASE, "lag": timedelta(0), **options}
-    with Database(connection=Connection(name="shop", url=url), table=table).probe() as probe:
-        return probe.time_edge(column, **options)
+    bound = TimeBound(column=column, **options)
+    with Database(connection=Connection(name="shop", url=url), table=table).probe(bound=bound) as probe:
+        return probe.edge()
 
 
-def sequence_edge(url: str, since: str | None = None, table: str = "orders", **options) -> Edge:
+def sequence_edge(url: str, table: str = "orders", **options) -> Edge:
     """The edge of a new probe."""
-    with Database(connection=Connection(name="shop", url=url), table=table).probe() as probe:
-        return probe.sequence_edge("id", since=since, **options)
+    bound = SequenceBound(column="id", **options)
+    with Database(connection=Connection(name="shop", url=url), table=table).probe(bound=bound) as probe:
+        return probe.edge()
 
 
 def moment(text: str | None) -> datetime:
@@ -77,11 +84,18 @@ def test_transactions_of_other_databases_hold_nothing(shop: Shop, postgres: Post
         assert time_edge(shop.url).held_by == ()
 
 
-def test_edge_is_refused_inside_the_snapshot(shop: Shop) -> None:
-    with Database(connection=Connection(name="shop", url=shop.url), table="orders").probe() as probe:
+def test_bound_is_taken_before_whatever_is_asked_first(shop: Shop) -> None:
+    """No order of questions reaches a session that could still be asked for one."""
+    late = shop.session()
+    late.execute("BEGIN")
+    late.execute(INSERT, ["late"])
+    time.sleep(1.1)
+    bound = TimeBound(column="updated_at")
+    with Database(connection=Connection(name="shop", url=shop.url), table="orders").probe(bound=bound) as probe:
+        late.execute("COMMIT")
         probe.schema()
-        with pytest.raises(InternalError):
-            probe.time_edge("updated_at", clock=Clock.DATABASE, lag=timedelta(0))
+        assert probe.stats(Everything()).rows == 1
+        assert moment(probe.edge().upto) < next(iter(shop.rows().values()))[2]
 
 
 @pytest.mark.usefixtures("no_settling")
@@ -90,8 +104,9 @@ def test_commit_between_edge_and_snapshot_is_not_lost(shop: Shop) -> None:
     late = shop.session()
     late.execute("BEGIN")
     late.execute(INSERT, ["late"])
-    with Database(connection=Connection(name="shop", url=shop.url), table="orders").probe() as probe:
-        edge = probe.time_edge("updated_at", clock=Clock.DATABASE, lag=timedelta(0))
+    bound = TimeBound(column="updated_at")
+    with Database(connection=Connection(name="shop", url=shop.url), table="orders").probe(bound=bound) as probe:
+        edge = probe.edge()
         hold = probe.session.hold
 
         def commit_after(relation) -> None:
@@ -140,6 +155,118 @@ def test_own_sessions_of_an_unprivileged_user_are_seen(shop: Shop, reader: str) 
         other.execute("BEGIN")
         time.sleep(1.1)
         assert len(time_edge(reader).held_by) == 1
+
+
+def test_block_that_commits_on_its_way_holds_the_edge_at_its_beginning(shop: Shop) -> None:
+    """Its transactions begin later than the time that `statement_timestamp()` gives to their rows."""
+    writer = shop.session(application_name="import")
+    loop = "FOR i IN 1..30 LOOP INSERT INTO orders (name, updated_at) VALUES ('row', statement_timestamp()); COMMIT;"
+    running = threading.Thread(
+        target=writer.execute, args=(f"DO $$ BEGIN {loop} PERFORM pg_sleep(0.1); END LOOP; END $$",)
+    )
+    running.start()
+    time.sleep(2.2)
+    edge = time_edge(shop.url)
+    running.join()
+    assert moment(edge.upto) < min(row[2] for row in shop.rows().values())
+    assert "pid" in edge.held_by[0]
+    assert "running a statement that commits on its way since" in edge.held_by[0]
+
+
+def test_transaction_that_is_prepared_while_the_edge_is_looked_for_stops(shop: Shop) -> None:
+    """Whichever list is read first, the transaction is in the other one, or in both."""
+    writer = shop.session()
+    writer.execute("BEGIN")
+    writer.execute(INSERT, ["prepared"])
+    time.sleep(1.1)
+    session = Postgresql().open(Connection(name="shop", url=shop.url))
+    column = Column(name="updated_at", type=TIMESTAMPTZ)
+    ask, asked = session.rows, []
+
+    def prepare_after_the_first_look(sql: str) -> list[tuple]:
+        found = ask(sql)
+        if not asked and ("pg_stat_activity" in sql or "pg_prepared_xacts" in sql):
+            asked.append(sql)
+            writer.execute("PREPARE TRANSACTION 'meanwhile'")
+        return found
+
+    session.rows = prepare_after_the_first_look
+    try:
+        relation = of_table(Postgresql(), "orders")
+        with suppress(EdgeUnknown):
+            edge = session.time_edge(relation, column, clock=Clock.DATABASE, lag=timedelta(0), time_zone=None)
+            writer.execute("COMMIT PREPARED 'meanwhile'")
+            assert moment(edge.upto) < min(row[2] for row in shop.rows().values())
+        assert asked
+    finally:
+        session.close()
+
+
+def test_walsender_holds_nothing(shop: Shop, postgres: PostgresServer, tmp_path: Path) -> None:
+    """It runs one command for ever, and writes nothing."""
+    slot = f"w{time.time_ns()}"
+    shop.session().execute("SELECT pg_create_logical_replication_slot(%s, 'test_decoding')", [slot])
+    command = [binaries() / "pg_recvlogical", "-d", shop.url, "-S", slot, "--start", "-f", tmp_path / "log"]
+    streaming = subprocess.Popen(command)
+    try:
+        walsenders = "SELECT FROM pg_stat_activity WHERE backend_type = 'walsender' AND state = 'active'"
+        _until(lambda: shop.session().execute(walsenders).fetchall())
+        time.sleep(1.1)
+        assert time_edge(shop.url).held_by == ()
+    finally:
+        streaming.terminate()
+        streaming.wait(timeout=30)
+        active = "SELECT FROM pg_replication_slots WHERE active AND slot_name = %s"
+        _until(lambda: not shop.session().execute(active, [slot]).fetchall())
+        shop.session().execute("SELECT pg_drop_replication_slot(%s)", [slot])
+
+
+def test_table_that_a_subscription_fills_stops(shop: Shop, reader: str) -> None:
+    """Its times are the publisher's, and older than their rows are here."""
+    admin = shop.session()
+    admin.execute("GRANT pg_read_all_stats TO reader")
+    assert time_edge(shop.url).upto
+    admin.execute("CREATE VIEW seen AS SELECT * FROM orders")
+    admin.execute("CREATE SUBSCRIPTION nobody CONNECTION 'dbname=x' PUBLICATION p WITH (connect = false)")
+    admin.execute("INSERT INTO pg_subscription_rel SELECT oid, 'orders'::regclass, 'r' FROM pg_subscription")
+    try:
+        for table in ("orders", "seen"):
+            with pytest.raises(EdgeUnknown, match="subscription") as stopped:
+                time_edge(shop.url, table=table)
+            assert "ENABLE ALWAYS" in stopped.value.hint
+        with pytest.raises(EdgeUnknown, match="subscription"):
+            time_edge(reader)
+        with pytest.raises(EdgeUnknown, match="subscription"):
+            sequence_edge(shop.url)
+        assert time_edge(shop.url, clock=Clock.APPLICATION, lag=timedelta(minutes=1)).upto
+        admin.execute(
+            "CREATE FUNCTION stamp() RETURNS trigger LANGUAGE plpgsql AS "
+            "$$ BEGIN NEW.updated_at := now(); RETURN NEW; END $$"
+        )
+        admin.execute("CREATE TRIGGER stamp BEFORE INSERT ON orders FOR EACH ROW EXECUTE FUNCTION stamp()")
+        with pytest.raises(EdgeUnknown, match="subscription"):
+            time_edge(shop.url)
+        admin.execute("ALTER TABLE orders ENABLE ALWAYS TRIGGER stamp")
+        assert time_edge(shop.url).upto
+    finally:
+        admin.execute("ALTER SUBSCRIPTION nobody SET (slot_name = NONE)")
+        admin.execute("DROP SUBSCRIPTION nobody")
+
+
+def test_foreign_table_stops(shop: Shop) -> None:
+    """Who writes it is known on its own server alone."""
+    admin = shop.session()
+    admin.execute("CREATE EXTENSION postgres_fdw")
+    there = f"host '127.0.0.1', port '{admin.info.port}', dbname '{admin.info.dbname}'"
+    admin.execute(f"CREATE SERVER far FOREIGN DATA WRAPPER postgres_fdw OPTIONS ({there})")
+    admin.execute("CREATE USER MAPPING FOR CURRENT_USER SERVER far OPTIONS (user 'postgres')")
+    columns = "id bigint, updated_at timestamptz"
+    admin.execute(f"CREATE FOREIGN TABLE far_orders ({columns}) SERVER far OPTIONS (table_name 'orders')")
+    admin.execute("CREATE VIEW mixed AS SELECT id, updated_at FROM orders UNION ALL TABLE far_orders")
+    for table in ("far_orders", "mixed"):
+        with pytest.raises(EdgeUnknown, match="foreign table far_orders"):
+            time_edge(shop.url, table=table)
+        assert time_edge(shop.url, table=table, clock=Clock.APPLICATION, lag=timedelta(minutes=1)).upto
 
 
 def test_session_without_tracking_stops(shop: Shop) -> None:
@@ -224,7 +351,6 @@ def test_sequence_edge_is_the_greatest_id(shop: Shop) -> None:
     assert sequence_edge(shop.url) == Edge(upto=None)
     shop.session().execute("INSERT INTO orders (name) VALUES ('a'), ('b')")
     assert sequence_edge(shop.url) == Edge(upto="2")
-    assert sequence_edge(shop.url, since="1") == Edge(upto="2")
 
 
 def test_writers_hold_the_sequence_edge_and_are_named(shop: Shop) -> None:
@@ -232,8 +358,8 @@ def test_writers_hold_the_sequence_edge_and_are_named(shop: Shop) -> None:
     writer.execute("BEGIN")
     writer.execute(INSERT, ["open"])
     shop.session().execute(INSERT, ["closed"])
-    edge = sequence_edge(shop.url, since="0", wait=timedelta(milliseconds=100))
-    assert edge.upto == "0"
+    edge = sequence_edge(shop.url, wait=timedelta(milliseconds=100))
+    assert edge.upto is None
     assert f"pid {writer.info.backend_pid} (import)" in edge.held_by[0]
 
 
@@ -257,6 +383,27 @@ def test_sequence_edge_waits_for_exactly_those_writers(shop: Shop) -> None:
     ending.join()
     assert edge == Edge(upto="2")
     assert time.monotonic() - began < 10
+
+
+def test_writer_that_is_prepared_while_it_is_waited_for_holds_the_sequence_edge(shop: Shop) -> None:
+    writer = shop.session()
+    writer.execute("BEGIN")
+    writer.execute(INSERT, ["open"])
+    shop.session().execute(INSERT, ["closed"])
+
+    def prepare() -> None:
+        time.sleep(0.2)
+        writer.execute("PREPARE TRANSACTION 'two phases'")
+
+    preparing = threading.Thread(target=prepare)
+    preparing.start()
+    try:
+        edge = sequence_edge(shop.url, wait=timedelta(seconds=1))
+        assert edge.upto is None
+        assert "the prepared transaction" in edge.held_by[0]
+    finally:
+        preparing.join()
+        writer.execute("ROLLBACK PREPARED 'two phases'")
 
 
 def test_readers_hold_no_sequence_edge(shop: Shop) -> None:

@@ -11,9 +11,10 @@ from pathlib import Path
 import pytest
 
 from tidegate.core.batch import Latest
+from tidegate.core.bounds import SequenceBound, TimeBound
 from tidegate.core.grouping import Period, Periods, Prefixes, Steps, Whole
 from tidegate.core.ids import Connection
-from tidegate.core.protocols import Clock, Probe
+from tidegate.core.protocols import Probe
 from tidegate.core.slices import Everything, Keys, Partition, Range, SnapshotPair
 from tidegate.core.spread import Spread
 from tidegate.errors import ColumnMissing, ConfigError, InternalError, SourceError
@@ -135,17 +136,19 @@ def test_bounds_of_a_column(probe, oracle):
 
 
 def test_the_edge_is_the_greatest_value(probe):
-    lag = timedelta(0)
-    assert probe.time_edge("changed_at", clock=Clock.DATABASE, lag=lag).upto == "2025-02-03 00:00:00.000000"
-    lag = timedelta(microseconds=1)
-    assert probe.time_edge("changed_at", clock=Clock.DATABASE, lag=lag).upto == "2025-02-02 23:59:59.999999"
-    assert probe.sequence_edge("id", since="2").upto == "6"
+    def upto(bound) -> str | None:
+        probe.bound = bound
+        return probe.edge().upto
+
+    assert upto(TimeBound(column="changed_at")) == "2025-02-03 00:00:00.000000"
+    assert upto(TimeBound(column="changed_at", lag=timedelta(microseconds=1))) == "2025-02-02 23:59:59.999999"
+    assert upto(SequenceBound(column="id")) == "6"
     with pytest.raises(ConfigError, match="needs an integer"):
-        probe.sequence_edge("name", since=None)
+        upto(SequenceBound(column="name"))
     with pytest.raises(ConfigError, match="needs a date or a timestamp"):
-        probe.time_edge("id", clock=Clock.DATABASE, lag=lag)
+        upto(TimeBound(column="id"))
     with pytest.raises(ColumnMissing, match="rows has no column 'nowhere'"):
-        probe.time_edge("nowhere", clock=Clock.DATABASE, lag=lag)
+        upto(TimeBound(column="nowhere"))
 
 
 def test_what_is_known_starts_nothing(oracle):

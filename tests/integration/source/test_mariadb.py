@@ -16,11 +16,11 @@ import pytest
 from integration.source import vectors
 from integration.source.loading import Careful
 from tidegate.core.batch import Latest
+from tidegate.core.bounds import Clock, SequenceBound, TimeBound
 from tidegate.core.changes import Edge
 from tidegate.core.fingerprint import Fingerprint
 from tidegate.core.grouping import Grouping, Period, Periods, Prefixes, Steps
 from tidegate.core.ids import Connection
-from tidegate.core.protocols import Clock
 from tidegate.core.slices import Everything, Partition, Range
 from tidegate.dialects import _mariadb_edges as edges
 from tidegate.dialects.mariadb import Mariadb
@@ -395,14 +395,13 @@ def test_names_and_texts_never_become_syntax(maria_url: str) -> None:
 
 
 def time_edge(url: str, column: str = "updated_at", table: str = "orders", **options) -> Edge:
-    options = {"clock": Clock.DATABASE, "lag": timedelta(0), **options}
-    with source(url, table).probe() as probe:
-        return probe.time_edge(column, **options)
+    with source(url, table).probe(bound=TimeBound(column=column, **options)) as probe:
+        return probe.edge()
 
 
-def sequence_edge(url: str, since: str | None = None, **options) -> Edge:
-    with source(url, "orders").probe() as probe:
-        return probe.sequence_edge("id", since=since, **options)
+def sequence_edge(url: str, table: str = "orders", **options) -> Edge:
+    with source(url, table).probe(bound=SequenceBound(column="id", **options)) as probe:
+        return probe.edge()
 
 
 def moment(text: str | None) -> datetime:
@@ -449,7 +448,7 @@ def test_prepared_transaction_stops_and_is_named(shop: Writers) -> None:
         with pytest.raises(EdgeUnknown, match="two phases") as stopped:
             time_edge(shop.url)
         assert "XA COMMIT" in stopped.value.hint
-        assert "two phases" in sequence_edge(shop.url, since="0").held_by[0]
+        assert "two phases" in sequence_edge(shop.url).held_by[0]
     finally:
         time.sleep(0.2)
         shop.session()("XA ROLLBACK 'two phases'")
@@ -509,8 +508,8 @@ def test_sequence_edge_waits_for_exactly_those_who_write(shop: Writers) -> None:
     writer("BEGIN")
     writer(INSERT, ["open"])
     shop.session()(INSERT, ["closed"])
-    edge = sequence_edge(shop.url, since="0", wait=timedelta(milliseconds=100))
-    assert edge.upto == "0"
+    edge = sequence_edge(shop.url, wait=timedelta(milliseconds=100))
+    assert edge.upto is None
     assert "of user root" in edge.held_by[0]
 
     def end() -> None:
@@ -526,6 +525,29 @@ def test_sequence_edge_waits_for_exactly_those_who_write(shop: Writers) -> None:
     assert edge == Edge(upto="2")
 
 
+def test_writer_that_is_prepared_while_it_is_waited_for_holds_the_sequence_edge(shop: Writers) -> None:
+    writer = shop.session()
+    for statement in ("XA START 'late'", "INSERT INTO orders (name) VALUES ('x')", "XA END 'late'"):
+        writer(statement)
+    shop.session()(INSERT, ["closed"])
+
+    def prepare() -> None:
+        time.sleep(0.2)
+        writer("XA PREPARE 'late'")
+        shop.sessions[0].close()
+
+    preparing = threading.Thread(target=prepare)
+    preparing.start()
+    try:
+        edge = sequence_edge(shop.url, wait=timedelta(seconds=2))
+        assert edge.upto is None
+        assert "late" in edge.held_by[0]
+    finally:
+        preparing.join()
+        time.sleep(0.2)
+        shop.session()("XA ROLLBACK 'late'")
+
+
 def test_readers_hold_no_sequence_edge(shop: Writers) -> None:
     reader = shop.session()
     reader(INSERT, ["row"])
@@ -539,8 +561,8 @@ def test_numbers_that_do_not_grow_are_refused(shop: Writers) -> None:
     admin("CREATE TABLE plain (id bigint PRIMARY KEY)")
     admin("CREATE TABLE aria (id bigint AUTO_INCREMENT PRIMARY KEY) ENGINE = Aria")
     for table, word in (("plain", "no AUTO_INCREMENT"), ("aria", "Aria")):
-        with source(shop.url, table).probe() as probe, pytest.raises(EdgeUnknown, match=word):
-            probe.sequence_edge("id", since=None)
+        with pytest.raises(EdgeUnknown, match=word):
+            sequence_edge(shop.url, table)
 
 
 def older_commits_last(shop: Writers) -> Iterator[None]:

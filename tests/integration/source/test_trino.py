@@ -12,10 +12,11 @@ import pytest
 from integration.source import vectors
 from integration.source.test_vectors import in_source, in_spark
 from tidegate.core.batch import Latest
+from tidegate.core.bounds import BoundRequest, Clock, SequenceBound, TimeBound
+from tidegate.core.changes import Edge
 from tidegate.core.fingerprint import Fingerprint, row_text
 from tidegate.core.grouping import Grouping, Period, Periods, Prefixes, Steps, Whole
 from tidegate.core.ids import Connection
-from tidegate.core.protocols import Clock
 from tidegate.core.slices import Everything, Range
 from tidegate.dialects._trino_address import address_of
 from tidegate.dialects._trino_errors import translate, unreachable
@@ -355,27 +356,33 @@ def test_no_bound_is_known(trino_server) -> None:
     there = source(
         trino_server, trino_server.table("id bigint, at timestamp(6), tz timestamp(3) with time zone, x varchar")
     )
-    with there.probe() as probe:
-        with pytest.raises(EdgeUnknown, match="nobody can tell") as unknown:
-            probe.time_edge("at", clock=Clock.DATABASE, lag=timedelta(0))
-        assert "clock: application" in unknown.value.hint
-        assert "kind: full" in unknown.value.hint
-        with pytest.raises(EdgeUnknown, match="still being written"):
-            probe.sequence_edge("id", since="7")
-        with pytest.raises(ConfigError, match="needs a date or a timestamp"):
-            probe.time_edge("x", clock=Clock.APPLICATION, lag=timedelta(0))
-        with pytest.raises(ConfigError, match="no time zone") as zoneless:
-            probe.time_edge("at", clock=Clock.APPLICATION, lag=timedelta(0))
-        assert "time_zone" in zoneless.value.hint
-        with pytest.raises(ConfigError, match="has a time zone") as zoned:
-            probe.time_edge("tz", clock=Clock.APPLICATION, lag=timedelta(0), time_zone="UTC")
-        assert "CAST(tz AT TIME ZONE 'UTC' AS timestamp(6)) AS tz_utc" in zoned.value.hint
-        before = datetime.now(UTC)
-        lag = timedelta(minutes=5)
-        utc, tokyo = (
-            datetime.fromisoformat(probe.time_edge("at", clock=Clock.APPLICATION, lag=lag, time_zone=zone).upto or "")
-            for zone in ("UTC", "Asia/Tokyo")
+
+    def edge(bound: BoundRequest) -> Edge:
+        with there.probe(bound=bound) as probe:
+            return probe.edge()
+
+    with pytest.raises(EdgeUnknown, match="nobody can tell") as unknown:
+        edge(TimeBound(column="at"))
+    assert "clock: application" in unknown.value.hint
+    assert "kind: full" in unknown.value.hint
+    with pytest.raises(EdgeUnknown, match="still being written"):
+        edge(SequenceBound(column="id"))
+    with pytest.raises(ConfigError, match="needs a date or a timestamp"):
+        edge(TimeBound(column="x", clock=Clock.APPLICATION))
+    with pytest.raises(ConfigError, match="no time zone") as zoneless:
+        edge(TimeBound(column="at", clock=Clock.APPLICATION))
+    assert "time_zone" in zoneless.value.hint
+    with pytest.raises(ConfigError, match="has a time zone") as zoned:
+        edge(TimeBound(column="tz", clock=Clock.APPLICATION, time_zone="UTC"))
+    assert "CAST(tz AT TIME ZONE 'UTC' AS timestamp(6)) AS tz_utc" in zoned.value.hint
+    before = datetime.now(UTC)
+    lag = timedelta(minutes=5)
+    utc, tokyo = (
+        datetime.fromisoformat(
+            edge(TimeBound(column="at", clock=Clock.APPLICATION, lag=lag, time_zone=zone)).upto or ""
         )
+        for zone in ("UTC", "Asia/Tokyo")
+    )
     assert timedelta(minutes=4) < before.replace(tzinfo=None) - utc < timedelta(minutes=6)
     assert timedelta(hours=9) <= tokyo - utc < timedelta(hours=9, minutes=1)
 

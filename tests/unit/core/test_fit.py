@@ -3,7 +3,9 @@
 import pytest
 
 from tidegate import config
+from tidegate.api import Project
 from tidegate.core.fit import misfits
+from tidegate.core.flavours import flavours_of
 from tidegate.engine import assemble
 from tidegate.errors import Misfit
 from tidegate.sources.database import Database
@@ -28,7 +30,8 @@ CASES = [
 
 @pytest.mark.parametrize(("strategy", "source", "refused"), CASES, ids=str)
 def test_a_strategy_reads_the_slices_that_a_source_has(strategy, source, refused):
-    found = misfits(strategy=strategy, writer=Merge(), key=("id",), source=source)
+    flavour = next(flavours_of(source))
+    found = misfits(strategy=strategy, writer=Merge(), key=("id",), flavour=flavour)
     assert (refused is None) == (found == ())
     assert refused is None or refused in found[0]
 
@@ -42,3 +45,16 @@ def test_a_project_of_parts_that_do_not_fit_is_refused_with_its_line(tmp_path, s
     read = config.load(tmp_path)
     with pytest.raises(Misfit, match=rf"tidegate.yaml:3.*strategy {strategy} reads slices that this source does not"):
         assemble.streams(read, assemble.formats(read), assemble.Choice())
+
+
+@pytest.mark.parametrize("database", ["teradata", "snowflake", "oracle", "sqlserver"])
+def test_a_database_that_no_rows_are_read_from_is_refused_by_check(tmp_path, database):
+    (tmp_path / "tidegate.yaml").write_text(
+        f"connections: {{shop: '{database}://h/d'}}\nstreams:\n"
+        "  a:\n    source: {connection: shop, table: s.t}\n    target: lake.s.a\n"
+        "    strategy: full\n    write: replace\n"
+    )
+    with Project.load(tmp_path) as project:
+        ((problem,),) = (stream.problems for stream in project.check())
+    assert "tidegate.yaml:4: streams.a.source" in problem
+    assert f"no rows can be read from {database}; `url:` must begin with one of duckdb://, mariadb://" in problem

@@ -28,7 +28,7 @@ from tidegate.core.schema import (
     array,
     decimal,
 )
-from tidegate.core.slices import Everything, Range
+from tidegate.core.slices import Everything, Keys, Range
 from tidegate.dialects._dialect import Relation
 from tidegate.dialects._statements import Statements
 from tidegate.dialects._travel import Travel
@@ -80,6 +80,10 @@ def statements(dialect) -> dict[str, str]:
         "key bounds": made.key_bounds(part, "a_text"),
         "values": made.values(part, "a_uuid", 10),
         "borders": made.borders(part, 3),
+        "keys": made.condition(
+            Keys(columns=("a_uuid",), values=(("a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11",), ("it's",)))
+        ),
+        "keys of two": made.condition(Keys(columns=("a_text", "a_boolean"), values=(("it's", "1"), ("\\", "0")))),
     }
 
 

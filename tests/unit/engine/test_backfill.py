@@ -13,6 +13,7 @@ from tidegate.errors import ConfigError, HistoryGone, PlanError, PositionMissing
 from tidegate.registry.store import Registry
 from tidegate.strategies.full import Full
 from tidegate.writers.append import Append
+from tidegate.writers.scd2 import Scd2
 from unit.engine.sqlite_streams import THROUGH, Shop
 
 WEEK = {"begin": "2025-01-01", "end": "2025-01-08"}
@@ -108,12 +109,17 @@ def test_streams_whose_rows_cannot_be_loaded_again(shop, context):
     shop.writer = Append()
     with pytest.raises(PlanError, match="once more"):
         backfill.start(shop.stream(), context, Request(**WEEK))
-    shop.writer, shop.key = Shop(folder=shop.folder).writer, ("at",)
+    shop.writer, shop.key = Scd2(), ("at",)
     with pytest.raises(PlanError, match="several rows of one key"):
         backfill.start(shop.stream(), context, Request(**WEEK))
     shop.strategy = Full()
     with pytest.raises(PlanError, match="no cursor"):
         backfill.start(shop.stream(), context, Request(**WEEK))
+
+
+def test_where_a_key_has_several_rows_each_chunk_is_compared_with_all_of_them(shop, context):
+    shop.key = ("at",)
+    assert backfill.start(shop.stream(), context, Request(**WEEK, parallel=4)).parallel == 1
 
 
 def test_a_table_without_a_position_and_another_source(shop, context):

@@ -12,24 +12,25 @@ from tidegate.core.batch import Folded
 from tidegate.core.changes import ChangeSet
 from tidegate.core.ids import Target
 from tidegate.core.log import EventRules
-from tidegate.core.plan import FENCE, Mode, WriteFacts
+from tidegate.core.plan import FENCE, WHOLE, Mode, Reset, WriteFacts
 from tidegate.core.position import Position
 from tidegate.core.protocols import TableState
-from tidegate.core.schema import BIGINT, Column, Schema
+from tidegate.core.schema import BIGINT, ChangeKind, Column, Schema, SchemaChange
 from tidegate.core.slices import Everything, LogRange, Meaning
-from tidegate.engine import applied, detection
+from tidegate.engine import applied, detection, planner
 from tidegate.engine.events import Journal
 from tidegate.engine.planner import Found, make_plan
 from tidegate.engine.stream import Stream
 from tidegate.errors import PlanError
 from tidegate.strategies.cdc import Cdc
 from tidegate.writers.merge import Merge
+from tidegate.writers.scd2 import Scd2
 
 NOW = datetime(2025, 1, 1, tzinfo=UTC)
 EVENTS = ChangeSet(
     slices=(LogRange(part="p", after=None, upto="9"),), meaning=Meaning.CHANGELOG, state={"p": 9}, events=EventRules()
 )
-BULK = replace(EVENTS, slices=(Everything(),), meaning=Meaning.ALL, mirror=True)
+BULK = replace(EVENTS, slices=(Everything(),), meaning=Meaning.ALL)
 STREAM = Stream(
     name="s",
     uid="u",
@@ -58,7 +59,7 @@ def planned(changes, since=None, *, anew=False, known=0):
             columns=Schema(columns=(Column(name="id", type=BIGINT),)),
             identity="log",
             clock=None,
-            facts=WriteFacts(rows=1, table_rows=1, replace=anew),
+            facts=WriteFacts(rows=1, table_rows=1, reset=Reset() if anew else None),
             last_sequence=known,
         ),
         now=NOW,
@@ -80,6 +81,31 @@ def test_a_table_read_anew_forgets():
 
 def test_other_loads_say_nothing_of_it():
     assert FENCE not in planned(replace(EVENTS, events=None)).position.state
+
+
+@pytest.mark.parametrize(
+    ("known", "since", "evolve", "whole"),
+    [
+        ({"after": 2, "number": 4, "load": "x", "whole": 3}, 4, (), 3),
+        ({"after": 2, "number": 4, "load": "x"}, 4, (), 2),
+        ({"after": 2, "number": 4, "load": "x", "whole": 3}, 6, (), 6),
+        ({"after": 2, "number": 4, "load": "x", "whole": 3}, 4, (ChangeKind.RENAME,), 4),
+        (None, 4, (), 8),
+    ],
+    ids=[
+        "events alone",
+        "no load but events",
+        "a repair came between",
+        "a column has another name",
+        "nothing is known",
+    ],
+)
+def test_a_history_knows_since_when_nothing_but_events_wrote_its_table(known, since, evolve, whole):
+    stands = Position(sequence=since, load_id="x", kind="cdc", state={FENCE: known} if known else {})
+    changes = [SchemaChange(kind=kind, column="a", old="b", new="a") for kind in evolve]
+    stream = replace(STREAM, writer=Scd2(sequence_by=("at",)))
+    assert planner.fence(stream, EVENTS, stands, 9, "new", evolve=changes)[FENCE][WHOLE] == whole
+    assert WHOLE not in planner.fence(STREAM, EVENTS, stands, 9, "new", evolve=changes)[FENCE]
 
 
 def kept(plan):

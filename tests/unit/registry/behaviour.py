@@ -234,3 +234,15 @@ def test_an_unreadable_position_says_how_to_repair_it_and_can_be(registry, raw):
     stands = registry.position(UID)
     assert stands is not None
     assert stands.position == first
+
+
+def test_a_source_that_was_restored_stays_marked_until_everything_was_loaded(registry):
+    assert registry.gone(UID) is None
+    first = publish(registry, load(through="10"))
+    assert registry.gone(UID) is None
+    registry.mark_gone(UID, "restored")
+    second = publish(registry, load(first, through="20"))
+    assert registry.gone(UID) == "restored"
+    registry.mark_gone(UID, None)
+    publish(registry, load(second, through="30"))
+    assert registry.gone(UID) is None

@@ -96,7 +96,7 @@ def test_dialect_by_scheme(url: str) -> None:
 def test_no_dialect() -> None:
     with pytest.raises(UnknownPlugin, match="informix"):
         dialect_of(Connection(name="a", url="informix://h/d"))
-    with pytest.raises(ConfigError, match="no database"):
+    with pytest.raises(ConfigError, match="no rows can be read from spark"):
         dialect_of(Connection(name="a", url="spark://h/d"))
 
 

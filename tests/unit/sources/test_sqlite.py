@@ -11,11 +11,12 @@ from pathlib import Path
 import pytest
 
 from tidegate.core.batch import Latest
+from tidegate.core.bounds import Clock, SequenceBound, TimeBound
 from tidegate.core.contract import Fit
 from tidegate.core.ids import Connection
-from tidegate.core.protocols import Clock
 from tidegate.core.schema import DATE, TEXT, Column, Schema
 from tidegate.core.slices import Everything, Range
+from tidegate.dialects._sqlite_session import SqliteSession
 from tidegate.errors import ColumnMissing, ConfigError, EdgeUnknown, SchemaRefused, SourceMoved, SourceUnavailable
 from tidegate.sources.database import Database, list_tables, table_facts
 
@@ -26,6 +27,9 @@ CREATE TABLE orders (
 )
 """
 NONE = timedelta(0)
+
+
+TIME = TimeBound(column="updated_at")
 
 
 class File:
@@ -51,8 +55,8 @@ def file(tmp_path: Path) -> Iterator[File]:
 
 def test_time_edge_is_the_second_before(file: File) -> None:
     before = datetime.now(UTC).replace(tzinfo=None, microsecond=0)
-    with file.source().probe() as probe:
-        edge = probe.time_edge("updated_at", clock=Clock.DATABASE, lag=NONE)
+    with file.source().probe(bound=TIME) as probe:
+        edge = probe.edge()
     found = datetime.fromisoformat(edge.upto or "")
     assert timedelta(0) < before - found + timedelta(seconds=1) <= timedelta(seconds=1, microseconds=1)
     assert edge.held_by == ()
@@ -60,8 +64,8 @@ def test_time_edge_is_the_second_before(file: File) -> None:
 
 def test_row_of_this_second_is_not_below_the_edge(file: File) -> None:
     file.writer.execute("INSERT INTO orders (name) VALUES ('now')")
-    with file.source().probe() as probe:
-        edge = probe.time_edge("updated_at", clock=Clock.DATABASE, lag=NONE)
+    with file.source().probe(bound=TIME) as probe:
+        edge = probe.edge()
         part = Range(cursor=("updated_at",), after=None, upto=edge.upto)
         ((now,),) = file.writer.execute("SELECT updated_at FROM orders")
         assert probe.stats(part).later == (1 if f"{now}.000000" > (edge.upto or "") else 0)
@@ -71,31 +75,35 @@ def test_writer_holds_both_edges(file: File) -> None:
     file.writer.execute("INSERT INTO orders (name) VALUES ('a')")
     file.writer.execute("BEGIN")
     file.writer.execute("INSERT INTO orders (name) VALUES ('b')")
-    with file.source().probe() as probe:
-        edge = probe.time_edge("updated_at", clock=Clock.DATABASE, lag=NONE)
+    with file.source().probe(bound=TIME) as probe:
+        edge = probe.edge()
         assert edge.upto is None
         assert "writing" in edge.held_by[0]
-        assert probe.sequence_edge("id", since="0").upto == "0"
+        assert "writing" in probe.notes()[0]
+    with file.source().probe(bound=SequenceBound(column="id")) as probe:
+        assert probe.edge().upto is None
         assert "writing" in probe.notes()[0]
     file.writer.execute("COMMIT")
-    with file.source().probe() as probe:
-        assert probe.sequence_edge("id", since="0").upto == "2"
+    with file.source().probe(bound=SequenceBound(column="id")) as probe:
+        assert probe.edge().upto == "2"
 
 
 def test_number_that_is_given_again_has_no_edge(file: File) -> None:
     file.writer.execute('CREATE TABLE again (id INTEGER PRIMARY KEY, "AUTOINCREMENT" TEXT)')
-    with file.source(table="again").probe() as probe, pytest.raises(EdgeUnknown, match="AUTOINCREMENT"):
-        probe.sequence_edge("id", since=None)
+    with (
+        pytest.raises(EdgeUnknown, match="AUTOINCREMENT"),
+        file.source(table="again").probe(bound=SequenceBound(column="id")),
+    ):
+        pass
 
 
 def test_file_that_nobody_here_may_write(file: File, monkeypatch: pytest.MonkeyPatch) -> None:
-    with file.source().probe() as probe:
-        opened = probe.session._open
-
-        monkeypatch.setattr(probe.session, "_open", lambda _, timeout: opened("ro", timeout))
-        with pytest.raises(EdgeUnknown, match="only who may write"):
-            probe.time_edge("updated_at", clock=Clock.DATABASE, lag=NONE)
-        assert probe.time_edge("updated_at", clock=Clock.APPLICATION, lag=NONE).upto
+    opened = SqliteSession._open
+    monkeypatch.setattr(SqliteSession, "_open", lambda self, _, timeout=NONE: opened(self, "ro", timeout))
+    with pytest.raises(EdgeUnknown, match="only who may write"), file.source().probe(bound=TIME):
+        pass
+    with file.source().probe(bound=TimeBound(column="updated_at", clock=Clock.APPLICATION)) as probe:
+        assert probe.edge().upto
 
 
 def test_movement_is_seen(file: File) -> None:

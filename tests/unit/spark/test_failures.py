@@ -7,13 +7,14 @@ import pytest
 from tidegate.errors import (
     CommitConflict,
     CommitUnknown,
+    EnvironmentMissing,
     SchemaRefused,
     SourceError,
     SourceUnavailable,
     TidegateError,
     WriteError,
 )
-from tidegate.spark.failures import translate, translated
+from tidegate.spark.failures import needing, translate, translated
 
 
 @pytest.mark.parametrize(
@@ -48,6 +49,28 @@ def test_the_condition_is_named_and_the_cause_kept() -> None:
     assert "99999" not in error.value.message
 
 
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (
+            "[UNRESOLVED_COLUMN.WITH_SUGGESTION] No `colour`, but [`id`]. SQLSTATE: 42703\n'Project ['secret-value']",
+            "Spark failed (UNRESOLVED_COLUMN.WITH_SUGGESTION: No `colour`, but [`id`]) while reading t",
+        ),
+        (
+            "[UNSUPPORTED_FEATURE.TABLE_OPERATION] Table `a` does not support MERGE. SQLSTATE: 0A000",
+            "Spark failed (UNSUPPORTED_FEATURE.TABLE_OPERATION: Table `a` does not support MERGE) while reading t",
+        ),
+        (
+            "java.lang.ClassNotFoundException: org.postgresql.Driver",
+            "Spark lacks a class that the lake needs (org.postgresql.Driver) while reading t",
+        ),
+        ("[CAST_INVALID_INPUT] The value 'secret-value' is bad", "Spark failed (CAST_INVALID_INPUT) while reading t"),
+    ],
+)
+def test_a_reason_made_of_names_is_repeated_and_no_other(text: str, said: str) -> None:
+    assert translate(RuntimeError(text), "reading t").message == said
+
+
 def test_our_own_errors_pass_as_they_are() -> None:
     mine = CommitConflict("mine")
     with pytest.raises(CommitConflict) as error, translated("anything"):
@@ -55,17 +78,30 @@ def test_our_own_errors_pass_as_they_are() -> None:
     assert error.value is mine
 
 
-STATEMENT = (
-    "CASE WHEN a THEN b ELSE json_extract('[]', 'tidegate: column ''id'' holds a value that is no INTEGER' || substr"
+WORDS = "tidegate: column ''id'' holds a value that is no decimal(18,4) [tidegate]"
+STATEMENT = f"CASE WHEN a THEN b ELSE json_extract('[]', '{WORDS}' || substr"
+PLAIN = WORDS.replace("''", "'")
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        f"bad JSON path: '{WORDS}'",
+        f"[SQLITE_ERROR] SQL error or missing database (bad JSON path: '{WORDS}')",
+        f'ERROR: invalid input syntax for type numeric: "{PLAIN}"',
+        f"(conn=5) DOUBLE value is out of range in 'exp(octet_length('{WORDS}') * 1000 + (`id` is null))'",
+        f"Invalid Input Error: {PLAIN}\n\nLINE 1: SELECT",
+        f"[USER_RAISED_EXCEPTION] {PLAIN} SQLSTATE: P0001",
+    ],
 )
-
-
-def test_a_bad_value_is_told_and_a_statement_that_only_speaks_of_one_is_not() -> None:
-    bad = "bad JSON path: 'tidegate: column ''id'' holds a value that is no INTEGER'"
+def test_a_bad_value_is_told_without_the_statement_around_it(bad: str) -> None:
     for text in (bad, f"{STATEMENT}\n{bad}", f"{STATEMENT} {bad}"):
         found = translate(RuntimeError(text), "writing to lake.a.b")
         assert type(found) is SchemaRefused
-        assert found.message.startswith("column 'id' holds a value that is no INTEGER")
+        assert found.message == "column 'id' holds a value that is no decimal(18,4)"
+
+
+def test_a_statement_that_only_speaks_of_a_bad_value_is_none() -> None:
     assert type(translate(RuntimeError(f"[PARSE_SYNTAX_ERROR] {STATEMENT}"), "writing to lake.a.b")) is WriteError
 
 
@@ -92,3 +128,12 @@ def test_a_jvm_that_died_is_told_as_such(name: str) -> None:
     assert type(found) is WriteError
     assert found.message.startswith("Spark's process ended while")
     assert "spark.driver.memory" in found.hint
+
+
+def test_a_driver_that_spark_lacks_is_named_with_its_jar():
+    with pytest.raises(EnvironmentMissing) as caught, needing("org.duckdb.DuckDBDriver", ["org.duckdb:duckdb_jdbc:2"]):
+        raise RuntimeError("o12.jdbc: java.lang.ClassNotFoundException: org.duckdb.DuckDBDriver")
+    assert "org.duckdb.DuckDBDriver" in str(caught.value)
+    assert "spark.jars.packages=org.duckdb:duckdb_jdbc:2" in caught.value.hint
+    with pytest.raises(RuntimeError, match="another"), needing("org.duckdb.DuckDBDriver", []):
+        raise RuntimeError("another")

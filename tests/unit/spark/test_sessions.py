@@ -7,6 +7,7 @@ import logging
 import re
 import subprocess
 import sys
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -32,6 +33,10 @@ class Session:
     def newSession(self) -> Session:  # noqa: N802 - PySpark's word
         self.made.append(Session(**self.conf))
         return self.made[-1]
+
+    def sql(self, statement: str) -> Any:
+        """Every class is there."""
+        return SimpleNamespace(schema=[statement])
 
     def stop(self) -> None:
         self.stopped = True

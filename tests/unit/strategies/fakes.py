@@ -6,7 +6,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from datetime import timedelta
 
 from tidegate.core.batch import Latest
 from tidegate.core.changes import ChangeSet, Edge, SliceStats
@@ -14,7 +13,7 @@ from tidegate.core.fingerprint import Fingerprint, row_text
 from tidegate.core.grouping import Grouping
 from tidegate.core.plan import Prune
 from tidegate.core.position import Position
-from tidegate.core.protocols import Clock, Strategy
+from tidegate.core.protocols import Strategy
 from tidegate.core.schema import TEXT, TIMESTAMPTZ, Column, Schema
 from tidegate.core.slices import Everything, Partition, Slice
 
@@ -32,7 +31,7 @@ class Table:
     """Rows by id: their cursor columns as canonical texts."""
 
     rows: dict[str, dict[str, str | None]] = field(default_factory=dict)
-    edge: str | None = "2025-01-31 00:00:00.000000"
+    safe: str | None = "2025-01-31 00:00:00.000000"
     source: str = "memory"
     ticks: int = 1
     schema_: Schema = SCHEMA
@@ -55,13 +54,8 @@ class Table:
     def unique(self, key: Sequence[str]) -> bool:
         return list(key) == ["id"]
 
-    def time_edge(self, column: str, *, clock: Clock, lag: timedelta, time_zone: str | None = None) -> Edge:
-        assert not self.asked, "an edge has to be asked for before the snapshot is taken"
-        return Edge(upto=self.edge)
-
-    def sequence_edge(self, column: str, *, since: str | None, wait: timedelta = timedelta(0)) -> Edge:
-        assert not self.asked, "an edge has to be asked for before the snapshot is taken"
-        return Edge(upto=self.edge if self.edge is not None else since)
+    def edge(self) -> Edge:
+        return Edge(upto=self.safe)
 
     def stats(self, part: Slice) -> SliceStats:
         found = self._rows(part, "stats")

@@ -97,7 +97,10 @@ def test_another_strategys_position_and_values_of_hand_are_refused():
 
 
 def test_what_fits():
-    assert misfits(strategy=Cdc(), writer=Merge(), key=("id",), source=ChangeLog) == ()
-    assert "LogRange" in misfits(strategy=Cdc(), writer=Merge(), key=("id",), source=Files)[0]
-    assert "write: append accepts" in misfits(strategy=Cdc(), writer=Append(), key=(), source=ChangeLog)[0]
+    assert misfits(strategy=Cdc(), writer=Merge(), key=("id",), flavour=next(ChangeLog.flavours())) == ()
+    assert "LogRange" in misfits(strategy=Cdc(), writer=Merge(), key=("id",), flavour=next(Files.flavours()))[0]
+    assert (
+        "write: append accepts"
+        in misfits(strategy=Cdc(), writer=Append(), key=(), flavour=next(ChangeLog.flavours()))[0]
+    )
     assert "at least one" in misfits(strategy=Cdc(max_events=0), writer=Merge(), key=("id",))[0]

@@ -326,6 +326,18 @@ def test_an_empty_source_makes_an_empty_table_once() -> None:
     assert one.run() == {}
 
 
+def test_a_first_load_with_nothing_within_the_lookback_reads_nothing_before_it() -> None:
+    one = lake(replace(BY_DAY, lookback="LAST_1_DAY"))
+    del one.table.rows["99"]  # which has no day
+    one.table.today += timedelta(days=100)
+    changes = one.detect()
+    assert changes is not None
+    assert changes.slices == (Partition(column="day", label="from 2025-06-19", low="2025-06-19"),)
+    assert changes.rows == 0
+    one.run()
+    assert one.run() == {}
+
+
 def test_partitions_that_are_too_large_or_too_small() -> None:
     days = Periods(column="day", period=Period.DAY)
     assert advice(days, [2_000_000, 0]) == ()

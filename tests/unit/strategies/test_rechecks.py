@@ -24,7 +24,7 @@ def at(day: int, time: str = "12:00:00.000000") -> str:
 
 def stream(*, days: int = 40, lookback=OFFSETS) -> Stream:
     """A row at noon of every day, all loaded."""
-    one = Stream(table=Table(edge=at(900)), strategy=Watermark(column="updated_at", lookback=lookback))
+    one = Stream(table=Table(safe=at(900)), strategy=Watermark(column="updated_at", lookback=lookback))
     for day in range(1, days + 1):
         one.table.put(f"r{day}", at(day))
     one.run()
@@ -150,7 +150,7 @@ def test_hours_where_an_offset_is_none_of_whole_days():
 def test_days_of_a_date():
     columns = tuple(replace(column, type=DATE) if column.type == TIMESTAMPTZ else column for column in SCHEMA)
     one = Stream(
-        table=Table(edge="2025-12-31", schema_=Schema(columns=columns)),
+        table=Table(safe="2025-12-31", schema_=Schema(columns=columns)),
         strategy=Watermark(column="updated_at", lookback=(DAY, 2 * DAY)),
     )
     for day in (8, 9, 10):

@@ -7,7 +7,7 @@ from datetime import timedelta
 
 import pytest
 
-from tidegate.core.protocols import Clock
+from tidegate.core.bounds import Clock
 from tidegate.core.schema import Schema
 from tidegate.core.slices import Meaning, Range
 from tidegate.errors import ConfigError, HistoryGone, PlanError
@@ -18,7 +18,7 @@ from unit.strategies.fakes import SCHEMA, Stream, Table
 
 def stream() -> Stream:
     """Three rows; the numbers have one digit, so that texts sort as they do."""
-    table = Table(edge="3", schema_=Schema(columns=tuple(replace(column, nullable=False) for column in SCHEMA)))
+    table = Table(safe="3", schema_=Schema(columns=tuple(replace(column, nullable=False) for column in SCHEMA)))
     for number in "123":
         table.put(number, number)
     return Stream(table=table, strategy=Sequence(column="updated_at"))
@@ -33,14 +33,14 @@ def test_rows_after_the_position_up_to_the_edge() -> None:
     assert changes.meaning is Meaning.NEW
     assert changes.state == {"cursor": ["updated_at"], "value": "3"}
     assert one.run() is None
-    one.table.edge = "4"
+    one.table.safe = "4"
     one.run()
     assert set(one.loaded) == set("1234")
 
 
 def test_position_is_the_greatest_row_seen() -> None:
     one = stream()
-    one.table.edge = "9"
+    one.table.safe = "9"
     changes = one.run()
     assert changes is not None
     assert changes.loaded_through == "3"
@@ -49,11 +49,11 @@ def test_position_is_the_greatest_row_seen() -> None:
 
 def test_held_edge_moves_nothing() -> None:
     one = stream()
-    one.table.edge = None
+    one.table.safe = None
     assert one.run() is None
-    one.table.edge = "2"
+    one.table.safe = "2"
     one.run()
-    one.table.edge = None
+    one.table.safe = None
     assert one.run() is None
 
 

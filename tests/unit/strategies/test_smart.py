@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from tidegate.core.changes import ChangeSet
+from tidegate.core.changes import ChangeSet, WriteHint
 from tidegate.core.experience import CHOICE, Cost, Experience, Way
 from tidegate.core.fingerprint import Fingerprint
 from tidegate.core.fit import misfits
@@ -78,7 +78,12 @@ def test_the_first_load_reads_everything_and_remembers_where_the_column_stands()
     stream = Stream(table=source(), strategy=Smart(column="updated_at"))
     changes = stream.run()
     assert changes is not None
-    assert (changes.slices, changes.meaning, changes.anew, way(changes)) == ((Everything(),), Meaning.ALL, True, "full")
+    assert (changes.slices, changes.meaning, changes.write_hint, way(changes)) == (
+        (Everything(),),
+        Meaning.ALL,
+        WriteHint.REWRITE,
+        "full",
+    )
     assert stream.run() is None, "the column says that nothing changed"
 
 
@@ -120,8 +125,8 @@ def test_every_way_is_reached_from_recorded_costs(took: dict, chosen: str) -> No
     found = asked(stream, costs(**took))
     assert way(found) == chosen
     assert found is not None
-    assert found.anew == (chosen == "full")
-    assert found.mirror == (chosen == "snapshot_diff")
+    assert (found.write_hint is WriteHint.REWRITE) == (chosen == "full")
+    assert found.mirror == (chosen in ("full", "snapshot_diff"))
     assert (found.grouping is not None) == (chosen == "partitions")
 
 

@@ -126,11 +126,11 @@ def test_a_source_without_versions_is_a_misfit():
     with pytest.raises(Misfit, match="needs a source with versions"):
         TableChanges().detect(Plain(), None)
     about = {"strategy": TableChanges(), "writer": Merge(), "key": ("id",)}
-    assert misfits(**about, source=LakeTable) == ()
-    assert "does not have (SnapshotPair)" in misfits(**about, source=Database)[0]
-    replaced = misfits(strategy=TableChanges(), writer=Replace(), key=(), source=LakeTable)
-    assert "emits changelog, new; write: replace accepts all" in replaced[0]
-    assert misfits(strategy=TableChanges(), writer=Append(), key=(), source=LakeTable) == ()
+    assert misfits(**about, flavour=next(LakeTable.flavours())) == ()
+    assert "does not have (SnapshotPair)" in misfits(**about, flavour=next(Database.flavours()))[0]
+    replaced = misfits(strategy=TableChanges(), writer=Replace(), key=(), flavour=next(LakeTable.flavours()))
+    assert "emits new; write: replace accepts all" in replaced[0]
+    assert misfits(strategy=TableChanges(), writer=Append(), key=(), flavour=next(LakeTable.flavours())) == ()
 
 
 def test_going_on_by_hand():

@@ -7,8 +7,8 @@ from datetime import timedelta
 
 import pytest
 
+from tidegate.core.bounds import Clock
 from tidegate.core.position import Position
-from tidegate.core.protocols import Clock
 from tidegate.core.schema import Schema
 from tidegate.core.slices import Meaning, Range
 from tidegate.errors import ConfigError, HistoryGone, PlanError
@@ -59,19 +59,19 @@ def test_position_is_a_row_seen_and_not_the_edge() -> None:
 def test_edge_below_the_position_moves_nothing() -> None:
     one = stream()
     one.run()
-    one.table.edge = at("01 12:00:00.000000")
+    one.table.safe = at("01 12:00:00.000000")
     assert one.run() is None
-    one.table.edge = None
+    one.table.safe = None
     assert one.run() is None
 
 
 def test_equal_values_across_the_boundary() -> None:
     """Two rows of one microsecond, one each side of the edge in time: the edge is strict, so both are above it."""
     one = stream()
-    one.table.edge = at("01 23:59:59.999999")
+    one.table.safe = at("01 23:59:59.999999")
     one.run()
     assert set(one.loaded) == {"a"}
-    one.table.edge = at("02 00:00:00.000000")
+    one.table.safe = at("02 00:00:00.000000")
     one.run()
     assert set(one.loaded) == {"a", "b", "c"}
 
@@ -138,7 +138,7 @@ def test_lookback_before_the_first_year_is_everything() -> None:
 
 
 def test_lookback_of_a_date_counts_whole_days() -> None:
-    one = Stream(table=Table(edge="2025-01-31"), strategy=Watermark(column="updated_at", lookback=HOUR))
+    one = Stream(table=Table(safe="2025-01-31"), strategy=Watermark(column="updated_at", lookback=HOUR))
     one.table.put("a", "2025-01-10")
     one.run()
     one.table.put("b", "2025-01-10")

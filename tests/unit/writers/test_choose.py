@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
+from tidegate.core.changes import WriteHint
 from tidegate.core.fit import misfits
-from tidegate.core.plan import Mode, Prune, WriteFacts
+from tidegate.core.plan import Mode, Prune, Reset, WriteFacts
 from tidegate.core.schema import BIGINT, DATE, TEXT, TIMESTAMP, Type
 from tidegate.errors import PlanError
 from tidegate.strategies.full import Full
@@ -40,8 +41,11 @@ OUTSIDE = {"batch_keys": keys(200, 300), "apart": True}
         ({"table_rows": None}, Mode.MERGE_ON_READ),
         ({"table_rows": 0}, Mode.APPEND),
         ({"table_rows": 0, "rows": None}, Mode.APPEND),
-        ({"replace": True}, Mode.OVERWRITE),
-        ({"replace": True, "table_rows": 0}, Mode.OVERWRITE),
+        ({"reset": Reset()}, Mode.OVERWRITE),
+        ({"reset": Reset(), "table_rows": 0}, Mode.OVERWRITE),
+        ({"mirror": True}, Mode.MERGE_DIFFERENCES),
+        ({"mirror": True, "write_hint": WriteHint.REWRITE}, Mode.OVERWRITE),
+        ({"mirror": True, "write_hint": WriteHint.REWRITE, "counted": True}, Mode.MERGE_DIFFERENCES),
         ({**OUTSIDE, "keys_unique": True}, Mode.APPEND),
         ({**OUTSIDE, "keys_unique": False}, Mode.MERGE_ON_READ),
         ({"batch_keys": keys(99, 300), "keys_unique": True}, Mode.MERGE_ON_READ),
@@ -81,7 +85,7 @@ def test_replace_and_append() -> None:
     assert Replace().choose(facts(table_rows=0)).mode is Mode.APPEND
     assert Replace().choose(facts(table_rows=None)).mode is Mode.OVERWRITE
     assert Append().choose(facts()).mode is Mode.APPEND
-    assert Append().choose(facts(replace=True)).mode is Mode.OVERWRITE
+    assert Append().choose(facts(reset=Reset())).mode is Mode.OVERWRITE
 
 
 def test_what_fits() -> None:
@@ -99,7 +103,7 @@ AGAIN = {"again": "a.csv is other than loaded"}
         (Append(), {}, Mode.APPEND),
         (Append(), {**AGAIN, "carried": True}, Mode.REPLACE_FILES),
         (Append(), {**AGAIN, "table_rows": 0}, Mode.APPEND),
-        (Append(), {**AGAIN, "replace": True}, Mode.OVERWRITE),
+        (Append(), {**AGAIN, "reset": Reset()}, Mode.OVERWRITE),
         (Merge(), {**AGAIN, "carried": True}, Mode.MERGE_PARTITIONS),
         (Merge(), AGAIN, Mode.MERGE_ON_READ),
     ],

@@ -11,7 +11,7 @@ import pytest
 from support.scd2_model import Change, Version, versions
 from tidegate.core.deletes import Apply, Deletes, Detect
 from tidegate.core.fit import misfits
-from tidegate.core.plan import Mode, WriteFacts
+from tidegate.core.plan import Mode, Reset, WriteFacts
 from tidegate.core.schema import BIGINT, BOOLEAN, DATE, DOUBLE, INT, TEXT, TIMESTAMP, TIMESTAMPTZ, Column, Schema, Type
 from tidegate.core.versions import Historic
 from tidegate.errors import ColumnMissing, ConfigError, SchemaRefused
@@ -126,7 +126,7 @@ def test_what_is_said_of_deletes_is_refused_for_there_are_none(deletes: Deletes,
     ("given", "mode"),
     [
         ({"table_rows": 0}, Mode.APPEND),
-        ({"replace": True}, Mode.OVERWRITE),
+        ({"reset": Reset()}, Mode.OVERWRITE),
         ({"mirror": True}, Mode.MERGE_DIFFERENCES),
         ({}, Mode.MERGE_ON_READ),
         ({"partitions": True}, Mode.MERGE_ON_READ),

@@ -1,0 +1,52 @@
+"""Decides which targets a stream may name: a table of its own, with placeholders that something fills.
+
+Called where the project is read and where patterns are expanded. Must never guess what a placeholder means.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from tidegate.config.nodes import Mark, suggest
+from tidegate.core.ids import join_name
+from tidegate.errors import ConfigError
+
+PLACEHOLDER = re.compile(r"\{[^{}]*\}")
+PLACEHOLDERS = ("{table}", "{schema}")
+
+
+def is_pattern(name: str) -> bool:
+    """Whether a stream of that name stands for every table that matches."""
+    return "*" in name or "?" in name
+
+
+def refuse_placeholders(mark: Mark, parts: Iterable[str], *, filled: bool) -> None:
+    """Refuses a target with a placeholder that nothing fills, and a pattern whose tables would all be one.
+
+    Args:
+        filled: the stream is a pattern; else only a part that is a placeholder and nothing else is refused, for a table
+            may have such a name (a list of names, `[lake, shop, "{a}"]`, is taken as it stands).
+
+    Raises:
+        ConfigError: names the placeholder and what to write.
+    """
+    parts = tuple(parts)
+    found = [word for part in parts for word in PLACEHOLDER.findall(part)]
+    if not filled:
+        whole = next((part for part in parts if PLACEHOLDER.fullmatch(part)), None)
+        if whole is not None:
+            raise mark.error(f"has {whole}, which only a stream with * or ? in its name fills; write the table's name")
+        return
+    unknown = next((word for word in found if word not in PLACEHOLDERS), None)
+    if unknown is not None:
+        raise mark.error(f"has {unknown}, which nothing fills; {suggest(unknown, PLACEHOLDERS)}")
+    if not found:
+        raise mark.error("is one table for all that match; write {table} where the name of each belongs")
+
+
+def shared_target(mark: Mark, target: Iterable[str], other: str) -> ConfigError:
+    """The error of a stream whose table is another stream's."""
+    return mark.inside("target").error(
+        f"{join_name(target)} is the target of the stream {other!r}, too; give each stream a table of its own"
+    )

@@ -1,0 +1,29 @@
+"""How an expression says that a column holds a value which its type does not allow, and how that is found in an error.
+
+Called by dialects, and wherever an error of a database or of Spark is translated. These wrap the sentence in words and
+statements of their own, so it carries where it begins and ends. Must never hold a value.
+"""
+
+from __future__ import annotations
+
+import re
+
+BEGIN, END = "tidegate: ", " [tidegate]"
+# Followed by `' ||` it is only the statement, quoted in an error about something else.
+_SAID = re.compile(rf"{re.escape(BEGIN)}((?:(?!{re.escape(BEGIN)}).)+?){re.escape(END)}(?!' \|\|)", re.DOTALL)
+
+
+def marked(sentence: str) -> str:
+    """The sentence as an expression raises it; it names the column, never the value."""
+    return f"{BEGIN}{sentence}{END}"
+
+
+def said(text: str) -> str | None:
+    r"""The sentence that an error holds, without what stands around it; None where it holds none.
+
+    Example:
+        >>> said("bad JSON path: 'tidegate: column ''x'' holds a value that is no decimal(18,4) [tidegate]')")
+        "column 'x' holds a value that is no decimal(18,4)"
+    """
+    found = _SAID.search(text)
+    return found[1].replace("''", "'").replace("\\'", "'").strip() if found else None

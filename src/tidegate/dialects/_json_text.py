@@ -1,0 +1,59 @@
+"""Reads a text of JSON with every digit: Spark's parser makes a double of each number with a point or an exponent.
+
+Used wherever Spark reads JSON: files, files of events, messages. Such numbers are put in quotes, with a mark before
+them, and what the parser then gives as text has the mark taken off again.
+"""
+
+from __future__ import annotations
+
+from tidegate.dialects.spark import Spark
+
+MARK = "\ufdd0"
+"""A character that Unicode keeps for the inner use of programs; a document that holds one is refused."""
+END = "tidegate: end of the document"
+QUOTED_END = f'"{END}"'
+ESCAPE = "\\u"
+BLANK = " \n\r\t"
+STRING = r'"[^"\\]*+(?:\\.[^"\\]*+)*+"'
+# Also the zero with a sign, of which Spark's parser leaves the sign out.
+FRACTION = r"-?[0-9]++(?:[.][0-9]++(?:[eE][+-]?[0-9]++)?|[eE][+-]?[0-9]++)|-0(?![.eE0-9])"
+
+
+def marked(text: str) -> str:
+    """The document with every number that has a point or an exponent as a marked string."""
+    string = Spark().string
+    # Strings and whole numbers are matched, too, so that nothing is found inside of them, and put back as they are.
+    pattern = string(f"(?s)({STRING}|[0-9]++(?![.eE0-9]))|({FRACTION})")
+    open_, close = "\x01", "\x02"  # JSON allows neither in a document
+    split = f"regexp_replace({text}, {pattern}, {string(f'$1{open_}$2{close}')})"
+    kept = f"replace({split}, {string(open_ + close)}, '')"
+    quoted = f"""replace(replace({kept}, {string(open_)}, {string('"' + MARK)}), {string(close)}, '"')"""
+    maybe = r"[-0-9][.eE][-+0-9]|-0"
+    return f"CASE WHEN {text} RLIKE '{maybe}' THEN {quoted} ELSE {text} END"
+
+
+def unmarked(value: str) -> str:
+    """The text of a value of a marked document, as the document itself has it."""
+    string = Spark().string
+    inner = f"""regexp_replace({value}, {string(f'"{MARK}([^"]*)"')}, '$1')"""
+    one = f"CASE WHEN startswith({value}, {string(MARK)}) THEN substr({value}, 2) ELSE {inner} END"
+    return f"CASE WHEN contains({value}, {string(MARK)}) THEN {one} ELSE {value} END"
+
+
+def one_document(text: str) -> str:
+    """Whether the text is exactly one JSON value: Spark's parser ends with the first, whatever follows.
+
+    Followed by an end of ours in an array, the second element is that end only if one value came before it.
+    """
+    string = Spark().string
+    whole = f"concat('[', {text}, ',', {string(QUOTED_END)}, ']')"
+    return f"coalesce(get_json_object({whole}, '$[1]') = {string(END)}, false)"
+
+
+def cannot_be_kept(text: str) -> str:
+    """Whether it holds half of a surrogate pair, which is no character, or the mark itself."""
+    high, low = r"\\u[dD][89abAB][0-9a-fA-F]{2}", r"\\u[dD][c-fC-F][0-9a-fA-F]{2}"
+    odd = r"(?<!\\)(?:\\\\)*+"
+    alone = rf"{odd}{high}(?!{low})|(?<!{high}){odd}{low}"
+    escaped = r"\\u[fF][dD][dD]0"
+    return f"({text} RLIKE {Spark().string(f'{alone}|{escaped}|{MARK}')})"

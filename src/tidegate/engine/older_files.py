@@ -1,0 +1,102 @@
+"""Brings rows back from files that were loaded earlier, where the file that had the later row of a key lost it.
+
+Called by the pipeline between check and write, and once more to verify what was brought back. Must never bring back a
+row that a file of the load still has.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from tidegate.core.batch import Batch, Checked, Latest, Restored
+from tidegate.core.fingerprint import Fingerprint
+from tidegate.core.manifest import LOADED
+from tidegate.core.plan import LoadPlan, Mode
+from tidegate.core.protocols import Staging
+from tidegate.core.restored import HasOlderFiles
+from tidegate.core.schema import Schema
+from tidegate.core.slices import Files, Keys
+from tidegate.dialects.spark import Spark
+from tidegate.engine import quality
+from tidegate.engine.sides import TableSide
+from tidegate.engine.stream import VerifyLevel
+from tidegate.engine.verify import measured
+from tidegate.engine.work import Work
+from tidegate.errors import VerifyFailed
+from tidegate.spark import frames
+from tidegate.spark.failures import translated
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+def restore(work: Work, plan: LoadPlan, session: SparkSession, staging: Staging, checked: Checked) -> Checked:
+    """The rows with those that come back.
+
+    Raises:
+        DuplicateKeys: two older files of one load have a key that is to come back, and nothing orders their rows.
+    """
+    older = [part for part in plan.changes.slices if isinstance(part, Files) and part.older and part.carrier]
+    if plan.write.mode is not Mode.MERGE_PARTITIONS or not older:
+        return checked
+    part, spark = older[0], Spark()
+    keys = [spark.quote(name) for name in plan.key]
+    columns = Schema(columns=tuple(column for column in plan.columns if column.name in plan.key))
+    with translated(f"comparing with {plan.target}"):
+        lost = frames.without_keys(staging.read_partitions(plan.changes.slices), checked.frame, plan.key)
+        # Read now: afterwards the staging shows what was written.
+        side = TableSide(rows=lost.selectExpr(*keys).distinct().localCheckpoint(), columns=columns, key=plan.key)
+        texts = [tuple(row) for row in side.rows.selectExpr(*side.texts()).collect()]
+    if not texts:
+        return checked
+    named = Keys(columns=plan.key, values=tuple(sorted(key for key in texts if None not in key)))
+    found, rule = _latest(work, plan, session, part, side.rows)
+    return replace(
+        checked,
+        frame=checked.frame.unionAll(frames.completed(found, plan.columns)),
+        restored=Restored(files=part, keys=named, frame=side.rows, latest=rule),
+    )
+
+
+def _latest(
+    work: Work, plan: LoadPlan, session: SparkSession, part: Files, keys: DataFrame
+) -> tuple[DataFrame, Latest]:
+    """The last row that the older files have of each key, and the rule that says which one it is."""
+    spark, order = Spark(), Latest(key=plan.key, order=(LOADED,))
+    paths = tuple(path for _, path in part.older)
+    loads = frames.listed(
+        session, [(spark.string(path), f"{number}L") for number, path in part.older], ("path", LOADED)
+    )
+    rows = work.stream.source.read(session, work.probe, (Files(paths=paths),), plan.columns)
+    rows = frames.of_keys(rows, keys, plan.key)
+    rows = rows.join(loads.withColumnRenamed("path", part.carrier or ""), on=[part.carrier or ""], how="inner")
+    rows = rows.selectExpr(*(spark.quote(name) for name in plan.columns.names), LOADED)
+    batch = Batch(latest=order, keys_unique=False, skip_equal=False)
+    one = work.stream.writer.check(quality.good(work, plan, rows), plan, batch)
+    try:
+        return one.frame.drop(LOADED).localCheckpoint(), one.latest or order
+    finally:
+        quality.release(one)
+
+
+def verify(work: Work, plan: LoadPlan, staging: Staging, checked: Checked, level: VerifyLevel) -> None:
+    """Compares what came back with what the older files hold, by the reader that verifies.
+
+    Rows of files that broke a rule of the stream's checks do not come back, so such a stream's are not compared.
+
+    Raises:
+        VerifyFailed: it is not the same.
+    """
+    back = checked.restored
+    if back is None or level is VerifyLevel.NONE or work.stream.checks or not isinstance(work.probe, HasOlderFiles):
+        return
+    source = work.probe.restored(back.files, back.keys, back.latest)
+    table = measured(staging.read_keys(back.frame, prune=()), plan, level)
+    source = source if level is VerifyLevel.MOVED else Fingerprint(rows=source.rows)
+    if source != table:
+        raise VerifyFailed(
+            f"stream {plan.stream!r}: rows that came back from files loaded earlier differ: {source.rows} rows at the "
+            f"source, {table.rows} in {plan.target}",
+            load_id=plan.load_id,
+        )

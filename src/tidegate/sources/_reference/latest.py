@@ -1,0 +1,93 @@
+"""Keeps of each key the latest row, with bounded memory: what does not fit is put aside in files by the key's hash.
+
+Used by the answers to a verification's questions. Must never drop the latest row of a key.
+"""
+
+from __future__ import annotations
+
+import tempfile
+import zlib
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import pyarrow as pa  # type: ignore[import-untyped]
+import pyarrow.compute as pc  # type: ignore[import-untyped]
+
+KEY = "__key"
+MOST = 500_000
+"""Rows that are held in memory; beyond them they are put aside."""
+BUCKETS = 64
+
+
+class LatestRows:
+    """Gathers rows, then gives one a key: that with the greatest order, column by column, NULL last.
+
+    Args:
+        order: columns of the rows; of rows that tie, any.
+
+    Rows: with the column `KEY`, a text.
+    """
+
+    def __init__(self, order: Sequence[str]) -> None:
+        self._order = order
+        self._held: list[pa.Table] = []
+        self._rows = 0
+        self._aside: list[Any] = []
+        self._stack = ExitStack()
+        self._folder: Path | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._stack.close()
+
+    def add(self, rows: pa.Table) -> None:
+        """Some more rows."""
+        self._held.append(rows)
+        self._rows += rows.num_rows
+        if self._rows > MOST:
+            one = self._reduced(pa.concat_tables(self._held))
+            self._held, self._rows = [one], one.num_rows
+            if self._rows > MOST // 2:
+                self._put_aside(one)
+
+    def tables(self) -> Iterator[pa.Table]:
+        """One row a key, in any order."""
+        if self._folder is None:
+            if self._held:
+                yield self._reduced(pa.concat_tables(self._held))
+            return
+        if self._held:
+            self._put_aside(pa.concat_tables(self._held))
+        for writer in self._aside:
+            writer.close()
+        for number in range(BUCKETS):
+            with pa.OSFile(str(self._folder / str(number))) as file, pa.ipc.open_stream(file) as stream:
+                yield self._reduced(stream.read_all())
+
+    def _reduced(self, rows: pa.Table) -> pa.Table:
+        # NULL comes last, whatever the direction.
+        by = [(KEY, "ascending"), *((name, "descending") for name in self._order)]
+        found = rows.take(pc.sort_indices(rows, sort_keys=by)).combine_chunks()
+        if not found.num_rows:
+            return found
+        keys = found[KEY].combine_chunks()
+        first = pc.not_equal(keys.slice(1), keys.slice(0, len(keys) - 1))
+        return found.filter(pa.concat_arrays([pa.array([True]), first]))
+
+    def _put_aside(self, rows: pa.Table) -> None:
+        if self._folder is None:
+            self._folder = Path(self._stack.enter_context(tempfile.TemporaryDirectory(prefix="tidegate-")))
+            for number in range(BUCKETS):
+                file = self._stack.enter_context(pa.OSFile(str(self._folder / str(number)), "wb"))
+                self._aside.append(self._stack.enter_context(pa.ipc.new_stream(file, rows.schema)))
+        bucket = pa.array([zlib.crc32(key.encode()) % BUCKETS for key in rows[KEY].to_pylist()], pa.int32())
+        for number in range(BUCKETS):
+            self._aside[number].write_table(rows.filter(pc.equal(bucket, number)))
+        self._held, self._rows = [], 0

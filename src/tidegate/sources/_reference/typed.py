@@ -1,0 +1,218 @@
+"""Reads the columns of Parquet, ORC and Avro files as Arrow arrays, by PyArrow and fastavro.
+
+Used by the rows of files, which give the arrays their exact types.
+Must never show a column by another column's name, nor a timestamp that Arrow cannot hold as another one.
+"""
+
+from __future__ import annotations
+
+import bz2
+import io
+import json
+import lzma
+import zlib
+from collections.abc import Callable, Iterator, Mapping
+from itertools import islice
+from typing import IO, Any
+
+import pyarrow as pa  # type: ignore[import-untyped]
+
+from tidegate.errors import EnvironmentMissing
+
+ROWS = 16_384
+
+
+def parquet(content: IO[bytes], names: frozenset[str]) -> Iterator[Mapping[str, Any]]:
+    """The columns of these names that the file has, in pieces."""
+    from pyarrow import parquet as files  # noqa: PLC0415 - half a second
+
+    # INT96, which Spark and Hive once wrote, wraps around in nanoseconds.
+    file = files.ParquetFile(content, coerce_int96_timestamp_unit="us")
+    there = [field.name for field in file.schema_arrow if field.name in names]
+    _once(field.name for field in file.schema_arrow)
+    if not there:
+        yield from _bare(file.metadata.num_rows)
+        return
+    # PyArrow takes a dot in a name for a path into a nested column, and then reads the column whole.
+    for batch in file.iter_batches(batch_size=ROWS, columns=there, use_threads=False):
+        yield {name: batch.column(name) for name in batch.schema.names if name in names}
+
+
+def orc(content: IO[bytes], names: frozenset[str]) -> Iterator[Mapping[str, Any]]:
+    """The columns of these names that the file has, in pieces: a stripe each."""
+    from pyarrow import orc as files  # noqa: PLC0415 - only where such files are read
+
+    file = files.ORCFile(content)
+    _once(file.schema.names)
+    there = [name for name in file.schema.names if name in names]
+    if not there:
+        yield from _bare(file.nrows)
+        return
+    for stripe in range(file.nstripes):
+        found = pa.Table.from_batches([file.read_stripe(stripe, columns=there)])
+        for batch in found.to_batches(max_chunksize=ROWS):
+            yield {name: batch.column(name) for name in there}
+
+
+def avro(content: IO[bytes], names: frozenset[str]) -> Iterator[Mapping[str, Any]]:
+    """The columns of these names that the file has, in pieces."""
+    try:
+        import fastavro  # noqa: PLC0415 - only where such files are read
+    except ImportError as error:
+        raise EnvironmentMissing(
+            "verification reads Avro files with fastavro, which is not installed",
+            hint="`pip install 'tidegate[avro]'`",
+        ) from error
+    decode: Any = fastavro.schemaless_reader
+    head = decode(content, fastavro.parse_schema(HEADER))
+    if head["magic"] != b"Obj\x01":
+        raise ValueError("not Avro")
+    schema = json.loads(head["meta"]["avro.schema"])
+    unpack = UNPACKED[head["meta"].get("avro.codec", b"null").decode()]
+    fields = {field["name"]: field["type"] for field in schema["fields"] if field["name"] in names}
+    bare, framed = fastavro.parse_schema(_without_logical(schema)), fastavro.parse_schema(BLOCK)
+    while content.read(1):
+        content.seek(-1, io.SEEK_CUR)
+        block = decode(content, framed)
+        if block["sync"] != head["sync"]:
+            raise ValueError("a block that does not end where it says")
+        data = io.BytesIO(unpack(block["data"]))
+        rows: Iterator[Any] = (decode(data, bare) for _ in range(block["count"]))
+        while some := list(islice(rows, ROWS)):
+            made = {name: _column([row[name] for row in some], kind) for name, kind in fields.items()}
+            yield made or {"": pa.nulls(len(some))}
+        if data.read(1):
+            raise ValueError("a block that holds more than it says")
+
+
+def _snappy(data: bytes) -> bytes:
+    """Avro's frame: raw Snappy, whose first bytes tell the length, then a checksum of the text."""
+    length = shift = 0
+    for byte in data:
+        length |= (byte & 0x7F) << shift
+        shift += 7
+        if byte < 0x80:
+            break
+    found: bytes = pa.Codec("snappy").decompress(data[:-4], length, asbytes=True)
+    if zlib.crc32(found) != int.from_bytes(data[-4:]):
+        raise ValueError("a block with a wrong checksum")
+    return found
+
+
+def _zstandard(data: bytes) -> bytes:
+    found: bytes = pa.CompressedInputStream(pa.BufferReader(data), "zstd").read()
+    return found
+
+
+UNPACKED: Mapping[str, Callable[[bytes], bytes]] = {
+    "null": bytes,
+    "deflate": lambda data: zlib.decompress(data, -15),
+    "snappy": _snappy,
+    "bzip2": bz2.decompress,
+    "xz": lzma.decompress,
+    "zstandard": _zstandard,
+}
+HEADER = {
+    "type": "record",
+    "name": "header",
+    "fields": [
+        {"name": "magic", "type": {"type": "fixed", "name": "magic", "size": 4}},
+        {"name": "meta", "type": {"type": "map", "values": "bytes"}},
+        {"name": "sync", "type": {"type": "fixed", "name": "sync", "size": 16}},
+    ],
+}
+BLOCK = {
+    "type": "record",
+    "name": "block",
+    "fields": [
+        {"name": "count", "type": "long"},
+        {"name": "data", "type": "bytes"},
+        {"name": "sync", "type": {"type": "fixed", "name": "sync", "size": 16}},
+    ],
+}
+LOGICAL: Mapping[str, Callable[[], Any]] = {
+    "date": pa.date32,
+    "timestamp-millis": lambda: pa.timestamp("ms", "UTC"),
+    "timestamp-micros": lambda: pa.timestamp("us", "UTC"),
+    "local-timestamp-millis": lambda: pa.timestamp("ms"),
+    "local-timestamp-micros": lambda: pa.timestamp("us"),
+}
+PLAIN = {
+    "boolean": pa.bool_(),
+    "int": pa.int32(),
+    "long": pa.int64(),
+    "float": pa.float32(),
+    "double": pa.float64(),
+    "string": pa.string(),
+    "bytes": pa.binary(),
+    "fixed": pa.binary(),
+    "enum": pa.string(),
+}
+
+
+def _column(values: list[Any], kind: Any) -> Any:
+    """The values that Avro's binary form holds, with the meaning that the schema gives them."""
+    if isinstance(kind, list):
+        kind = next((each for each in kind if each != "null"), "null")
+    found: dict[str, Any] = kind if isinstance(kind, dict) else {"type": kind}
+    logical, plain = found.get("logicalType", ""), found["type"]
+    if logical == "decimal":
+        wanted = pa.decimal128(found["precision"], found.get("scale", 0))
+        return pa.array([None if each is None else _decimal(each, found.get("scale", 0)) for each in values], wanted)
+    if logical in LOGICAL:
+        wanted = LOGICAL[logical]()
+        return pa.array(values, pa.int32() if logical == "date" else pa.int64()).cast(wanted)
+    return pa.array(values, PLAIN[plain]) if plain in PLAIN else _nested(values, found)
+
+
+def _decimal(value: bytes, scale: int) -> Any:
+    from decimal import Context, Decimal  # noqa: PLC0415 - only where such columns are read
+
+    return Decimal(int.from_bytes(value, signed=True)).scaleb(-scale, Context(prec=40))
+
+
+def _nested(values: list[Any], kind: Mapping[str, Any]) -> Any:
+    return pa.array(values, _arrow(kind))
+
+
+def _arrow(kind: Any) -> Any:  # noqa: PLR0911 - one answer a type
+    """The Arrow type of an Avro type without its logical types."""
+    if isinstance(kind, list):
+        return _arrow(next((each for each in kind if each != "null"), "null"))
+    found = kind if isinstance(kind, dict) else {"type": kind}
+    match found["type"]:
+        case "record":
+            return pa.struct([(field["name"], _arrow(field["type"])) for field in found["fields"]])
+        case "array":
+            return pa.list_(_arrow(found["items"]))
+        case "map":
+            return pa.map_(pa.string(), _arrow(found["values"]))
+        case str() as plain if plain in PLAIN:
+            return PLAIN[plain]
+        case "null":
+            return pa.null()
+        case inner:
+            return _arrow(inner)
+
+
+def _without_logical(kind: Any) -> Any:
+    """The schema of the same bytes without a meaning that Python's types could change."""
+    if isinstance(kind, list):
+        return [_without_logical(each) for each in kind]
+    if isinstance(kind, dict):
+        return {name: _without_logical(each) for name, each in kind.items() if name != "logicalType"}
+    return kind
+
+
+def _once(names: Any) -> None:
+    seen: set[str] = set()
+    for name in names:
+        if name in seen:
+            raise ValueError("two columns have one name")
+        seen.add(name)
+
+
+def _bare(rows: int) -> Iterator[Mapping[str, Any]]:
+    """Rows of which nobody asks a column."""
+    for first in range(0, rows, ROWS):
+        yield {"": pa.nulls(min(ROWS, rows - first))}

@@ -1,0 +1,122 @@
+"""What Spark reads wrongly is never verified, because files are verified by another reader."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from pyarrow import orc, parquet
+from pyspark.sql.readwriter import DataFrameReader
+
+from integration.files.landing import good, loaded, run, stream
+from tidegate.engine.stream import VerifyLevel
+
+pytestmark = pytest.mark.spark
+
+RFC = b'id,name\n1,"say ""hi"""\n2,"C:\\dir\\"\n3,"a""b"\n4,x\n'
+RIGHT = [(1, 'say "hi"'), (2, "C:\\dir\\"), (3, 'a"b'), (4, "x")]
+STATED = {"id": "bigint", "name": "text"}
+FORMATS = ("csv", "json", "parquet", "orc", "avro")
+
+
+@pytest.fixture
+def wrong(monkeypatch):
+    """Makes Spark read files with another option, or lose rows of them."""
+
+    def apply(*, where: str = "true", **options: str) -> None:
+        load = DataFrameReader.load
+
+        def misread(self, *args, **kwargs):
+            found = load(self.options(**options), *args, **kwargs)
+            # JSON is loaded as lines of text.
+            return found.where(
+                where if "id" in found.columns else where.replace("id <>", "get_json_object(value, '$.id') <>")
+            )
+
+        monkeypatch.setattr(DataFrameReader, "load", misread)
+
+    yield apply
+    monkeypatch.undo()
+
+
+def keyed(path: str, **changes) -> dict:
+    changes = {"source": {"columns": STATED}, "write": "merge", "key": ["id"], "strategy": "full", **changes}
+    return stream(path, **changes)
+
+
+def rows_in(folder: Path, form: str, spark) -> None:
+    table = pa.table({"id": pa.array([1, 2, 3], pa.int64()), "name": ["a", "b", "c"]})
+    match form:
+        case "csv":
+            (folder / "1.csv").write_text("id,name\n1,a\n2,b\n3,c\n")
+        case "json":
+            (folder / "1.json").write_text("\n".join(map(json.dumps, table.to_pylist())))
+        case "parquet":
+            parquet.write_table(table, folder / "1.parquet")
+        case "orc":
+            orc.write_table(table, folder / "1.orc")
+        case "avro":
+            frame = spark.createDataFrame([(1, "a"), (2, "b"), (3, "c")], "id bigint, name string").coalesce(1)
+            frame.write.format("avro").mode("overwrite").save(str(folder))
+
+
+@pytest.mark.parametrize("level", [VerifyLevel.COUNTS, VerifyLevel.MOVED])
+def test_a_wrong_option_of_spark_is_found_at_every_level(workspace, landing, spark, wrong, level):
+    (landing / "a.csv").write_bytes(RFC)
+    workspace.write({"t": keyed(f"{landing.name}/*.csv", verify=str(level))}, connections={})
+    wrong(comment="2")
+    assert run(workspace, "t", spark).error.code == "verify_failed"
+    assert workspace.rows("s.t") == []
+
+
+def test_rows_that_spark_loses_are_missed_in_every_format(workspace, landing, spark, wrong):
+    for form in FORMATS:
+        (landing / form).mkdir()
+        rows_in(landing / form, form, spark)
+    streams = {
+        form: keyed(f"{landing.name}/{form}", table=form, source={"format": form, "columns": STATED}, verify="counts")
+        for form in FORMATS
+    }
+    workspace.write(streams, connections={})
+    wrong(where="id <> 2")
+    codes = {each.stream: each.error and each.error.code for each in workspace.run(spark=spark).streams}
+    assert codes == dict.fromkeys(FORMATS, "verify_failed")
+
+
+def test_verify_and_repair_ask_the_second_reader(workspace, landing, spark, monkeypatch, wrong):
+    """Loaded wrongly and not verified, the table is found wrong at every level, and repaired."""
+    (landing / "a.csv").write_bytes(RFC)
+    workspace.write({"t": keyed(f"{landing.name}/*.csv", verify="none")}, connections={})
+    wrong(comment="2")
+    assert run(workspace, "t", spark).error is None
+    assert loaded(workspace, "t", "id", "name") != RIGHT
+    with workspace.project(spark) as project:
+        for level in ("counts", "checksum", "rows"):
+            found = project.verify("t", level=level).streams[0]
+            assert (found.equal, found.source_rows, found.target_rows) == (False, 4, 3), level
+        assert project.verify("t", repair=True).streams[0].error.code == "verify_failed"
+        monkeypatch.undo()
+        mended = project.verify("t", repair=True).streams[0]
+    if mended.error is None:  # Spark reads RFC 4180 now
+        assert loaded(workspace, "t", "id", "name") == RIGHT
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("bom.csv", b'\xef\xbb\xbfid,name\r\n1,a\r\n2,\r\n3,""\r\n'),
+        ("lines.csv", b'id,name\n1,"a\nb"\n2,"c\r\nd"\n'),
+        ("header.csv", b"id,name\n"),
+        ("blank.csv", b"id,name\n\n1,a\n\n"),
+        ("last.csv", b"id,name\n1,a"),
+        ("latin.csv", "id,name\n1,é\n".encode("latin1")),
+    ],
+)
+def test_files_that_both_readers_read_alike(workspace, landing, spark, name, content):
+    (landing / name).write_bytes(content)
+    options = {"encoding": "ISO-8859-1"} if name.startswith("latin") else {}
+    source = {"columns": STATED, "options": options}
+    workspace.write({"t": keyed(f"{landing.name}/*.csv", source=source)}, connections={})
+    good(workspace, "t", spark)

@@ -1,0 +1,310 @@
+"""Texts of files: every one is loaded exactly, or the load stops and names the file, the line and the column."""
+
+from __future__ import annotations
+
+import csv
+import io
+import random
+from decimal import Decimal
+
+import pyarrow as pa
+import pytest
+from pyarrow import orc, parquet
+
+from integration.files.landing import loaded, stream
+from tidegate.core.schema import (
+    BIGINT,
+    BOOLEAN,
+    DATE,
+    DOUBLE,
+    INT,
+    REAL,
+    TIME,
+    TIMESTAMP,
+    TIMESTAMPTZ,
+    UUID,
+    Column,
+    Schema,
+    decimal,
+)
+from tidegate.dialects import _json_rows as json_rows
+from tidegate.dialects._exact import TextRules, exact
+from tidegate.sources._files_place import Local
+from tidegate.sources._files_reader import Reader
+from tidegate.sources._files_shape import FileFormat, shape_of
+from tidegate.sources._files_types import stated
+from tidegate.sources._files_values import fits
+
+pytestmark = pytest.mark.spark
+
+NASTY = [
+    'say "hi"',
+    "C:\\dir\\",
+    'a"b',
+    "two\nlines",
+    "two\r\nlines",
+    "mac\rline",
+    ",;|\t",
+    " blank ",
+    "",
+    "\\",
+    '"',
+    '""',
+    "é€😀\ufffd",
+    "NULL",
+    "#no comment",
+    "'",
+    "\x1a",
+    "\\N",
+    "ends with\r",
+    "\r",
+]
+
+
+def written(rows, **dialect) -> bytes:
+    encoding = dialect.pop("encoding", "utf-8")
+    out = io.StringIO()
+    csv.writer(out, **{"lineterminator": "\n", **dialect}).writerows(rows)
+    return out.getvalue().encode(encoding)
+
+
+DIALECTS = {
+    "lf": ({}, {}),
+    "crlf": ({"lineterminator": "\r\n"}, {}),
+    "cr": ({"lineterminator": "\r"}, {}),
+    "excel": ({"lineterminator": "\r\n", "encoding": "utf-8-sig", "delimiter": ";"}, {"sep": ";"}),
+    "all": ({"quoting": csv.QUOTE_ALL}, {}),
+    "tab": ({"delimiter": "\t"}, {"sep": "\\t"}),
+    "pipe": ({"delimiter": "|", "quotechar": "'"}, {"sep": "|", "quote": "'"}),
+    "backslash": ({"doublequote": False, "escapechar": "\\", "quoting": csv.QUOTE_ALL}, {"escape": "\\"}),
+    "utf16": ({"encoding": "utf-16"}, {"encoding": "utf-16"}),
+}
+
+
+def loaded_by(spark, folder, form, options, **told):
+    """The rows of all files of a folder, by the reader alone."""
+    store, types = Local(root=str(folder)), stated(told)
+    paths = sorted(file.name for file in folder.iterdir())
+    shapes = {path: shape_of(store, path, form, options, frozenset()) for path in paths}
+    columns = Schema(columns=tuple(Column(name=name, type=kind) for name, kind in types.items()))
+    rows = Reader(store=store, form=form, options=options).rows(spark, shapes, columns)
+    return sorted((tuple(row) for row in rows.collect()), key=str)
+
+
+@pytest.mark.parametrize("name", DIALECTS)
+def test_what_python_writes_is_what_is_loaded(tmp_path, spark, name):
+    """The dialects of Python's csv module, among them Excel's; values with everything that has a meaning in CSV."""
+    dialect, options = DIALECTS[name]
+    source = random.Random(7)
+    end = dialect.get("lineterminator", "\n")
+    # A line break that is not its own Python leaves without quotes, so that nobody can tell it from the end of a row.
+    whole = "quoting" in dialect or end == "\r\n"
+    values = [text for text in NASTY if whole or not set(text) & (set("\r\n") - set(end))]
+    if name == "backslash":  # Python's own reader does not get these back from its own writer
+        values = [text for text in values if "\\" not in text]
+    wanted = []
+    for number in range(2):
+        rows = [(n, source.choice(values), source.choice(values)) for n in range(200)]
+        (tmp_path / f"{number}.csv").write_bytes(written([("id", "a", "b"), *rows], **dialect))
+        wanted += rows
+    null = (lambda text: text) if "quoting" in dialect else (lambda text: text or None)
+    found = loaded_by(spark, tmp_path, FileFormat.CSV, options, id="bigint", a="text", b="text")
+    assert found == sorted(((n, null(a), null(b)) for n, a, b in wanted), key=str)
+
+
+def test_the_report_through_whole_loads(workspace, landing, spark):
+    """What was loaded as something else, or not at all; read back by PyIceberg."""
+    for name in ("csv", "west", "json", "array"):
+        (landing / name).mkdir()
+    (landing / "csv" / "a.csv").write_text('id,name\n1,"say ""hi"""\n2,"C:\\dir\\"\n3,"a""b"\n4,plain\n')
+    (landing / "csv" / "mixed.csv").write_bytes(b"id,name\n5,lf\n6,crlf\r\n7,end\r\n")
+    (landing / "csv" / "header.csv").write_text("id,name\n")
+    (landing / "west" / "a.csv").write_bytes("id;größe;preis\r\n1;1.234,50;5 €\r\n2;-0,5;ž\r\n".encode("cp1252"))
+    (landing / "json" / "a.json").write_text(JSON_LINE)
+    (landing / "array" / "a.json").write_text(f"[{JSON_LINE},\n{JSON_LINE}]")
+    western = {"sep": ";", "encoding": "windows-1252", "decimal": ",", "thousands": "."}
+    streams = {
+        "csv": {"format": "csv"},
+        "west": {"format": "csv", "options": western, "columns": {"größe": "decimal(10,2)"}},
+        "json": {"format": "json", "columns": JSON_TYPES},
+        "array": {"format": "json", "columns": JSON_TYPES},
+    }
+    workspace.write(
+        {name: stream(f"{landing.name}/{name}", name, source=source) for name, source in streams.items()},
+        connections={},
+    )
+    for outcome in workspace.run(spark=spark).streams:
+        assert (outcome.error, outcome.verified) == (None, True), (outcome.stream, outcome.error)
+    named = ['say "hi"', "C:\\dir\\", 'a"b', "plain", "lf", "crlf", "end"]
+    assert loaded(workspace, "csv", "id", "name") == list(enumerate(named, 1))
+    assert loaded(workspace, "west", "größe", "preis") == [(Decimal("-0.50"), "ž"), (Decimal("1234.50"), "5 €")]
+    assert workspace.rows("s.json") == [JSON_ROW]
+    assert workspace.rows("s.array") == [JSON_ROW] * 2
+
+
+JSON_LINE = (
+    '{"id": 1, "big": 12345678901234567.89, "huge": 123456789012345678901234567890.5, "text": 1.10, '
+    '"n": 12345678901234567890, "nested": {"x": 1.10, "b": [1e2]}, "list": [0.10000000000000000001], '
+    '"s": "a \\" 1.5e3, \\\\"}'
+)
+JSON_TYPES = {
+    "id": "bigint",
+    "big": "decimal(20,2)",
+    "huge": "decimal(38,1)",
+    "text": "text",
+    "n": "decimal(38,0)",
+    "nested": "json",
+    "list": "json",
+    "s": "text",
+}
+JSON_ROW = {
+    "id": 1,
+    "big": Decimal("12345678901234567.89"),
+    "huge": Decimal("123456789012345678901234567890.5"),
+    "text": "1.10",
+    "n": Decimal(12345678901234567890),
+    "nested": '{"x":1.10,"b":[1e2]}',
+    "list": "[0.10000000000000000001]",
+    "s": 'a " 1.5e3, \\',
+}
+NO_DOCUMENTS = [
+    '{"id": 2}{"id": 3}',
+    '{"id": 2},{"id": 3}',
+    '{"id": 2}],[{"id": 3}',
+    '{"id": 2} x',
+    '{"id": 2',
+    '{"id": 2, "id": 3}',
+    '{"id": "\\ud800"}',
+    '{"id": NaN}',
+    "[1]",
+    "7",
+]
+
+
+def test_a_document_of_json_is_one_object_or_an_array_of_them(spark):
+    """Spark's parser takes the first and is silent about the rest."""
+
+    def problems(found, *, listed):
+        frame = spark.createDataFrame([(text, n) for n, text in enumerate(found)], "text string, n int")
+        rows = json_rows.read(frame, listed=listed).collect()
+        return [max((row["problem"] or "" for row in rows if row["n"] == n), default="") for n in range(len(found))]
+
+    assert all(problems(NO_DOCUMENTS, listed=False)), problems(NO_DOCUMENTS, listed=False)
+    lists = ['[{"id": 1}] [{"id": 2}]', '[{"id": 1}, 2]', '[{"id": 1}', '[{"id": 1, "id": 1}]', "{}{}"]
+    assert all(problems(lists, listed=True)), problems(lists, listed=True)
+    good_ones = [JSON_LINE, ' {"a": "\\ud83d\\ude00 \\\\ud800 }{"} ', "{}", "\ufeff{}\r"]
+    assert problems(good_ones, listed=False) == [""] * 4
+    assert problems([f"[{each.strip()}]" for each in good_ones[:3]] + ["[]"], listed=True) == [""] * 4
+
+
+FAULTS = {
+    "number": ("csv", b'id,v\n1,"a\nb"\n2x,b\n', "line 4: the value of column 'id'"),
+    "ragged": ("csv", b"id,v\n1,a\n2,b,c\n", "line 3, has 3 values"),
+    "two": ("json", b'{"id": 1}\n{"id": 2}{"id": 3}\n', "line 2, is not one JSON object"),
+    "value": ("json", b'{"id": 1}\n{"id": 1.5}\n', "line 2: the value of column 'id'"),
+}
+
+
+def test_what_cannot_be_taken_stops_with_file_line_and_column(workspace, landing, spark):
+    streams = {}
+    for name, (form, content, _) in FAULTS.items():
+        (landing / name).mkdir()
+        (landing / name / f"x.{form}").write_bytes(content)
+        source = {"format": form, "columns": {"id": "bigint", "v": "text"}}
+        streams[name] = stream(f"{landing.name}/{name}", name, source=source)
+    for name, form in (("parquet", "parquet"), ("orc", "orc")):
+        (landing / name).mkdir()
+        streams[name] = stream(f"{landing.name}/{name}", name, source={"format": form})
+    parquet.write_table(pa.table([pa.array([1]), pa.array([2])], names=["a", "a"]), landing / "parquet" / "a.parquet")
+    fine = pa.array([1_700_000_000_123_456_789], pa.timestamp("ns"))
+    orc.write_table(pa.table({"at": fine}), landing / "orc" / "a.orc")
+    workspace.write(streams, connections={})
+    errors = {each.stream: each.error for each in workspace.run(spark=spark).streams}
+    for name, (form, _, said) in FAULTS.items():
+        assert errors[name] is not None, name
+        assert errors[name].code == "file_unreadable", errors[name]
+        assert f"x.{form}, {said}" in errors[name].message, errors[name]
+    assert (errors["parquet"].code, "'a'" in errors["parquet"].message) == ("schema_refused", True)
+    assert errors["orc"].code == "file_unreadable", errors["orc"]
+    assert all(part in errors["orc"].message for part in ("a.orc", "column 'at'"))
+
+
+def test_types_are_guessed_so_that_no_value_changes(tmp_path, spark):
+    rows = [
+        ("code", "n", "big", "f", "day", "at", "seen", "yes", "long", "mixed", "none"),
+        ("007", 1, 10**18, "1.5", "2025-01-01", "2025-01-01 10:00:00", "2025-01-01T10:00:00Z", "true", 10**30, "1", ""),
+        (
+            "8",
+            -2,
+            3,
+            "-1e3",
+            "2025-01-02",
+            "2025-01-02",
+            "2025-01-01 10:00+02",
+            "False",
+            1,
+            "0.1234567890123456789",
+            "",
+        ),
+    ]
+    (tmp_path / "a.csv").write_bytes(written(rows))
+    store = Local(root=str(tmp_path))
+    shapes = {"a.csv": shape_of(store, "a.csv", FileFormat.CSV, {}, frozenset())}
+    ((_, found),) = Reader(store=store, form=FileFormat.CSV, options={}).told(spark, shapes)
+    assert {name: str(kind) for name, kind in found.items()} == {
+        "code": "string",
+        "n": "bigint",
+        "big": "bigint",
+        "f": "double",
+        "day": "date",
+        "at": "timestamp_ntz",
+        "seen": "timestamp",
+        "yes": "boolean",
+        "long": "decimal(38,0)",
+        "mixed": "string",
+        "none": "string",
+    }
+
+
+KINDS = [BOOLEAN, INT, BIGINT, decimal(10, 2), decimal(38, 0), decimal(38, 38), REAL, DOUBLE, DATE, TIMESTAMP]
+KINDS += [TIMESTAMPTZ, TIME, UUID]
+
+
+def texts(source: random.Random) -> list[str]:
+    """Numbers, dates and clocks as somebody may write them, well or not."""
+    fixed = ["1", "-0", "+5", "1.", ".5", ".", "", "1e5", "1E-2", "1.50e1", "1e", "true", "T", "0", "nan", "-Infinity"]
+    fixed += ["2025-1-5", "2025-02-29", "2024-02-29", "0001-01-01", "9999-12-31 23:59:59.999999", "10000-01-01"]
+    fixed += ["2025-01-01 1:02", "2025-01-01T10:00:00.1000000", "2025-01-01 10:60", "2025-01-01 10:00:00 UTC", "1e39"]
+    fixed += ["2025-01-01 10:00+5", "2025-01-01 10:00+0530", "2025-01-01 10:00:00-05:30", "23:59:59.5", "3:4:5", "1 "]
+    fixed += ["16777217", "16777216", "1152921504606846976", "99999999999999999999999999999999999999", "1e-37", "3e-46"]
+    figures = "0123456789"
+
+    def number() -> str:
+        whole = "".join(source.choices(figures, k=source.choice([0, 1, 3, 8, 9, 20, 39])))
+        part = (
+            "." + "".join(source.choices(figures, k=source.choice([0, 1, 2, 3, 38]))) if source.random() < 0.6 else ""
+        )
+        power = f"e{source.randint(-40, 40)}" if source.random() < 0.3 else ""
+        return source.choice(["", "-", "+"]) + whole + part + power
+
+    return fixed + [number() for _ in range(400)]
+
+
+@pytest.mark.parametrize("rounds", [False, True])
+def test_sparks_rules_are_the_ones_in_python(spark, rounds):
+    """One rule, written twice: what decides, and what finds the line. The values are compared with Python's own."""
+    rules = TextRules(rounds=rounds)
+    found = texts(random.Random(11))
+    frame = spark.createDataFrame([(text,) for text in found], "t string")
+    rows = frame.selectExpr(
+        "t", *(f"CAST({exact('t', kind, rules)} AS string) AS c{n}" for n, kind in enumerate(KINDS))
+    )
+    for row in rows.collect():
+        for n, kind in enumerate(KINDS):
+            value = row[f"c{n}"]
+            if not (rounds and str(kind.kind) == "time"):
+                assert (value is not None) is fits(row["t"], kind, rules), (row["t"], str(kind.kind), str(kind), value)
+            if value is not None and str(kind.kind) in ("integer", "decimal") and not rounds:
+                assert Decimal(value) == Decimal(row["t"]), (row["t"], kind, value)
+            if value is not None and kind == DOUBLE and row["t"].lower() not in ("nan", "-infinity"):
+                assert float(value) == float(row["t"]), (row["t"], value)

@@ -1,0 +1,149 @@
+"""Which rows still wait, for many random histories at once, against a model in plain Python."""
+
+import random
+from dataclasses import dataclass, field
+
+import pytest
+
+from tidegate.core.schema import INT, Column, Schema
+from tidegate.dialects._row_text import row_text
+from tidegate.spark import frames, sorting, waiting
+from tidegate.spark.fold import APPLIED, KNOWN
+
+pytestmark = pytest.mark.spark
+
+KEPT = (
+    "load bigint, load_id string, at timestamp, until bigint, last boolean, rule string, reason string, origin string, "
+    "row string, raw string, log_order string, lacks string, ended timestamp"
+)
+COLUMNS = Schema(columns=(Column(name="id", type=INT), Column(name="cursor", type=INT), Column(name="name", type=INT)))
+
+WHOLE = row_text(COLUMNS).pack
+
+
+@dataclass(kw_only=True)
+class Kept:
+    """A row of a quarantine."""
+
+    load: int
+    key: int
+    cursor: int | None = None
+    name: int = 0
+    order: str | None = None
+    lacks: list[str] = field(default_factory=list)
+
+    @property
+    def told(self):
+        return (self.load, self.key, self.cursor, self.name)
+
+    def row(self):
+        values = {"id": self.key, "cursor": self.cursor, "name": self.name}
+        values = dict(sorted(values.items(), reverse=self.load % 2 == 0))  # texts list them in any order
+        text = "{" + ",".join(f'"{n}":' + ("null" if v is None else f'"{v}"') for n, v in values.items()) + "}"
+        lacks = "[" + ",".join(f'"{each}"' for each in self.lacks) + "]" if self.lacks else None
+        return (self.load, "l", None, None, True, "r", "", None, text, None, self.order, lacks, None)
+
+
+def unpacked(spark, rows):
+    return sorting.unpacked(spark.createDataFrame([one.row() for one in rows], KEPT), row_text(COLUMNS))
+
+
+def waits(rows):
+    found = rows.where(sorting.WAITS).select(f"{sorting.META}load", "id", "cursor", "name").collect()
+    return sorted((tuple(row) for row in found), key=str)
+
+
+@pytest.mark.parametrize("order", [(), ("cursor",), ("cursor", "name")])
+def test_of_each_key_the_greatest_row_waits_unless_a_greater_one_came(spark, order):
+    chance = random.Random(7)
+    kept, others = [], []
+    for key in range(200):
+        loads = chance.sample(range(1, 9), chance.randrange(1, 5))
+        rows = [
+            Kept(load=load, key=key, cursor=chance.choice((None, 1, 2, 3)), name=chance.randrange(3)) for load in loads
+        ]
+        good = [one for one in rows if chance.random() < 0.4]
+        kept += [one for one in rows if one not in good]
+        others += good
+
+    def place(one):
+        values = {"cursor": -1 if one.cursor is None else one.cursor, "name": one.name}
+        return (*(values[name] for name in order), one.load)
+
+    expected = [
+        one.told
+        for one in kept
+        if not any(other.key == one.key and place(other) > place(one) for other in [*kept, *others])
+    ]
+    theirs = spark.createDataFrame(
+        [(one.key, one.cursor, one.name, one.load) for one in others],
+        f"id int, cursor int, name int, {frames.NUMBER} bigint",
+    )
+    found = waiting.by_order(unpacked(spark, kept), theirs, key=["id"], order=order, number=9)
+    assert waits(found) == sorted(expected, key=str)
+    assert 0 < len(expected) < len(kept)
+
+
+def test_of_each_key_the_last_event_waits_and_those_with_a_value_that_is_missing(spark):
+    chance = random.Random(11)
+    kept, applied = [], {}
+    for key in range(300):
+        for _ in range(chance.randrange(1, 5)):
+            lacks = ["name"] if chance.random() < 0.3 else []
+            order = None if chance.random() < 0.05 else f"{chance.randrange(10):02}"
+            kept.append(Kept(load=chance.randrange(1, 4), key=key, order=order, lacks=lacks, name=len(kept)))
+        if chance.random() < 0.3:  # the same event again
+            kept.append(Kept(load=4, key=key, order=kept[-1].order, lacks=kept[-1].lacks, name=kept[-1].name))
+        if chance.random() < 0.6:
+            known = {"name": f"{chance.randrange(5):02}"} if chance.random() < 0.3 else None
+            applied[key] = (f"{chance.randrange(10):02}", known)
+
+    def still(one):
+        mine, key = one.order or "", one.key
+        last, known = applied.get(key, (None, None))
+        fills = any(mine > since and name not in one.lacks for name, since in (known or {}).items())
+        if (last is not None and mine <= last and not fills) or mine <= "01" or (one.load == 4 and mine <= "03"):
+            return False
+        mates = [other for other in kept if other.key == key and other is not one]
+        if any((other.order or "") > mine and not other.lacks for other in mates):
+            return False
+        return not any(
+            (other.order or "", other.lacks, other.name) == (mine, one.lacks, one.name) and other.load > one.load
+            for other in mates
+        )
+
+    expected = sorted((one.told for one in kept if still(one)), key=str)
+    records = spark.createDataFrame(
+        [(key, *values) for key, values in applied.items()], f"id int, {APPLIED} string, {KNOWN} map<string, string>"
+    )
+    rows = unpacked(spark, kept)
+    found = waiting.by_event(rows, records, key=["id"], number=4, whole=WHOLE, floor="03", emptied="01")
+    assert waits(found) == expected
+    assert found.columns == rows.columns
+    assert 0 < len(expected) < len(kept)
+    alone = waiting.by_event(rows, None, key=["id"], number=4, whole=WHOLE)
+    assert len(waits(alone)) > len(expected)
+
+
+def test_a_version_that_is_gone_ends_and_one_that_is_read_again_waits_once(spark):
+    kept = [Kept(load=1, key=1, name=5), Kept(load=2, key=1, name=5), Kept(load=1, key=2, name=6)]
+    kept.append(Kept(load=2, key=2, name=7))
+    rows = unpacked(spark, kept)
+    assert waits(waiting.repeated(rows, key=["id"], whole=WHOLE, number=2)) == [
+        (1, 1, None, 5),
+        (1, 2, None, 6),
+        (2, 2, None, 7),
+    ]
+    here = spark.createDataFrame([(1,)], "id int")
+    asked = {"key": ["id"], "at": "TIMESTAMP '2025-01-01 00:00:00'", "number": 2}
+    ended = f"{sorting.META}ended IS NOT NULL"
+    gone = waiting.ended(rows, here, among="true", **asked).where(ended)
+    assert [row["id"] for row in gone.collect()] == [2]
+    assert waiting.ended(rows, here, among="id < 2", **asked).where(ended).isEmpty()
+    gone = spark.createDataFrame([(1, None)], f"id int, {frames.ORDER} string")
+    found = waiting.deleted(rows, gone, **asked).where(ended)
+    assert [(row["id"], row["name"]) for row in found.collect()] == [(1, 5)]
+    # A delete that came again does not end what came after it.
+    events = unpacked(spark, [Kept(load=1, key=key, order=f"{key}0") for key in (1, 2, 3)])
+    gone = spark.createDataFrame([(1, "15"), (2, "15"), (3, "30")], f"id int, {frames.ORDER} string")
+    assert [row["id"] for row in waiting.deleted(events, gone, **asked).where(ended).collect()] == [1]

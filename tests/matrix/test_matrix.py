@@ -1,0 +1,118 @@
+"""Every combination that `check` accepts, over random histories, against a model that shares no code with the engine.
+
+`TIDEGATE_MATRIX_SEED` sets the seed, `TIDEGATE_MATRIX_KEYS` and `TIDEGATE_MATRIX_PHASES` how much is played, and
+`TIDEGATE_MATRIX_RESULTS` a file that gets a line for each run, of which `docs/proven.md` is made.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from matrix.groups import FLAVOURS, Ground
+from matrix.scripts import by_kinds, chosen, script
+from matrix.shapes import shapes_of
+from matrix.shrink import player, program, shrunk
+from tidegate.engine.combinations import combinations
+
+SEED = int(os.environ.get("TIDEGATE_MATRIX_SEED", "1"))
+KEYS = int(os.environ.get("TIDEGATE_MATRIX_KEYS", "12"))
+PHASES = int(os.environ.get("TIDEGATE_MATRIX_PHASES", "2"))
+FORMATS = ("iceberg", "delta")
+RESULTS = os.environ.get("TIDEGATE_MATRIX_RESULTS")
+
+
+ELSEWHERE = {
+    ("change_log", "topic, debezium"),
+    ("change_log", "topic, debezium_avro"),
+    ("change_log", "topic, flat"),
+    ("database", "trino"),
+    ("database", "trino query"),
+}
+"""Run by the tests of their servers."""
+
+
+def test_every_combination_is_in_the_matrix():
+    run = {
+        (flavour.source, flavour.name, kind, shape.name)
+        for flavour in FLAVOURS.values()
+        for kind in FORMATS
+        for shape in flavour.shapes(kind, SEED)
+    }
+    accepted = {
+        (one.source, one.flavour, one.table_format, shape.name)
+        for one in combinations()
+        for shape in shapes_of(one, SEED)
+        if (one.source, one.flavour) not in ELSEWHERE
+    }
+    assert run == accepted
+
+
+def test_every_combination_is_run_by_one_flavour_of_its_kin():
+    for kin in {flavour.kin for flavour in FLAVOURS.values()}:
+        flavours = [flavour for flavour in FLAVOURS.values() if flavour.kin == kin]
+        for kind in FORMATS:
+            shared = [shape.name for flavour in flavours for shape in chosen(flavour, kind, SEED)]
+            assert sorted(shared) == sorted({shape.name for one in flavours for shape in one.shapes(kind, SEED)})
+
+
+@pytest.fixture
+def grounds(request, spark, tmp_path):
+    """New folders, and new databases where a server is needed."""
+    numbers = itertools.count()
+
+    def new(server):
+        folder = tmp_path / str(next(numbers))
+        folder.mkdir()
+        if server is None:
+            return Ground(folder=folder, spark=spark)
+        found = request.getfixturevalue(server)
+        name = found.create_database()
+        return Ground(folder=folder, spark=spark, url=name if server == "postgres" else found.url(name))
+
+    return new
+
+
+QUICK = ("database: sqlite",)
+"""Run with every change; `make matrix` and `make test-full` run them all."""
+
+
+@pytest.mark.spark
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize("format", FORMATS)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=() if name in QUICK else pytest.mark.slow) for name in FLAVOURS]
+)
+def test_tables_are_what_their_histories_say(name, format, grounds):
+    flavour = FLAVOURS[name]
+    programs = []
+    for kinds, shapes in by_kinds(flavour, chosen(flavour, format, SEED), SEED).items():
+        steps = script(shapes, kinds, SEED, keys=KEYS, phases=PHASES, iceberg=format == "iceberg")
+        playing = player(flavour, format, shapes, grounds(flavour.server))
+        failures = playing.play(steps)
+        _keep(name, format, playing)
+        for failure in failures[:3]:
+            fewer = shrunk(failure, name, format, steps, lambda: grounds(flavour.server))
+            programs.append(program(failure, name, format, fewer))
+        programs += [f"# {failure}" for failure in failures[3:]]
+    assert not programs, "\n".join([f"seed {SEED}", *programs])
+
+
+def _keep(name, format, playing):
+    if RESULTS is None:
+        return
+    failed = {failure.shape.name for failure in playing.failures}
+    line = {
+        "source": FLAVOURS[name].kin,
+        "flavour": FLAVOURS[name].name,
+        "format": format,
+        "loads": playing.loads,
+        "keys": KEYS,
+    }
+    line |= {"shapes": [shape.name for shape in playing.shapes], "failed": sorted(failed), "seed": SEED}
+    with Path(RESULTS).open("a", encoding="utf-8") as file:
+        file.write(json.dumps(line) + "\n")

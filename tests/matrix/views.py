@@ -1,0 +1,134 @@
+"""What each strategy sees of a source since its last load, in plain Python, as its page in the documents says."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from datetime import timedelta
+
+from matrix.model import (
+    CREATED,
+    CURSOR,
+    KEY,
+    Apply,
+    Effect,
+    Insert,
+    Memory,
+    Merged,
+    Mirror,
+    Row,
+    Source,
+    Stop,
+    Table,
+    Upsert,
+    View,
+)
+
+
+def whole(within: Callable[[Row], bool]) -> View:
+    """Every row that the strategy looks at: `full`, `checksum`, `snapshot_diff`, `smart`."""
+
+    def look(memory: Memory, source: Source, table: Table) -> Effect:
+        return Mirror(rows=[row for row in source.rows.values() if within(row)])
+
+    return look
+
+
+def significant(*, least: int) -> View:
+    """Every row, once at least so many of them differ from the table."""
+
+    def look(memory: Memory, source: Source, table: Table) -> Effect | None:
+        held = {row[KEY]: row for row in table.current()}
+        differ = [key for key in held.keys() | source.rows.keys() if held.get(key) != source.rows.get(key)]
+        first, memory.loaded = not memory.loaded, True
+        if not first and len(differ) < least:
+            return None
+        return Mirror(rows=list(source.rows.values()))
+
+    return look
+
+
+def watermark(
+    *, lookback: timedelta | None, lag: timedelta, nulls: bool, fallback: bool, key_diff: bool, windowed: bool
+) -> View:
+    """Rows whose cursor lies after the greatest one that was loaded, less the lookback.
+
+    Args:
+        lag: this much below the greatest cursor that there is, rows wait for a later load.
+    """
+
+    def cursor(row: Row) -> object:
+        return row[CREATED] if fallback and row[CURSOR] is None else row[CURSOR]
+
+    def look(memory: Memory, source: Source, table: Table) -> Effect:
+        rows = list(source.rows.values())
+        undated = [row for row in rows if cursor(row) is None]
+        if undated and not nulls:
+            raise Stop("a cursor is NULL")
+        since = memory.through
+        if since is not None and lookback is not None:
+            since -= lookback
+        edge = max((cursor(row) for row in rows if cursor(row) is not None), default=None)
+        dated = [row for row in rows if cursor(row) is not None and cursor(row) <= edge - lag]
+        seen = [row for row in dated if since is None or cursor(row) > since]
+        memory.through = max((cursor(row) for row in seen), default=memory.through)
+        gone: frozenset[int] = frozenset()
+        if key_diff:
+            assert isinstance(table, Merged)
+            window = (key for key, row in table.live.items() if not windowed or since is None or cursor(row) > since)
+            gone = frozenset(window) - frozenset(source.rows)
+        return Upsert(rows=[*seen, *undated], gone=gone)
+
+    return look
+
+
+def sequence(*, key_diff: bool) -> View:
+    """Rows whose number is greater than the greatest one that was loaded."""
+
+    def look(memory: Memory, source: Source, table: Table) -> Effect:
+        seen = [row for key, row in source.rows.items() if memory.through is None or key > memory.through]
+        memory.through = max((row[KEY] for row in seen), default=memory.through)
+        if key_diff:
+            assert isinstance(table, Merged)
+            return Upsert(rows=seen, gone=frozenset(table.live) - frozenset(source.rows))
+        return Insert(rows=seen)
+
+    return look
+
+
+def log(memory: Memory, source: Source, table: Table) -> Effect | None:
+    """The events that were delivered since the last load: `cdc`."""
+    new, memory.events = source.delivered[memory.events :], len(source.delivered)
+    return Apply(events=new) if new else None
+
+
+def slot(memory: Memory, source: Source, table: Table) -> Effect | None:
+    """The rows of the table first, then every event: a replication slot."""
+    if not memory.loaded:
+        memory.loaded, memory.events = True, len(source.delivered)
+        return Mirror(rows=list(source.rows.values()))
+    return log(memory, source, table)
+
+
+def appended(memory: Memory, source: Source, table: Table) -> Effect | None:
+    """Rows that came to a versioned table, where nothing else happened to it: `table_changes` into `append`."""
+    if any(source.rows.get(key) != row for key, row in memory.rows.items()):
+        raise Stop("rows changed or went")
+    new = [row for key, row in source.rows.items() if key not in memory.rows]
+    memory.rows = dict(source.rows)
+    return Insert(rows=new) if new else None
+
+
+def changed(memory: Memory, source: Source, table: Table) -> Effect | None:
+    """Rows that came, changed or went between two versions of a table: `table_changes`."""
+    if memory.loaded and memory.rows == source.rows:
+        return None
+    memory.rows, memory.loaded = dict(source.rows), True
+    return Mirror(rows=list(source.rows.values()))
+
+
+def files(memory: Memory, source: Source, table: Table) -> Effect | None:
+    """The rows of the files that came since the last load, in the order of their names: `files`."""
+    new, memory.events = source.delivered[memory.events :], len(source.delivered)
+    last = {event.key: event.row for event in new if event.row is not None}
+    rows: Sequence[Row] = list(last.values())
+    return Upsert(rows=rows) if rows else None

@@ -1,0 +1,125 @@
+"""Projects that no run could load: `check` names the file, the line, what is wrong and what to write."""
+
+from __future__ import annotations
+
+import sqlite3
+
+import pytest
+
+from tidegate.api import Project
+from tidegate.errors import ConfigError
+
+HEAD = """\
+connections: {shop: "sqlite:///shop.db", events: {kafka: "h:9092"}}
+lakes: {lake: {}, delta_lake: {format: delta}}
+streams:
+"""
+ONE = "  a:\n    source: {{connection: shop, table: t}}\n    target: {target}\n    strategy: full\n    write: replace\n"
+
+
+def problems(folder, streams: str) -> list[str]:
+    """Everything that `check` says, whether or not the project can be read."""
+    with sqlite3.connect(folder / "shop.db") as shop:
+        for name in ("t", "u", "orders", "Orders_2"):
+            shop.execute(f"create table if not exists {name} (id integer primary key, at timestamp)")
+    shop.close()
+    (folder / "tidegate.yaml").write_text(HEAD + streams)
+    try:
+        with Project.load(folder) as project:
+            return [problem for stream in project.check() for problem in stream.problems]
+    except ConfigError as error:
+        return [error.message, *error.context.get("more", ())]
+
+
+def stream(**changes: str) -> str:
+    values = {
+        "source": "{connection: shop, table: t}",
+        "target": "lake.x.t",
+        "strategy": "full",
+        "write": "replace",
+        **changes,
+    }
+    return "  a:\n" + "".join(f"    {key}: {value}\n" for key, value in values.items())
+
+
+IMPOSSIBLE = [
+    (
+        stream(layout="{partition_by: [days(at), hours(at)]}"),
+        9,
+        "streams.a.layout: partition_by has both days(at) and hours(at); Iceberg takes one of them, write it alone",
+    ),
+    (stream(layout="{partition_by: [years(at), day(at)]}"), 9, "has both years(at) and day(at)"),
+    (
+        stream(layout='{partition_by: ["bucket(4, id)", "bucket(8, id)"]}'),
+        9,
+        "has both bucket(4, id) and bucket(8, id)",
+    ),
+    (stream(layout="{partition_by: [id, id]}"), 9, "has both id and id"),
+    (stream(layout="{format_version: 4}"), 9, "format_version is 4; write 2 or 3"),
+    (stream(target="delta_lake.x.t", layout="{partition_by: days(at)}"), 9, "'days(at)' is a transform, which Delta"),
+    (stream(target="delta_lake.x.t", layout="{sort_by: id}"), 9, "sort_by is not there on Delta; leave it out"),
+    (stream(target="lake.x.{table}"), 6, "has {table}, which only a stream with * or ? in its name fills"),
+    (stream(key="[id, id]"), 9, "names 'id' twice"),
+    (stream(source="{connection: events, table: t}"), 5, "connection 'events' has no `url:`"),
+]
+
+
+@pytest.mark.parametrize(("streams", "line", "told"), IMPOSSIBLE, ids=[each[2][:40] for each in IMPOSSIBLE])
+def test_what_can_never_run_is_refused_with_its_line(tmp_path, streams, line, told):
+    (found,) = problems(tmp_path, streams)
+    assert f"tidegate.yaml:{line}: streams.a" in found
+    assert told in found
+
+
+POSSIBLE = [
+    stream(layout='{partition_by: [years(at), "bucket(4, id)", "truncate(4, id)"]}'),
+    stream(layout="{partition_by: [at, days(at)]}"),
+    stream(target='[lake, x, "{table}"]'),
+    stream(target="delta_lake.x.t", layout="{partition_by: at}"),
+    stream(target="lake.x.a{b}c"),
+]
+
+
+@pytest.mark.parametrize("streams", POSSIBLE)
+def test_what_can_run_is_accepted(tmp_path, streams):
+    assert problems(tmp_path, streams) == []
+
+
+PATTERN = """\
+  "*":
+    source: {{connection: shop, table: "*"}}
+    target: {target}
+    strategy: full
+    write: replace
+"""
+
+
+@pytest.mark.parametrize(
+    ("target", "told"),
+    [
+        ("lake.x.{tabel}", "has {tabel}, which nothing fills; did you mean '{table}'"),
+        ("lake.{}.{table}", "has {}, which nothing fills"),
+        ("lake.x.t", "is one table for all that match; write {table} where the name of each belongs"),
+        ("lake.x.{schema}", "is the target of the stream"),
+    ],
+)
+def test_a_pattern_gives_each_of_its_streams_a_table(tmp_path, target, told):
+    (found,) = problems(tmp_path, PATTERN.format(target=f'"{target}"'))
+    assert "tidegate.yaml:" in found
+    assert told in found
+
+
+def test_a_pattern_that_fills_its_placeholders_is_accepted(tmp_path):
+    assert problems(tmp_path, PATTERN.format(target='"lake.{schema}.raw_{table}"')) == []
+
+
+def test_two_streams_of_one_target_are_refused(tmp_path):
+    (found,) = problems(tmp_path, stream() + stream().replace("  a:", "  b:"))
+    assert (
+        "streams.b.target: lake.x.t is the target of the stream 'a', too; give each stream a table of its own" in found
+    )
+
+
+def test_a_pattern_and_a_stream_of_one_target_are_refused(tmp_path):
+    (found,) = problems(tmp_path, stream(target="lake.x.u") + PATTERN.format(target='"lake.x.{table}"'))
+    assert "lake.x.u is the target of the stream 'a', too" in found

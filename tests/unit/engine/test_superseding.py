@@ -1,0 +1,102 @@
+"""How a load takes the place of rows that wait: by its stream, not by how its rows are written."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime
+
+import pytest
+
+from tidegate.core.changes import ChangeSet
+from tidegate.core.ids import Target
+from tidegate.core.log import EventRules
+from tidegate.core.plan import Mode, WriteChoice, WriteFacts
+from tidegate.core.position import Position
+from tidegate.core.protocols import TableState
+from tidegate.core.quarantine import Superseding
+from tidegate.core.schema import BIGINT, TIMESTAMPTZ, Column, Schema
+from tidegate.core.slices import Everything, LogRange, Meaning, Range
+from tidegate.engine.planner import Found, make_plan, signature
+from tidegate.engine.stream import Stream
+from tidegate.engine.superseding import Load, how, whole
+from tidegate.strategies.cdc import Cdc
+from tidegate.strategies.full import Full
+from tidegate.strategies.watermark import Watermark
+from tidegate.writers.append import Append
+from tidegate.writers.merge import Merge
+from tidegate.writers.replace import Replace
+from tidegate.writers.scd2 import Scd2
+
+EVENTS = ChangeSet(slices=(LogRange(part="p", after=None, upto="9"),), meaning=Meaning.CHANGELOG, events=EventRules())
+WINDOW = ChangeSet(slices=(Range(cursor=("at",), after="1", upto="2"),), meaning=Meaning.UPSERTS)
+ALL = ChangeSet(slices=(Everything(),), meaning=Meaning.ALL)
+CDC, FULL, BY_TIME = Cdc(), Full(), Watermark(column="at")
+
+
+def stream(strategy, writer, key=("id",)):
+    target = Target(lake="lake", namespace=("a",), table="b")
+    return Stream(
+        name="s",
+        uid="u",
+        source=None,
+        source_name="t",
+        target=target,
+        format=None,
+        strategy=strategy,
+        writer=writer,
+        key=key,
+    )
+
+
+def load(of, changes, **more):
+    plan = make_plan(
+        of,
+        Found(
+            table=TableState(exists=True, snapshot="7", rows=0),
+            since=Position(sequence=4, load_id="x", kind=of.strategy.kind, state={}, writer=signature(of)),
+            changes=changes,
+            columns=Schema(columns=(Column(name="id", type=BIGINT), Column(name="at", type=TIMESTAMPTZ))),
+            identity="t",
+            clock=None,
+            facts=WriteFacts(rows=1, table_rows=0),
+        ),
+        now=datetime(2025, 1, 1, tzinfo=UTC),
+    )
+    return Load(plan=plan, read=None, **more)
+
+
+@pytest.mark.parametrize(
+    ("strategy", "writer", "changes", "expected"),
+    [
+        (CDC, Merge(), EVENTS, Superseding.EVENT),
+        (CDC, Scd2(), EVENTS, Superseding.VERSION),
+        (BY_TIME, Merge(), WINDOW, Superseding.ORDER),
+        (BY_TIME, Scd2(), WINDOW, Superseding.VERSION),
+        (FULL, Replace(), ALL, Superseding.NOTHING),
+        (FULL, Scd2(), ALL, Superseding.VERSION),
+        (BY_TIME, Append(), replace(WINDOW, meaning=Meaning.NEW), Superseding.NOTHING),
+    ],
+)
+def test_each_stream_has_its_order(strategy, writer, changes, expected):
+    of = stream(strategy, writer)
+    assert how(of, load(of, changes)) is expected
+
+
+def test_a_source_with_one_row_a_key_needs_no_order():
+    of = stream(BY_TIME, Merge())
+    assert how(of, load(of, WINDOW, unique=True)) is Superseding.KEY
+
+
+@pytest.mark.parametrize("mode", [Mode.APPEND, Mode.OVERWRITE, Mode.MERGE_DIFFERENCES])
+def test_a_table_that_becomes_what_is_read_does_so_however_it_is_written(mode):
+    of = stream(FULL, Replace(), key=())
+    made = load(of, ALL)
+    assert whole(of, replace(made, plan=replace(made.plan, write=WriteChoice(mode=mode, reason=""))))
+
+
+def test_a_load_of_a_part_leaves_what_waits_elsewhere():
+    of = stream(BY_TIME, Merge())
+    assert not whole(of, load(of, WINDOW))
+    assert whole(of, load(of, WINDOW, full_refresh=True))
+    history = stream(FULL, Scd2())
+    assert not whole(history, load(history, ALL)), "versions that were read before go on to count"
