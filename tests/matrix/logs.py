@@ -11,7 +11,7 @@ from typing import Any
 
 from matrix.files import EPOCH, FORMATS, STATED, text
 from matrix.histories import TYPES
-from matrix.model import CURSOR, KEY, Event, Row
+from matrix.model import CREATED, CURSOR, KEY, Event, Row
 
 NOTHING: Row = dict.fromkeys(TYPES)
 Record = Mapping[str, Any]
@@ -75,7 +75,12 @@ def _debezium(value: Any) -> Any:
     return value if value is None or isinstance(value, int) else text(value)
 
 
-STATED_DEBEZIUM = {**TYPES, "price": "decimal(10,2) as string", CURSOR: "timestamp as MicroTimestamp"}
+STATED_DEBEZIUM = {
+    **TYPES,
+    "price": "decimal(10,2) as string",
+    CREATED: "timestamp as MicroTimestamp",
+    CURSOR: "timestamp as MicroTimestamp",
+}
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import random
+from copy import deepcopy
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -19,7 +20,8 @@ from support.workspace import Crash, crash_at
 from tidegate.api import Project
 from tidegate.engine.events import BOUNDARIES
 
-HISTORY = ("valid_from", "valid_to", "is_current")
+FOREIGN = -77
+"""The key of a row that no source has."""
 
 
 class Place(Protocol):
@@ -63,6 +65,7 @@ class Player:
     view: View | None = None
     source: Source = field(default_factory=Source)
     models: dict[str, Model] = field(default_factory=dict)
+    past: dict[str, dict[int, Model]] = field(default_factory=dict)
     failures: list[Failure] = field(default_factory=list)
     loads: int = 0
 
@@ -118,6 +121,42 @@ class Player:
                 self._fail(shape, number, f"the load should have stopped: {stopped}", verified=outcome.verified)
             else:
                 self._compare(shape, number, outcome.verified)
+                self._keep(project, shape)
+
+    def _keep(self, project: Project, shape: Shape) -> None:
+        """What the model was when the version that is visible now became so."""
+        current = next((version for version in project.versions(shape.name) if version.current), None)
+        if current is not None and current.load is not None:
+            self.past.setdefault(shape.name, {}).setdefault(current.load, deepcopy(self.models[shape.name]))
+
+    def _rollback(self, project: Project, number: int, what: Any) -> None:
+        """Every table goes back to what the load before the last one left, and its stream with it."""
+        for name, shape in self._alive.items():
+            known = self.past.get(name, {})
+            found = [one for one in project.versions(name) if one.load in known and one.readable]
+            older = [one for one in found if one.load != found[0].load]
+            if older:
+                project.rollback(name, older[0].id)
+                self.models[name] = deepcopy(known[older[0].load])
+                self._compare(shape, number, None)
+
+    def _tamper(self, project: Project, number: int, seed: int) -> None:
+        """Somebody changes tables that a repair can mend: a row is lost, one is another, one is too many."""
+        session = project.sessions.load_session()
+        for name in self._mended():
+            table = self.models[name].table
+            assert isinstance(table, Merged)
+            at = f"lake.s.{name}" if self.format == "iceberg" else f"delta.`{self.folder / 'warehouse' / 's' / name}`"
+            lost, other, *_ = [*random.Random(seed).sample(sorted(table.live), min(2, len(table.live))), None, None]
+            if lost is not None:
+                session.sql(f"DELETE FROM {at} WHERE id = {lost}")
+                del table.live[lost]
+            if other is not None:
+                session.sql(f"UPDATE {at} SET code = 'tampered' WHERE id = {other}")
+                table.live[other] = {**table.live[other], "code": "tampered"}
+            session.sql(f"INSERT INTO {at} (id, code) VALUES ({FOREIGN}, 'tampered')")
+            table.live[FOREIGN] = {**dict.fromkeys(TYPES), KEY: FOREIGN, "code": "tampered"}
+        project.sessions.release(session)
 
     def _maintain(self, project: Project, number: int, what: Any) -> None:
         """Maintenance changes no row."""
@@ -143,7 +182,7 @@ class Player:
 
     def _repair(self, project: Project, number: int, seed: int) -> None:
         """What differs is repaired and nothing else is touched."""
-        alive = {n: s for n, s in self._alive.items() if self._comparable(s) and s.keyed and s.writer == "merge"}
+        alive = self._mended()
         if not alive:
             return
         for found in project.verify(*alive, level="rows", repair=True).streams:
@@ -172,6 +211,10 @@ class Player:
         project.close()
         for path in (self.folder / ".tidegate").glob("registry.db*"):
             path.unlink()
+
+    def _mended(self) -> dict[str, Shape]:
+        """The streams whose tables a repair can make equal, row by row."""
+        return {n: s for n, s in self._alive.items() if self._comparable(s) and s.keyed and s.writer == "merge"}
 
     def _comparable(self, shape: Shape) -> bool:
         """Whether `verify` has a source to compare the table with: a copy of what the source holds now."""

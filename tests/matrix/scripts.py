@@ -44,6 +44,7 @@ def script(shapes: Sequence[Shape], kinds: Kinds, seed: int, *, keys: int, phase
     """Phases of histories, a load after each, some of them interrupted first; and what people do beside loads."""
     chance, writer = random.Random(seed), Writer(seed=seed, keys=keys, kinds=kinds)
     names = [shape.name for shape in shapes]
+    goes_back = kinds.again or not any(shape.strategy == "cdc" for shape in shapes)  # a slot tells nothing twice
     steps: list[Step] = []
     past: list[Event] = []
     for number in range(phases):
@@ -52,13 +53,16 @@ def script(shapes: Sequence[Shape], kinds: Kinds, seed: int, *, keys: int, phase
         past += phase
         steps.append(("load", crashes(names, chance, 0.15 if number else 0.05)))
         last = number == phases - 1
+        if number and goes_back and chance.random() < 0.35:
+            steps.append(("rollback", None))
+            steps += [("load", {})] if last else []
         if not last and chance.random() < 0.3:
             steps.append(chance.choice([("maintain", None), *([("forget", None)] if iceberg else [])]))
         if last or chance.random() < 0.3:
             steps.append(("verify", chance.choice(("checksum", "rows"))))
     read_once = any(shape.strategy == "files" for shape in shapes)  # all files at once hold a key several times
     if read_once or chance.random() < 0.5:
-        steps += [("repair", None), ("change", writer.phase()), ("load", {})]
+        steps += [("tamper", seed), ("verify", "rows"), ("repair", None), ("change", writer.phase()), ("load", {})]
     else:
         steps += [("refresh", None), ("change", writer.phase()), ("load", {})]
     return steps

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -51,6 +51,7 @@ OWN = frozenset(name.lower() for name in STRICT) | {
 """Options of Spark's readers that this file decides."""
 LIMITS = frozenset({"maxcolumns", "maxcharspercolumn"})
 NOTHING = "__HIVE_DEFAULT_PARTITION__"
+PATH = "_path"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,21 +122,20 @@ class Reader:
         frame: DataFrame = reader.load(self._uris(paths))
         if self.form is FileFormat.ORC:
             self._orc(session, shape, paths)
+        texts = {name: spark.quote(name) for name in inside}
+        if self.form not in TYPED:
+            texts = {name: self._text(sql) for name, sql in texts.items()}
         expressions = []
-        for column in schema:
-            sql = spark.quote(column.name)
-            if column.name not in inside:
-                sql = self._outside(column, self._path())
-            elif self.form not in TYPED:
-                sql = self._converted(self._text(sql), column, self._path())
+        for column, sql in self._places(schema):
+            if column.name not in inside or self.form not in TYPED or inside[column.name] == TEXT:
+                value = self._value(sql, column, inside)
+                value = value if self.form in TYPED else _here(value)
             elif column.name in shape.nested:
-                sql = f"to_json({sql})"
-            elif inside[column.name] == TEXT:
-                sql = self._converted(sql, column, self._path())
+                value = f"to_json({sql})"
             else:
-                sql = _cast(sql, inside[column.name], column, rounds=self.rules.rounds)
-            expressions.append(f"{sql} AS {spark.quote(column.name)}")
-        return frame.selectExpr(*expressions)
+                value = _cast(sql, inside[column.name], column, rounds=self.rules.rounds)
+            expressions.append(f"{value} AS {spark.quote(column.name)}")
+        return self._laid_out(frame, texts, self._path(), schema).selectExpr(*expressions)
 
     def _documents(self, session: SparkSession, shape: Shape, paths: Sequence[str], schema: Schema) -> DataFrame:
         """The rows of files of JSON."""
@@ -144,23 +144,36 @@ class Reader:
         lines = session.read.format("text").option("wholetext", str(listed).lower()).load(self._uris(paths))
         rows = json_rows.read(lines.selectExpr("value AS text", f"{self._path()} AS path"), listed=listed)
         rows = rows.selectExpr("path", json_rows.checked("row", "problem", _failure("path", "", "problem")))
-        inside = {column.name for column in schema} - {self.carrier, *self.partitions}
-        expressions = []
-        for column in schema:
-            if column.name in inside:
-                value = json_rows.field("row", column)
-                sql = self._converted(value, column, "path")
-            else:
-                sql = self._outside(column, "path")
-            expressions.append(f"{sql} AS {spark.quote(column.name)}")
-        return rows.selectExpr(*expressions)
+        outside = {self.carrier, *self.partitions}
+        texts = {column.name: json_rows.field("row", column) for column in schema if column.name not in outside}
+        return self._laid_out(rows, texts, "path", schema).selectExpr(
+            *(
+                f"{_here(self._value(sql, column, texts))} AS {spark.quote(column.name)}"
+                for column, sql in self._places(schema)
+            )
+        )
 
-    def _outside(self, column: Column, path: str) -> str:
-        """A column that is not in the files themselves."""
+    def _laid_out(self, frame: DataFrame, texts: Mapping[str, str], path: str, schema: Schema) -> DataFrame:
+        """`PATH`, and what each column is made of under the names of `_places`.
+
+        In a projection of its own: a conversion names its text many times, and Spark would read it as often.
+        """
+        found = dict(texts)
+        found |= {column.name: self._partition(column, path) for column in schema if column.name in self.partitions}
+        found |= {self.carrier: path} if self.carrier else {}
+        made = (f"{found.get(column.name, 'CAST(NULL AS string)')} AS {sql}" for column, sql in self._places(schema))
+        return frame.selectExpr(f"{path} AS {PATH}", *made)
+
+    @staticmethod
+    def _places(schema: Schema) -> list[tuple[Column, str]]:
+        return [(column, f"_t{number}") for number, column in enumerate(schema)]
+
+    def _value(self, text: str, column: Column, inside: Collection[str]) -> str:
+        """The value of a column that a file has as text, or does not have."""
         if column.name == self.carrier:
-            return path
-        if column.name in self.partitions:
-            return self._converted(self._partition(column, path), column, path)
+            return text
+        if column.name in inside or column.name in self.partitions:
+            return self._converted(text, column, PATH)
         return f"CAST(NULL AS {column.type.spark})"
 
     def _converted(self, text: str, column: Column, path: str) -> str:
@@ -260,6 +273,15 @@ class Reader:
         text = f"regexp_extract({path}, {spark.string(pattern)}, 1)"
         value = f"url_decode(replace({text}, '+', '%2B'))"
         return f"CASE WHEN {text} IN ('', '{NOTHING}') THEN CAST(NULL AS string) ELSE {value} END"
+
+
+def _here(value: str) -> str:
+    """The value, converted at this place of a plan.
+
+    Spark asks a condition as far down as it can and writes the conversion out wherever the condition names the column:
+    a plan of some hundred conditions on converted texts takes minutes. It moves none below what is not deterministic.
+    """
+    return f"if(spark_partition_id() < 0, NULL, {value})"
 
 
 def _named(kind: Type) -> str:

@@ -31,6 +31,8 @@ from tidegate.spark.failures import needing
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+# Where Spark notes that a text has a greatest length.
+CHAR_VARCHAR = "__CHAR_VARCHAR_TYPE_STRING"
 SHORT = {"mysql": "mariadb", "postgres": "postgresql", "sqlite3": "sqlite"}
 
 
@@ -139,7 +141,7 @@ class Database:
             f"{spark.decode(alias, column, reading.travel, utc=utc)} AS {alias}"
             for alias, column, reading in zip(aliases, statements.schema, readings, strict=True)
         )
-        plain = rows.selectExpr(*decoded)
+        plain = _unlimited(rows, aliases).selectExpr(*decoded)
         if schema.find(RESCUED.name) is not None:
             plain = plain.selectExpr(*_packed(aliases, statements.schema, packed))
         # Names are given last and never parsed: in SQL text Spark replaces ${…} by a variable.
@@ -182,6 +184,18 @@ def dialect_of(connection: Connection) -> Connectable:
         )
     found: Connectable = dialect()
     return found
+
+
+def _unlimited(rows: DataFrame, aliases: Sequence[str]) -> DataFrame:
+    """The rows without the lengths that Spark noted with their texts.
+
+    A note that an optimizer's rule carries up to a write makes that write one of another type, which Spark refuses.
+    """
+    limited = {field.name for field in rows.schema if CHAR_VARCHAR in field.metadata} & set(aliases)
+    if not limited:
+        return rows
+    # What Spark could simplify to the column itself would carry the note again.
+    return rows.selectExpr(*(f"if({n} IS NULL, NULL, {n}) AS {n}" if n in limited else n for n in aliases))
 
 
 def _flavour(dialect: Any) -> Flavour:
