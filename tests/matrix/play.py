@@ -217,11 +217,15 @@ class Player:
         return {n: s for n, s in self._alive.items() if self._comparable(s) and s.keyed and s.writer == "merge"}
 
     def _comparable(self, shape: Shape) -> bool:
-        """Whether `verify` has a source to compare the table with: a copy of what the source holds now."""
-        return shape.strategy not in ("cdc", "files") and shape.writer != "append" and not shape.lagging
+        """Whether `verify` has a source to compare the table with: a copy of what the source holds, or its files."""
+        if shape.strategy == "files":  # in which load each was read only the registry remembers
+            return shape.writer == "merge" and (self.folder / ".tidegate" / "registry.db").exists()
+        return shape.strategy != "cdc" and shape.writer != "append" and not shape.lagging
 
     def _meant(self, shape: Shape) -> list[Row]:
-        """The rows of the source that the stream looks at."""
+        """The rows of the source that the stream looks at; of files, those that the model makes of them in order."""
+        if shape.strategy == "files":
+            return self.models[shape.name].table.current()
         return [row for row in self.source.rows.values() if shape.within(row)]
 
     def _expect(self, shape: Shape) -> str | None:

@@ -7,12 +7,15 @@ never by its modification time alone.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
 
+from tidegate.core.schema import BIGINT, Column
+
 LOADED = "__tidegate_loaded"
 """In an order of rows: the load that read their file."""
+LOAD = Column(name=LOADED, type=BIGINT)
 MANIFEST = "manifest"
 """The key of a position's state that vouches for a manifest."""
 
@@ -26,7 +29,8 @@ class File:
         size: bytes.
         tag: of the content: the store's own (`etag:…`), else a hash (`blake2b:…`); another text, another content.
         stamp: time of modification and inode for which a hash holds without reading the file again; empty for never.
-        loaded: the number of the load that read it last; of two files with one key the greater one counts.
+        loaded: the number of the load that read it last; of two files with one key the greater one counts. 0 where
+            nobody remembers it.
     """
 
     path: str
@@ -113,9 +117,10 @@ class Lister(Protocol):
             SourceRefused: there is no such folder or file.
         """
 
-    def choose(self, paths: Sequence[str], columns: Mapping[str, str]) -> None:
+    def choose(self, files: Iterable[File], columns: Mapping[str, str]) -> None:
         """The files that are read and tell the columns from here on.
 
         Args:
+            files: of which path and load count.
             columns: types by name, of loads before this one; they hold also where these files say less.
         """

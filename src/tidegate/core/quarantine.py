@@ -80,7 +80,7 @@ def superseding(
         one_a_key: the table keeps one row a key.
         history: the table keeps every version of a row.
         applies_events: the rows of a changelog are events, each with its order in a log.
-        unique: the source guarantees one row a key, or nothing orders them.
+        unique: the source guarantees one row a key, or nothing but their loads orders them.
     """
     if history:
         return Superseding.VERSION

@@ -19,7 +19,7 @@ from tidegate.core.slices import Meaning, Range
 from tidegate.core.spread import Level
 from tidegate.core.versions import Historic
 from tidegate.dialects.spark import Spark
-from tidegate.engine import drilldown, expected
+from tidegate.engine import drilldown, expected, last_loads
 from tidegate.engine.drilldown import Difference
 from tidegate.engine.quarantine import as_read
 from tidegate.engine.sides import SourceSide, TableSide
@@ -129,14 +129,15 @@ def choose_loaded(stream: Stream, context: Context, probe: Probe, since: Positio
     """Of a source of files: those that the position says are in the table; others are not missing, they are next.
 
     Raises:
-        PlanError: a file is gone whose rows the table keeps, or nobody remembers which files were loaded.
+        PlanError: a file is gone whose rows the table keeps, or nobody remembers which files were loaded, or in which
+            order where that decides.
     """
     if not isinstance(probe, Lister) or MANIFEST not in since.state:
         return
-    manifest = context.registry.manifest(stream.uid)
-    there = probe.listing(manifest).ready
-    if not manifest.vouched(since.state):
-        manifest = there
+    kept = context.registry.manifest(stream.uid)
+    known = kept if kept.vouched(since.state) else None
+    there = probe.listing(known).ready
+    manifest = there if known is None else known
     gone = [path for path in manifest.files if path not in there.files]
     if gone or not manifest.vouched(since.state):
         what = f"{gone[0]} and its like are gone" if gone else "nobody remembers which files were loaded"
@@ -144,4 +145,5 @@ def choose_loaded(stream: Stream, context: Context, probe: Probe, since: Positio
             f"the table of stream {stream.name!r} cannot be compared with its files: {what}",
             hint=f"Put them back, or run `tidegate run {stream.name}`.",
         )
-    probe.choose(list(manifest.files), since.state.get("columns", {}))
+    probe.choose(manifest.files.values(), since.state.get("columns", {}))
+    last_loads.refuse_unknown(stream, since, manifest, probe)

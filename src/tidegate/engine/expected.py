@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from tidegate.core.batch import Latest
 from tidegate.core.history import Versioned
 from tidegate.core.ledger import BEGIN
+from tidegate.core.manifest import LOADED, MANIFEST
 from tidegate.core.position import Position
 from tidegate.core.protocols import Probe
 from tidegate.core.slices import Everything, Meaning, Partition, Range, Slice, SnapshotPair
@@ -34,24 +35,28 @@ class Expected:
 
 def of_table(stream: Stream, since: Position | None, probe: Probe) -> Expected:
     """What the whole table should hold at a position."""
-    return of_part(stream, loaded(stream, since, probe), probe)
+    return of_part(stream, loaded(stream, since, probe), probe, since)
 
 
-def of_part(stream: Stream, part: Slice, probe: Probe) -> Expected:
+def of_part(stream: Stream, part: Slice, probe: Probe, since: Position | None = None) -> Expected:
     """What the whole table should hold where these rows are loaded."""
-    latest = rule(stream)
+    latest = rule(stream, since)
     if latest is not None and (not latest.ordered or probe.unique(stream.key)):
         latest = None
     return Expected(part=part, latest=latest)
 
 
-def rule(stream: Stream) -> Latest | None:
-    """By what the table chooses among several rows of one key; None where it keeps them all."""
+def rule(stream: Stream, since: Position | None) -> Latest | None:
+    """By what the table chooses among several rows of one key; None where it keeps them all.
+
+    Where the position names a manifest, the row of the file that was loaded last comes first: `core.manifest.LOADED`.
+    """
     if not stream.key or not isinstance(stream.writer, KeepsLatest):
         return None
     if isinstance(stream.writer, Historic) and stream.strategy.emits == {Meaning.NEW}:
         return None  # each row is a version of its own
-    return stream.writer.latest(stream.key, stream.strategy.cursor)
+    by_load = since is not None and MANIFEST in since.state
+    return stream.writer.latest(stream.key, (LOADED,) if by_load else stream.strategy.cursor)
 
 
 def loaded(stream: Stream, since: Position | None, probe: Probe) -> Slice:

@@ -28,6 +28,7 @@ from tidegate.engine import (
     detection,
     fuse,
     key_diff,
+    last_loads,
     older_files,
     outcomes,
     partitions,
@@ -200,12 +201,12 @@ def move(work: Work, planned: Planned, lease: Lease) -> Outcome:
         with journal.stage(Stage.READ):
             session = held.enter_context(work.context.session(small=_small(work, plan)))
             opened = held.enter_context(_opening(work, plan, session))
-            rows = stream.source.read(session, work.probe, plan.changes.slices, plan.columns)
+            rows = last_loads.read(work, plan, session)
         with journal.stage(Stage.CHECK):
             applied = reread.applied(work, session, plan)
-            fence = reread.fence(work, session, plan, applied)
-            batch = replace(briefing.batch(work, planned, session), fence=fence)
+            batch = replace(briefing.batch(work, planned, session), fence=reread.fence(work, session, plan, applied))
             checked = quality.check(work, planned, batch, reread.judged(rows, plan), held)
+            checked = last_loads.told(stream, plan, checked)
         with journal.stage(Stage.WRITE) as tell:
             lease.check()
             staging = opened()

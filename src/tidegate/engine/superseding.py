@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from tidegate.core.batch import Fence, Folded, Latest
 from tidegate.core.deletes import DELETED_AT
 from tidegate.core.log import UNKNOWN, AppliesEvents
+from tidegate.core.manifest import MANIFEST
 from tidegate.core.plan import LoadPlan
 from tidegate.core.quarantine import Superseding, everything, superseding
 from tidegate.core.slices import Meaning
@@ -48,13 +49,14 @@ class Load:
 
 
 def how(stream: Stream, load: Load) -> Superseding:
-    """By what the load's rows take the place of those that wait."""
+    """By what the load's rows take the place of those that wait; of files the load that read them says it."""
+    by_load = MANIFEST in load.plan.position.state
     return superseding(
         load.plan.changes,
         one_a_key=one_a_key(stream),
         history=isinstance(stream.writer, Historic),
         applies_events=isinstance(stream.strategy, AppliesEvents),
-        unique=load.unique or not stream.order,
+        unique=load.unique or not stream.order or by_load,
     )
 
 

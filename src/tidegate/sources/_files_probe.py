@@ -7,8 +7,9 @@ listed.
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from datetime import timedelta
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -17,7 +18,7 @@ from tidegate.core.batch import Latest
 from tidegate.core.changes import SliceStats
 from tidegate.core.fingerprint import Fingerprint
 from tidegate.core.grouping import Grouping
-from tidegate.core.manifest import File, Listing, Manifest
+from tidegate.core.manifest import LOADED, File, Listing, Manifest
 from tidegate.core.plan import Prune
 from tidegate.core.schema import TEXT, Column, Kind, Schema, Type
 from tidegate.core.slices import Files, Keys, Partition, Slice
@@ -39,6 +40,8 @@ if TYPE_CHECKING:
     from tidegate.sources._reference import Answers
 
 LOOKERS = 8
+PATH = "__tidegate_path"
+"""Carries the path of each row's file where no column of the user's does."""
 
 
 class FilesProbe(FrameProbe):
@@ -78,7 +81,7 @@ class FilesProbe(FrameProbe):
         self._settle = settle
         self._listing: Listing | None = None
         self._known: Manifest | None = None
-        self._chosen: tuple[str, ...] | None = None
+        self._chosen: Mapping[str, int] | None = None
         self._before: Mapping[str, str] = {}
         self._shapes: dict[str, Shape] = {}
         self._read: set[str] = set()
@@ -96,10 +99,10 @@ class FilesProbe(FrameProbe):
                 self._listing = listed(self._place, self._settle, known)
             return self._listing
 
-    def choose(self, paths: Sequence[str], columns: Mapping[str, str]) -> None:
+    def choose(self, files: Iterable[File], columns: Mapping[str, str]) -> None:
         """The files that are read and tell the columns from here on."""
         with self._looking:
-            self._chosen, self._before = tuple(paths), dict(columns)
+            self._chosen, self._before = {file.path: file.loaded for file in files}, dict(columns)
             self._statements, self._viewed = None, False
             self._stats.clear()
             self.__dict__.pop("_partitioned", None)
@@ -163,21 +166,37 @@ class FilesProbe(FrameProbe):
         return tuple(f"{path} is still being written and waits for a later run" for path in waiting)
 
     def read(self, session: SparkSession, parts: Sequence[Slice], schema: Schema) -> DataFrame:
-        """The rows of the slices in that session; files are those that were listed, also ones that were not chosen."""
+        """The rows of the slices in that session; files are those that were listed, also ones that were not chosen.
+
+        Of chosen files the column `LOADED` may be asked for.
+        """
         named = [path for part in parts if isinstance(part, Files) for path in part.paths]
-        if named or not parts:
+        if named or not parts or not self._paths():
             return self._rows(session, named, schema)
-        rows = self._rows(session, self._paths(), self.schema())
+        rows = self._numbered(session) if LOADED in schema.names else self._all(session)
         return rows.where(self.statements.among(parts)).select(*(Spark().quote(name) for name in schema.names))
 
     def _all(self, session: SparkSession) -> DataFrame:
         return self._rows(session, self._paths(), self.schema())
 
-    def _rows(self, session: SparkSession, paths: Sequence[str], schema: Schema) -> DataFrame:
+    def _numbered(self, session: SparkSession) -> DataFrame:
+        """All rows with `LOADED`, by the path of each row's file."""
+        from tidegate.spark import frames  # noqa: PLC0415 - rows are looked at, Spark is running
+
+        carrier, spark = self._carrier or PATH, Spark()
+        carried = () if self._carrier else (Column(name=PATH, type=TEXT),)
+        rows = self._rows(session, self._paths(), Schema(columns=(*self.schema(), *carried)), carrier)
+        numbers = [(spark.string(path), f"{number}L") for path, number in self._loads().items()]
+        return rows.join(frames.listed(session, numbers, (carrier, LOADED)), on=[carrier], how="inner")
+
+    def _rows(
+        self, session: SparkSession, paths: Sequence[str], schema: Schema, carrier: str | None = None
+    ) -> DataFrame:
         wanted = set(paths)
         there = [path for path in self.listing(None).ready.files if path in wanted]
         self._read |= set(there)
-        return self._reader().rows(session, {path: self._shape(path) for path in there}, schema)
+        reader = replace(self._reader(), carrier=carrier or self._carrier)
+        return reader.rows(session, {path: self._shape(path) for path in there}, schema)
 
     def located(self, error: FileUnreadable) -> FileUnreadable:
         """The error with the line of the file, where that can be found."""
@@ -211,9 +230,13 @@ class FilesProbe(FrameProbe):
             schema=self.schema(),
             carrier=self._carrier,
             partitions=self._partitioned,
-            loads=loads or {file.path: file.loaded for file in self._files()},
+            loads=self._loads() if loads is None else loads,
         )
         return Answers(rows=rows, paths=tuple(self._paths() if loads is None else loads))
+
+    def _loads(self) -> Mapping[str, int]:
+        """The load that read each of the chosen files; nothing where none were chosen."""
+        return self._chosen or {}
 
     def _files(self) -> list[File]:
         ready = self.listing(None).ready.files

@@ -128,6 +128,11 @@ def latest(rows: DataFrame, rule: Latest) -> DataFrame:
     return ranked(rows, rule).where(f"{RANK} = 1").drop(RANK)
 
 
+def greatest(rows: DataFrame, column: str, *, key: Sequence[str]) -> DataFrame:
+    """Every row of which no other row of its key has a greater value in the column, NULL last."""
+    return ranked(rows, Latest(key=tuple(key), order=(column,)), by="rank").where(f"{RANK} = 1").drop(RANK)
+
+
 def older(rows: DataFrame, present: DataFrame, rule: Latest) -> DataFrame:
     """Keys of which `present` has a later row than `rows`, which has one a key; NULL comes before all else.
 
@@ -140,15 +145,15 @@ def older(rows: DataFrame, present: DataFrame, rule: Latest) -> DataFrame:
     return mine.join(theirs, on=list(rule.key), how="inner").where(later).selectExpr(*keys).distinct()
 
 
-def ranked(rows: DataFrame, rule: Latest) -> DataFrame:
-    """The rows with `RANK`: 1 for the one of each key that `latest` keeps."""
-    return rows.selectExpr("*", f"row_number() OVER ({_window(rule)}) AS {RANK}")
+def ranked(rows: DataFrame, rule: Latest, *, by: str = "row_number") -> DataFrame:
+    """The rows with `RANK`: 1 for the one of each key that `latest` keeps; by `rank`, also for those that tie."""
+    return rows.selectExpr("*", f"{by}() OVER ({_window(rule)}) AS {RANK}")
 
 
 def ties(rows: DataFrame, rule: Latest) -> int:
     """Keys whose latest rows differ, so that no rule says which one counts."""
     whole = f"struct({names(rows.columns)})"
-    first = rows.selectExpr("*", f"rank() OVER ({_window(rule)}) AS {RANK}").where(f"{RANK} = 1")
+    first = ranked(rows, rule, by="rank").where(f"{RANK} = 1")
     key = [f"{quote(name)} AS k{index}" for index, name in enumerate(rule.key)]
     grouped = first.selectExpr(*key, f"{whole} AS whole").distinct()
     keys = [f"k{index}" for index in range(len(rule.key))]

@@ -89,11 +89,12 @@ class Files:
         return {REBUILT: True}
 
     def adopted(self, probe: Probe) -> tuple[Mapping[str, Any], Manifest]:
-        """The state of a table that holds every file that is there now, and what to remember of them."""
+        """The state of a table that holds every file that is there now, as one load's, and what to remember of them."""
         lister = _lister(probe)
         listed = lister.listing(None).ready
-        lister.choose(list(listed.files), {})
-        return _state(listed, probe, lister.carrier), listed
+        taken = Manifest.of(replace(file, loaded=1) for file in listed.files.values())
+        lister.choose(taken.files.values(), {})
+        return _state(taken, probe, lister.carrier), taken
 
     def detect(self, probe: Probe, since: Position | None, kept: Ledger | None = None) -> ChangeSet | None:
         """The files that are new, changed or gone; None when there are none.
@@ -134,7 +135,7 @@ class Files:
                 hint="Let rows carry their file's name from the first load on (`source: {file_name: source_file}`), or "
                 "choose on_delete: keep.",
             )
-        lister.choose([file.path for file in read], state.get(COLUMNS, {}))
+        lister.choose(read, state.get(COLUMNS, {}))
         manifest = (known or Manifest()).loaded(read, gone)
         rebuilt = {REBUILT: True} if since and (known is None or state.get(REBUILT)) else {}
         again = _again(moved, forgotten=known is None, rebuilt=bool(rebuilt))

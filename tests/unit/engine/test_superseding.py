@@ -10,16 +10,19 @@ import pytest
 from tidegate.core.changes import ChangeSet
 from tidegate.core.ids import Target
 from tidegate.core.log import EventRules
+from tidegate.core.manifest import MANIFEST
 from tidegate.core.plan import Mode, WriteChoice, WriteFacts
 from tidegate.core.position import Position
 from tidegate.core.protocols import TableState
 from tidegate.core.quarantine import Superseding
 from tidegate.core.schema import BIGINT, TIMESTAMPTZ, Column, Schema
 from tidegate.core.slices import Everything, LogRange, Meaning, Range
+from tidegate.core.slices import Files as Chosen
 from tidegate.engine.planner import Found, make_plan, signature
 from tidegate.engine.stream import Stream
 from tidegate.engine.superseding import Load, how, whole
 from tidegate.strategies.cdc import Cdc
+from tidegate.strategies.files import Files
 from tidegate.strategies.full import Full
 from tidegate.strategies.watermark import Watermark
 from tidegate.writers.append import Append
@@ -29,6 +32,7 @@ from tidegate.writers.scd2 import Scd2
 
 EVENTS = ChangeSet(slices=(LogRange(part="p", after=None, upto="9"),), meaning=Meaning.CHANGELOG, events=EventRules())
 WINDOW = ChangeSet(slices=(Range(cursor=("at",), after="1", upto="2"),), meaning=Meaning.UPSERTS)
+LANDED = ChangeSet(slices=(Chosen(paths=("a.csv",)),), meaning=Meaning.NEW, state={MANIFEST: "1"})
 ALL = ChangeSet(slices=(Everything(),), meaning=Meaning.ALL)
 CDC, FULL, BY_TIME = Cdc(), Full(), Watermark(column="at")
 
@@ -85,6 +89,11 @@ def test_each_stream_has_its_order(strategy, writer, changes, expected):
 def test_a_source_with_one_row_a_key_needs_no_order():
     of = stream(BY_TIME, Merge())
     assert how(of, load(of, WINDOW, unique=True)) is Superseding.KEY
+
+
+def test_a_row_of_a_file_that_is_loaded_later_is_later_whatever_order_by_says():
+    of = stream(Files(), Merge(order_by=("at",)))
+    assert how(of, load(of, LANDED)) is Superseding.KEY
 
 
 @pytest.mark.parametrize("mode", [Mode.APPEND, Mode.OVERWRITE, Mode.MERGE_DIFFERENCES])

@@ -36,8 +36,8 @@ class Folder:
         )
         return Listing(ready=Manifest.of(ready), waiting=self.writing)
 
-    def choose(self, paths, columns):
-        self.chosen, self.columns = tuple(paths), dict(columns)
+    def choose(self, files, columns):
+        self.chosen, self.columns = tuple(file.path for file in files), dict(columns)
 
     def schema(self):
         return Schema(columns=(Column(name="id", type=BIGINT), Column(name="name", type=TEXT)))

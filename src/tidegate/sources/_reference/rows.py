@@ -17,12 +17,11 @@ from urllib.parse import unquote
 
 import pyarrow as pa  # type: ignore[import-untyped]
 
-from tidegate.core.manifest import LOADED
+from tidegate.core.manifest import LOAD, LOADED
 from tidegate.core.schema import Column, Schema
 from tidegate.errors import FileUnreadable, TidegateError
 from tidegate.sources._files_place import Store
 from tidegate.sources._reference import delimited, documents, typed
-from tidegate.sources._reference.selection import LOAD
 from tidegate.sources._reference.values import Misfit, TextRules, arrow_type, of_arrow, of_texts
 
 NO_PARTITION = "__HIVE_DEFAULT_PARTITION__"

@@ -15,14 +15,12 @@ import pyarrow.compute as pc  # type: ignore[import-untyped]
 
 from tidegate.core import texts
 from tidegate.core.grouping import CHARACTERS, Grouping, Periods, Prefixes, Ranges, Steps
-from tidegate.core.manifest import LOADED
-from tidegate.core.schema import BIGINT, Column, Kind, Schema, Type
+from tidegate.core.manifest import LOAD, LOADED
+from tidegate.core.schema import Column, Kind, Schema, Type
 from tidegate.core.slices import Everything, Files, Keys, Partition, Range, Slice
 from tidegate.core.spread import Spread
 from tidegate.errors import ColumnMissing, InternalError
 from tidegate.sources._reference.values import TextRules, arrow_type, of_texts
-
-LOAD = Column(name=LOADED, type=BIGINT)
 
 
 def columns_of(parts: Iterable[Slice]) -> set[str]:
