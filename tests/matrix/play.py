@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import random
-from copy import deepcopy
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from copy import deepcopy
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
