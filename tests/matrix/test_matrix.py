@@ -19,6 +19,7 @@ from matrix.shapes import shapes_of
 from matrix.shrink import player, program, shrunk
 from tidegate.engine.combinations import combinations
 
+pytest_plugins = ["support.mariadb"]
 SEED = int(os.environ.get("TIDEGATE_MATRIX_SEED", "1"))
 KEYS = int(os.environ.get("TIDEGATE_MATRIX_KEYS", "12"))
 PHASES = int(os.environ.get("TIDEGATE_MATRIX_PHASES", "2"))
