@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from matrix import databases, files, lake_tables, logs, views
+from matrix import databases, files, lake_tables, logs, topics, views
 from matrix.model import View
 from matrix.play import Place
 from matrix.shapes import Shape, shapes
@@ -121,6 +121,14 @@ def _logs() -> Iterator[Flavour]:
                         folder=on.folder, spark=on.spark, format=kind, envelope=envelope
                     ),
                 )
+    for envelope in topics.ENVELOPES:
+        yield Flavour(
+            source="change_log",
+            name=f"topic, {envelope}",
+            kin=f"topic, {envelope}",
+            make=lambda on, envelope=envelope: topics.Topic(url=on.url, envelope=envelope),
+            server="kafka",
+        )
     yield Flavour(
         source="change_log",
         name="slot",
@@ -139,6 +147,17 @@ def _lake_tables() -> Iterator[Flavour]:
             kin="lake_table",
             make=lambda on, kind=kind: lake_tables.LakeTable(folder=on.folder, spark=on.spark, format=kind),
         )
+
+
+def new_url(kind: str, server: Any) -> str:
+    """Of a new database or topic of a server of the tests."""
+    match kind:
+        case "postgres":
+            return server.create_database()
+        case "mariadb":
+            return server.url(server.create_database())
+        case _:
+            return f"{server.bootstrap}/{server.create_topic()}"
 
 
 FLAVOURS = {str(one): one for some in (_databases, _files, _lake_tables, _logs) for one in some()}

@@ -21,7 +21,8 @@ row as it is. The last run wrote this page; it need not have been a whole one.
 
 A *history* is what happens to one key: inserts, updates, deletes, the same row again, a new key for a row, changes that
 come late, NULL in the cursor, and for logs events that come again and in any order. Loads are interrupted at random
-boundaries; between them tables are maintained, verified, repaired, refreshed, and the registry is lost.
+boundaries. Between them tables are verified, maintained, rolled back, refreshed, changed by somebody else and repaired,
+and the registry is lost.
 
 """
 TAIL = """

@@ -28,6 +28,8 @@ def chosen(flavour: Flavour, table_format: str, seed: int) -> list[Shape]:
 
 def by_kinds(flavour: Flavour, shapes: Sequence[Shape], seed: int) -> dict[Kinds, list[Shape]]:
     """Shapes by their histories: of each the first kind of trouble, from the seed on, that it bears."""
+    if not shapes:
+        return {}
     if flavour.source == "change_log":
         return {Kinds(again=flavour.name != "slot"): list(shapes)}
     if flavour.kin.startswith("arrivals"):

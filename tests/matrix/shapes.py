@@ -154,7 +154,7 @@ def shapes_of(found: Combination, seed: int) -> Iterator[Shape]:
     """A combination as a stream; options that it leaves open take turns with the seed."""
     turn = (zlib.crc32(str(found).encode()) + seed) % 2 == 0
     writing: dict[str, Any] = {}
-    dated = found.strategy != "sequence" and not found.flavour.endswith(("slot", "debezium", "flat"))
+    dated = found.strategy != "sequence" and not found.flavour.endswith(("slot", "debezium", "debezium_avro", "flat"))
     if found.writer == "scd2" and turn and dated:  # a key alone, as these tell of a delete, says no time
         writing = {"sequence_by": [CURSOR]}
     if found.writer == "merge" and found.strategy == "files":

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from matrix.groups import FLAVOURS, Ground
+from matrix.groups import FLAVOURS, Ground, new_url
 from matrix.histories import Step
 from matrix.shapes import Shape
 from matrix.shrink import replay
+from support.kafka import broker
 from support.lake import spark_session
 from support.mariadb import MariadbServer
 from support.postgres import PostgresServer
@@ -31,9 +32,10 @@ def _database(server: str | None) -> Iterator[str]:
     if server is None:
         yield ""
         return
-    found = PostgresServer.new() if server == "postgres" else MariadbServer.new()
-    try:
-        name = found.create_database()
-        yield name if isinstance(found, PostgresServer) else found.url(name)
-    finally:
-        found.drop()
+    with ExitStack() as held:
+        if server == "kafka":
+            yield new_url(server, held.enter_context(broker()))
+            return
+        found = PostgresServer.new() if server == "postgres" else MariadbServer.new()
+        held.callback(found.drop)
+        yield new_url(server, found)

@@ -13,13 +13,13 @@ from pathlib import Path
 
 import pytest
 
-from matrix.groups import FLAVOURS, Ground
+from matrix.groups import FLAVOURS, Ground, new_url
 from matrix.scripts import by_kinds, chosen, script
 from matrix.shapes import shapes_of
 from matrix.shrink import player, program, shrunk
 from tidegate.engine.combinations import combinations
 
-pytest_plugins = ["support.mariadb"]
+pytest_plugins = ["support.mariadb", "support.kafka"]
 SEED = int(os.environ.get("TIDEGATE_MATRIX_SEED", "1"))
 KEYS = int(os.environ.get("TIDEGATE_MATRIX_KEYS", "12"))
 PHASES = int(os.environ.get("TIDEGATE_MATRIX_PHASES", "2"))
@@ -27,14 +27,8 @@ FORMATS = ("iceberg", "delta")
 RESULTS = os.environ.get("TIDEGATE_MATRIX_RESULTS")
 
 
-ELSEWHERE = {
-    ("change_log", "topic, debezium"),
-    ("change_log", "topic, debezium_avro"),
-    ("change_log", "topic, flat"),
-    ("database", "trino"),
-    ("database", "trino query"),
-}
-"""Run by the tests of their servers."""
+ELSEWHERE = {("database", "trino"), ("database", "trino query")}
+"""Run by the tests of their server."""
 
 
 def test_every_combination_is_in_the_matrix():
@@ -71,23 +65,25 @@ def grounds(request, spark, tmp_path):
         folder.mkdir()
         if server is None:
             return Ground(folder=folder, spark=spark)
-        found = request.getfixturevalue(server)
-        name = found.create_database()
-        return Ground(folder=folder, spark=spark, url=name if server == "postgres" else found.url(name))
+        return Ground(folder=folder, spark=spark, url=new_url(server, request.getfixturevalue(server)))
 
     return new
 
 
 QUICK = ("database: sqlite",)
-"""Run with every change; `make matrix` and `make test-full` run them all."""
+"""Run with every change; `make matrix` runs them all, `make test-full` those without a heavier server."""
+
+
+def marks_of(name):
+    if FLAVOURS[name].server == "kafka":
+        return [pytest.mark.slow, pytest.mark.servers]
+    return [] if name in QUICK else [pytest.mark.slow]
 
 
 @pytest.mark.spark
 @pytest.mark.timeout(3600)
 @pytest.mark.parametrize("format", FORMATS)
-@pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=() if name in QUICK else pytest.mark.slow) for name in FLAVOURS]
-)
+@pytest.mark.parametrize("name", [pytest.param(name, marks=marks_of(name)) for name in FLAVOURS])
 def test_tables_are_what_their_histories_say(name, format, grounds):
     flavour = FLAVOURS[name]
     programs = []

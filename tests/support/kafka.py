@@ -217,6 +217,13 @@ class ConnectServer:
 @pytest.fixture(scope="session")
 def kafka() -> Iterator[KafkaServer]:
     """The broker of the session."""
+    with broker() as server:
+        yield server
+
+
+@contextlib.contextmanager
+def broker() -> Iterator[KafkaServer]:
+    """A broker of its own."""
     server = KafkaServer(folder=Path(tempfile.mkdtemp(prefix="tidegate-kafka-")))
     settings = server.folder / "server.properties"
     settings.write_text(BROKER.format(control=free_port(), port=server.port, folder=server.folder))

@@ -145,5 +145,5 @@ def choose_loaded(stream: Stream, context: Context, probe: Probe, since: Positio
             f"the table of stream {stream.name!r} cannot be compared with its files: {what}",
             hint=f"Put them back, or run `tidegate run {stream.name}`.",
         )
-    probe.choose(manifest.files.values(), since.state.get("columns", {}))
+    probe.choose(manifest.files.values(), dict(since.state.get("columns", ())))
     last_loads.refuse_unknown(stream, since, manifest, probe)

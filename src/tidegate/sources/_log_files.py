@@ -144,7 +144,7 @@ class FileLog:
         """
         ready, _ = self._listed
         before = dict(state or {})
-        self._before = before.get("columns", {})
+        self._before = dict(before.get("columns", ()))
         after, reason = self._read_before(before)
         waiting = [each for each in ready if after is None or each.path > after]
         chosen, counted = self._few(waiting, most)
@@ -155,7 +155,7 @@ class FileLog:
         upto = chosen[-1].path
         position: dict[str, Any] = {"upto": upto, "digest": _digest([each for each in ready if each.path <= upto])}
         if not self._options.envelope.messages:
-            position["columns"] = {column.name: column.type.spark for column in self._columns}
+            position["columns"] = [[column.name, column.type.spark] for column in self._columns]
         return LogSpan(
             slices=(LogRange(part=self.label, after=after, upto=upto),),
             state=position,

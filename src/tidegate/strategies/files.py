@@ -135,7 +135,7 @@ class Files:
                 hint="Let rows carry their file's name from the first load on (`source: {file_name: source_file}`), or "
                 "choose on_delete: keep.",
             )
-        lister.choose(read, state.get(COLUMNS, {}))
+        lister.choose(read, dict(state.get(COLUMNS, ())))
         manifest = (known or Manifest()).loaded(read, gone)
         rebuilt = {REBUILT: True} if since and (known is None or state.get(REBUILT)) else {}
         again = _again(moved, forgotten=known is None, rebuilt=bool(rebuilt))
@@ -199,7 +199,7 @@ def _lister(probe: Probe) -> Lister:
 
 def _state(manifest: Manifest, probe: Probe, carrier: str | None) -> dict[str, Any]:
     """What the position says of a table that holds these files."""
-    columns = {column.name: column.type.spark for column in probe.schema()}
+    columns = [[column.name, column.type.spark] for column in probe.schema()]  # in the order of a file without a header
     return {**manifest.voucher(), COLUMNS: columns, **({CARRIER: carrier} if carrier else {})}
 
 

@@ -27,7 +27,7 @@ Row = tuple[int, str, int]
 
 def bare_csv(path: Path, rows: Sequence[Row]) -> None:
     with path.open("w", newline="", encoding="utf-8") as file:
-        csv.writer(file).writerows((at, key, name) for key, name, at in rows)
+        csv.writer(file).writerows(rows)
 
 
 def documents(path: Path, rows: Sequence[Row]) -> None:
@@ -40,7 +40,7 @@ def columnar(path: Path, rows: Sequence[Row]) -> None:
 
 FORMS: Mapping[str, tuple[str, Mapping[str, Any], Callable[[Path, Sequence[Row]], None]]] = {
     "csv": ("csv", {}, lambda path, rows: write_csv(path, *rows, header=NAMES)),
-    "bare": ("csv", {"options": {"header": False}, "columns": dict(sorted(COLUMNS.items()))}, bare_csv),
+    "bare": ("csv", {"options": {"header": False}, "columns": COLUMNS}, bare_csv),
     "json": ("json", {}, documents),
     "parquet": ("parquet", {}, columnar),
 }
