@@ -55,6 +55,12 @@ class Workspace:
         catalog = SqlCatalog("lake", uri=f"sqlite:///{self.folder / '.tidegate' / 'catalog.db'}")
         return catalog.load_table(tuple(name.split(".")))
 
+    def has_table(self, name: str) -> bool:
+        catalog = self.folder / ".tidegate" / "catalog.db"
+        if not catalog.exists():
+            return False
+        return SqlCatalog("lake", uri=f"sqlite:///{catalog}").table_exists(tuple(name.split(".")))
+
     def rows(self, name: str) -> list[dict]:
         """What PyIceberg reads, sorted."""
         return sorted(self.table(name).scan().to_arrow().to_pylist(), key=lambda row: json.dumps(row, default=str))

@@ -51,8 +51,7 @@ def complete(tidegate: Terminal, workspace: Workspace, rows: int) -> None:
 
 
 def shows_nothing(workspace: Workspace) -> bool:
-    catalog = workspace.folder / ".tidegate" / "catalog.db"
-    return not catalog.exists() or workspace.rows("shop.orders") == []
+    return not workspace.has_table("shop.orders") or workspace.rows("shop.orders") == []
 
 
 def test_the_jvm_dies_in_the_middle(tidegate, many, spark):

@@ -12,7 +12,6 @@ from pathlib import Path
 
 import pytest
 
-from tidegate.spark import archive
 from tidegate.spark.jars import DELTA, DELTA_STORAGE, ICEBERG, SQLITE
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
@@ -44,6 +43,10 @@ with sessions:
 assert not sessions.started
 print(children())
 """
+ARCHIVE = """
+from tidegate.spark import archive, jars
+print(archive.make((jars.ICEBERG,)))
+"""
 CHILDREN = """
 import os
 def children():
@@ -62,7 +65,8 @@ def run(program: str, *arguments: str, **variables: str) -> subprocess.Completed
 
 
 def test_a_jvm_of_our_own_is_quiet_keeps_secrets_and_is_gone_after_stop(tmp_path: Path) -> None:
-    done = run(ONCE + ONCE, str(tmp_path), "1g", str(archive.make((ICEBERG,))))
+    made = run(ARCHIVE, str(tmp_path), "1g").stdout.strip()
+    done = run(ONCE + ONCE, str(tmp_path), "1g", made)
     assert done.stderr == ""
     assert done.stdout.split() == ["AnalysisException", "10", "[]"] * 2
 
