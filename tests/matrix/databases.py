@@ -130,7 +130,12 @@ class Postgresql(Database):
 
 @dataclass(kw_only=True)
 class Slot(Postgresql):
-    """The same, followed by a replication slot for each stream."""
+    """The same, followed by a replication slot for each stream, which shows what is on the disk."""
+
+    def connect(self) -> Any:
+        import psycopg
+
+        return psycopg.connect(self.url, options="-c synchronous_commit=on")
 
     def source(self, name: str) -> dict[str, Any]:
         slot = f"tidegate_{zlib.crc32(f'{self.url} {name}'.encode()):08x}"
