@@ -17,9 +17,10 @@ from matrix.groups import FLAVOURS, Ground, new_url
 from matrix.scripts import by_kinds, chosen, script
 from matrix.shapes import shapes_of
 from matrix.shrink import player, program, shrunk
+from support.kafka import kafka  # noqa: F401 - the fixture
 from tidegate.engine.combinations import combinations
 
-pytest_plugins = ["support.mariadb", "support.kafka"]
+pytest_plugins = ["support.mariadb"]
 SEED = int(os.environ.get("TIDEGATE_MATRIX_SEED", "1"))
 KEYS = int(os.environ.get("TIDEGATE_MATRIX_KEYS", "12"))
 PHASES = int(os.environ.get("TIDEGATE_MATRIX_PHASES", "2"))
