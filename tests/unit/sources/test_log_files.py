@@ -48,7 +48,7 @@ def test_files_are_read_in_order_and_once(events):
     events("c.json")
     second, _ = ask(events, first.state)
     assert (second.slices[0].after, second.slices[0].upto) == ("b.json", "c.json")
-    assert second.state["columns"] == {"operation": "string", "sequence": "bigint", "id": "bigint"}
+    assert second.state["columns"] == [["operation", "string"], ["sequence", "bigint"], ["id", "bigint"]]
 
 
 def test_a_file_that_came_late_or_grew_lets_all_be_read_again(events):
