@@ -68,11 +68,13 @@ class Historic(Protocol):
         it derives them in another way, for verification.
         """
 
-    def replayed(self, rows: DataFrame, columns: Schema, cursor: Sequence[str], *, at: str, ended: str) -> DataFrame:
+    def replayed(  # noqa: PLR0913 - what is known of rows that waited
+        self, rows: DataFrame, plan: LoadPlan, cursor: Sequence[str], *, stored: DataFrame, at: str, ended: str
+    ) -> DataFrame:
         """Rows that were set aside as changes with moments of their own (`frames.MOMENT`), and their ends.
 
         Args:
-            columns: of the source.
+            stored: the versions that the table holds.
             at: when the load was planned that read a row, as SQL.
             ended: when its row was found to be gone; NULL where it was not.
         """

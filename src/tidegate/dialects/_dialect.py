@@ -5,6 +5,7 @@ Implemented by one file a database, called by `sources/database`. Must never nam
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
@@ -235,13 +236,15 @@ class Dialect(Protocol):
 class Connectable(Dialect, Protocol):
     """The dialect of a database that can be connected to.
 
-    `bounds` are the safe bounds that its sessions know; `ranges` says that a table may be kept in ranges of a column.
+    `bounds` are the safe bounds that its sessions know; `ranges` says that a table may be kept in ranges of a column;
+    `known` matches the names of the types that Spark's JDBC source knows.
     """
 
     jars: ClassVar[tuple[str, ...]]
     sqlglot: ClassVar[str]
     bounds: ClassVar[frozenset[Bound]]
     ranges: ClassVar[bool]
+    known: ClassVar[re.Pattern[str]]
 
     def open(self, connection: Connection) -> Entrance:
         """Connects. Raises SourceUnavailable, ConfigError."""

@@ -6,6 +6,7 @@ depends on the session's time zone, or that compares by a collation.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, ClassVar
 
@@ -35,6 +36,9 @@ class Duckdb:
     place: ClassVar[str] = "rowid"
     bounds: ClassVar[frozenset[Bound]] = ALL_BOUNDS
     ranges: ClassVar[bool] = False
+    known: ClassVar[re.Pattern[str]] = re.compile(
+        r"(TINYINT|SMALLINT|INTEGER|BIGINT|DECIMAL|FLOAT|DOUBLE|BOOLEAN|VARCHAR|BLOB|DATE|TIMESTAMP(_S|_MS|_NS)?$)"
+    )
     ordered: ClassVar[frozenset[Kind]] = frozenset(
         {Kind.INTEGER, Kind.DECIMAL, Kind.DATE, Kind.TIMESTAMP, Kind.TIMESTAMPTZ, Kind.TEXT, Kind.UUID}
     )

@@ -39,6 +39,7 @@ class Postgresql:
     place: ClassVar[str] = "ctid"
     bounds: ClassVar[frozenset[Bound]] = ALL_BOUNDS
     ranges: ClassVar[bool] = True
+    known: ClassVar[re.Pattern[str]] = re.compile("")
     ordered: ClassVar[frozenset[Kind]] = frozenset(
         {Kind.INTEGER, Kind.DECIMAL, Kind.DATE, Kind.TIMESTAMP, Kind.TIMESTAMPTZ, Kind.TEXT, Kind.UUID}
     )

@@ -6,6 +6,7 @@ expression must end the statement at a value that its column's declared type doe
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, ClassVar
 
@@ -34,6 +35,7 @@ class Sqlite:
     # Not decimals: those kept as text or as floating point have no exact order here.
     bounds: ClassVar[frozenset[Bound]] = ALL_BOUNDS
     ranges: ClassVar[bool] = False
+    known: ClassVar[re.Pattern[str]] = re.compile("")
     ordered: ClassVar[frozenset[Kind]] = frozenset({Kind.INTEGER, Kind.DATE, Kind.TIMESTAMP, Kind.TEXT, Kind.UUID})
 
     def quote(self, name: str) -> str:

@@ -38,6 +38,9 @@ class Trino:
     place: ClassVar[str] = "\0"
     bounds: ClassVar[frozenset[Bound]] = frozenset({Bound.APPLICATION_TIME})
     ranges: ClassVar[bool] = False
+    known: ClassVar[re.Pattern[str]] = re.compile(
+        "(tinyint|smallint|integer|bigint|decimal|real|double|boolean|varchar|date)"
+    )
     ordered: ClassVar[frozenset[Kind]] = frozenset(
         {Kind.INTEGER, Kind.DECIMAL, Kind.DATE, Kind.TIMESTAMP, Kind.TIMESTAMPTZ, Kind.TEXT, Kind.UUID}
     )

@@ -15,7 +15,8 @@ from tidegate.core.grouping import Grouping
 from tidegate.core.ledger import Ledger
 from tidegate.core.manifest import MANIFEST, Manifest
 from tidegate.core.position import Position
-from tidegate.core.slices import Meaning
+from tidegate.core.slices import Meaning, SnapshotPair
+from tidegate.core.versions import Historic
 from tidegate.engine import experience, filling, partitions
 from tidegate.engine.events import Stage
 from tidegate.engine.work import Work
@@ -55,8 +56,21 @@ def detect(work: Work, *, measure: Measure | None = None) -> tuple[ChangeSet | N
             _need_mirror(work, changes)
         if changes is not None and come:
             changes = filling.filled(changes, come)
+        if changes is not None and isinstance(stream.writer, Historic) and stream.writer.moment(()) is not None:
+            changes = _in_order(changes)
         tell(changes.reason if changes else "nothing changed")
     return changes, kept or Ledger()
+
+
+def _in_order(changes: ChangeSet) -> ChangeSet:
+    """Rows that came to a table, as events: the order of its versions tells that they came after a delete of their key.
+
+    That delete is dated by the load which noticed it, and what a row says of itself may be earlier.
+    """
+    if not any(isinstance(part, SnapshotPair) and part.appends for part in changes.slices):
+        return changes
+    parts = (replace(part, appends=False) if isinstance(part, SnapshotPair) else part for part in changes.slices)
+    return replace(changes, meaning=Meaning.CHANGELOG, slices=tuple(parts))
 
 
 def _need_mirror(work: Work, changes: ChangeSet | None) -> None:

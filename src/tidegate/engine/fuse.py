@@ -43,7 +43,9 @@ def guard(work: Work, changes: ChangeSet) -> None:
 def limit(work: Work) -> int | None:
     """The most rows that this load may delete; None for any number."""
     fraction, rows = work.stream.deletes.fraction, work.standing.table.rows
-    if fraction is None or rows is None or work.context.allow_deletes or not holds_rows(work.standing.table):
+    if fraction is None or fraction == ALL_OF_THEM or work.context.allow_deletes:
+        return None
+    if rows is None or not holds_rows(work.standing.table):
         return None
     return int(fraction * rows)
 

@@ -1,4 +1,4 @@
-"""Refuses a position from which a table that only gains rows would gain some of its own once more.
+"""Refuses a position from which a table would gain rows once more that it holds.
 
 Asked before `state set` and `state rewind` move a position; looks into the table where a cursor tells which rows lie
 after it. Must never refuse a writer that takes a row twice without harm.
@@ -10,13 +10,14 @@ from collections.abc import Mapping
 from typing import Any
 
 from tidegate.core.protocols import TableState
-from tidegate.core.slices import Range
+from tidegate.core.slices import Meaning, Range
 from tidegate.engine.comparison import within
 from tidegate.engine.recover import holds_rows
 from tidegate.engine.stream import Stream
 from tidegate.engine.work import Context
 from tidegate.errors import PlanError
 from tidegate.spark.failures import translated
+from tidegate.writers.scd2 import Scd2
 
 
 def refuse_repeats(stream: Stream, context: Context, table: TableState, state: Mapping[str, Any]) -> None:
@@ -29,7 +30,7 @@ def refuse_repeats(stream: Stream, context: Context, table: TableState, state: M
         PlanError: there are some, or nothing tells.
     """
     unmoved = table.position is not None and table.position.state == state
-    if stream.writer.idempotent or not holds_rows(table) or table.schema is None or unmoved:
+    if _takes_twice(stream) or not holds_rows(table) or table.schema is None or unmoved:
         return
     cursor, value = stream.strategy.cursor, state.get("value")
     again = f"or load the table again: `tidegate run {stream.name} --full-refresh --yes`."
@@ -48,3 +49,9 @@ def refuse_repeats(stream: Stream, context: Context, table: TableState, state: M
             f"{stream.writer.kind} would add them once more",
             hint=f"Delete them first, in Spark `DELETE FROM {stream.target} WHERE {where}`, {again}",
         )
+
+
+def _takes_twice(stream: Stream) -> bool:
+    """Whether a row that comes again changes nothing; in a history that its loads date an event does."""
+    dated = not isinstance(stream.writer, Scd2) or bool(stream.writer.sequence_by or stream.strategy.cursor)
+    return stream.writer.idempotent and (dated or Meaning.CHANGELOG not in stream.strategy.emits)

@@ -125,7 +125,7 @@ class Quarantined:
             with context.registry.task(stream.uid, "replay", run_id=context.run_id) as payload:
                 done = _Replay(
                     stream=stream, context=context, session=session, stands=stands, quarantine=quarantine
-                ).run(stands.since, _own(stands.table.schema, stream), lease)
+                ).run(stands.since, _own(stands.table.schema, stream, context), lease)
                 payload |= {"rows": done.rows, "snapshot": done.snapshot}
             return done
 
@@ -142,10 +142,12 @@ class Quarantined:
         return Waiting(stream=stream.name, table=str(beside(stream.target)), rows=sum(rules.values()), rules=rules)
 
 
-def _own(table: Schema, stream: Stream) -> Schema:
-    """The columns of the table that come from the source."""
+def _own(table: Schema, stream: Stream, context: Context) -> Schema:
+    """The columns of the table that come from the source, each with what the source called it in the last load."""
     own = {*stream.added.names, *(stream.writer.own if isinstance(stream.writer, Historic) else ())}
-    return Schema(columns=tuple(column for column in table if column.name not in own))
+    known = context.registry.loaded_columns(stream.uid)
+    columns = (replace(column, ident=known.get(column.name, "")) for column in table if column.name not in own)
+    return Schema(columns=tuple(columns))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -207,7 +209,8 @@ class _Replay:
             return self._events(rows, plan)
         if isinstance(writer, Historic):
             at, ended = f"{sorting.META}at", f"{sorting.META}ended"
-            changes = writer.replayed(rows, plan.columns, stream.strategy.cursor, at=at, ended=ended)
+            stored = stream.format.read(self.session, stream.target, self.stands.table.snapshot)
+            changes = writer.replayed(rows, plan, stream.strategy.cursor, stored=stored, at=at, ended=ended)
             checked = writer.check(changes, plan, batch)
             if plan.changes.events is None:
                 return _Ready(checked=checked)

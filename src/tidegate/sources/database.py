@@ -7,6 +7,7 @@ nor let Spark's JDBC source interpret a value that it could change.
 from __future__ import annotations
 
 import fnmatch
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -17,9 +18,10 @@ from tidegate.core.bounds import BoundRequest
 from tidegate.core.flavours import Bound, Flavour
 from tidegate.core.ids import Connection
 from tidegate.core.protocols import Probe, Sparks
-from tidegate.core.schema import RESCUED, Schema
+from tidegate.core.schema import RESCUED, Column, Schema
 from tidegate.core.slices import Range, Slice
-from tidegate.dialects._dialect import Connectable, Session, TableFacts
+from tidegate.dialects._dialect import Connectable, Dialect, Session, TableFacts
+from tidegate.dialects._statements import Statements
 from tidegate.dialects.spark import Spark
 from tidegate.errors import ConfigError, InternalError
 from tidegate.sources._probe import DatabaseProbe, taken
@@ -116,11 +118,7 @@ class Database:
         aliases = _aliases(statements.schema)
         sizes = [(part, probe.stats(part).rows) for part in parts]
         predicates = conditions(probe.session, statements, sizes, self.slices) or ["1 = 0"]
-        names = {name for part in parts if isinstance(part, Range) for name in part.cursor}
-        names |= {column.name for column in statements.schema if _named_in(dialect.quote(column.name), predicates)}
-        extra = [dialect.quote(name) for name in statements.schema.names if name in names]
-        if any(dialect.place in predicate for predicate in predicates):
-            extra.append(dialect.place)
+        extra, predicates = _asked(statements, parts, predicates, known=dialect_of(self.connection).known)
         jdbc = probe.session.jdbc()
         readings = [dialect.read(column) for column in statements.schema]
         properties = {
@@ -257,5 +255,23 @@ def _packed(aliases: Sequence[str], columns: Schema, names: Sequence[str]) -> li
     return [*kept, f"{rescued} AS {RESCUED.name}"]
 
 
-def _named_in(quoted: str, predicates: Sequence[str]) -> bool:
-    return any(quoted in predicate for predicate in predicates)
+def _asked(
+    statements: Statements, parts: Sequence[Slice], predicates: list[str], *, known: re.Pattern[str]
+) -> tuple[list[str], list[str]]:
+    """What the subquery must have beside its columns for the predicates, and the predicates over that.
+
+    The raw columns, of which the database can use an index. Spark stops at a type that it does not know, though it need
+    not touch the column: then the condition is a column itself, and one partition reads what fulfils it.
+    """
+    dialect = statements.dialect
+    names = {name for part in parts if isinstance(part, Range) for name in part.cursor}
+    asked = [column for column in statements.schema if column.name in names or _in(column, dialect, predicates)]
+    if not all(known.match(column.native) for column in asked):
+        within = dialect.quote("within")
+        return [f"({' OR '.join(f'({each})' for each in predicates)}) AS {within}"], [within]
+    place = [dialect.place] if any(dialect.place in predicate for predicate in predicates) else []
+    return [*(dialect.quote(column.name) for column in asked), *place], predicates
+
+
+def _in(column: Column, dialect: Dialect, predicates: Sequence[str]) -> bool:
+    return any(dialect.quote(column.name) in predicate for predicate in predicates)

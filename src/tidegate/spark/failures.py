@@ -48,6 +48,7 @@ _REASON = re.compile(
     r"(?:EOFException|ZipException|DataFormatException|ParquetDecodingException|FileFormatException): "
     r"([A-Z](?:(?!file:|s3a?:)[^\n\"'])*)"
 )
+_NANOSECONDS = "nanos > 999999999 or < 0"
 _FILE_GONE = re.compile(r"FAILED_READ_FILE\.FILE_NOT_EXIST|FAILED_READ_FILE\.PATH_NOT_FOUND")
 _PROBLEMS = (
     (
@@ -213,6 +214,8 @@ def _unreadable(name: str, text: str) -> TidegateError:
         )
     reason = _REASON.search(text)
     why = f": {reason[1].strip()}" if reason else ""
+    if _NANOSECONDS in text:
+        why = ": Spark cannot read an ORC timestamp that lies within the last second before 1970"
     return FileUnreadable(f"{name} is cut short, damaged or not of its format{why}", file=name)
 
 

@@ -130,7 +130,10 @@ def kept(rows: DataFrame, batch: Batch) -> DataFrame:
     Rows of a version are cut off from the table that they come from: Spark 4.1 cannot merge from a view over a range of
     an Iceberg table's snapshots (SPARK-57539).
     """
-    return rows.localCheckpoint() if batch.cheap else rows.persist()
+    if not batch.cheap:
+        return rows.persist()
+    with translated("reading the rows"):
+        return rows.localCheckpoint()
 
 
 def last_of_each_key(rows: DataFrame, plan: LoadPlan, batch: Batch) -> Checked:
@@ -225,27 +228,25 @@ def _merge_differences(checked: Checked, plan: LoadPlan, staging: Staging) -> bo
     """
     current = staging.read_partitions(plan.changes.slices)
     others = [name for name in plan.columns.names if name not in plan.key]
-    differing = frames.differences(checked.frame, current, key=plan.key, others=others).persist()
-    try:
-        with translated(f"comparing with {plan.target}"):
-            # A row of the table without a key can only go, and lies within no bounds.
-            nulls = any(isinstance(part, Keys) and part.nulls for part in plan.changes.slices)
-            named = differing.where(" AND ".join(f"{quote(name)} IS NOT NULL" for name in plan.key))
-            one = keyed(named if nulls else differing, plan, Latest(key=plan.key, order=()), unique=True)
-            prune = () if nulls else one.prune
-            twice, new, gone = frames.count_if(differing, frames.TWICE, frames.NEW, WENT)
-        plan.refuse_many(gone)
-        vouched = "ledger" in plan.position.state
-        if vouched and new and not staging.invisible:
-            # What is seen at once must be known before: whether a row that is new here stands elsewhere in the table.
-            keys = differing.where(frames.NEW).selectExpr(*map(quote, plan.key))
-            if not staging.read_keys(keys, prune=prune).isEmpty():
-                raise RowsMoved(f"rows of {plan.target} have moved between partitions")
-        # Not bounded by the slices: the row of a key may have to come from another one.
-        rows = differing.drop(frames.NEW)
-        staging.merge(rows, prune=prune, skip_equal=False, gone=frames.GONE, again=frames.TWICE)
-    finally:
-        differing.unpersist()
+    with translated(f"comparing with {plan.target}"):
+        # Cut off from the source: Spark refuses a merge that deletes from a plan that is not deterministic, as that of
+        # converted texts is not.
+        differing = frames.differences(checked.frame, current, key=plan.key, others=others).localCheckpoint()
+        # A row of the table without a key can only go, and lies within no bounds.
+        nulls = any(isinstance(part, Keys) and part.nulls for part in plan.changes.slices)
+        named = differing.where(" AND ".join(f"{quote(name)} IS NOT NULL" for name in plan.key))
+        one = keyed(named if nulls else differing, plan, Latest(key=plan.key, order=()), unique=True)
+        prune = () if nulls else one.prune
+        twice, new, gone = frames.count_if(differing, frames.TWICE, frames.NEW, WENT)
+    plan.refuse_many(gone)
+    vouched = "ledger" in plan.position.state
+    if vouched and new and not staging.invisible:
+        # What is seen at once must be known before: whether a row that is new here stands elsewhere in the table.
+        keys = differing.where(frames.NEW).selectExpr(*map(quote, plan.key))
+        if not staging.read_keys(keys, prune=prune).isEmpty():
+            raise RowsMoved(f"rows of {plan.target} have moved between partitions")
+    # Not bounded by the slices: the row of a key may have to come from another one.
+    staging.merge(differing.drop(frames.NEW), prune=prune, skip_equal=False, gone=frames.GONE, again=frames.TWICE)
     # A row that was marked as deleted comes back by an update: only what was looked for before is known to be new.
     looked = plan.deletes.soft and not staging.invisible
     if vouched and not looked and staging.receipt().rows_inserted < new:

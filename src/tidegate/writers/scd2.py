@@ -41,6 +41,7 @@ from tidegate.writers._modes import kept
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
+_WENT, _HERE, _BEFORE = "__tidegate_went", "__tidegate_here", "__tidegate_ended_before"
 AGAIN = "Load it anew, which forgets its history: `tidegate run STREAM --full-refresh --yes`."
 
 
@@ -211,11 +212,32 @@ class Scd2:
                 load_id=plan.load_id,
             )
 
-    def replayed(self, rows: DataFrame, columns: Schema, cursor: Sequence[str], *, at: str, ended: str) -> DataFrame:
-        """Rows with the moments at which they took effect, and what went where a row has ended."""
+    def replayed(  # noqa: PLR0913 - what is known of rows that waited
+        self, rows: DataFrame, plan: LoadPlan, cursor: Sequence[str], *, stored: DataFrame, at: str, ended: str
+    ) -> DataFrame:
+        """Rows with the moments at which they took effect, and what went where a row has ended.
+
+        A row that was read after a load had found its key to be gone comes after that, whatever it says of itself.
+        """
+        columns = plan.columns
         type_ = dates.type_of(columns, self.sequence_by or tuple(cursor), far=self.far_date)
         values = [quote(name) for name in columns.names]
         moment = self.moment(cursor) or at
+        if type_.kind is not Kind.INTEGER:
+            went = stored.selectExpr(
+                *map(quote, plan.key),
+                f"IF({self.current}, NULL, {quote(self.valid_to)}) AS {_WENT}",
+                f"IF({self.current}, 1, 0) AS {_HERE}",
+            )
+            last = went.groupBy(*plan.key).agg({_WENT: "max", _HERE: "max"})
+            last = last.withColumnsRenamed({f"max({name})": name for name in (_WENT, _HERE)})
+            # Rows of the key that waited before may have ended, too.
+            earlier = f"PARTITION BY {', '.join(map(quote, plan.key))} ORDER BY {at}"
+            before = f"max({ended}) OVER ({earlier} ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS {_BEFORE}"
+            rows = rows.join(last, on=list(plan.key), how="left").selectExpr("*", before)
+            read, end = dates.from_time(at, type_), f"greatest({_WENT}, {dates.from_time(_BEFORE, type_)})"
+            after = f"coalesce({_HERE}, 0) = 0 AND {moment} <= {end} AND {read} > {end}"
+            moment = f"CASE WHEN {after} THEN {read} ELSE {moment} END"
         end = f"greatest({dates.from_time(ended, type_)}, {dates.later(moment, type_)})"
         end = "NULL" if type_.kind is Kind.INTEGER else end  # which comes after all that is known of the key
         came = rows.selectExpr(*values, f"false AS {GONE}", f"CAST({moment} AS {type_.stored.spark}) AS {MOMENT}")

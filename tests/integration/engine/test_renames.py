@@ -61,3 +61,42 @@ def test_a_rename_is_seen_and_followed(tmp_path, spark, pg_url, lake_format):
         assert rows() == [(1, "a", None), (2, "b", None), (3, "c", "x")]
         assert project.verify("t", level="rows").streams[0].equal
         assert project.plan("t").streams[0].schema_changes == ()
+
+
+def test_a_replay_leaves_the_names_of_columns_alone(tmp_path, spark, pg_url):
+    """What the table calls its columns, and numbers otherwise, is not what the source calls them."""
+    workspace = Workspace(folder=tmp_path)
+    stream = {
+        "source": {"connection": "shop", "table": "public.t"},
+        "target": "lake.out.t",
+        "key": ["id"],
+        "strategy": {"kind": "watermark", "column": "at"},
+        "write": "merge",
+    }
+
+    def configure(**more: object) -> None:
+        lakes = {"lake": {"format": "iceberg"}}
+        workspace.write({"t": stream | more}, connections={"shop": {"url": pg_url}}, lakes=lakes, spark={"conf": QUICK})
+
+    def ask(*statements: str) -> None:
+        with psycopg.connect(pg_url, autocommit=True) as session:
+            for statement in statements:
+                session.execute(statement)
+
+    ask(
+        "create table t (gone int, id int primary key, one text, two text, at timestamptz not null)",
+        "alter table t drop column gone",
+        "insert into t values (1, 'a', 'b', '2025-01-01'), (2, 'bad', 'c', '2025-01-02')",
+    )
+    configure(checks=[{"expression": "one <> 'bad'", "on_fail": "quarantine"}])
+    with workspace.project(spark) as project:
+        assert project.run("t").streams[0].error is None
+    configure()
+    with workspace.project(spark) as project:
+        assert project.quarantine("t").replay().rows == 1
+    ask("insert into t values (3, 'd', 'e', '2025-01-03')")
+    with workspace.project(spark) as project:
+        outcome = project.run("t").streams[0]
+    assert outcome.error is None, outcome.error
+    found = sorted((row["id"], row["one"], row["two"]) for row in workspace.rows("out.t"))
+    assert found == [(1, "a", "b"), (2, "bad", "c"), (3, "d", "e")]

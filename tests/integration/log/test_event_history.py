@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 import pytest
 
 from tidegate.engine import applied
+from tidegate.errors import PlanError
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
 
@@ -149,3 +150,31 @@ def test_a_repair_stands_against_events_that_come_again(log_of, tmp_path):
     log.loaded()
     assert versions(log, 1) == mended
     assert versions(log, 2) == [("x", 4, 5, False), ("y", 5, 6, False), ("back", 9, None, True)]
+
+
+@both
+def test_a_position_goes_back_only_where_events_say_when_they_took_effect(log_of, kind):
+    """A history that its loads date would take the events in between once more."""
+    log = log_of(kind, **PLAIN)
+    log.events("1.json", put(1, 1, "a"))
+    log.loaded()
+    log.events("2.json", put(2, 1, "b"), put(3, 1, "c"))
+    log.loaded()
+    before = log.rows()
+    with log.project() as project, pytest.raises(PlanError, match="would add rows once more"):
+        project.state.rewind("orders", 1)
+    assert log.run().error is None
+    assert log.rows() == before
+
+
+def test_a_position_that_went_back_changes_nothing_where_they_do(log_of):
+    log = log_of(**DATED)
+    log.events("1.json", put(1, 1, "a", 1))
+    log.loaded()
+    log.events("2.json", put(2, 1, "b", 2), put(3, 1, "c", 3))
+    log.loaded()
+    before = log.rows()
+    with log.project() as project:
+        project.state.rewind("orders", 1)
+    assert log.run().error is None
+    assert log.rows() == before

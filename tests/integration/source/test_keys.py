@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 import duckdb
 import psycopg
 import pytest
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
 
 from tidegate.core.ids import Connection
 from tidegate.core.slices import Everything, Keys
@@ -19,6 +21,8 @@ from tidegate.sources._probe import DatabaseProbe
 from tidegate.sources.database import Database
 
 if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
     from support.mariadb import MariadbServer
 
 pytest_plugins = ["support.mariadb"]
@@ -144,15 +148,20 @@ def statements(values: Values) -> list[str]:
     return [f"CREATE TABLE t ({columns})", *(f"INSERT INTO t VALUES ({row})" for row in rows)]
 
 
-def must_be_found(source: Database, values: Values) -> None:
-    """By each column alone, and by all of them together, every row is found by its own key and by no other."""
+def must_be_found(source: Database, values: Values, spark: SparkSession) -> None:
+    """By each column alone, and by all of them together, every row is found by its own key and by no other.
+
+    Spark reads them, too, whatever it thinks of the column's type.
+    """
     wrong: dict[str, str] = {}
     names = tuple(f"k{number}" for number in range(len(values)))
     for name, kind in zip(names, values, strict=True):
         with source.probe() as probe:
             try:
-                must_be_found_by(probe, name, len(values[kind]))
-            except (AssertionError, TidegateError) as error:
+                keys = must_be_found_by(probe, name, len(values[kind]))
+                part = Keys(columns=(name,), values=tuple(set(keys)))
+                assert source.read(spark, probe, (part,), probe.schema()).count() == len(keys)
+            except (AssertionError, TidegateError, PySparkException, Py4JError) as error:
                 wrong[kind] = f"{type(error).__name__}: {error}"
     assert not wrong, "\n".join(f"{kind}: {error}" for kind, error in wrong.items())
     with source.probe() as probe:
@@ -161,7 +170,7 @@ def must_be_found(source: Database, values: Values) -> None:
         assert probe.count(Keys(columns=names, values=tuple(every))) == len(every)
 
 
-def must_be_found_by(probe: DatabaseProbe, name: str, distinct: int) -> None:
+def must_be_found_by(probe: DatabaseProbe, name: str, distinct: int) -> list[tuple[str | None, ...]]:
     keys = [row.key for row in probe.digests(Everything(), (name,), Spread(count=1, keys=True))]
     assert len(set(keys)) == distinct, keys
     found = {key: probe.count(Keys(columns=(name,), values=(key,))) for key in keys}
@@ -170,37 +179,44 @@ def must_be_found_by(probe: DatabaseProbe, name: str, distinct: int) -> None:
     assert probe.count(Keys(columns=(name,), values=())) == 0
     bounds = probe.key_bounds(Everything(), name)
     assert bounds is None or {bounds.low, bounds.high} <= {text for (text,) in keys}
+    return keys
 
 
-def test_sqlite(tmp_path: Path) -> None:
+@pytest.mark.spark
+def test_sqlite(tmp_path: Path, spark: SparkSession) -> None:
     file = tmp_path / "shop.db"
     with sqlite3.connect(file) as connection:
         for statement in statements(SQLITE):
             connection.execute(statement)
     connection.close()
-    must_be_found(Database(connection=Connection(name="file", url=f"sqlite:///{file}"), table="t"), SQLITE)
+    must_be_found(Database(connection=Connection(name="file", url=f"sqlite:///{file}"), table="t"), SQLITE, spark)
 
 
-def test_duckdb(tmp_path: Path) -> None:
+@pytest.mark.spark
+def test_duckdb(tmp_path: Path, spark: SparkSession) -> None:
     file = tmp_path / "shop.duckdb"
     with duckdb.connect(str(file)) as connection:
         connection.execute("SET TimeZone = 'UTC'")
         for statement in statements(DUCKDB):
             connection.execute(statement)
-    must_be_found(Database(connection=Connection(name="file", url=f"duckdb:///{file}"), table="t"), DUCKDB)
+    must_be_found(Database(connection=Connection(name="file", url=f"duckdb:///{file}"), table="t"), DUCKDB, spark)
 
 
+@pytest.mark.spark
 @pytest.mark.postgres
-def test_postgresql(pg_url: str) -> None:
+def test_postgresql(pg_url: str, spark: SparkSession) -> None:
     with psycopg.connect(pg_url, autocommit=True) as connection:
         for statement in (*PREPARED, *statements(POSTGRESQL)):
             connection.execute(statement)
-    must_be_found(Database(connection=Connection(name="server", url=pg_url), table="public.t"), POSTGRESQL)
+    must_be_found(Database(connection=Connection(name="server", url=pg_url), table="public.t"), POSTGRESQL, spark)
 
 
-def test_mariadb(mariadb: MariadbServer, maria_database: str) -> None:
+@pytest.mark.spark
+def test_mariadb(mariadb: MariadbServer, maria_database: str, spark: SparkSession) -> None:
     mariadb.run(*statements(MARIADB), database=maria_database)
-    must_be_found(Database(connection=Connection(name="server", url=mariadb.url(maria_database)), table="t"), MARIADB)
+    must_be_found(
+        Database(connection=Connection(name="server", url=mariadb.url(maria_database)), table="t"), MARIADB, spark
+    )
 
 
 @pytest.mark.postgres

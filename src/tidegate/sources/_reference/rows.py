@@ -148,6 +148,8 @@ class FileRows:
 
     def _unreadable(self, path: str, error: Exception) -> FileUnreadable:
         reason = f": {error}" if isinstance(error, Misfit) else ""
+        if "out of range for nanosecond resolution" in str(error):
+            reason = ": it holds a timestamp before 1677 or after 2262, and ORC's are read in nanoseconds"
         return FileUnreadable(
             f"{path} cannot be read a second time for verification{reason}",
             hint="The file is damaged, or not what `format:`, `options:` and `columns:` say; correct one of them.",
