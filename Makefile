@@ -37,7 +37,7 @@ test-servers: setup services ## the tests that start heavier servers
 matrix: setup services ## every combination over 20,000 random histories; writes docs/proven.md
 	@sh scripts/services.sh kafka
 	@rm -f .matrix.jsonl
-	TIDEGATE_MATRIX_RESULTS=.matrix.jsonl TIDEGATE_MATRIX_KEYS=40 TIDEGATE_MATRIX_PHASES=3 $(PYTEST) $(SIDES) tests/matrix
+	TIDEGATE_MATRIX_RESULTS=.matrix.jsonl TIDEGATE_MATRIX_KEYS=25 $(PYTEST) $(SIDES) tests/matrix
 	PYTHONPATH=tests $(BIN)/python -m matrix.proven .matrix.jsonl docs/proven.md
 
 check: lint types imports ## lint, types and import rules

@@ -14,16 +14,18 @@ import pyarrow as pa
 import pyarrow.orc
 import pyarrow.parquet
 
-from matrix.histories import TYPES
-from matrix.model import Event, Row
+from matrix.histories import HELD, TYPES, identity, stamp
+from matrix.model import CREATED, CURSOR, Event, Row
 
 ARROW = {
     "id": pa.int64(),
+    "uid": pa.string(),
     "code": pa.string(),
     "qty": pa.int32(),
     "price": pa.decimal128(10, 2),
     "name": pa.string(),
     "day": pa.date32(),
+    "seen_at": pa.timestamp("us"),
     "created_at": pa.timestamp("us"),
     "updated_at": pa.timestamp("us"),
 }
@@ -31,6 +33,7 @@ LOGICAL = {
     "bigint": "long",
     "int": "int",
     "text": "string",
+    "uuid": "string",
     "boolean": "boolean",
     "binary": "bytes",
     "date": {"type": "int", "logicalType": "date"},
@@ -125,6 +128,7 @@ class StateFiles:
     named: bool = False
     parts: int = 3
     rows: dict[int, Row] = field(default_factory=dict)
+    columns: Columns = field(default_factory=lambda: TYPES)
 
     def connections(self) -> dict[str, Any]:
         return {}
@@ -148,10 +152,26 @@ class StateFiles:
         for part in {event.key % self.parts for event in events}:
             self._write(part)
 
+    def widen(self) -> None:
+        """The files that are written from now on have a column more."""
+        self.columns = HELD
+
+    def spoil(self, text: str) -> None:
+        """One file more, of one row with a price that is none."""
+        row = {**dict.fromkeys(HELD), **identity(10**9), "code": "a", CREATED: stamp(10**6), CURSOR: stamp(10**6)}
+        FORMATS[self.format](self._spoiled, [{**row, "price": text}], self.columns)
+
+    def mend(self) -> None:
+        self._spoiled.unlink()
+
+    @property
+    def _spoiled(self) -> Path:
+        return self.folder / "in" / f"spoiled.{self.format}"
+
     def _write(self, part: int) -> None:
         rows = [row for key, row in self.rows.items() if key % self.parts == part]
         hidden = self.folder / f"_part{part}"
-        FORMATS[self.format](hidden, rows, TYPES)
+        FORMATS[self.format](hidden, rows, self.columns)
         hidden.rename(self.folder / "in" / f"part{part}.{self.format}")
 
 
@@ -163,6 +183,7 @@ class Arrivals:
     format: str
     named: bool = False
     number: int = 0
+    columns: Columns = field(default_factory=lambda: TYPES)
 
     def connections(self) -> dict[str, Any]:
         return {}
@@ -179,4 +200,11 @@ class Arrivals:
     def change(self, events: Sequence[Event]) -> None:
         rows = list({event.key: event.row for event in events if event.row is not None}.values())
         self.number += 1
-        FORMATS[self.format](self.folder / "in" / f"{self.number:04}.{self.format}", rows, TYPES)
+        FORMATS[self.format](self.folder / "in" / f"{self.number:04}.{self.format}", rows, self.columns)
+
+    def widen(self) -> None:
+        """The files that come from now on have a column more."""
+        self.columns = HELD
+
+    def remove(self, number: int) -> None:
+        (self.folder / "in" / f"{number + 1:04}.{self.format}").unlink()

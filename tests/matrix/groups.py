@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from matrix import databases, files, lake_tables, logs, topics, views
+from matrix import databases, files, lake_tables, logs, topics, trino_tables, views
 from matrix.model import View
 from matrix.play import Place
 from matrix.shapes import Shape, shapes
@@ -31,6 +31,10 @@ class Flavour:
         takes: the shapes that are run on it.
         server: the fixture that is needed.
         view: what streams see of it, where its strategy alone does not say.
+        widens: it can get a column more.
+        restores: a copy of it can be put back.
+        states: its files hold texts, whose types are stated.
+        narrow: its timestamps are nanoseconds, which Arrow reads from 1678 to 2261, and Spark not just before 1970.
     """
 
     source: str
@@ -40,9 +44,13 @@ class Flavour:
     takes: Callable[[Shape], bool] = lambda _: True
     server: str | None = None
     view: View | None = None
+    widens: bool = True
+    restores: bool = False
+    states: bool = False
+    narrow: bool = False
 
     def __str__(self) -> str:
-        return f"{self.kin}: {self.name}"
+        return self.name if self.name == self.kin else f"{self.kin}: {self.name}"
 
     def shapes(self, table_format: str, seed: int) -> list[Shape]:
         """The shapes that `check` accepts and that are run on it."""
@@ -68,7 +76,16 @@ def _databases() -> Iterator[Flavour]:
                 make=lambda on, kind=kind, query=query: databases.database(kind, on.folder, on.url, query=query),
                 takes=lambda shape: not _by_range(shape),
                 server=server,
+                restores=kind in databases.FILES,
             )
+    for query in (False, True):
+        yield Flavour(
+            source="database",
+            name="trino query" if query else "trino",
+            kin="trino",
+            make=lambda on, query=query: trino_tables.table(on.spark, on.url, query=query),
+            server="trino_server",
+        )
     ranges = databases.PostgresqlRanges
     yield Flavour(
         source="database",
@@ -89,6 +106,9 @@ def _files() -> Iterator[Flavour]:
                 name=name,
                 kin="files",
                 make=lambda on, kind=kind, named=named: files.StateFiles(folder=on.folder, format=kind, named=named),
+                widens=kind not in files.STATED,
+                narrow=kind == "orc",
+                states=kind in files.STATED,
                 takes=lambda shape: not _reads_files(shape),
             )
             yield Flavour(
@@ -96,6 +116,8 @@ def _files() -> Iterator[Flavour]:
                 name=name,
                 kin="arrivals, named" if named else "arrivals",
                 make=lambda on, kind=kind, named=named: files.Arrivals(folder=on.folder, format=kind, named=named),
+                widens=kind not in files.STATED,
+                narrow=kind == "orc",
                 takes=_reads_files,
             )
 
@@ -103,20 +125,24 @@ def _files() -> Iterator[Flavour]:
 def _logs() -> Iterator[Flavour]:
     for envelope in logs.ENVELOPES:
         for kind in logs.formats(envelope):
+            name = f"{kind} files, {envelope}"
             yield Flavour(
                 source="change_log",
-                name=f"{kind} files, {envelope}",
-                kin=f"log, {envelope}",
+                name=name,
+                kin=name,
                 make=lambda on, kind=kind, envelope=envelope: logs.LogFiles(
                     folder=on.folder, format=kind, envelope=envelope
                 ),
+                widens=kind not in files.STATED,
+                narrow=kind == "orc",
             )
         if not logs.ENVELOPES[envelope].messages:
             for kind in ("iceberg", "delta"):
+                name = f"{kind} table, {envelope}"
                 yield Flavour(
                     source="change_log",
-                    name=f"{kind} table, {envelope}",
-                    kin=f"table of events, {envelope}",
+                    name=name,
+                    kin=name,
                     make=lambda on, kind=kind, envelope=envelope: lake_tables.EventTable(
                         folder=on.folder, spark=on.spark, format=kind, envelope=envelope
                     ),
@@ -128,6 +154,7 @@ def _logs() -> Iterator[Flavour]:
             kin=f"topic, {envelope}",
             make=lambda on, envelope=envelope: topics.Topic(url=on.url, envelope=envelope),
             server="kafka",
+            widens=False,
         )
     yield Flavour(
         source="change_log",
@@ -150,12 +177,14 @@ def _lake_tables() -> Iterator[Flavour]:
 
 
 def new_url(kind: str, server: Any) -> str:
-    """Of a new database or topic of a server of the tests."""
+    """Of a new database, schema or topic of a server of the tests."""
     match kind:
         case "postgres":
             return server.create_database()
         case "mariadb":
             return server.url(server.create_database())
+        case "trino_server":
+            return server.create_schema()
         case _:
             return f"{server.bootstrap}/{server.create_topic()}"
 

@@ -13,18 +13,23 @@ from datetime import date, datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
-from matrix.model import CREATED, CURSOR, KEY, Event, Row
+from matrix.model import CREATED, CURSOR, KEY, UID, Event, Row
 
 TYPES: dict[str, str] = {
     "id": "bigint",
+    "uid": "uuid",
     "code": "text",
     "qty": "int",
     "price": "decimal(10,2)",
     "name": "text",
     "day": "date",
+    "seen_at": "timestamp",
     "created_at": "timestamp",
     "updated_at": "timestamp",
 }
+ADDED = "note"
+HELD = {**TYPES, ADDED: "text"}
+"""What a table may hold in the end: a source gets one column more, and every row has NULL in it until then."""
 BEGIN = datetime(2025, 1, 1, 12)
 CODES = ("aa", "ab", "AA", "b", "ca", "c b", "é1", "")
 QUANTITIES = (0, -1, 7, 2**31 - 1, -(2**31), None)
@@ -34,6 +39,19 @@ NAMES = (
     "NULL", "0012", "true",
 )  # fmt: skip
 DAYS = (date(2024, 12, 31), date(2025, 1, 31), date(2025, 2, 28), date(1999, 1, 1), date(9999, 12, 31), None)
+SEEN = (
+    datetime(1, 1, 1), datetime(1582, 10, 10, 3), datetime(9999, 12, 31, 23, 59, 59, 999_999),
+    datetime(1969, 12, 31, 23, 59, 59, 999_999), datetime(1678, 1, 1), datetime(2025, 3, 9, 2, 30), None,
+)  # fmt: skip
+
+
+ENDS = {1: -(2**63), 2: 2**63 - 1}
+"""The keys at the ends of a bigint, instead of the first ones."""
+
+
+def identity(key: int) -> dict[str, Any]:
+    """What never changes of a row: its key, under two names of two types."""
+    return {KEY: key, UID: f"00000000-0000-4000-8000-{key % 2**48:012x}"}
 
 
 def stamp(tick: int) -> datetime:
@@ -50,6 +68,9 @@ class Kinds:
         nulls: a cursor of NULL.
         deletes, updates: such changes at all.
         again: events that are delivered once more, later than they should be, and in any order.
+        removed: files that go.
+        aside: rows that break a check, wait and are replayed.
+        extreme: keys at both ends of their type.
     """
 
     late: bool = False
@@ -57,9 +78,14 @@ class Kinds:
     updates: bool = True
     deletes: bool = True
     again: bool = False
+    removed: bool = False
+    aside: bool = False
+    extreme: bool = False
 
 
 Step = tuple[str, Any]
+CHANGES = ("change", "empty", "restore")
+"""The steps that are events."""
 
 
 @dataclass(kw_only=True)
@@ -69,10 +95,12 @@ class Writer:
     seed: int
     keys: int
     kinds: Kinds
+    seen: Sequence[datetime | None] = SEEN
     rows: dict[int, Row] = field(default_factory=dict)
     ids: int = 0
     tick: int = 0
     commit: int = 0
+    widened: bool = False
 
     def __post_init__(self) -> None:
         self.random = random.Random(self.seed)
@@ -80,9 +108,15 @@ class Writer:
 
     def phase(self) -> list[Event]:
         """What happens between two loads, in the order of the commits."""
+        self.begun = self.tick
         turns = [key for key in range(self.keys) for _ in range(self.random.choice((0, 1, 1, 1, 2, 3)))]
         self.random.shuffle(turns)
         return [event for history in turns for event in self._change(history)]
+
+    def emptied(self) -> list[Event]:
+        """Every row goes, as a TRUNCATE or an empty file takes it."""
+        self.begun = self.tick
+        return [self._drop(key) for key in sorted(self.rows)]
 
     def delivered(self, phase: Sequence[Event], before: Sequence[Event]) -> list[Event]:
         """The events as a careless carrier brings them: some again, in another order."""
@@ -95,8 +129,7 @@ class Writer:
     def _change(self, history: int) -> Iterator[Event]:
         key = self.owned[history]
         if key is None:
-            self.ids += 1
-            self.owned[history] = key = self.ids
+            self.owned[history] = key = self._new()
         row = self.rows.get(key)
         if row is None:
             yield self._put(key, self._row(key))
@@ -122,26 +155,32 @@ class Writer:
                 yield self._put(key, self._row(key))
             case "rename":
                 yield self._drop(key)
-                self.ids += 1
-                self.owned[history] = self.ids
-                yield self._put(self.ids, self._row(self.ids))
+                self.owned[history] = new = self._new()
+                yield self._put(new, self._row(new))
             case _:
                 pass
+
+    def _new(self) -> int:
+        self.ids += 1
+        return ENDS.get(self.ids, self.ids) if self.kinds.extreme else self.ids
 
     def _put(self, key: int, row: Row) -> Event:
         self.rows[key] = row
         return Event(key=key, row=row, order=self._order(), at=row[CURSOR])
 
     def _drop(self, key: int) -> Event:
-        del self.rows[key]
-        return Event(key=key, row=None, order=self._order(), at=self._cursor())
+        written, at = self.rows.pop(key)[CURSOR], self._cursor()
+        while at is not None and at == written:  # which would say no more than the row said
+            at = self._cursor()
+        return Event(key=key, row=None, order=self._order(), at=at)
 
     def _order(self) -> tuple[int, int]:
         self.commit += self.random.choice((1, 1, 3))
         return (self.commit, self.random.choice((0, 1)))
 
     def _cursor(self) -> datetime | None:
-        self.tick += 1
+        if self.tick == self.begun or self.random.random() < 0.8:  # else at the same moment as the last change
+            self.tick += 1
         if self.kinds.nulls and self.random.random() < 0.1:
             return None
         return stamp(self.tick)
@@ -149,21 +188,23 @@ class Writer:
     def _row(self, key: int) -> Row:
         pick = self.random.choice
         return {
-            KEY: key,
+            **identity(key),
             "code": pick(CODES),
             "qty": pick(QUANTITIES),
             "price": pick(PRICES),
             "name": pick(NAMES),
             "day": pick(DAYS),
+            "seen_at": pick(self.seen),
             CREATED: self.rows[key][CREATED] if key in self.rows else stamp(self.tick + 1),
             CURSOR: self._cursor(),
+            ADDED: pick(NAMES) if self.widened else None,
         }
 
 
 def restricted(steps: Sequence[Step], keys: frozenset[int]) -> list[Step]:
     """The same steps, of these keys alone."""
     return [
-        (kind, [event for event in what if event.key in keys]) if kind == "change" else (kind, what)
+        (kind, [event for event in what if event.key in keys]) if kind in CHANGES else (kind, what)
         for kind, what in steps
     ]
 
@@ -178,7 +219,7 @@ def smaller(steps: Sequence[Step]) -> Iterator[list[Step]]:
     for number in range(len(steps) - 1, -1, -1):
         yield without(steps, number)
     for number, (kind, what) in enumerate(steps):
-        if kind == "change":
+        if kind in CHANGES:
             for place in range(len(what)):
                 fewer = [event for other, event in enumerate(what) if other != place]
                 yield [*steps[:number], (kind, fewer), *steps[number + 1 :]]
@@ -187,10 +228,11 @@ def smaller(steps: Sequence[Step]) -> Iterator[list[Step]]:
 def plainer(steps: Sequence[Step]) -> list[Step]:
     """The same steps with plain values in every column that is neither key nor cursor."""
     plain = {"code": "a", "qty": 1, "price": Decimal("1.00"), "name": "n", "day": date(2025, 1, 1)}
+    plain |= {"seen_at": None, ADDED: None}
 
     def simple(event: Event) -> Event:
         if event.row is None:
             return event
         return replace(event, row={**event.row, **plain, "qty": hash((event.key, event.order)) % 1000})
 
-    return [(kind, [simple(event) for event in what]) if kind == "change" else (kind, what) for kind, what in steps]
+    return [(kind, [simple(event) for event in what]) if kind in CHANGES else (kind, what) for kind, what in steps]

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from matrix.histories import TYPES
-from matrix.logs import ENVELOPES
-from matrix.model import KEY, Event
+from matrix.histories import ADDED, HELD, TYPES, identity
+from matrix.logs import ENVELOPES, NOTHING
+from matrix.model import Event
 from tidegate.formats.delta import Delta
 from tidegate.formats.iceberg import Iceberg
 from tidegate.spark.session import Sessions
@@ -17,12 +17,12 @@ from tidegate.spark.session import Sessions
 KINDS = {
     "bigint": "bigint",
     "text": "string",
+    "uuid": "string",
     "int": "int",
     "decimal(10,2)": "decimal(10,2)",
     "date": "date",
     "timestamp": "timestamp_ntz",
 }
-COLUMNS = ", ".join(f"{name} {KINDS[kind]}" for name, kind in TYPES.items())
 FEED = "TBLPROPERTIES ('delta.enableChangeDataFeed' = 'true')"
 
 
@@ -33,6 +33,7 @@ class LakeTable:
     folder: Path
     spark: Any
     format: str
+    held: Mapping[str, str] = field(default_factory=lambda: TYPES)
 
     def connections(self) -> dict[str, Any]:
         return {}
@@ -47,7 +48,7 @@ class LakeTable:
 
     @property
     def columns(self) -> str:
-        return COLUMNS
+        return ", ".join(f"{name} {KINDS[kind]}" for name, kind in self.held.items())
 
     def make(self) -> None:
         if self.format == "delta":
@@ -64,24 +65,38 @@ class LakeTable:
         more = FEED if self.format == "delta" else ""
         self.session.sql(f"CREATE TABLE {self.table} ({self.columns}) USING {self.format} {more}")
 
+    def widen(self) -> None:
+        self.held = HELD
+        self.session.sql(f"ALTER TABLE {self.table} ADD COLUMNS ({ADDED} {KINDS[HELD[ADDED]]})")
+
     def change(self, events: Sequence[Event]) -> None:
         last = {event.key: event for event in events}.values()
         if not last:
             return
         rows = [
-            (
-                event.row is None,
-                *(event.row[name] if event.row else event.key if name == KEY else None for name in TYPES),
-            )
+            (event.row is None, *((event.row or {**NOTHING, **identity(event.key)})[name] for name in self.held))
             for event in last
         ]
-        self.session.createDataFrame(rows, f"gone boolean, {COLUMNS}").createOrReplaceTempView("changes")
+        self.session.createDataFrame(rows, f"gone boolean, {self.columns}").createOrReplaceTempView("changes")
+        self._merge()
+        if any(event.row is None for event in events) and (kept := [event.key for event in last if event.row]):
+            self._twice(kept[0])
+
+    def _twice(self, key: int) -> None:
+        """A row is there twice for two commits, which no load sees."""
+        one = self.session.sql(f"SELECT * FROM {self.table} WHERE id = {key}").collect()
+        self.session.createDataFrame(one, self.columns).createOrReplaceTempView("one")
+        self.session.sql(f"INSERT INTO {self.table} SELECT * FROM one")
+        self.session.sql(f"DELETE FROM {self.table} WHERE id = {key}")
+        self.session.sql(f"INSERT INTO {self.table} SELECT * FROM one")
+
+    def _merge(self) -> None:
         self.session.sql(
             f"MERGE INTO {self.table} t USING changes c ON t.id = c.id "
             "WHEN MATCHED AND c.gone THEN DELETE "
-            f"WHEN MATCHED THEN UPDATE SET {', '.join(f't.{name} = c.{name}' for name in TYPES)} "
-            f"WHEN NOT MATCHED AND NOT c.gone THEN INSERT ({', '.join(TYPES)}) "
-            f"VALUES ({', '.join(f'c.{name}' for name in TYPES)})"
+            f"WHEN MATCHED THEN UPDATE SET {', '.join(f't.{name} = c.{name}' for name in self.held)} "
+            f"WHEN NOT MATCHED AND NOT c.gone THEN INSERT ({', '.join(self.held)}) "
+            f"VALUES ({', '.join(f'c.{name}' for name in self.held)})"
         )
 
 
@@ -96,12 +111,12 @@ class EventTable(LakeTable):
 
     @property
     def columns(self) -> str:
-        stated = {**ENVELOPES[self.envelope].beside, **TYPES}
+        stated = {**ENVELOPES[self.envelope].beside, **self.held}
         return ", ".join(f"`{name}` {KINDS[kind]}" for name, kind in stated.items())
 
     def change(self, events: Sequence[Event]) -> None:
         records = [record for event in events for record in ENVELOPES[self.envelope].records(event)]
-        names = [*ENVELOPES[self.envelope].beside, *TYPES]
+        names = [*ENVELOPES[self.envelope].beside, *self.held]
         rows = [tuple(record[name] for name in names) for record in records]
         if rows:
             self.session.createDataFrame(rows, self.columns).createOrReplaceTempView("events")

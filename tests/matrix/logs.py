@@ -4,22 +4,22 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 from matrix.files import EPOCH, FORMATS, STATED, text
-from matrix.histories import TYPES
-from matrix.model import CREATED, CURSOR, KEY, Event, Row
+from matrix.histories import HELD, TYPES, identity
+from matrix.model import CREATED, CURSOR, Event, Row
 
-NOTHING: Row = dict.fromkeys(TYPES)
+NOTHING: Row = dict.fromkeys(HELD)
 Record = Mapping[str, Any]
 
 
 def _row(event: Event) -> Row:
     """A delete has its key and the moment of the delete, and nothing else."""
-    return event.row if event.row is not None else {**NOTHING, KEY: event.key, CURSOR: event.at}
+    return event.row if event.row is not None else {**NOTHING, **identity(event.key), CURSOR: event.at}
 
 
 def rows(event: Event) -> list[Record]:
@@ -41,7 +41,7 @@ def sqlserver_cdc(event: Event) -> list[Record]:
         return [{"__$operation": 1, **lsn, **_row(event)}]
     if commit % 2:
         return [{"__$operation": 2, **lsn, **event.row}]
-    before = {**NOTHING, KEY: event.key, "name": "before"}
+    before = {**NOTHING, **identity(event.key), "name": "before"}
     return [{"__$operation": 3, **lsn, **before}, {"__$operation": 4, **lsn, **event.row}]
 
 
@@ -49,14 +49,14 @@ def debezium(event: Event) -> list[Record]:
     commit, place = event.order
     source = {"connector": "postgresql", "db": "shop", "schema": "public", "table": "t", "lsn": 10 * commit + place}
     source["sequence"] = json.dumps([str(10 * commit), str(10 * commit + place)])
-    after = None if event.row is None else {name: _debezium(value) for name, value in event.row.items()}
+    after = None if event.row is None else {name: _debezium(event.row[name]) for name in TYPES}
     operation = "d" if event.row is None else "c" if commit % 2 else "u"
-    return [{"before": {KEY: event.key}, "after": after, "source": source, "op": operation}]
+    return [{"before": identity(event.key), "after": after, "source": source, "op": operation}]
 
 
 def flat(event: Event) -> list[Record]:
     (message,) = debezium(event)
-    row = message["after"] or {**NOTHING, KEY: event.key}
+    row = message["after"] or {**dict.fromkeys(TYPES), **identity(event.key)}
     source = message["source"]
     added = {"__op": message["op"], "__table": "t", "__source_connector": "postgresql", "__source_schema": "public"}
     added |= {
@@ -78,6 +78,7 @@ def _debezium(value: Any) -> Any:
 STATED_DEBEZIUM = {
     **TYPES,
     "price": "decimal(10,2) as string",
+    "seen_at": "timestamp as MicroTimestamp",
     CREATED: "timestamp as MicroTimestamp",
     CURSOR: "timestamp as MicroTimestamp",
 }
@@ -139,6 +140,7 @@ class LogFiles:
     format: str
     envelope: str
     number: int = 0
+    held: Mapping[str, str] = field(default_factory=lambda: TYPES)
 
     def connections(self) -> dict[str, Any]:
         return {}
@@ -165,6 +167,9 @@ class LogFiles:
         else:
             FORMATS[self.format](path, records, self._columns)
 
+    def widen(self) -> None:
+        self.held = HELD
+
     @property
     def _columns(self) -> dict[str, str]:
-        return {**ENVELOPES[self.envelope].beside, **TYPES}
+        return {**ENVELOPES[self.envelope].beside, **self.held}

@@ -13,7 +13,7 @@ from typing import Any
 
 Row = Mapping[str, Any]
 Key = int
-KEY, CREATED, CURSOR = "id", "created_at", "updated_at"
+KEY, UID, CREATED, CURSOR = "id", "uid", "created_at", "updated_at"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -295,10 +295,24 @@ Table = Appended | Replaced | Merged | Versioned
 
 @dataclass(kw_only=True)
 class Source:
-    """What a stream can look at: the rows now, and the events that have been delivered."""
+    """What a stream can look at: the rows now, the events that have been delivered, and the files that hold them.
+
+    Args:
+        files: of each delivery, its rows at the end of it; None for a file that is gone.
+    """
 
     rows: dict[Key, Row] = field(default_factory=dict)
     delivered: list[Event] = field(default_factory=list)
+    files: list[Mapping[Key, Row] | None] = field(default_factory=list)
+
+    def tell(self, events: Sequence[Event]) -> None:
+        """Events happen."""
+        self.delivered += events
+        for event in events:
+            self.rows.pop(event.key, None)
+            if event.row is not None:
+                self.rows[event.key] = event.row
+        self.files.append({event.key: event.row for event in events if event.row is not None})
 
 
 View = Callable[["Memory", Source, Table], Effect | None]
@@ -310,6 +324,7 @@ class Memory:
 
     through: Any = None
     events: int = 0
+    files: Sequence[Any] = ()
     loaded: bool = False
     rows: dict[Key, Row] = field(default_factory=dict)
 

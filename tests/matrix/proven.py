@@ -19,10 +19,12 @@ HEAD = """# What has been proven
 that shares no code with Tidegate. Tables are read by PyIceberg or delta-rs, and by DuckDB where their files hold every
 row as it is. The last run wrote this page; it need not have been a whole one.
 
-A *history* is what happens to one key: inserts, updates, deletes, the same row again, a new key for a row, changes that
-come late, NULL in the cursor, and for logs events that come again and in any order. Loads are interrupted at random
-boundaries. Between them tables are verified, maintained, rolled back, refreshed, changed by somebody else and repaired,
-and the registry is lost.
+A *history* is what happens to one key: inserts, updates, deletes, the same row again, a new key for a row, changes of
+one moment, changes that come late, NULL in the cursor, and for logs events that come again and in any order. Keys are
+integers, the least and the greatest among them, or uuids. Loads are interrupted at random boundaries. Between them
+tables are verified, maintained, rolled back, refreshed, changed by somebody else and repaired, positions go back, and
+the registry is lost; sources are emptied, get a column more, are put back from a copy, lose files, or hold a value that
+its type does not; rows that break a check are set aside and replayed.
 
 """
 TAIL = """

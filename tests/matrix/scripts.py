@@ -5,14 +5,19 @@ from __future__ import annotations
 import random
 import zlib
 from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 
 from matrix.groups import FLAVOURS, Flavour
-from matrix.histories import Kinds, Step, Writer
+from matrix.histories import CODES, SEEN, Kinds, Step, Writer
 from matrix.model import Event
-from matrix.play import crashes
 from matrix.shapes import Shape
+from tidegate.engine.events import BOUNDARIES
 
-TROUBLES = (Kinds(), Kinds(late=True), Kinds(nulls=True), Kinds(updates=False, deletes=False))
+UNFIT = ("1,5", "1.105", "1e400", "123456789.00", "1.234,50")
+"""What is written for a decimal(10,2) that is none."""
+TROUBLES = (Kinds(), Kinds(late=True), Kinds(nulls=True))
+FEWER = (Kinds(deletes=False), Kinds(updates=False, deletes=False))
+"""For what bears none of the others."""
 
 
 def chosen(flavour: Flavour, table_format: str, seed: int) -> list[Shape]:
@@ -27,44 +32,136 @@ def chosen(flavour: Flavour, table_format: str, seed: int) -> list[Shape]:
 
 
 def by_kinds(flavour: Flavour, shapes: Sequence[Shape], seed: int) -> dict[Kinds, list[Shape]]:
-    """Shapes by their histories: of each the first kind of trouble, from the seed on, that it bears."""
-    if not shapes:
-        return {}
-    if flavour.source == "change_log":
-        return {Kinds(again=flavour.name != "slot"): list(shapes)}
-    if flavour.kin.startswith("arrivals"):
-        return {Kinds(deletes=False): list(shapes)}
+    """Shapes by their histories."""
     found: dict[Kinds, list[Shape]] = {}
     for shape in shapes:
         turn = seed + zlib.crc32(shape.name.encode())
-        troubles = [TROUBLES[(turn + number) % len(TROUBLES)] for number in range(len(TROUBLES))]
-        found.setdefault(next(kinds for kinds in troubles if shape.bears(kinds)), []).append(shape)
+        found.setdefault(_kinds(flavour, shape, turn), []).append(shape)
     return found
 
 
-def script(shapes: Sequence[Shape], kinds: Kinds, seed: int, *, keys: int, phases: int, iceberg: bool) -> list[Step]:
-    """Phases of histories, a load after each, some of them interrupted first; and what people do beside loads."""
-    chance, writer = random.Random(seed), Writer(seed=seed, keys=keys, kinds=kinds)
-    names = [shape.name for shape in shapes]
-    goes_back = kinds.again or not any(shape.strategy == "cdc" for shape in shapes)  # a slot tells nothing twice
-    steps: list[Step] = []
-    past: list[Event] = []
-    for number in range(phases):
-        phase = writer.phase()
-        steps.append(("change", writer.delivered(phase, past)))
-        past += phase
-        steps.append(("load", crashes(names, chance, 0.15 if number else 0.05)))
-        last = number == phases - 1
-        if number and goes_back and chance.random() < 0.35:
-            steps.append(("rollback", None))
-            steps += [("load", {})] if last else []
-        if not last and chance.random() < 0.3:
-            steps.append(chance.choice([("maintain", None), *([("forget", None)] if iceberg else [])]))
-        if last or chance.random() < 0.3:
-            steps.append(("verify", chance.choice(("checksum", "rows"))))
-    read_once = any(shape.strategy == "files" for shape in shapes)  # all files at once hold a key several times
-    if read_once or chance.random() < 0.5:
-        steps += [("tamper", seed), ("verify", "rows"), ("repair", None), ("change", writer.phase()), ("load", {})]
-    else:
-        steps += [("refresh", None), ("change", writer.phase()), ("load", {})]
-    return steps
+def _kinds(flavour: Flavour, shape: Shape, turn: int) -> Kinds:
+    """The first kind of trouble, from the seed on, that the shape bears."""
+    aside = turn // len(TROUBLES) % 3 == 0
+    if flavour.source == "change_log":
+        return Kinds(again=flavour.name != "slot", aside=aside)
+    if shape.strategy == "files":
+        removed = shape.options.get("on_delete") == "remove" and shape.writer in ("append", "merge")
+        return Kinds(deletes=False, removed=removed, aside=aside and not removed)
+    troubles = (TROUBLES[(turn + number) % len(TROUBLES)] for number in range(len(TROUBLES)))
+    found = next(kinds for kinds in (*troubles, *FEWER) if shape.bears(kinds))
+    return replace(found, aside=aside, extreme=shape.strategy == "checksum")
+
+
+@dataclass(kw_only=True)
+class Script:
+    """Phases of histories, a load after each, some of them interrupted first; and what happens beside loads."""
+
+    flavour: Flavour
+    shapes: Sequence[Shape]
+    kinds: Kinds
+    format: str
+    chance: random.Random
+    writer: Writer
+    steps: list[Step] = field(default_factory=list)
+    past: list[Event] = field(default_factory=list)
+
+    def write(self, phases: int) -> list[Step]:
+        if self.kinds.aside:
+            self._aside(phases)
+        else:
+            for number in range(phases):
+                self._phase(first=number == 0, last=number == phases - 1)
+            self._accidents()
+        return self.steps
+
+    def _does(self, *steps: Step) -> None:
+        self.steps += steps
+
+    def _load(self, share: float = 0.0) -> None:
+        self._does(("load", crashes([shape.name for shape in self.shapes], self.chance, share)))
+
+    def _changes(self, share: float = 0.0) -> None:
+        """A phase of changes, and a load of them."""
+        phase = self.writer.phase()
+        self._does(("change", self.writer.delivered(phase, self.past)))
+        self.past += phase
+        self._load(share)
+
+    def _phase(self, *, first: bool, last: bool) -> None:
+        if not first and self.flavour.widens and not self.writer.widened and self._perhaps(0.5):
+            self.writer.widened = True
+            self._does(("widen", None))
+        self._changes(0.05 if first else 0.15)
+        told_again = self.kinds.again or not any(shape.strategy == "cdc" for shape in self.shapes)  # not by a slot
+        if not first and told_again and self._perhaps(0.35):
+            self._does((self.chance.choice(("rollback", "rewind")), None))
+            self._load()
+        if not last and self._perhaps(0.3):
+            # The loads that files came by only the registry remembers, and events of Delta that were not seen to end.
+            self._does(("forget" if self.format == "iceberg" and self._perhaps(0.5) else "maintain", None))
+        if last or self._perhaps(0.3):
+            self._does(("verify", self.chance.choice(("checksum", "rows"))))
+
+    def _aside(self, phases: int) -> None:
+        """Rows are set aside and replayed: all of them at first, then those of some codes."""
+        self._does(("hold", CODES))
+        self._changes()
+        self._load()
+        self._does(("hold", self.chance.sample(CODES, 3)))
+        for _ in range(phases):
+            self._changes(0.1)
+        self._does(("accept", None))
+        self._changes()
+        self._does(("verify", self.chance.choice(("checksum", "rows"))))
+
+    def _accidents(self) -> None:
+        if self.flavour.states:
+            self._does(("spoil", self.chance.choice(UNFIT)))
+        if self.flavour.restores and self._perhaps(0.3):
+            self._restored()
+        if self.kinds.deletes and self._perhaps(0.3):
+            self._does(("empty", self.writer.emptied()))
+            self._load()
+            self._changes()
+        read_once = any(
+            shape.strategy == "files" for shape in self.shapes
+        )  # all files at once hold a key several times
+        if read_once or self._perhaps(0.5):
+            self._does(("tamper", self.chance.randrange(1000)), ("verify", "rows"), ("repair", None))
+        else:
+            self._does(("refresh", None))
+        self._changes()
+        if self.kinds.removed:
+            for number in self.chance.sample(range(2), 1):
+                self._does(("remove", number))
+                self._load()
+            self._changes()
+
+    def _restored(self) -> None:
+        """The source is put back to what it was, its numbers with it; time goes on."""
+        writer = self.writer
+        rows, owned, ids = dict(writer.rows), dict(writer.owned), writer.ids
+        self._does(("save", None))
+        self._changes()
+        writer.rows, writer.owned, writer.ids = rows, owned, ids
+        self._does(("restore", writer.phase()))
+        self._changes()
+
+    def _perhaps(self, share: float) -> bool:
+        return self.chance.random() < share
+
+
+def script(
+    flavour: Flavour, shapes: Sequence[Shape], kinds: Kinds, seed: int, *, keys: int, phases: int, format: str
+) -> list[Step]:
+    """What is done with these streams; the same seed makes the same script."""
+    chance = random.Random(f"{seed} {flavour} {format} {[shape.name for shape in shapes]}")
+    writer = Writer(seed=chance.randrange(2**32), keys=keys, kinds=kinds, seen=SEEN[4:] if flavour.narrow else SEEN)
+    told = Script(flavour=flavour, shapes=shapes, kinds=kinds, format=format, chance=chance, writer=writer)
+    return told.write(phases)
+
+
+def crashes(names: Sequence[str], chance: random.Random, share: float) -> dict[str, int]:
+    """Which streams a load interrupts first, and where."""
+    return {name: chance.randrange(len(BOUNDARIES)) for name in names if chance.random() < share}

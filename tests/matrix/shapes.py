@@ -11,7 +11,21 @@ from typing import Any
 
 from matrix import views
 from matrix.histories import Kinds
-from matrix.model import CREATED, CURSOR, KEY, Appended, Memory, Merged, Model, Replaced, Row, Table, Versioned, View
+from matrix.model import (
+    CREATED,
+    CURSOR,
+    KEY,
+    UID,
+    Appended,
+    Memory,
+    Merged,
+    Model,
+    Replaced,
+    Row,
+    Table,
+    Versioned,
+    View,
+)
 from tidegate.engine.combinations import Combination, combinations
 
 LOOKBACK, LAG = timedelta(hours=2), timedelta(minutes=15)
@@ -38,7 +52,7 @@ class Shape:
     detect: str = "none"
     apply: str = "hard"
     scope: str = "table"
-    keyed: bool = True
+    key: str | None = KEY
     due: bool = True
     lagging: bool = False
 
@@ -47,7 +61,7 @@ class Shape:
         """Tells the shapes of a project apart; also the name of the table."""
         words = [self.strategy, self.method, "" if self.due else "now_and_then", self.writer, *self.writing]
         words += [
-            "" if self.keyed else "keyless",
+            {KEY: "", UID: "by_uid", None: "keyless"}[self.key],
             self.detect if self.key_diff else "",
             self.apply if self.soft else "",
         ]
@@ -65,8 +79,8 @@ class Shape:
             "strategy": {"kind": self.strategy, **options},
             "write": {"kind": self.writer, **self.writing},
         }
-        if self.keyed:
-            found["key"] = [KEY]
+        if self.key:
+            found["key"] = [self.key]
         if self.key_diff or self.soft:
             found["deletes"] = {"detect": self.detect, "apply": self.apply, "scope": self.scope, "max_fraction": 1}
         return found
@@ -123,7 +137,7 @@ class Shape:
             case "cdc":
                 return views.log
             case "files":
-                return views.files
+                return views.files(removes=self.options.get("on_delete") == "remove")
             case "table_changes":
                 return views.appended if self.writer == "append" else views.changed
             case "snapshot_diff" if self.method == "significant":
@@ -168,10 +182,18 @@ def shapes_of(found: Combination, seed: int) -> Iterator[Shape]:
         detect=str(found.deletes.detect),
         apply=str(found.deletes.apply),
         scope=str(found.deletes.scope),
-        keyed=found.keyed,
+        key=_key(found, seed),
         lagging=found.method == "application" and found.source != "database",
         due=turn or found.strategy != "smart",
     )
+
+
+def _key(found: Combination, seed: int) -> str | None:
+    """A number or a uuid, by turns; a slot tells the primary key of a deleted row and nothing else."""
+    if not found.keyed:
+        return None
+    told = f"{found.strategy} {found.method} {found.writer} {found.deletes} {seed}"
+    return KEY if found.flavour == "slot" else (KEY, UID)[zlib.crc32(told.encode()) % 2]
 
 
 @cache

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 
 from matrix.groups import FLAVOURS, Ground, new_url
@@ -15,6 +15,7 @@ from support.kafka import broker
 from support.lake import spark_session
 from support.mariadb import MariadbServer
 from support.postgres import PostgresServer
+from support.trino import running
 
 
 def play(flavour: str, format: str, shape: Shape, steps: Sequence[Step]) -> None:
@@ -29,13 +30,18 @@ def play(flavour: str, format: str, shape: Shape, steps: Sequence[Step]) -> None
 
 @contextmanager
 def _database(server: str | None) -> Iterator[str]:
-    if server is None:
-        yield ""
-        return
-    with ExitStack() as held:
-        if server == "kafka":
-            yield new_url(server, held.enter_context(broker()))
-            return
-        found = PostgresServer.new() if server == "postgres" else MariadbServer.new()
-        held.callback(found.drop)
-        yield new_url(server, found)
+    match server:
+        case None:
+            yield ""
+        case "kafka":
+            with broker() as found:
+                yield new_url(server, found)
+        case "trino_server":
+            with running() as found:
+                yield new_url(server, found)
+        case _:
+            found = PostgresServer.new() if server == "postgres" else MariadbServer.new()
+            try:
+                yield new_url(server, found)
+            finally:
+                found.drop()

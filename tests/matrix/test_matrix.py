@@ -18,6 +18,7 @@ from matrix.scripts import by_kinds, chosen, script
 from matrix.shapes import shapes_of
 from matrix.shrink import player, program, shrunk
 from support.kafka import kafka  # noqa: F401 - the fixture
+from support.trino import trino_server  # noqa: F401 - the fixture
 from tidegate.engine.combinations import combinations
 
 pytest_plugins = ["support.mariadb"]
@@ -26,10 +27,6 @@ KEYS = int(os.environ.get("TIDEGATE_MATRIX_KEYS", "12"))
 PHASES = int(os.environ.get("TIDEGATE_MATRIX_PHASES", "2"))
 FORMATS = ("iceberg", "delta")
 RESULTS = os.environ.get("TIDEGATE_MATRIX_RESULTS")
-
-
-ELSEWHERE = {("database", "trino"), ("database", "trino query")}
-"""Run by the tests of their server."""
 
 
 def test_every_combination_is_in_the_matrix():
@@ -43,7 +40,6 @@ def test_every_combination_is_in_the_matrix():
         (one.source, one.flavour, one.table_format, shape.name)
         for one in combinations()
         for shape in shapes_of(one, SEED)
-        if (one.source, one.flavour) not in ELSEWHERE
     }
     assert run == accepted
 
@@ -76,7 +72,7 @@ QUICK = ("database: sqlite",)
 
 
 def marks_of(name):
-    if FLAVOURS[name].server == "kafka":
+    if FLAVOURS[name].server in ("kafka", "trino_server"):
         return [pytest.mark.slow, pytest.mark.servers]
     return [] if name in QUICK else [pytest.mark.slow]
 
@@ -89,7 +85,7 @@ def test_tables_are_what_their_histories_say(name, format, grounds):
     flavour = FLAVOURS[name]
     programs = []
     for kinds, shapes in by_kinds(flavour, chosen(flavour, format, SEED), SEED).items():
-        steps = script(shapes, kinds, SEED, keys=KEYS, phases=PHASES, iceberg=format == "iceberg")
+        steps = script(flavour, shapes, kinds, SEED, keys=KEYS, phases=PHASES, format=format)
         playing = player(flavour, format, shapes, grounds(flavour.server))
         failures = playing.play(steps)
         _keep(name, format, playing)

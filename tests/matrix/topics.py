@@ -15,8 +15,8 @@ import fastavro
 from confluent_kafka import Producer
 
 from matrix import logs
-from matrix.histories import TYPES
-from matrix.model import KEY, Event
+from matrix.histories import TYPES, identity
+from matrix.model import KEY, UID, Event
 
 LOGICAL = {
     "decimal(10,2)": {
@@ -32,12 +32,13 @@ LOGICAL = {
     "bigint": "long",
     "int": "int",
     "text": "string",
+    "uuid": "string",
 }
 ROW = {
     "type": "record",
     "name": "Value",
     "fields": [
-        {"name": name, "type": LOGICAL[kind] if name == KEY else ["null", LOGICAL[kind]]}
+        {"name": name, "type": LOGICAL[kind] if name in (KEY, UID) else ["null", LOGICAL[kind]]}
         for name, kind in TYPES.items()
     ],
 }
@@ -60,7 +61,7 @@ EVENT = {
     ],
 }
 SCHEMAS: Mapping[int, Any] = {
-    7: {"type": "record", "name": "Key", "fields": [{"name": KEY, "type": "long"}]},
+    7: {"type": "record", "name": "Key", "fields": [{"name": KEY, "type": "long"}, {"name": UID, "type": "string"}]},
     8: EVENT,
 }
 
@@ -94,14 +95,14 @@ def avro(number: int, record: Mapping[str, Any]) -> bytes:
 
 def in_json(event: Event, envelope: str) -> tuple[bytes, bytes]:
     (record,) = logs.ENVELOPES[envelope].records(event)
-    return json.dumps({KEY: event.key}).encode(), json.dumps(record).encode()
+    return json.dumps(identity(event.key)).encode(), json.dumps(record).encode()
 
 
 def in_avro(event: Event, envelope: str) -> tuple[bytes, bytes]:
     (record,) = logs.debezium(event)
     row = None if event.row is None else {**record["after"], "price": event.row["price"]}
-    whole = {**record, "before": {**logs.NOTHING, KEY: event.key}, "after": row}
-    return avro(7, {KEY: event.key}), avro(8, whole)
+    whole = {**record, "before": {**dict.fromkeys(TYPES), **identity(event.key)}, "after": row}
+    return avro(7, identity(event.key)), avro(8, whole)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -9,17 +9,20 @@ from matrix.model import (
     CREATED,
     CURSOR,
     KEY,
+    Appended,
     Apply,
     Effect,
     Insert,
     Memory,
     Merged,
     Mirror,
+    Reset,
     Row,
     Source,
     Stop,
     Table,
     Upsert,
+    Versioned,
     View,
 )
 
@@ -126,9 +129,32 @@ def changed(memory: Memory, source: Source, table: Table) -> Effect | None:
     return Mirror(rows=list(source.rows.values()))
 
 
-def files(memory: Memory, source: Source, table: Table) -> Effect | None:
-    """The rows of the files that came since the last load, in the order of their names: `files`."""
-    new, memory.events = source.delivered[memory.events :], len(source.delivered)
-    last = {event.key: event.row for event in new if event.row is not None}
-    rows: Sequence[Row] = list(last.values())
-    return Upsert(rows=rows) if rows else None
+def files(*, removes: bool) -> View:
+    """The rows of the files that came since the last load, in the order of their names: `files`.
+
+    Args:
+        removes: the rows of a file that is gone go with it, and what an older file says of a key counts again.
+    """
+
+    def look(memory: Memory, source: Source, table: Table) -> Effect | None:
+        before = memory.files
+        gone = removes and any(now is None and was is not None for was, now in zip(before, source.files, strict=False))
+        held = [one for one in (source.files if gone else source.files[len(before) :]) if one]
+        rows = [row for one in held for row in one.values()]
+        if isinstance(table, Versioned) and not table.moment and _several(rows):
+            raise Stop("nothing says which of two files of one load is later")
+        memory.files = list(source.files)
+        if gone and isinstance(table, Appended):
+            return Reset(rows=rows)
+        latest = {row[KEY]: row for row in rows}
+        if gone:
+            return Mirror(rows=list(latest.values()))
+        return Upsert(rows=rows) if rows else None
+
+    return look
+
+
+def _several(rows: Sequence[Row]) -> bool:
+    """Whether two rows of one key differ."""
+    first = {row[KEY]: row for row in reversed(rows)}
+    return any(row != first[row[KEY]] for row in rows)

@@ -63,6 +63,10 @@ class TrinoServer:
         """The URL of a schema, as a project file holds it."""
         return f"trino://tester@127.0.0.1:{self.port}/{catalog}/{schema}"
 
+    def create_schema(self) -> str:
+        """The URL of a schema of the catalog `iceberg` that is not there yet, and that nobody else is told."""
+        return self.url("iceberg", f"s{next(self._names)}")
+
     def run(self, *statements: str) -> list[Any]:
         """Statements of another user; the rows of the last one."""
         rows: list[Any] = []
@@ -86,6 +90,13 @@ class TrinoServer:
 @pytest.fixture(scope="session")
 def trino_server() -> Iterator[TrinoServer]:
     """The server of the session."""
+    with running() as server:
+        yield server
+
+
+@contextlib.contextmanager
+def running() -> Iterator[TrinoServer]:
+    """A server of one's own."""
     java, home = newest_java(), distribution()
     folder = Path(tempfile.mkdtemp(prefix="tidegate-trino-"))
     server = TrinoServer(folder=folder)
