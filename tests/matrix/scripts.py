@@ -118,7 +118,8 @@ class Script:
     def _accidents(self) -> None:
         if self.flavour.states:
             self._does(("spoil", self.chance.choice(UNFIT)))
-        if self.flavour.restores and self._perhaps(0.3):
+        changes = self.kinds.updates or self.kinds.deletes  # else a copy may be what the source is anyhow
+        if self.flavour.restores and self._perhaps(0.3) and changes:
             self._restored()
         if self.kinds.deletes and self._perhaps(0.3):
             self._does(("empty", self.writer.emptied()))

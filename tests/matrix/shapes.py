@@ -157,6 +157,9 @@ class Shape:
         """Whether such histories have an end that the documents promise, other than that every load stops."""
         if self.strategy == "table_changes" and self.writer == "append":
             return not kinds.updates and not kinds.deletes
+        if self.strategy == "sequence" and self.writer in ("append", "scd2"):
+            # Every row of the source is held against the table after a load that was seen and not verified.
+            return not kinds.updates and not kinds.deletes
         if self.strategy == "smart" and self.options.get("column") and not self.due:
             return not (kinds.late or kinds.nulls or kinds.deletes)
         if kinds.nulls and self.moment:

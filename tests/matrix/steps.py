@@ -130,7 +130,7 @@ def restore(player: Player, events: Sequence[Event]) -> None:
 def _stopped(player: Player) -> set[str]:
     """Runs every stream; those that tell that the source went back."""
     alive, found = player.alive, set()
-    for outcome in player.project.run(*alive, parallel=2).streams:
+    for outcome in player.project.run(*alive, parallel=2).streams if alive else ():
         shape = alive[outcome.stream]
         if outcome.error is not None and outcome.error.code == "history_gone":
             player.compare(shape, outcome.verified)
