@@ -161,7 +161,7 @@ class StateFiles:
         row = {**dict.fromkeys(HELD), **identity(10**9), "code": "a", CREATED: stamp(10**6), CURSOR: stamp(10**6)}
         FORMATS[self.format](self._spoiled, [{**row, "price": text}], self.columns)
 
-    def mend(self) -> None:
+    def clean(self) -> None:
         self._spoiled.unlink()
 
     @property

@@ -99,7 +99,7 @@ class Player:
         return self.failures
 
     def reopen(self) -> None:
-        """The project anew, as its file says now."""
+        """Opens the project again, with its settings as they are now."""
         self.project.close()
         self.project = self._opened()
 
@@ -160,7 +160,7 @@ class Player:
         if current is not None and current.load is not None:
             self.past.setdefault(shape.name, {}).setdefault(current.load, deepcopy(self.models[shape.name]))
 
-    def mended(self) -> dict[str, Shape]:
+    def repairable(self) -> dict[str, Shape]:
         """The streams whose tables a repair can make equal, row by row."""
         return {n: s for n, s in self.alive.items() if self.comparable(s) and s.key and s.writer == "merge"}
 

@@ -134,9 +134,9 @@ class Script:
             self._does(("refresh", None))
         self._changes()
         if self.kinds.removed:
-            for number in self.chance.sample(range(2), 1):
-                self._does(("remove", number))
-                self._load()
+            (number,) = self.chance.sample(range(2), 1)
+            self._does(("remove", number))
+            self._load()
             self._changes()
 
     def _restored(self) -> None:

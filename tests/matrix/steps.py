@@ -42,7 +42,7 @@ class Spoilable(Place, Protocol):
 
     def spoil(self, text: str) -> None: ...
 
-    def mend(self) -> None: ...
+    def clean(self) -> None: ...
 
 
 @runtime_checkable
@@ -155,7 +155,7 @@ def spoil(player: Player, text: str) -> None:
             player.fail(asked[outcome.stream], what, verified=outcome.verified)
         else:
             player.compare(asked[outcome.stream], outcome.verified)
-    player.place.mend()
+    player.place.clean()
 
 
 def remove(player: Player, number: int) -> None:
@@ -231,9 +231,9 @@ def accept(player: Player, _: Any) -> None:
 
 
 def tamper(player: Player, seed: int) -> None:
-    """Somebody changes tables that a repair can mend: a row is lost, one is another, one is too many."""
+    """Somebody changes tables that can be repaired: one row is lost, one is changed, one is added."""
     session = player.project.sessions.load_session()
-    for name in player.mended():
+    for name in player.repairable():
         table = player.models[name].table
         assert isinstance(table, Merged)
         at = f"lake.s.{name}" if player.format == "iceberg" else f"delta.`{player.folder / 'warehouse' / 's' / name}`"
@@ -276,7 +276,7 @@ def verify(player: Player, level: str) -> None:
 
 def repair(player: Player, _: Any) -> None:
     """What differs is repaired and nothing else is touched."""
-    alive = player.mended()
+    alive = player.repairable()
     if not alive:
         return
     for found in player.project.verify(*alive, level="rows", repair=True).streams:

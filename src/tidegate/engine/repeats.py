@@ -11,13 +11,13 @@ from typing import Any
 
 from tidegate.core.protocols import TableState
 from tidegate.core.slices import Meaning, Range
+from tidegate.core.versions import Historic
 from tidegate.engine.comparison import within
 from tidegate.engine.recover import holds_rows
 from tidegate.engine.stream import Stream
 from tidegate.engine.work import Context
 from tidegate.errors import PlanError
 from tidegate.spark.failures import translated
-from tidegate.writers.scd2 import Scd2
 
 
 def refuse_repeats(stream: Stream, context: Context, table: TableState, state: Mapping[str, Any]) -> None:
@@ -53,5 +53,6 @@ def refuse_repeats(stream: Stream, context: Context, table: TableState, state: M
 
 def _takes_twice(stream: Stream) -> bool:
     """Whether a row that comes again changes nothing; in a history that its loads date an event does."""
-    dated = not isinstance(stream.writer, Scd2) or bool(stream.writer.sequence_by or stream.strategy.cursor)
-    return stream.writer.idempotent and (dated or Meaning.CHANGELOG not in stream.strategy.emits)
+    writer, strategy = stream.writer, stream.strategy
+    by_loads = isinstance(writer, Historic) and writer.moment(strategy.cursor) is None
+    return writer.idempotent and not (by_loads and Meaning.CHANGELOG in strategy.emits)

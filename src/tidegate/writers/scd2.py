@@ -223,16 +223,17 @@ class Scd2:
         type_ = dates.type_of(columns, self.sequence_by or tuple(cursor), far=self.far_date)
         values = [quote(name) for name in columns.names]
         moment = self.moment(cursor) or at
-        if type_.kind is not Kind.INTEGER:
-            went = stored.selectExpr(
-                *map(quote, plan.key),
+        if self.moment(cursor) is not None and type_.kind is not Kind.INTEGER:
+            keys = [quote(name) for name in plan.key]
+            went = frames.of_keys(stored, rows.select(*keys), plan.key).selectExpr(
+                *keys,
                 f"IF({self.current}, NULL, {quote(self.valid_to)}) AS {_WENT}",
                 f"IF({self.current}, 1, 0) AS {_HERE}",
             )
             last = went.groupBy(*plan.key).agg({_WENT: "max", _HERE: "max"})
             last = last.withColumnsRenamed({f"max({name})": name for name in (_WENT, _HERE)})
             # Rows of the key that waited before may have ended, too.
-            earlier = f"PARTITION BY {', '.join(map(quote, plan.key))} ORDER BY {at}"
+            earlier = f"PARTITION BY {', '.join(keys)} ORDER BY {at}"
             before = f"max({ended}) OVER ({earlier} ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS {_BEFORE}"
             rows = rows.join(last, on=list(plan.key), how="left").selectExpr("*", before)
             read, end = dates.from_time(at, type_), f"greatest({_WENT}, {dates.from_time(_BEFORE, type_)})"

@@ -10,33 +10,39 @@ from support.workspace import Workspace
 
 pytestmark = [pytest.mark.spark, pytest.mark.postgres]
 
+STREAM = {
+    "source": {"connection": "shop", "table": "public.t"},
+    "target": "lake.out.t",
+    "key": ["id"],
+    "strategy": {"kind": "watermark", "column": "at"},
+    "write": "merge",
+}
+
+
+def write(workspace: Workspace, pg_url: str, lake_format: str = "iceberg", **more: object) -> None:
+    lakes, shop = {"lake": {"format": lake_format}}, {"shop": {"url": pg_url}}
+    workspace.write({"t": STREAM | more}, connections=shop, lakes=lakes, spark={"conf": QUICK})
+
+
+def ask(pg_url: str, *statements: str) -> None:
+    with psycopg.connect(pg_url, autocommit=True) as session:
+        for statement in statements:
+            session.execute(statement)
+
 
 @pytest.mark.parametrize("lake_format", ["iceberg", pytest.param("delta", marks=pytest.mark.slow)])
 def test_a_rename_is_seen_and_followed(tmp_path, spark, pg_url, lake_format):
     workspace = Workspace(folder=tmp_path)
-    lakes = {"lake": {"format": lake_format}}
 
     def configure(rename: str) -> None:
-        stream = {
-            "source": {"connection": "shop", "table": "public.t"},
-            "target": "lake.out.t",
-            "key": ["id"],
-            "strategy": {"kind": "watermark", "column": "at"},
-            "write": "merge",
-            "contract": {"rename": rename},
-        }
-        workspace.write({"t": stream}, connections={"shop": {"url": pg_url}}, lakes=lakes, spark={"conf": QUICK})
-
-    def ask(*statements: str) -> None:
-        with psycopg.connect(pg_url, autocommit=True) as session:
-            for statement in statements:
-                session.execute(statement)
+        write(workspace, pg_url, lake_format, contract={"rename": rename})
 
     def rows() -> list[tuple]:
         found = workspace.rows("out.t") if lake_format == "iceberg" else delta_rows(str(tmp_path / "warehouse/out/t"))
         return sorted((row["id"], row.get("label"), row.get("other")) for row in found)
 
     ask(
+        pg_url,
         "create table t (id int primary key, name text, at timestamptz not null)",
         "insert into t values (1, 'a', '2025-01-01'), (2, 'b', '2025-01-02')",
     )
@@ -44,6 +50,7 @@ def test_a_rename_is_seen_and_followed(tmp_path, spark, pg_url, lake_format):
     with workspace.project(spark) as project:
         assert project.run("t").streams[0].rows_read == 2
     ask(
+        pg_url,
         "alter table t rename column name to label",
         "alter table t add column other text",
         "insert into t values (3, 'c', '2025-01-03', 'x')",
@@ -66,35 +73,19 @@ def test_a_rename_is_seen_and_followed(tmp_path, spark, pg_url, lake_format):
 def test_a_replay_leaves_the_names_of_columns_alone(tmp_path, spark, pg_url):
     """What the table calls its columns, and numbers otherwise, is not what the source calls them."""
     workspace = Workspace(folder=tmp_path)
-    stream = {
-        "source": {"connection": "shop", "table": "public.t"},
-        "target": "lake.out.t",
-        "key": ["id"],
-        "strategy": {"kind": "watermark", "column": "at"},
-        "write": "merge",
-    }
-
-    def configure(**more: object) -> None:
-        lakes = {"lake": {"format": "iceberg"}}
-        workspace.write({"t": stream | more}, connections={"shop": {"url": pg_url}}, lakes=lakes, spark={"conf": QUICK})
-
-    def ask(*statements: str) -> None:
-        with psycopg.connect(pg_url, autocommit=True) as session:
-            for statement in statements:
-                session.execute(statement)
-
     ask(
+        pg_url,
         "create table t (gone int, id int primary key, one text, two text, at timestamptz not null)",
         "alter table t drop column gone",
         "insert into t values (1, 'a', 'b', '2025-01-01'), (2, 'bad', 'c', '2025-01-02')",
     )
-    configure(checks=[{"expression": "one <> 'bad'", "on_fail": "quarantine"}])
+    write(workspace, pg_url, checks=[{"expression": "one <> 'bad'", "on_fail": "quarantine"}])
     with workspace.project(spark) as project:
         assert project.run("t").streams[0].error is None
-    configure()
+    write(workspace, pg_url)
     with workspace.project(spark) as project:
         assert project.quarantine("t").replay().rows == 1
-    ask("insert into t values (3, 'd', 'e', '2025-01-03')")
+    ask(pg_url, "insert into t values (3, 'd', 'e', '2025-01-03')")
     with workspace.project(spark) as project:
         outcome = project.run("t").streams[0]
     assert outcome.error is None, outcome.error

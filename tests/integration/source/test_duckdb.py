@@ -382,6 +382,7 @@ def test_open_probe_keeps_writers_out(file: Path) -> None:
     run(file, ORDERS)
     with source(file, "orders").probe() as probe:
         assert probe.steady()
+        assert probe.clock() == 1, "reading the file's headers leaves the lock where it is"
         with pytest.raises(duckdb.ConnectionException):
             duckdb.connect(str(file))
         there = [sys.executable, "-c", WRITER, str(file)]
@@ -402,6 +403,18 @@ def test_keys_identity_and_facts(file: Path) -> None:
         assert (probe.identity(), probe.clock()) == (f"duckdb:{file.stat().st_ino}:hard", 1)
     (facts,) = table_facts(Connection(name="c", url=f"duckdb:///{file}"), "main.*")
     assert (facts.primary_key, facts.indexes, facts.rows) == (("a",), (("b",), ("c", "d")), 0)
+
+
+def test_a_copy_that_is_put_back_is_behind(file: Path) -> None:
+    run(file, "CREATE TABLE t (id int)")
+    copy = file.read_bytes()
+    run(file, "INSERT INTO t VALUES (1)")
+    with source(file, "t").probe() as probe:
+        later = probe.clock()
+    file.write_bytes(copy)
+    with source(file, "t").probe() as probe:
+        assert probe.clock() < later
+        assert probe.count(Everything()) == 0
 
 
 def test_no_file_no_database_no_table(file: Path) -> None:
