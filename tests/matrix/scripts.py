@@ -67,7 +67,9 @@ class Script:
     past: list[Event] = field(default_factory=list)
 
     def write(self, phases: int) -> list[Step]:
-        if self.kinds.aside:
+        if not phases:
+            self._sample()
+        elif self.kinds.aside:
             self._aside(phases)
         else:
             for number in range(phases):
@@ -103,6 +105,20 @@ class Script:
         if last or self._perhaps(0.3):
             self._does(("verify", self.chance.choice(("checksum", "rows"))))
 
+    def _sample(self) -> None:
+        """The least that a combination has to show: a first load, changes, and one thing that happens beside loads."""
+        if self.kinds.aside:
+            self._does(("hold", self.chance.sample(CODES, 3)))
+        self._changes()
+        self._changes(0.1)
+        if self.kinds.aside:
+            self._does(("accept", None))
+        elif self.kinds.removed:
+            self._removed()
+        elif self._perhaps(0.3):
+            self._does(("tamper", self.chance.randrange(1000)), ("repair", None))
+        self._does(("verify", self.chance.choice(("checksum", "rows"))))
+
     def _aside(self, phases: int) -> None:
         """Rows are set aside and replayed: all of them at first, then those of some codes."""
         self._does(("hold", CODES))
@@ -134,10 +150,12 @@ class Script:
             self._does(("refresh", None))
         self._changes()
         if self.kinds.removed:
-            (number,) = self.chance.sample(range(2), 1)
-            self._does(("remove", number))
-            self._load()
+            self._removed()
             self._changes()
+
+    def _removed(self) -> None:
+        self._does(("remove", self.chance.randrange(2)))
+        self._load()
 
     def _restored(self) -> None:
         """The source is put back to what it was, its numbers with it; time goes on."""
@@ -156,7 +174,7 @@ class Script:
 def script(
     flavour: Flavour, shapes: Sequence[Shape], kinds: Kinds, seed: int, *, keys: int, phases: int, format: str
 ) -> list[Step]:
-    """What is done with these streams; the same seed makes the same script."""
+    """What is done with these streams; the same seed makes the same script, and no phases make the shortest one."""
     chance = random.Random(f"{seed} {flavour} {format} {[shape.name for shape in shapes]}")
     writer = Writer(seed=chance.randrange(2**32), keys=keys, kinds=kinds, seen=SEEN[4:] if flavour.narrow else SEEN)
     told = Script(flavour=flavour, shapes=shapes, kinds=kinds, format=format, chance=chance, writer=writer)
