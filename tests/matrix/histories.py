@@ -71,6 +71,7 @@ class Kinds:
         removed: files that go.
         aside: rows that break a check, wait and are replayed.
         extreme: keys at both ends of their type.
+        ties: a cursor that was the greatest when the last load ended.
     """
 
     late: bool = False
@@ -81,6 +82,7 @@ class Kinds:
     removed: bool = False
     aside: bool = False
     extreme: bool = False
+    ties: bool = False
 
 
 Step = tuple[str, Any]
@@ -109,6 +111,7 @@ class Writer:
     def phase(self) -> list[Event]:
         """What happens between two loads, in the order of the commits."""
         self.begun = self.tick
+        self.tied = {key for key, row in self.rows.items() if row[CURSOR] == stamp(self.tick)}
         turns = [key for key in range(self.keys) for _ in range(self.random.choice((0, 1, 1, 1, 2, 3)))]
         self.random.shuffle(turns)
         return [event for history in turns for event in self._change(history)]
@@ -187,6 +190,7 @@ class Writer:
 
     def _row(self, key: int) -> Row:
         pick = self.random.choice
+        ties = self.kinds.ties and self.begun > 0 and key not in self.tied and self.random.random() < 0.15
         return {
             **identity(key),
             "code": pick(CODES),
@@ -196,7 +200,7 @@ class Writer:
             "day": pick(DAYS),
             "seen_at": pick(self.seen),
             CREATED: self.rows[key][CREATED] if key in self.rows else stamp(self.tick + 1),
-            CURSOR: self._cursor(),
+            CURSOR: stamp(self.begun) if ties else self._cursor(),
             ADDED: pick(NAMES) if self.widened else None,
         }
 

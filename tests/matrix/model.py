@@ -320,9 +320,10 @@ View = Callable[["Memory", Source, Table], Effect | None]
 
 @dataclass(kw_only=True)
 class Memory:
-    """What a strategy remembers: how far it has read."""
+    """What a strategy remembers: how far it has read, and which rows carried the value up to which it has."""
 
     through: Any = None
+    at: Sequence[Row] | None = None
     events: int = 0
     files: Sequence[Any] = ()
     loaded: bool = False

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 
 from matrix.groups import FLAVOURS, Flavour
 from matrix.histories import CODES, SEEN, Kinds, Step, Writer
-from matrix.model import Event
+from matrix.model import CURSOR, Event
 from matrix.shapes import Shape
 from tidegate.engine.events import BOUNDARIES
 
@@ -50,7 +50,8 @@ def _kinds(flavour: Flavour, shape: Shape, turn: int) -> Kinds:
         return Kinds(deletes=False, removed=removed, aside=aside and not removed)
     troubles = (TROUBLES[(turn + number) % len(TROUBLES)] for number in range(len(TROUBLES)))
     found = next(kinds for kinds in (*troubles, *FEWER) if shape.bears(kinds))
-    return replace(found, aside=aside, extreme=shape.strategy == "checksum")
+    ties = shape.added_to and bool(shape.options.get("column") == CURSOR)
+    return replace(found, aside=aside, extreme=shape.strategy == "checksum", ties=ties)
 
 
 @dataclass(kw_only=True)

@@ -41,7 +41,7 @@ class Shape:
     Args:
         writing: options of the writer.
         due: a strategy that looks at the whole table now and then does so in every load.
-        lagging: the source has no clock, so the newest rows wait as long as the strategy's safety lag says.
+        added_to: the source has no clock and may get rows with the cursor that was the greatest.
     """
 
     strategy: str
@@ -54,7 +54,7 @@ class Shape:
     scope: str = "table"
     key: str | None = KEY
     due: bool = True
-    lagging: bool = False
+    added_to: bool = False
 
     @property
     def name(self) -> str:
@@ -98,6 +98,11 @@ class Shape:
         return self.scope == "window"
 
     @property
+    def lagging(self) -> bool:
+        """Whether the newest rows wait as long as the strategy's safety lag says, for want of a clock."""
+        return self.added_to and self.method == "application"
+
+    @property
     def moment(self) -> tuple[str, ...]:
         """The columns that date a version; empty where loads do."""
         if "sequence_by" in self.writing:
@@ -131,6 +136,7 @@ class Shape:
                     fallback=self.method == "fallback",
                     key_diff=self.detect == "key_diff",
                     windowed=self.windowed,
+                    added_to=self.added_to,
                 )
             case "sequence":
                 return views.sequence(key_diff=self.key_diff)
@@ -186,7 +192,7 @@ def shapes_of(found: Combination, seed: int) -> Iterator[Shape]:
         apply=str(found.deletes.apply),
         scope=str(found.deletes.scope),
         key=_key(found, seed),
-        lagging=found.method == "application" and found.source != "database",
+        added_to=found.source in ("files", "lake_table"),
         due=turn or found.strategy != "smart",
     )
 

@@ -51,12 +51,20 @@ def significant(*, least: int) -> View:
 
 
 def watermark(
-    *, lookback: timedelta | None, lag: timedelta, nulls: bool, fallback: bool, key_diff: bool, windowed: bool
+    *,
+    lookback: timedelta | None,
+    lag: timedelta,
+    nulls: bool,
+    fallback: bool,
+    key_diff: bool,
+    windowed: bool,
+    added_to: bool,
 ) -> View:
     """Rows whose cursor lies after the greatest one that was loaded, less the lookback.
 
     Args:
         lag: this much below the greatest cursor that there is, rows wait for a later load.
+        added_to: the source may get rows with the cursor that was the greatest, which are read with all that have it.
     """
 
     def cursor(row: Row) -> object:
@@ -68,12 +76,19 @@ def watermark(
         if undated and not nulls:
             raise Stop("a cursor is NULL")
         since = memory.through
+        at = [row for row in rows if cursor(row) == since]
+        more = added_to and lookback is None and memory.at is not None and bool(at) and at != memory.at
+        if more and isinstance(table, Appended):
+            raise Stop("rows came with the cursor of the position, and some of them are there")
         if since is not None and lookback is not None:
             since -= lookback
         edge = max((cursor(row) for row in rows if cursor(row) is not None), default=None)
         dated = [row for row in rows if cursor(row) is not None and cursor(row) <= edge - lag]
         seen = [row for row in dated if since is None or cursor(row) > since]
         memory.through = max((cursor(row) for row in seen), default=memory.through)
+        seen += at if more else []
+        if seen or undated:
+            memory.at = [row for row in rows if cursor(row) == memory.through]
         gone: frozenset[int] = frozenset()
         if key_diff:
             assert isinstance(table, Merged)

@@ -25,10 +25,13 @@ class Edge:
     Args:
         upto: inclusive safe bound as canonical text; None when nothing is safe yet.
         held_by: who holds the edge back, one text each ("pid 4711 (psql), in a transaction since …"); empty if nobody.
+        final: no row can come any more with the value of the bound. False for files and lake tables: what is added to
+            them later may carry the value that was the greatest until then.
     """
 
     upto: str | None
     held_by: tuple[str, ...] = ()
+    final: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -139,7 +139,7 @@ class FrameProbe:
         return False
 
     def edge(self) -> Edge:
-        """The greatest value, less the lag: nobody writes into what is there already."""
+        """The greatest value, less the lag: nobody writes into what is there already, but more may be added to it."""
         bound = self.bound
         if bound is None:
             raise InternalError("a source that was opened without a bound was asked for it")
@@ -147,10 +147,12 @@ class FrameProbe:
         if isinstance(bound, SequenceBound):
             if found.type.kind is not Kind.INTEGER:
                 raise ConfigError(f"column {bound.column!r} is {found.type}, and a sequence needs an integer")
-            return Edge(upto=self._greatest(bound.column))
+            return Edge(upto=self._greatest(bound.column), final=False)
         must_be_time(bound.column, found.type)
-        greatest = self._greatest(bound.column)
-        return Edge(upto=greatest if greatest is None or not bound.lag else lowered(greatest, bound.lag, found.type))
+        upto = self._greatest(bound.column)
+        if upto is not None and bound.lag:
+            upto = lowered(upto, bound.lag, found.type)
+        return Edge(upto=upto, final=False)
 
     def stats(self, part: Slice) -> SliceStats:
         """Rows and last cursor of a slice; asked once, and not at all where the source knows."""

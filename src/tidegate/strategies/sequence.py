@@ -95,6 +95,8 @@ class Sequence:
         if since is not None:
             check_continues(since, probe)
         self._check_nulls(probe)
+        if since is not None and value is not None:
+            self._check_more(probe, value, since.state.get("at"))
         if edge.upto is None or edge.upto == value:
             return None
         part = Range(cursor=self.cursor, after=value, upto=edge.upto)
@@ -105,7 +107,7 @@ class Sequence:
         return ChangeSet(
             slices=(Range(cursor=self.cursor, after=value, upto=last),),
             meaning=Meaning.NEW,
-            state=self._state(last),
+            state={**self._state(last), **({} if edge.final or last is None else {"at": self._rows_at(probe, last)})},
             loaded_through=last,
             rows=stats.rows,
             bytes=stats.bytes,
@@ -115,6 +117,19 @@ class Sequence:
 
     def _state(self, value: str | None) -> dict[str, Any]:
         return {"cursor": list(self.cursor), "value": value}
+
+    def _rows_at(self, probe: Probe, value: str) -> int:
+        """How many rows carry a number: several where it counts batches of them."""
+        return probe.stats(Range(cursor=self.cursor, after=str(int(value) - 1), upto=value)).rows
+
+    def _check_more(self, probe: Probe, value: str, loaded: int | None) -> None:
+        """Raises PlanError where rows came with the position's own number, where the source may get such rows."""
+        if loaded is not None and (now := self._rows_at(probe, value)) > loaded:
+            raise PlanError(
+                f"{now - loaded} rows with {self.column} = {value} came after the table was loaded up to that number",
+                hint="Load everything once more with `tidegate run STREAM --full-refresh --yes`, and give each batch "
+                "of rows a greater number, or use `strategy: {kind: watermark}` with `write: merge`.",
+            )
 
     def _check_nulls(self, probe: Probe) -> None:
         column = probe.schema().find(self.column)

@@ -33,7 +33,7 @@ KIND = {
     Way.FULL: "full",
 }
 OWN: Mapping[Way, tuple[str, ...]] = {
-    Way.INCREMENTAL: ("cursor", "value", "window", "nulls"),
+    Way.INCREMENTAL: ("cursor", "value", "window", "nulls", "at"),
     Way.PARTITIONS: ("method", BEGIN, *VOUCHER),
     Way.SNAPSHOT_DIFF: ("version", "fingerprint"),
     Way.FULL: (),

@@ -25,6 +25,9 @@ from tidegate.errors import ColumnMissing, ConfigError, PlanError
 from tidegate.strategies._rechecks import Found, Rechecks, Span
 
 DAY_LENGTH = 10
+TICK = timedelta(microseconds=1)
+AT = "at"
+"""What a position says of the rows that carry its value, where more of them may come."""
 
 
 class OnNull(StrEnum):
@@ -140,24 +143,28 @@ class Watermark:
         new = probe.stats(self._range(value, edge.upto)) if edge.upto is not None else SliceStats(rows=0)
         last = new.last or value
         back = self._look_back(probe, value, last, state)
+        more = self._more_at(probe, value, back.spans, state)
         nulls, print_of_nulls = self._nulls(probe, since, state.get("nulls"))
-        if not new.rows and not back.spans and not nulls:
+        if not new.rows and not back.spans and not more and not nulls:
             return None
-        slices = self._slices(back.spans, value, last, nulls=nulls)
+        slices = self._slices((*back.spans, *more), value, last, nulls=nulls)
         stats = [probe.stats(part) for part in slices]
         why = "rows of the lookback window differ from those loaded" if back.spans else ""
+        again = f"rows with {self.column} = {value}, up to which the table was loaded, came or changed" if more else ""
         reason = "; ".join(
-            filter(None, (self._reason(new, value, edge), why, "rows without a cursor" if nulls else ""))
+            filter(None, (self._reason(new, value, edge), why, again, "rows without a cursor" if nulls else ""))
         )
+        beside = {**self._kept(back), **({} if edge.final else self._at(probe, last))}
         return ChangeSet(
             slices=slices,
             meaning=Meaning.UPSERTS,
-            state={**self._state(last, self._window(probe, last), print_of_nulls), **self._kept(back)},
+            state={**self._state(last, self._window(probe, last), print_of_nulls), **beside},
             loaded_through=last,
             rows=sum(each.rows for each in stats),
             bytes=sum(each.bytes for each in stats),
             reason=reason,
             edge=edge,
+            again=again,
             arrivals=((0, new.rows), *back.late) if value is not None and self._offsets else (),
         )
 
@@ -199,6 +206,21 @@ class Watermark:
         more = _rows(now) - _rows(known) if known is not None else 0
         late = ((round(length.total_seconds()), more),) if more > 0 else ()
         return Found(spans=((_before(value, length), value),), late=late)
+
+    def _more_at(
+        self, probe: Probe, value: str | None, spans: Sequence[Span], state: Mapping[str, Any]
+    ) -> tuple[Span, ...]:
+        """The position's own value, where rows that carry it came or changed after it was loaded."""
+        if value is None or AT not in state or any(span[1] == value for span in spans):
+            return ()
+        now = self._at(probe, value)[AT]
+        return ((_before(value, TICK), value),) if now != state[AT] and _rows(now) else ()
+
+    def _at(self, probe: Probe, value: str | None) -> dict[str, str]:
+        """The fingerprint of the rows that carry a value; nothing where the window before it is compared anyway."""
+        if value is None or (self._offsets and self._rechecks is None):
+            return {}
+        return {AT: str(probe.fingerprint(self._range(_before(value, TICK), value)))}
 
     def _slices(self, spans: Sequence[Span], value: str | None, last: str | None, *, nulls: bool) -> tuple[Range, ...]:
         """The spans and the new rows, as one where they meet."""

@@ -32,6 +32,7 @@ class Table:
 
     rows: dict[str, dict[str, str | None]] = field(default_factory=dict)
     safe: str | None = "2025-01-31 00:00:00.000000"
+    final: bool = True
     source: str = "memory"
     ticks: int = 1
     schema_: Schema = SCHEMA
@@ -55,7 +56,7 @@ class Table:
         return list(key) == ["id"]
 
     def edge(self) -> Edge:
-        return Edge(upto=self.safe)
+        return Edge(upto=self.safe, final=self.final)
 
     def stats(self, part: Slice) -> SliceStats:
         found = self._rows(part, "stats")

@@ -76,6 +76,48 @@ def test_equal_values_across_the_boundary() -> None:
     assert set(one.loaded) == {"a", "b", "c"}
 
 
+@pytest.mark.parametrize("options", [{}, {"lookback": HOUR}, {"lookback": (timedelta(days=2), timedelta(days=7))}])
+def test_rows_that_come_with_the_value_of_the_position(options) -> None:
+    """A file or a commit may bring them later: nobody can rule that out, so they are looked for."""
+    one = stream(**options)
+    one.table.final = False
+    one.run()
+    assert one.run() is None
+    one.table.put("d", at("02 00:00:00.000000"))
+    changes = one.run()
+    assert changes is not None
+    assert set(one.loaded) == {"a", "b", "c", "d"}
+    assert one.run() is None
+    one.table.rows["c"]["created_at"] = at("02 00:00:00.000000")
+    one.table.put("e", at("03 00:00:00.000000"))
+    changes = one.run()
+    assert changes is not None
+    assert len(changes.slices) == 1
+    assert one.loaded == one.table.rows
+    assert one.run() is None
+
+
+def test_rows_of_the_position_that_went_are_not_looked_for() -> None:
+    """Files that were loaded may be cleared away."""
+    one = stream()
+    one.table.final = False
+    one.run()
+    del one.table.rows["b"], one.table.rows["c"]
+    assert one.run() is None
+
+
+def test_who_reads_rows_again_says_so() -> None:
+    one = stream()
+    one.table.final = False
+    first = one.run()
+    one.table.put("d", at("02 00:00:00.000000"))
+    second = one.run()
+    assert first is not None
+    assert second is not None
+    assert not first.again
+    assert "2025-01-02 00:00:00.000000" in second.again
+
+
 def test_empty_table_then_rows() -> None:
     one = Stream(table=Table(), strategy=Watermark(column="updated_at", lookback=HOUR))
     assert one.run() is None
