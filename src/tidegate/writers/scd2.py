@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, ClassVar
 from tidegate.core.batch import Batch, Checked, Latest
 from tidegate.core.plan import LoadPlan, Mode, WriteChoice, WriteFacts
 from tidegate.core.protocols import Staging
-from tidegate.core.schema import BOOLEAN, INT, TEXT, Column, Kind, Schema, Type
+from tidegate.core.schema import BOOLEAN, INT, TEXT, Column, Schema, Type
 from tidegate.core.slices import Keys, Meaning
 from tidegate.errors import (
     CheckFailed,
@@ -37,11 +37,11 @@ from tidegate.writers import _versions as versions
 from tidegate.writers._batch import looked_at
 from tidegate.writers._history import AT, History
 from tidegate.writers._modes import kept
+from tidegate.writers._waited import Waited
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-_WENT, _HERE, _BEFORE = "__tidegate_went", "__tidegate_here", "__tidegate_ended_before"
 AGAIN = "Load it anew, which forgets its history: `tidegate run STREAM --full-refresh --yes`."
 
 
@@ -215,37 +215,18 @@ class Scd2:
     def replayed(  # noqa: PLR0913 - what is known of rows that waited
         self, rows: DataFrame, plan: LoadPlan, cursor: Sequence[str], *, stored: DataFrame, at: str, ended: str
     ) -> DataFrame:
-        """Rows with the moments at which they took effect, and what went where a row has ended.
-
-        A row that was read after a load had found its key to be gone comes after that, whatever it says of itself.
-        """
-        columns = plan.columns
-        type_ = dates.type_of(columns, self.sequence_by or tuple(cursor), far=self.far_date)
-        values = [quote(name) for name in columns.names]
-        moment = self.moment(cursor) or at
-        if self.moment(cursor) is not None and type_.kind is not Kind.INTEGER:
-            keys = [quote(name) for name in plan.key]
-            went = frames.of_keys(stored, rows.select(*keys), plan.key).selectExpr(
-                *keys,
-                f"IF({self.current}, NULL, {quote(self.valid_to)}) AS {_WENT}",
-                f"IF({self.current}, 1, 0) AS {_HERE}",
-            )
-            last = went.groupBy(*plan.key).agg({_WENT: "max", _HERE: "max"})
-            last = last.withColumnsRenamed({f"max({name})": name for name in (_WENT, _HERE)})
-            # Rows of the key that waited before may have ended, too.
-            earlier = f"PARTITION BY {', '.join(keys)} ORDER BY {at}"
-            before = f"max({ended}) OVER ({earlier} ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS {_BEFORE}"
-            rows = rows.join(last, on=list(plan.key), how="left").selectExpr("*", before)
-            read, end = dates.from_time(at, type_), f"greatest({_WENT}, {dates.from_time(_BEFORE, type_)})"
-            after = f"coalesce({_HERE}, 0) = 0 AND {moment} <= {end} AND {read} > {end}"
-            moment = f"CASE WHEN {after} THEN {read} ELSE {moment} END"
-        end = f"greatest({dates.from_time(ended, type_)}, {dates.later(moment, type_)})"
-        end = "NULL" if type_.kind is Kind.INTEGER else end  # which comes after all that is known of the key
-        came = rows.selectExpr(*values, f"false AS {GONE}", f"CAST({moment} AS {type_.stored.spark}) AS {MOMENT}")
-        went = rows.where(f"{ended} IS NOT NULL").selectExpr(
-            *values, f"true AS {GONE}", f"CAST({end} AS {type_.stored.spark}) AS {MOMENT}"
+        """Rows with the moments at which they took effect, and what went where a row has ended; see `Waited`."""
+        waited = Waited(
+            key=plan.key,
+            stated=self.moment(cursor),
+            type=dates.type_of(plan.columns, self.sequence_by or tuple(cursor), far=self.far_date),
+            at=at,
+            ended=ended,
+            valid_from=self.valid_from,
+            valid_to=self.valid_to,
+            current=self.current,
         )
-        return came.unionAll(went)
+        return waited.changes(rows, stored, plan.columns.names)
 
     def unseen(self, checked: Checked, plan: LoadPlan, staging: Staging) -> int:
         """Rows of a checked batch that the committed versions do not show at their moment."""

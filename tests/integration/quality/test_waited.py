@@ -1,0 +1,75 @@
+"""When rows took effect that waited, and what ends them: not the load that found them gone where a version follows."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+import pytest
+
+from tidegate.core.schema import BIGINT, TIMESTAMP
+from tidegate.spark.frames import GONE, MOMENT
+from tidegate.writers._waited import Waited
+
+pytestmark = pytest.mark.spark
+READ, GONE_AT, READ_LATER = datetime(2026, 1, 1), datetime(2026, 1, 2), datetime(2026, 1, 3)
+
+
+def at(minute):
+    return datetime(2025, 1, 1, 12, minute)
+
+
+def changes(spark, waiting, stored, *, number=False):
+    """What becomes of rows that waited, given as (at, read, ended), beside versions of the same key."""
+    kind = "bigint" if number else "timestamp_ntz"
+    rows = [(1, *row) for row in waiting]
+    waited = Waited(
+        key=("id",),
+        stated="moment",
+        type=BIGINT if number else TIMESTAMP,
+        at="read",
+        ended="ended",
+        valid_from="valid_from",
+        valid_to="valid_to",
+        current="valid_to IS NULL",
+    )
+    found = waited.changes(
+        spark.createDataFrame(rows, f"id int, moment {kind}, read timestamp, ended timestamp"),
+        spark.createDataFrame([(1, *row) for row in stored], f"id int, valid_from {kind}, valid_to {kind}"),
+        ["id"],
+    )
+    return sorted(((row[GONE], row[MOMENT]) for row in found.selectExpr(GONE, MOMENT).collect()), key=str)
+
+
+def test_what_a_load_found_gone_ends_then(spark):
+    assert changes(spark, [(at(10), READ, GONE_AT)], []) == [(False, at(10)), (True, GONE_AT)]
+
+
+def test_a_version_that_came_back_is_not_ended(spark):
+    """It says of itself that it is older than the load which found its key gone."""
+    assert changes(spark, [(at(10), READ, GONE_AT)], [(at(20), None)]) == [(False, at(10))]
+
+
+def test_nor_is_one_that_has_ended_itself(spark):
+    assert changes(spark, [(at(10), READ, GONE_AT)], [(at(20), GONE_AT)]) == [(False, at(10))]
+
+
+def test_a_version_before_it_follows_nothing(spark):
+    found = changes(spark, [(at(10), READ, GONE_AT)], [(at(5), GONE_AT)])
+    assert found == [(False, at(10)), (True, GONE_AT)]
+
+
+def test_of_several_that_waited_the_last_one_ends(spark):
+    found = changes(spark, [(at(10), READ, GONE_AT), (at(20), READ, GONE_AT)], [])
+    assert found == [(False, at(10)), (False, at(20)), (True, GONE_AT)]
+
+
+def test_one_that_was_read_after_the_end_begins_then(spark):
+    found = changes(spark, [(at(10), READ, GONE_AT), (at(20), READ_LATER, None)], [])
+    assert found == [(False, at(10)), (False, READ_LATER), (True, GONE_AT)]
+
+
+def test_numbers_have_no_time_and_their_end_comes_after_all_versions(spark):
+    assert changes(spark, [(10, READ, GONE_AT)], [(20, None)], number=True) == [(False, 10)]
+    found = changes(spark, [(20, READ, GONE_AT)], [(10, 20)], number=True)
+    assert [row for row in found if not row[0]] == [(False, 20)]
+    assert [row for row in found if row[0]] == [(True, None)]
