@@ -192,6 +192,7 @@ def spark_session() -> Iterator[SparkSession]:
             "spark.sql.shuffle.partitions": "2",
             "spark.sql.sources.parallelPartitionDiscovery.parallelism": "2",  # VACUUM lists folders by as many tasks
             "spark.ui.enabled": "false",
+            "spark.driver.extraJavaOptions": "-XX:+UseParallelGC",  # two cores, and another such process beside it
             **local_files("spark.sql.catalog.lake"),
         },
         lakes=[EXTENSIONS],
