@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import zlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from matrix.groups import FLAVOURS, Flavour
@@ -92,19 +92,15 @@ class Script:
         self._load(share)
 
     def _phase(self, *, first: bool, last: bool) -> None:
-        if not first and self.flavour.widens and not self.writer.widened and self._perhaps(0.5):
-            self.writer.widened = True
-            self._does(("widen", None))
+        if not first and self._can_widen and self._perhaps(0.5):
+            self._widened()
         self._changes(0.05 if first else 0.15)
-        told_again = self.kinds.again or not any(shape.strategy == "cdc" for shape in self.shapes)  # not by a slot
-        if not first and told_again and self._perhaps(0.35):
-            self._does((self.chance.choice(("rollback", "rewind")), None))
-            self._load()
+        if not first and self._can_go_back and self._perhaps(0.35):
+            self._went_back()
         if not last and self._perhaps(0.3):
-            # The loads that files came by only the registry remembers, and events of Delta that were not seen to end.
-            self._does(("forget" if self.format == "iceberg" and self._perhaps(0.5) else "maintain", None))
+            self._kept_up()
         if last or self._perhaps(0.3):
-            self._does(("verify", self.chance.choice(("checksum", "rows"))))
+            self._verified()
 
     def _sample(self) -> None:
         """The least that a combination has to show: a first load, changes, and one thing that happens beside loads."""
@@ -114,11 +110,25 @@ class Script:
         self._changes(0.1)
         if self.kinds.aside:
             self._does(("accept", None))
-        elif self.kinds.removed:
-            self._removed()
-        elif self._perhaps(0.3):
-            self._does(("tamper", self.chance.randrange(1000)), ("repair", None))
-        self._does(("verify", self.chance.choice(("checksum", "rows"))))
+        else:
+            self.chance.choice(self._incidents())()
+        self._verified()
+
+    def _incidents(self) -> list[Callable[[], None]]:
+        """What may happen beside loads, as far as this source and these streams bear it."""
+        if self.kinds.removed:
+            return [self._removed]
+        able = {
+            self._went_back: self._can_go_back,
+            self._kept_up: True,
+            self._tampered: True,
+            self._refreshed: not self._reads_files_once,
+            self._emptied: self.kinds.deletes,
+            self._restored: self.flavour.restores and (self.kinds.updates or self.kinds.deletes),
+            self._spoiled: self.flavour.states,
+            self._widened_and_changed: self._can_widen,
+        }
+        return [incident for incident, bears in able.items() if bears]
 
     def _aside(self, phases: int) -> None:
         """Rows are set aside and replayed: all of them at first, then those of some codes."""
@@ -130,29 +140,72 @@ class Script:
             self._changes(0.1)
         self._does(("accept", None))
         self._changes()
-        self._does(("verify", self.chance.choice(("checksum", "rows"))))
+        self._verified()
 
     def _accidents(self) -> None:
         if self.flavour.states:
-            self._does(("spoil", self.chance.choice(UNFIT)))
-        changes = self.kinds.updates or self.kinds.deletes  # else a copy may be what the source is anyhow
-        if self.flavour.restores and self._perhaps(0.3) and changes:
+            self._spoiled()
+        # Where nothing changes but by inserts, a copy may be what the source is anyhow.
+        if self.flavour.restores and self._perhaps(0.3) and (self.kinds.updates or self.kinds.deletes):
             self._restored()
         if self.kinds.deletes and self._perhaps(0.3):
-            self._does(("empty", self.writer.emptied()))
-            self._load()
-            self._changes()
-        read_once = any(
-            shape.strategy == "files" for shape in self.shapes
-        )  # all files at once hold a key several times
-        if read_once or self._perhaps(0.5):
-            self._does(("tamper", self.chance.randrange(1000)), ("verify", "rows"), ("repair", None))
+            self._emptied()
+        if self._reads_files_once or self._perhaps(0.5):
+            self._tampered()
         else:
-            self._does(("refresh", None))
+            self._refreshed()
         self._changes()
         if self.kinds.removed:
             self._removed()
             self._changes()
+
+    @property
+    def _can_widen(self) -> bool:
+        return self.flavour.widens and not self.writer.widened
+
+    @property
+    def _can_go_back(self) -> bool:
+        """Whether what was read can be read again: a slot tells nothing twice."""
+        return self.kinds.again or not any(shape.strategy == "cdc" for shape in self.shapes)
+
+    @property
+    def _reads_files_once(self) -> bool:
+        """All files at once hold a key several times."""
+        return any(shape.strategy == "files" for shape in self.shapes)
+
+    def _widened(self) -> None:
+        self.writer.widened = True
+        self._does(("widen", None))
+
+    def _widened_and_changed(self) -> None:
+        self._widened()
+        self._changes()
+
+    def _went_back(self) -> None:
+        self._does((self.chance.choice(("rollback", "rewind")), None))
+        self._load()
+
+    def _kept_up(self) -> None:
+        # The loads that files came by only the registry remembers, and events of Delta that were not seen to end.
+        self._does(("forget" if self.format == "iceberg" and self._perhaps(0.5) else "maintain", None))
+        self._load()
+
+    def _verified(self) -> None:
+        self._does(("verify", self.chance.choice(("checksum", "rows"))))
+
+    def _spoiled(self) -> None:
+        self._does(("spoil", self.chance.choice(UNFIT)))
+
+    def _emptied(self) -> None:
+        self._does(("empty", self.writer.emptied()))
+        self._load()
+        self._changes()
+
+    def _tampered(self) -> None:
+        self._does(("tamper", self.chance.randrange(1000)), ("verify", "rows"), ("repair", None))
+
+    def _refreshed(self) -> None:
+        self._does(("refresh", None))
 
     def _removed(self) -> None:
         self._does(("remove", self.chance.randrange(2)))

@@ -27,7 +27,7 @@ from tidegate.engine.combinations import combinations
 pytest_plugins = ["support.mariadb"]
 SEED = int(os.environ.get("TIDEGATE_MATRIX_SEED", "1"))
 KEYS = int(os.environ.get("TIDEGATE_MATRIX_KEYS", "12"))
-PHASES = int(os.environ.get("TIDEGATE_MATRIX_PHASES", "2"))
+PHASES = int(os.environ.get("TIDEGATE_MATRIX_PHASES", "0"))
 FORMATS = ("iceberg", "delta")
 SHAPES = re.compile(os.environ.get("TIDEGATE_MATRIX_SHAPES", ""))
 RESULTS = os.environ.get("TIDEGATE_MATRIX_RESULTS")
@@ -71,14 +71,9 @@ def grounds(request, spark, tmp_path):
     return new
 
 
-QUICK = ("database: sqlite",)
-"""Run with every change; `make matrix` runs them all, `make test-full` those without a heavier server."""
-
-
 def marks_of(name):
-    if FLAVOURS[name].server in ("kafka", "trino_server"):
-        return [pytest.mark.slow, pytest.mark.servers]
-    return [] if name in QUICK else [pytest.mark.slow]
+    heavy = FLAVOURS[name].server in ("kafka", "trino_server")
+    return [pytest.mark.slow, *([pytest.mark.servers] if heavy else [])]
 
 
 @pytest.mark.spark
