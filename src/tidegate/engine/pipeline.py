@@ -207,6 +207,7 @@ def move(work: Work, planned: Planned, lease: Lease) -> Outcome:
             batch = replace(briefing.batch(work, planned, session), fence=reread.fence(work, session, plan, applied))
             checked = quality.check(work, planned, batch, reread.judged(rows, plan), held)
             checked = last_loads.told(stream, plan, checked)
+            quality.foresee(work, plan, checked)
         with journal.stage(Stage.WRITE) as tell:
             lease.check()
             staging = opened()

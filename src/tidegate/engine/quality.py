@@ -233,6 +233,23 @@ def _known(work: Work, judging: Judging) -> Known:
     return Known(now=context.now(), loads=loads)
 
 
+def foresee(work: Work, plan: LoadPlan, checked: Checked) -> None:
+    """Asks the rules of the whole table before one is made or changed for a load, of the table as it would be.
+
+    Not of a history, whose versions are known once they are written.
+
+    Raises:
+        CheckFailed: the table would break a rule that stops a load; nothing was made or changed.
+    """
+    stream, there = work.stream, work.standing.table.snapshot
+    judging = rules.measured(stream.checks, Scope.TABLE)
+    if not judging or (there is not None and not plan.evolve) or isinstance(stream.writer, Historic):
+        return
+    rows = checked.frame
+    present = rows.where("false") if there is None else stream.format.read(rows.sparkSession, stream.target, there)
+    _of_table(work, plan, _to_be(checked, plan, present, "true"), judging)
+
+
 def write(work: Work, plan: LoadPlan, staging: Staging, checked: Checked) -> Checked:
     """The writer's commit, and the rules that need the whole table: on the invisible version, where there is one.
 

@@ -11,11 +11,11 @@ from tidegate.spark.frames import GONE, MOMENT
 from tidegate.writers._waited import Waited
 
 pytestmark = pytest.mark.spark
-READ, GONE_AT, READ_LATER = datetime(2026, 1, 1), datetime(2026, 1, 2), datetime(2026, 1, 3)
+READ, GONE_AT, READ_LATER = (datetime.fromisoformat(f"2026-01-0{day}") for day in (1, 2, 3))
 
 
 def at(minute):
-    return datetime(2025, 1, 1, 12, minute)
+    return datetime.fromisoformat(f"2025-01-01 12:{minute:02}")
 
 
 def changes(spark, waiting, stored, *, number=False):
