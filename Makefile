@@ -5,9 +5,11 @@ READY := .venv/.ready
 PYTEST := $(BIN)/python -m pytest -q
 # Two processes, each with servers and a Spark of its own: most of a test is waiting for one or the other.
 SIDES := -n 2 --dist loadfile
+# The matrix is one file, and each of its tests has a source of its own.
+MATRIX := $(PYTEST) -n 2 --dist worksteal tests/matrix/test_matrix.py
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-full test-endurance test-servers matrix check lint types imports bench services docs clean
+.PHONY: help setup demo test test-full test-endurance test-servers matrix matrix-sample check lint types imports bench services docs clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
@@ -24,8 +26,8 @@ demo: setup ## the main job on real data, in ./demo
 test: setup services ## the tests, on SQLite and PostgreSQL
 	$(PYTEST) $(SIDES) -m "not slow and not servers"
 
-test-full: setup services ## the same with the full samples
-	$(PYTEST) $(SIDES) -m "not servers"
+test-full: setup services matrix-sample ## the same with the full samples, and the sample of the matrix
+	$(PYTEST) $(SIDES) -m "not servers" --deselect tests/matrix/test_matrix.py
 
 test-endurance: setup ## 1,000 loads with maintenance between them, on each format
 	TIDEGATE_LOADS=1000 $(PYTEST) -s tests/integration/upkeep/test_endurance.py
@@ -34,11 +36,14 @@ test-servers: setup services ## the tests that start heavier servers
 	@sh scripts/services.sh kafka
 	$(PYTEST) -m servers
 
-matrix: setup services ## every combination over 20,000 random histories; writes docs/proven.md
+matrix: setup services ## every combination over 20,000 random histories, for hours; writes docs/proven.md
 	@sh scripts/services.sh kafka
 	@rm -f .matrix.jsonl
-	TIDEGATE_MATRIX_RESULTS=.matrix.jsonl TIDEGATE_MATRIX_KEYS=25 $(PYTEST) $(SIDES) tests/matrix
+	TIDEGATE_MATRIX_RESULTS=.matrix.jsonl TIDEGATE_MATRIX_KEYS=25 TIDEGATE_MATRIX_PHASES=2 $(MATRIX) tests/matrix/test_bounds.py
 	PYTHONPATH=tests $(BIN)/python -m matrix.proven .matrix.jsonl docs/proven.md
+
+matrix-sample: setup services ## the shortest history of every combination that needs no heavier server
+	$(MATRIX) -m "not servers"
 
 check: lint types imports ## lint, types and import rules
 
