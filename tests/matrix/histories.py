@@ -173,6 +173,9 @@ class Writer:
 
     def _drop(self, key: int) -> Event:
         written, at = self.rows.pop(key)[CURSOR], self._cursor()
+        if self.kinds.late and at is not None:  # else a row of the key before the last one may have said the same
+            self.tick += 1
+            at = stamp(self.tick)
         while at is not None and at == written:  # which would say no more than the row said
             at = self._cursor()
         return Event(key=key, row=None, order=self._order(), at=at)

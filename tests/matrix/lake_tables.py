@@ -81,6 +81,7 @@ class LakeTable:
         self._merge()
         if any(event.row is None for event in events) and (kept := [event.key for event in last if event.row]):
             self._twice(kept[0])
+            self._beside(kept[-1])
 
     def _twice(self, key: int) -> None:
         """A row is there twice for two commits, which no load sees."""
@@ -89,6 +90,12 @@ class LakeTable:
         self.session.sql(f"INSERT INTO {self.table} SELECT * FROM one")
         self.session.sql(f"DELETE FROM {self.table} WHERE id = {key}")
         self.session.sql(f"INSERT INTO {self.table} SELECT * FROM one")
+
+    def _beside(self, key: int) -> None:
+        """Another row of a key is there for one commit and goes again: what was told of the key last is a delete."""
+        one = ", ".join("'beside'" if name == "code" else name for name in self.held)
+        self.session.sql(f"INSERT INTO {self.table} SELECT {one} FROM {self.table} WHERE id = {key}")
+        self.session.sql(f"DELETE FROM {self.table} WHERE id = {key} AND code = 'beside'")
 
     def _merge(self) -> None:
         self.session.sql(

@@ -44,10 +44,11 @@ def _kinds(flavour: Flavour, shape: Shape, turn: int) -> Kinds:
     """The first kind of trouble, from the seed on, that the shape bears."""
     aside = turn // len(TROUBLES) % 4 == 0  # which takes three times as long as others
     if flavour.source == "change_log":
-        return Kinds(again=flavour.name != "slot", aside=aside)
+        return Kinds(again=flavour.name != "slot", aside=aside, late=not aside)
     if shape.strategy == "files":
         removed = shape.options.get("on_delete") == "remove" and shape.writer in ("append", "merge")
-        return Kinds(deletes=False, removed=removed, aside=aside and not removed)
+        late = shape.writer == "merge" and turn % 3 > 0
+        return Kinds(late=late, deletes=False, removed=removed, aside=aside and not removed)
     troubles = (TROUBLES[(turn + number) % len(TROUBLES)] for number in range(len(TROUBLES)))
     found = next(kinds for kinds in (*troubles, *FEWER) if shape.bears(kinds))
     ties = shape.added_to and bool(shape.options.get("column") == CURSOR)
@@ -187,7 +188,8 @@ class Script:
 
     def _kept_up(self) -> None:
         # The loads that files came by only the registry remembers, and events of Delta that were not seen to end.
-        self._does(("forget" if self.format == "iceberg" and self._perhaps(0.5) else "maintain", None))
+        forgets = self.format == "iceberg" and not (self.kinds.late and self._reads_files_once)
+        self._does(("forget" if forgets and self._perhaps(0.5) else "maintain", None))
         self._load()
 
     def _verified(self) -> None:

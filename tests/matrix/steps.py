@@ -153,6 +153,9 @@ def spoil(player: Player, text: str) -> None:
         if outcome.error is None or outcome.error.code == "internal":
             what = str(outcome.error or f"the load should have stopped: {text!r} is no decimal(10,2)")
             player.fail(asked[outcome.stream], what, verified=outcome.verified)
+        elif outcome.error.code == "verify_failed" or "a second time" in outcome.error.message:
+            what = f"only the verification refused {text!r}: {outcome.error.message}"
+            player.fail(asked[outcome.stream], what, verified=outcome.verified)
         else:
             player.compare(asked[outcome.stream], outcome.verified)
     player.place.clean()
@@ -244,7 +247,7 @@ def tamper(player: Player, seed: int) -> None:
         if other is not None:
             session.sql(f"UPDATE {at} SET code = 'tampered' WHERE id = {other}")
             table.live[other] = {**table.live[other], "code": "tampered"}
-        foreign = identity(FOREIGN)
+        foreign = identity(FOREIGN) | {UID: "none of a uuid"}
         session.sql(f"INSERT INTO {at} (id, uid, code) VALUES ({FOREIGN}, '{foreign[UID]}', 'tampered')")
         table.live[FOREIGN] = {**dict.fromkeys(HELD), **foreign, "code": "tampered"}
     player.project.sessions.release(session)

@@ -158,6 +158,11 @@ def files(*, removes: bool) -> View:
         rows = [row for one in held for row in one.values()]
         if isinstance(table, Versioned) and not table.moment and _several(rows):
             raise Stop("nothing says which of two files of one load is later")
+        if isinstance(table, Merged) and not gone and len(held) > 1:  # of one load `order_by` says it
+            rows.sort(key=lambda row: row[CURSOR])
+            newest = {row[KEY]: row[CURSOR] for row in rows}
+            if _several([row for row in rows if row[CURSOR] == newest[row[KEY]]]):
+                raise Stop("nothing says which of two rows of one moment is later")
         memory.files = list(source.files)
         if gone and isinstance(table, Appended):
             return Reset(rows=rows)
