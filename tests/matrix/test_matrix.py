@@ -87,7 +87,7 @@ def cases():
 
 @pytest.mark.spark
 @pytest.mark.timeout(3600)
-@pytest.mark.parametrize(("name", "format"), cases())
+@pytest.mark.parametrize(("name", "format"), list(cases()))
 def test_tables_are_what_their_histories_say(name, format, grounds):
     flavour = FLAVOURS[name]
     programs = []
