@@ -5,7 +5,7 @@ Called by the pipeline before a plan is made. Must never let an emptied source e
 
 from __future__ import annotations
 
-from tidegate.core.changes import ChangeSet
+from tidegate.core.changes import Action, ChangeSet
 from tidegate.core.slices import Everything
 from tidegate.engine.recover import holds_rows
 from tidegate.engine.work import Work
@@ -27,7 +27,7 @@ def guard(work: Work, changes: ChangeSet) -> None:
         work.context.registry.record(stream.uid, ("DELETES GUARDED", "DELETES ALLOWED"), reason="run --allow-deletes")
         return
     known = work.key_diff.rows if work.key_diff else changes.rows
-    if known == 0 and stream.deletes.max_fraction != ALL_OF_THEM and not work.probe.stats(Everything()).rows:
+    if stream.deletes.max_fraction != ALL_OF_THEM and _emptied(work, changes, known):
         raise DeleteFuse(f"stream {stream.name!r}: the source is empty, and {stream.target} has rows")
     most = limit(work)
     whole = work.key_diff is not None or changes.grouping is None
@@ -50,9 +50,16 @@ def limit(work: Work) -> int | None:
     return int(fraction * rows)
 
 
+def _emptied(work: Work, changes: ChangeSet, known: int | None) -> bool:
+    """Whether the source has no row any more, or none of the files that were loaded and no other."""
+    if any(part.file is not None for part in changes.parts):
+        return not changes.skipped and all(part.action is Action.DELETE for part in changes.parts)
+    return known == 0 and not work.probe.stats(Everything()).rows
+
+
 def _deletes(work: Work, changes: ChangeSet) -> bool:
     """Whether rows of the table may go that the source does not have."""
     if not holds_rows(work.standing.table):
         return False
-    whole = changes.mirror or changes.grouping is not None
-    return work.key_diff is not None or whole or work.context.full_refresh
+    parts = changes.grouping is not None or any(part.action is Action.DELETE for part in changes.parts)
+    return work.key_diff is not None or changes.mirror or parts or work.context.full_refresh

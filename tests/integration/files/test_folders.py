@@ -102,6 +102,25 @@ def test_merge_takes_the_latest_file_of_a_key(workspace, landing, spark):
     assert loaded(workspace, "t", "id", "name") == [(1, "newest"), (5, "five")]
 
 
+@pytest.mark.parametrize("write", [{"write": "append"}, {"write": "merge", "key": ["id"]}])
+def test_a_folder_that_lost_every_file_does_not_empty_the_table_unasked(workspace, landing, spark, write):
+    """Such as one that is not mounted."""
+    removing = {"source": {"file_name": "source_file"}, "strategy": {"kind": "files", "on_delete": "remove"}}
+    workspace.write({"t": stream(f"{landing.name}/*.csv", **removing, **write)}, connections={})
+    write_csv(landing / "1.csv", (1, "one"))
+    write_csv(landing / "2.csv", (2, "two"))
+    good(workspace, "t", spark)
+    (landing / "1.csv").unlink()
+    good(workspace, "t", spark)
+    (landing / "2.csv").unlink()
+    stopped = run(workspace, "t", spark)
+    assert stopped.error is not None
+    assert stopped.error.code == "delete_fuse"
+    assert loaded(workspace, "t", "id", "name") == [(2, "two")]
+    good(workspace, "t", spark, allow_deletes=True)
+    assert loaded(workspace, "t", "id", "name") == []
+
+
 def test_a_file_that_is_written_while_it_is_read_is_not_published(workspace, landing, spark, monkeypatch):
     workspace.write({"t": stream(f"{landing.name}/*.csv", source={"file_name": "source_file"})}, connections={})
     write_csv(landing / "a.csv", (1, "one"))
