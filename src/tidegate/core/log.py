@@ -12,11 +12,12 @@ from datetime import timedelta
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, runtime_checkable
 
+from tidegate.core.fingerprint import Fingerprint
 from tidegate.core.schema import Schema
 from tidegate.core.slices import Slice
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
 
 UNKNOWN = "__tidegate_unknown"
 """Array of names: columns whose value the event does not carry, so that the newest known value stays."""
@@ -149,6 +150,14 @@ class Logged(Protocol):
         Raises:
             HistoryGone: the log has lost events after the position, is not the one that was read, or ends before it.
         """
+
+
+@runtime_checkable
+class ReadTwice(Protocol):
+    """A log whose records another reader can read, which shares nothing with Spark's but the bytes."""
+
+    def both(self, session: SparkSession, parts: Sequence[Slice], *, values: bool) -> tuple[Fingerprint, Fingerprint]:
+        """What Spark reads of these parts and what the other reader does: their number alone unless `values`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

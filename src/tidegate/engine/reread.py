@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 
 from tidegate.core.batch import Batch, Checked, Fence
 from tidegate.core.changes import ChangeSet
-from tidegate.core.log import REFUSED, EventRules, Logged
+from tidegate.core.log import REFUSED, EventRules, Logged, ReadTwice
 from tidegate.core.plan import LoadPlan, Mode, WriteChoice
-from tidegate.core.protocols import Staging, Writer
+from tidegate.core.protocols import Probe, Staging, Writer
 from tidegate.core.schema import Schema
 from tidegate.core.slices import Everything, LogRange, Meaning
 from tidegate.core.versions import Historic
@@ -28,6 +28,7 @@ from tidegate.engine.quarantine import Quarantine
 from tidegate.engine.stream import Stream, VerifyLevel
 from tidegate.engine.verify import Sides, Verdict, judge, measured
 from tidegate.engine.work import Work
+from tidegate.errors import VerifyFailed
 from tidegate.registry.values import SavedPlan
 from tidegate.spark.failures import translated
 
@@ -85,11 +86,12 @@ def verify_events(work: Work, session: SparkSession, plan: LoadPlan, staging: St
     """Compares what the events, read and folded again, leave of every key with what the committed version holds of it.
 
     Raises:
-        VerifyFailed: the table is not what the events make it.
+        VerifyFailed: the table is not what the events make it, or another reader reads other events.
     """
     level = work.stream.verify
     if level is VerifyLevel.NONE:
         return Verdict(equal=None)
+    agree(work.probe, session, plan, level)
     again = _again(work, session, plan, batch)
     try:
         whole = plan.write.mode is Mode.OVERWRITE
@@ -99,6 +101,19 @@ def verify_events(work: Work, session: SparkSession, plan: LoadPlan, staging: St
         quality.release(again)
     seen, still = not staging.invisible, work.probe.still
     return judge(plan, level, both, again=lambda: both.source, still=still, seen=seen)
+
+
+def agree(probe: Probe, session: SparkSession, plan: LoadPlan, level: VerifyLevel) -> None:
+    """Raises VerifyFailed where another reader than Spark's finds other records in the log."""
+    if not isinstance(probe, ReadTwice):
+        return
+    mine, theirs = probe.both(session, plan.changes.slices, values=level is VerifyLevel.MOVED)
+    if mine != theirs:
+        other = f"{theirs.rows}" if mine.rows != theirs.rows else "as many with other values"
+        raise VerifyFailed(
+            f"stream {plan.stream!r}: Spark reads {mine.rows} records of its log, and another reader {other}",
+            load_id=plan.load_id,
+        )
 
 
 def difference(work: Work, session: SparkSession, saved: SavedPlan) -> Difference:

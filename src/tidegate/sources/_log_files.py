@@ -7,6 +7,7 @@ that it cannot read become NULL.
 from __future__ import annotations
 
 import hashlib
+import io
 import itertools
 import sys
 import time
@@ -17,6 +18,7 @@ from datetime import UTC, datetime, timedelta
 from functools import cached_property
 from typing import IO, TYPE_CHECKING, Any, cast
 
+from tidegate.core.fingerprint import Fingerprint
 from tidegate.core.log import (
     ORIGIN,
     PLACE,
@@ -33,7 +35,7 @@ from tidegate.core.log import (
 )
 from tidegate.core.protocols import Sparks
 from tidegate.core.schema import TEXT, Column, Schema
-from tidegate.core.slices import LogRange, Slice
+from tidegate.core.slices import Everything, LogRange, Slice
 from tidegate.dialects.spark import Spark
 from tidegate.errors import ConfigError, HistoryGone, InternalError, PlanError, SourceMoved
 from tidegate.sources import _log_json as json_lines
@@ -46,6 +48,8 @@ from tidegate.sources._frame import LazySpark, reading
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+    from tidegate.sources._reference import FileRows
 
 AVRO = "org.apache.spark:spark-avro_2.13:4.1.1"
 SAMPLE = 200
@@ -183,19 +187,37 @@ class FileLog:
 
     def events(self, session: SparkSession, parts: Sequence[Slice], schema: Schema) -> DataFrame:
         """The events of the files in these ranges."""
-        ready, _ = self._listed
-        paths = [each.path for each in ready if any(_within(part, each.path) for part in parts)]
+        paths = self._paths(parts)
         with reading(self.label):
-            if self._options.format is FileFormat.JSON:
-                uris = [self._reader().uri(path) for path in paths]
-                messages = json_lines.lines(session, uris)
-                if self._options.envelope.messages:
-                    envelope = cast("MessageEnvelope", self._options.envelope)
-                    return seeing(envelope, self._sample(self._read[-1:])).events(messages, schema)
-                rows = json_lines.parsed(messages, self._columns, self._reader().rules)
-            else:
-                rows = self._rows(session, paths)
-            return cast("RowEnvelope", self._options.envelope).events(rows, self._columns, schema)
+            if self._options.envelope.messages:
+                envelope = cast("MessageEnvelope", self._options.envelope)
+                return seeing(envelope, self._sample(self._read[-1:])).events(self._lines(session, paths), schema)
+            return cast("RowEnvelope", self._options.envelope).events(self._rows(session, paths), self._columns, schema)
+
+    def both(self, session: SparkSession, parts: Sequence[Slice], *, values: bool) -> tuple[Fingerprint, Fingerprint]:
+        """Records as Spark reads them and as PyArrow, fastavro or Python does; of messages their number."""
+        from tidegate.sources._reference import Answers, FileRows  # noqa: PLC0415 - it imports PyArrow, half a second
+        from tidegate.spark import frames  # noqa: PLC0415 - rows are looked at, Spark is running
+
+        paths, json, messages = (
+            self._paths(parts),
+            self._options.format is FileFormat.JSON,
+            self._options.envelope.messages,
+        )
+        rows = FileRows(
+            store=self._place.store,
+            form=self._options.format,
+            options=texts_of(self._options.options),
+            schema=Schema(columns=()) if messages else self._columns,
+        )
+        other = Answers(rows=rows, paths=tuple(paths))
+        with reading(self.label):
+            found = self._lines(session, paths) if messages else self._rows(session, paths)
+            # The other reader takes a file as a whole: where a record cannot be taken, all are only counted.
+            if messages or not values or (json and not found.where(f"{REFUSED} IS NOT NULL").isEmpty()):
+                count = sum(_filled(rows, path) for path in paths) if json else other.count(Everything())
+                return Fingerprint(rows=found.count()), Fingerprint(rows=count)
+            return frames.fingerprint(found, Spark().steps(self._columns.columns)), other.fingerprint(Everything())
 
     def still(self) -> None:
         """Raises SourceMoved when a file that was read is another one now."""
@@ -304,8 +326,16 @@ class FileLog:
         options = texts_of(self._options.options)
         return Reader(store=self._place.store, form=self._options.format, options=options, carrier=PLACE)
 
+    def _paths(self, parts: Sequence[Slice]) -> list[str]:
+        return [each.path for each in self._listed[0] if any(_within(part, each.path) for part in parts)]
+
+    def _lines(self, session: SparkSession, paths: Sequence[str]) -> DataFrame:
+        return json_lines.lines(session, [self._reader().uri(path) for path in paths])
+
     def _rows(self, session: SparkSession, paths: Sequence[str]) -> DataFrame:
         columns = self._columns
+        if self._options.format is FileFormat.JSON:
+            return json_lines.parsed(self._lines(session, paths), columns, self._reader().rules)
         carried = Schema(columns=(*columns.columns, Column(name=PLACE, type=TEXT)))
         rows = self._reader().rows(session, {path: self._shape(path) for path in paths}, carried)
         none = "CAST(NULL AS string)"
@@ -316,6 +346,12 @@ class FileLog:
             f"{none} AS {REFUSED}",
             f"{none} AS {RAW}",
         )
+
+
+def _filled(rows: FileRows, path: str) -> int:
+    """Lines of a file that are not blank."""
+    with rows.opened(path) as content, io.TextIOWrapper(content, encoding="latin-1") as lines:
+        return sum(1 for line in lines if line.strip(" \n"))
 
 
 def _within(part: Slice, path: str) -> bool:

@@ -10,6 +10,7 @@ from tidegate.core.plan import LoadPlan, Mode, WriteChoice
 from tidegate.core.position import Position
 from tidegate.core.schema import DOUBLE, INT, Column, Schema
 from tidegate.core.slices import Everything, Meaning
+from tidegate.engine.reread import agree
 from tidegate.engine.stream import VerifyLevel
 from tidegate.engine.verify import Sides, judge
 from tidegate.errors import SourceMoved, VerifyFailed
@@ -77,3 +78,26 @@ def test_same_rows_with_other_content_differ():
     assert one.rows == other.rows
     with pytest.raises(VerifyFailed, match="fingerprints differ"):
         judged(one, other, lambda: one)
+
+
+class TwoReaders:
+    """A log of which two readers find this."""
+
+    def __init__(self, mine, theirs):
+        self.found = mine, theirs
+
+    def both(self, session, parts, *, values):
+        assert values
+        return self.found
+
+
+def test_a_log_that_two_readers_read_alike_passes():
+    agree(TwoReaders(A, A), None, PLAN, VerifyLevel.MOVED)
+    agree(object(), None, PLAN, VerifyLevel.MOVED)
+
+
+@pytest.mark.parametrize(("theirs", "told"), [(A + B, "another reader 2"), (B, "as many with other values")])
+def test_a_log_that_they_read_differently_is_a_failure(theirs, told):
+    with pytest.raises(VerifyFailed, match=told) as caught:
+        agree(TwoReaders(A, theirs), None, PLAN, VerifyLevel.MOVED)
+    assert caught.value.exit_code == 3

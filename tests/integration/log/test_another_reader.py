@@ -1,0 +1,59 @@
+"""What Spark reads of a log in files, another reader has to read as well."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+import pytest
+
+from matrix.files import FORMATS
+from tidegate.core.fingerprint import Fingerprint
+from tidegate.envelopes.debezium import Debezium
+from tidegate.envelopes.rows import Rows
+from tidegate.sources._log_files import FileLogOptions, opened
+from tidegate.spark.session import Sessions
+
+pytestmark = pytest.mark.spark
+TYPES = {
+    "operation": "text",
+    "sequence": "bigint",
+    "id": "bigint",
+    "name": "text",
+    "price": "decimal(10,2)",
+    "updated_at": "timestamp",
+}
+
+
+def event(number, name):
+    at = datetime.fromisoformat("2025-01-01 12:00:00.123456")
+    return {"operation": "I", "sequence": number, "id": number, "name": name, "price": None, "updated_at": at}
+
+
+def both(spark, path, *, values=True, **options):
+    """What the two readers find in every file that there is."""
+    with opened(FileLogOptions(path=str(path), **options), Sessions(borrowed=spark)) as log:
+        parts = log.after(None, most=None).slices
+        return log.both(spark, parts, values=values)
+
+
+@pytest.mark.parametrize("kind", FORMATS)
+def test_two_readers_agree_on_every_format(spark, tmp_path, kind):
+    stated = {"columns": TYPES} if kind in ("csv", "json") else {}
+    seen = []
+    for last in ('say "hi"', "C:\\dir\\"):
+        rows = [event(1, "née 🚲"), event(2, None), event(3, last)]
+        FORMATS[kind](tmp_path / f"1.{kind}", rows, TYPES)
+        mine, theirs = both(spark, tmp_path / f"*.{kind}", envelope=Rows(), **stated)
+        assert mine == theirs
+        assert mine.rows == 3
+        seen.append(mine)
+    assert seen[0] != seen[1], "values are compared, not only their number"
+    assert both(spark, tmp_path / f"*.{kind}", envelope=Rows(), values=False, **stated) == (Fingerprint(rows=3),) * 2
+
+
+def test_messages_and_records_that_cannot_be_taken_are_counted(spark, tmp_path):
+    (tmp_path / "1.json").write_bytes(b'{"op": "c"}\n\n \r\n{"op": "u"}\r{"op": "d"}')
+    found = both(spark, tmp_path / "*.json", envelope=Debezium(columns={"id": "bigint"}))
+    assert found == (Fingerprint(rows=3),) * 2
+    (tmp_path / "1.json").write_text('{"operation": "I", "sequence": 1, "id": "x"}\n', encoding="utf-8")
+    assert both(spark, tmp_path / "*.json", envelope=Rows(), columns=TYPES) == (Fingerprint(rows=1),) * 2
