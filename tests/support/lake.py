@@ -41,6 +41,9 @@ EXTENSIONS = {
 }
 DRIVERS = [*Duckdb.jars, *Mariadb.jars]
 JARS = [jars.ICEBERG, jars.SQLITE, jars.POSTGRESQL, jars.DELTA, jars.DELTA_STORAGE]
+# Two cores, another such process beside it, and more code than is ever hot: what C2 compiles of it takes more time than
+# it saves, and drives other code out of a smaller cache.
+JAVA = ("-XX:+UseParallelGC", "-XX:TieredStopAtLevel=1", "-XX:ReservedCodeCacheSize=512m")
 # Loads of a few rows each: what Spark plans and compiles for more would take most of the time.
 QUICK = {
     "spark.sql.adaptive.enabled": "false",
@@ -192,7 +195,7 @@ def spark_session() -> Iterator[SparkSession]:
             "spark.sql.shuffle.partitions": "2",
             "spark.sql.sources.parallelPartitionDiscovery.parallelism": "2",  # VACUUM lists folders by as many tasks
             "spark.ui.enabled": "false",
-            "spark.driver.extraJavaOptions": "-XX:+UseParallelGC",  # two cores, and another such process beside it
+            "spark.driver.extraJavaOptions": " ".join(JAVA),
             **local_files("spark.sql.catalog.lake"),
         },
         lakes=[EXTENSIONS],
