@@ -42,7 +42,7 @@ def by_kinds(flavour: Flavour, shapes: Sequence[Shape], seed: int) -> dict[Kinds
 
 def _kinds(flavour: Flavour, shape: Shape, turn: int) -> Kinds:
     """The first kind of trouble, from the seed on, that the shape bears."""
-    aside = turn // len(TROUBLES) % 4 == 0  # which takes three times as long as others
+    aside = turn // len(TROUBLES) % 16 == 0  # which takes four times as long as others
     if flavour.source == "change_log":
         return Kinds(again=flavour.name != "slot", aside=aside, late=not aside)
     if shape.strategy == "files":
