@@ -161,35 +161,65 @@ def last_of_each_key(rows: DataFrame, plan: LoadPlan, batch: Batch) -> Checked:
     frame = one.frame.drop(frames.ORDER)
     if batch.current is not None:
         try:
-            frame = _still_there(frame, batch.current, plan)
+            frame = _with_those_there(frame, batch.current, plan)
         except BaseException:
             held.unpersist()
             raise
     return Checked(frame=frame, rows=one.rows, keys=keys, prune=one.prune, latest=rule, held=held)
 
 
-def _still_there(rows: DataFrame, current: Callable[[DataFrame], DataFrame], plan: LoadPlan) -> DataFrame:
-    """The last row of each key; where one went and the source has another of the key, that one.
+Current = Callable[["DataFrame"], "DataFrame"]
+"""The rows that the source has of some keys."""
+
+
+def as_present(rows: DataFrame, current: Current | None, plan: LoadPlan) -> DataFrame:
+    """The events of a changelog, of which those of a key are one where a row of it went and the source has another.
+
+    Raises:
+        DuplicateKeys: it has several.
+    """
+    if current is None:
+        return rows
+    key, last = [quote(name) for name in plan.key], frames.latest(rows, Latest(key=plan.key, order=(frames.ORDER,)))
+    there = _still_there(last, current, plan)
+    if there is None:
+        return rows
+    placed = there.join(last.selectExpr(*key, frames.ORDER), on=list(plan.key), how="inner")
+    come = placed.selectExpr(*("false AS " + name if name == frames.GONE else quote(name) for name in rows.columns))
+    return frames.without_keys(rows, there, plan.key).selectExpr(*map(quote, rows.columns)).unionAll(come)
+
+
+def _still_there(rows: DataFrame, current: Current, plan: LoadPlan) -> DataFrame | None:
+    """The rows that the source has of keys of which one went last; None where it has none.
 
     A table without a unique key may hold two rows of a key for a while: that one of them went last does not say that
     the key is gone.
+
+    Args:
+        rows: the last event of each key.
 
     Raises:
         DuplicateKeys: it has several.
     """
     went = rows.where(frames.GONE).selectExpr(*(quote(name) for name in plan.key))
     if went.isEmpty():
-        return rows
+        return None
     with translated(f"reading the rows for {plan.target}"):
         there = current(went).localCheckpoint()
         count, keys = there.count(), there.selectExpr(*(quote(name) for name in plan.key)).distinct().count()
-    if not count:
-        return rows
     if count > keys:
         raise DuplicateKeys(
             f"the source has several rows of one key ({', '.join(plan.key)}), {count - keys} rows too many",
             hint="Name the columns that identify a row of the source as `key:`.",
         )
+    return there if count else None
+
+
+def _with_those_there(rows: DataFrame, current: Current, plan: LoadPlan) -> DataFrame:
+    """The last row of each key; where one went and the source has another of the key, that one."""
+    there = _still_there(rows, current, plan)
+    if there is None:
+        return rows
     come = there.selectExpr(*(quote(name) for name in plan.columns.names), f"false AS {frames.GONE}")
     others = frames.without_keys(rows, there, plan.key)
     return others.selectExpr(*(quote(name) for name in come.columns)).unionAll(come)

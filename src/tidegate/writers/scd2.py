@@ -36,7 +36,7 @@ from tidegate.writers import _history as histories
 from tidegate.writers import _versions as versions
 from tidegate.writers._batch import looked_at
 from tidegate.writers._history import AT, History
-from tidegate.writers._modes import kept
+from tidegate.writers._modes import as_present, kept
 from tidegate.writers._waited import Waited
 
 if TYPE_CHECKING:
@@ -158,7 +158,7 @@ class Scd2:
             )
         history = self._history(plan, self.sequence_by or (batch.latest.order if batch.latest else ()))
         if plan.changes.meaning is Meaning.CHANGELOG:
-            return events.check(rows, plan, batch, history)
+            return events.check(as_present(rows, batch.current, plan), plan, batch, history)
         if plan.write.mode in versions.BEGINS and batch.keys_unique and _always_dated(plan, history):
             # Each row is the one version of its key, whatever it holds: there is nothing to look at.
             frame = changes.of_rows(rows, history)
