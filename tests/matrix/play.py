@@ -142,6 +142,13 @@ class Player:
             self.ended.add(shape.name)  # its row says that it is older than the load which began it
             return
         stopped = self._expect(shape)
+        if (
+            outcome.error is not None
+            and outcome.error.code == "delete_fuse"
+            and not (self.source.rows or table.current())
+        ):
+            self.compare(shape, outcome.verified)  # the summary of a commit may not tell that no row is left
+            return
         if outcome.error is not None and (stopped is None or outcome.error.code == "internal"):
             self.fail(shape, f"{outcome.error.code}: {outcome.error.message}", verified=outcome.verified)
         elif outcome.error is None and stopped is not None:

@@ -77,19 +77,23 @@ def _inside(rows: pa.Table, part: Slice, schema: Schema) -> Any:
             return _in_partition(rows, part, schema)
         case Keys():
             keys = [column(schema, name) for name in part.columns]
+            known = [found for each in part.values if (found := _values(keys, each)) is not None]
             wanted = pa.table(
-                {
-                    key.name: pa.array(
-                        [value(key.type, each[at]).as_py() for each in part.values], arrow_type(key.type)
-                    )
-                    for at, key in enumerate(keys)
-                }
+                {key.name: pa.array([each[at] for each in known], arrow_type(key.type)) for at, key in enumerate(keys)}
             )
             named = pa.array(texts.row_texts(keys, wanted), pa.string())
             present = reduce(pc.and_, [pc.is_valid(rows[key.name]) for key in keys])
             found = pc.and_(present, pc.is_in(pa.array(texts.row_texts(keys, rows), pa.string()), named))
             return pc.or_(found, pc.invert(present)) if getattr(part, "nulls", False) else found
     raise InternalError(f"files have no {part.label}")
+
+
+def _values(keys: Sequence[Column], canonical: Sequence[str]) -> list[Any] | None:
+    """The values of one key; None where a text is none of its type, as somebody may have added to the table."""
+    try:
+        return [value(key.type, text).as_py() for key, text in zip(keys, canonical, strict=True)]
+    except ValueError:
+        return None
 
 
 def _in_range(rows: pa.Table, part: Range, schema: Schema) -> Any:
