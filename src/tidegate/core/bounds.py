@@ -23,12 +23,14 @@ class TimeBound:
 
     Args:
         lag: stay this much below it.
+        fallback: the column of rows in which the first one is NULL.
         time_zone: of the values of a column without zone; None for the server's own.
     """
 
     column: str
     clock: Clock = Clock.DATABASE
     lag: timedelta = timedelta(0)
+    fallback: str | None = None
     time_zone: str | None = None
 
 

@@ -149,7 +149,7 @@ class FrameProbe:
                 raise ConfigError(f"column {bound.column!r} is {found.type}, and a sequence needs an integer")
             return Edge(upto=self._greatest(bound.column), final=False)
         must_be_time(bound.column, found.type)
-        upto = self._greatest(bound.column)
+        upto = self._greatest(bound.column, *([bound.fallback] if bound.fallback else []))
         if upto is not None and bound.lag:
             upto = lowered(upto, bound.lag, found.type)
         return Edge(upto=upto, final=False)
@@ -288,9 +288,11 @@ class FrameProbe:
         with reading(self.frame.label):
             return frames.partitions(rows, by=by, steps=Spark().steps(columns))
 
-    def _greatest(self, column: str) -> str | None:
-        found, dialect = self.statements.column(column), Spark()
-        value = dialect.text(f"max({dialect.quote(column)})", found)
+    def _greatest(self, *columns: str) -> str | None:
+        """Of the first of these columns that is not NULL, over all rows."""
+        found, dialect = [self.statements.column(name) for name in columns], Spark()
+        cursor = f"coalesce({', '.join(map(dialect.quote, columns))})"
+        value = dialect.text(f"max({cursor})", found[0])
         ((greatest,),) = self.ask(f"SELECT {value} FROM {self.statements.relation.sql}")
         return greatest if greatest is None else str(greatest)
 

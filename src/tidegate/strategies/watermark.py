@@ -96,7 +96,13 @@ class Watermark:
     @property
     def bound_request(self) -> TimeBound:
         """Up to the greatest value that nobody can undercut any more."""
-        return TimeBound(column=self.column, clock=self.clock, lag=self.safety_lag, time_zone=self.time_zone)
+        return TimeBound(
+            column=self.column,
+            clock=self.clock,
+            lag=self.safety_lag,
+            fallback=self.fallback,
+            time_zone=self.time_zone,
+        )
 
     def problems(self) -> tuple[str, ...]:
         """What is wrong with the options on their own."""
