@@ -206,8 +206,7 @@ def move(work: Work, planned: Planned, lease: Lease) -> Outcome:
             applied = reread.applied(work, session, plan)
             batch = replace(briefing.batch(work, planned, session), fence=reread.fence(work, session, plan, applied))
             checked = quality.check(work, planned, batch, reread.judged(rows, plan), held)
-            checked = last_loads.told(stream, plan, checked)
-            quality.foresee(work, plan, checked)
+            checked = quality.foreseen(work, plan, last_loads.told(stream, plan, checked))
         with journal.stage(Stage.WRITE) as tell:
             lease.check()
             staging = opened()

@@ -233,10 +233,11 @@ def _known(work: Work, judging: Judging) -> Known:
     return Known(now=context.now(), loads=loads)
 
 
-def foresee(work: Work, plan: LoadPlan, checked: Checked) -> None:
-    """Asks the rules of the whole table before one is made or changed for a load, of the table as it would be.
+def foreseen(work: Work, plan: LoadPlan, checked: Checked) -> Checked:
+    """The same rows, once the rules of the whole table have been asked of the table as it would be.
 
-    Not of a history, whose versions are known once they are written.
+    Only where a table is made or changed for the load, and not of a history: its versions are known once they are
+    written.
 
     Raises:
         CheckFailed: the table would break a rule that stops a load; nothing was made or changed.
@@ -244,10 +245,11 @@ def foresee(work: Work, plan: LoadPlan, checked: Checked) -> None:
     stream, there = work.stream, work.standing.table.snapshot
     judging = rules.measured(stream.checks, Scope.TABLE)
     if not judging or (there is not None and not plan.evolve) or isinstance(stream.writer, Historic):
-        return
+        return checked
     rows = checked.frame
     present = rows.where("false") if there is None else stream.format.read(rows.sparkSession, stream.target, there)
     _of_table(work, plan, _to_be(checked, plan, present, "true"), judging)
+    return checked
 
 
 def write(work: Work, plan: LoadPlan, staging: Staging, checked: Checked) -> Checked:
