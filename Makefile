@@ -6,7 +6,7 @@ PYTEST := $(BIN)/python -m pytest -q
 # Two processes, each with servers and a Spark of its own: most of a test is waiting for one or the other.
 SIDES := -n 2 --dist loadfile
 # The matrix is one file, and each of its tests has a source of its own.
-MATRIX := $(PYTEST) -n 2 --dist worksteal tests/matrix/test_matrix.py
+MATRIX = $(PYTEST) -n 2 --dist worksteal tests/matrix/test_matrix.py $(if $(SOURCES),-k "$(SOURCES)")
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test test-full test-endurance test-servers matrix matrix-sample check lint types imports bench services docs clean

@@ -1,9 +1,9 @@
 """Every combination that `check` accepts, over random histories, against a model that shares no code with the engine.
 
 `TIDEGATE_MATRIX_SEED` sets the seed, `TIDEGATE_MATRIX_KEYS` and `TIDEGATE_MATRIX_PHASES` how much is played (no phases:
-the shortest history of each combination), `TIDEGATE_MATRIX_SHAPES` a regular expression of the streams to play,
-`TIDEGATE_MATRIX_PART` a part of the sources, as `2/4`, and `TIDEGATE_MATRIX_RESULTS` a file that gets a line for each
-run, of which `docs/proven.md` is made.
+the shortest history of each combination), `TIDEGATE_MATRIX_SHAPES` a regular expression of the streams to play, and
+`TIDEGATE_MATRIX_RESULTS` a file that gets a line for each run, of which `docs/proven.md` is made. Streams of one source
+share a history, so fewer of them get another one.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ import json
 import os
 import re
 import time
-import zlib
 from pathlib import Path
 
 import pytest
@@ -32,7 +31,6 @@ KEYS = int(os.environ.get("TIDEGATE_MATRIX_KEYS", "20"))
 PHASES = int(os.environ.get("TIDEGATE_MATRIX_PHASES", "0"))
 FORMATS = ("iceberg", "delta")
 SHAPES = re.compile(os.environ.get("TIDEGATE_MATRIX_SHAPES", ""))
-PART, OF = map(int, os.environ.get("TIDEGATE_MATRIX_PART", "1/1").split("/"))
 RESULTS = os.environ.get("TIDEGATE_MATRIX_RESULTS")
 
 
@@ -74,20 +72,15 @@ def grounds(request, spark, tmp_path):
     return new
 
 
-def cases():
-    """Every source with every table format, or a part of them."""
-    ids = [f"{name}-{kind}" for name in FLAVOURS for kind in FORMATS]
-    part = set(sorted(ids, key=lambda each: zlib.crc32(each.encode()))[PART - 1 :: OF])
-    for name, kind in itertools.product(FLAVOURS, FORMATS):
-        if (each := f"{name}-{kind}") in part:
-            heavy = FLAVOURS[name].server in ("kafka", "trino_server")
-            marks = [pytest.mark.slow, *([pytest.mark.servers] if heavy else [])]
-            yield pytest.param(name, kind, marks=marks, id=each)
+def marks_of(name):
+    heavy = FLAVOURS[name].server in ("kafka", "trino_server")
+    return [pytest.mark.slow, *([pytest.mark.servers] if heavy else [])]
 
 
 @pytest.mark.spark
 @pytest.mark.timeout(3600)
-@pytest.mark.parametrize(("name", "format"), list(cases()))
+@pytest.mark.parametrize("format", FORMATS)
+@pytest.mark.parametrize("name", [pytest.param(name, marks=marks_of(name)) for name in FLAVOURS])
 def test_tables_are_what_their_histories_say(name, format, grounds):
     flavour = FLAVOURS[name]
     programs = []
