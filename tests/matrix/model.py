@@ -320,10 +320,12 @@ View = Callable[["Memory", Source, Table], Effect | None]
 
 @dataclass(kw_only=True)
 class Memory:
-    """What a strategy remembers: how far it has read, and which rows carried the value up to which it has."""
+    """What a strategy remembers: how far it has read, which rows carried the value up to which it has, and
+    which had none."""
 
     through: Any = None
     at: Sequence[Row] | None = None
+    undated: Sequence[Row] = ()
     events: int = 0
     files: Sequence[Any] = ()
     loaded: bool = False

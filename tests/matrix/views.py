@@ -77,7 +77,7 @@ def watermark(
             raise Stop("a cursor is NULL")
         since = memory.through
         at = [row for row in rows if cursor(row) == since]
-        more = added_to and lookback is None and memory.at is not None and bool(at) and at != memory.at
+        more = added_to and lookback is None and memory.at is not None and len(at) > len(memory.at)
         if more and isinstance(table, Appended):
             raise Stop("rows came with the cursor of the position, and some of them are there")
         if since is not None and lookback is not None:
@@ -87,7 +87,8 @@ def watermark(
         seen = [row for row in dated if since is None or cursor(row) > since]
         memory.through = max((cursor(row) for row in seen), default=memory.through)
         seen += at if more else []
-        if seen or undated:
+        if seen or undated != memory.undated:
+            memory.undated = undated
             memory.at = [row for row in rows if cursor(row) == memory.through]
         gone: frozenset[int] = frozenset()
         if key_diff:

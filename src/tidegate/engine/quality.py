@@ -234,21 +234,16 @@ def _known(work: Work, judging: Judging) -> Known:
 
 
 def foreseen(work: Work, plan: LoadPlan, checked: Checked) -> Checked:
-    """The same rows, once the rules of the whole table have been asked of the table as it would be.
+    """The same rows, once the rules of the whole table have been asked of them where the load makes the table.
 
-    Only where a table is made or changed for the load, and not of a history: its versions are known once they are
-    written.
+    Not of a history: its versions are known once they are written.
 
     Raises:
-        CheckFailed: the table would break a rule that stops a load; nothing was made or changed.
+        CheckFailed: the table would break a rule that stops a load; it was not made.
     """
-    stream, there = work.stream, work.standing.table.snapshot
-    judging = rules.measured(stream.checks, Scope.TABLE)
-    if not judging or (there is not None and not plan.evolve) or isinstance(stream.writer, Historic):
-        return checked
-    rows = checked.frame
-    present = rows.where("false") if there is None else stream.format.read(rows.sparkSession, stream.target, there)
-    _of_table(work, plan, _to_be(checked, plan, present, "true"), judging)
+    judging = rules.measured(work.stream.checks, Scope.TABLE)
+    if judging and work.standing.table.snapshot is None and not isinstance(work.stream.writer, Historic):
+        _of_table(work, plan, _to_be(checked, plan, checked.frame.where("false"), "true"), judging)
     return checked
 
 

@@ -115,7 +115,7 @@ def _without_a_key(stream: Stream, rows: DataFrame, load: Load) -> DataFrame:
         return sorting.closed(rows, f"{sorting.META}load < {number} AND ({keyless})", number)
     return (
         waiting.the_same(rows, where=keyless, whole=row_text(plan.columns).pack, number=number)
-        if stream.strategy.rereads
+        if stream.strategy.rereads or plan.changes.again
         else rows
     )
 

@@ -128,7 +128,7 @@ class Sequence:
             raise PlanError(
                 f"{now - loaded} rows with {self.column} = {value} came after the table was loaded up to that number",
                 hint="Load everything once more with `tidegate run STREAM --full-refresh --yes`, and give each batch "
-                "of rows a greater number, or use `strategy: {kind: watermark}` with `write: merge`.",
+                "of rows a greater number, or use `strategy: {kind: checksum}` with `write: merge`.",
             )
 
     def _check_nulls(self, probe: Probe) -> None:

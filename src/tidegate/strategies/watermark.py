@@ -27,7 +27,7 @@ from tidegate.strategies._rechecks import Found, Rechecks, Span
 DAY_LENGTH = 10
 TICK = timedelta(microseconds=1)
 AT = "at"
-"""What a position says of the rows that carry its value, where more of them may come."""
+"""How many rows carry the position's value, where more of them may come."""
 
 
 class OnNull(StrEnum):
@@ -156,7 +156,7 @@ class Watermark:
         slices = self._slices((*back.spans, *more), value, last, nulls=nulls)
         stats = [probe.stats(part) for part in slices]
         why = "rows of the lookback window differ from those loaded" if back.spans else ""
-        again = f"rows with {self.column} = {value}, up to which the table was loaded, came or changed" if more else ""
+        again = f"rows with {self.column} = {value}, up to which the table was loaded, came later" if more else ""
         reason = "; ".join(
             filter(None, (self._reason(new, value, edge), why, again, "rows without a cursor" if nulls else ""))
         )
@@ -216,17 +216,16 @@ class Watermark:
     def _more_at(
         self, probe: Probe, value: str | None, spans: Sequence[Span], state: Mapping[str, Any]
     ) -> tuple[Span, ...]:
-        """The position's own value, where rows that carry it came or changed after it was loaded."""
+        """The position's own value, where rows that carry it came after it was loaded."""
         if value is None or AT not in state or any(span[1] == value for span in spans):
             return ()
-        now = self._at(probe, value)[AT]
-        return ((_before(value, TICK), value),) if now != state[AT] and _rows(now) else ()
+        return ((_before(value, TICK), value),) if self._at(probe, value)[AT] > state[AT] else ()
 
-    def _at(self, probe: Probe, value: str | None) -> dict[str, str]:
-        """The fingerprint of the rows that carry a value; nothing where the window before it is compared anyway."""
+    def _at(self, probe: Probe, value: str | None) -> dict[str, int]:
+        """How many rows carry a value; nothing where the window before it is compared anyway."""
         if value is None or (self._offsets and self._rechecks is None):
             return {}
-        return {AT: str(probe.fingerprint(self._range(_before(value, TICK), value)))}
+        return {AT: probe.stats(self._range(_before(value, TICK), value)).rows}
 
     def _slices(self, spans: Sequence[Span], value: str | None, last: str | None, *, nulls: bool) -> tuple[Range, ...]:
         """The spans and the new rows, as one where they meet."""

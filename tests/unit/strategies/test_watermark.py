@@ -88,8 +88,8 @@ def test_rows_that_come_with_the_value_of_the_position(options) -> None:
     assert changes is not None
     assert set(one.loaded) == {"a", "b", "c", "d"}
     assert one.run() is None
-    one.table.rows["c"]["created_at"] = at("02 00:00:00.000000")
-    one.table.put("e", at("03 00:00:00.000000"))
+    one.table.put("e", at("02 00:00:00.000000"))
+    one.table.put("f", at("03 00:00:00.000000"))
     changes = one.run()
     assert changes is not None
     assert len(changes.slices) == 1
@@ -102,6 +102,10 @@ def test_rows_of_the_position_that_went_are_not_looked_for() -> None:
     one = stream()
     one.table.final = False
     one.run()
+    one.table.put("b", at("03 00:00:00.000000"))
+    changes = one.run()
+    assert changes is not None
+    assert not changes.again
     del one.table.rows["b"], one.table.rows["c"]
     assert one.run() is None
 

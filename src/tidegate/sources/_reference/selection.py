@@ -92,7 +92,7 @@ def _values(keys: Sequence[Column], canonical: Sequence[str]) -> list[Any] | Non
     """The values of one key; None where a text is none of its type, as somebody may have added to the table."""
     try:
         return [value(key.type, text).as_py() for key, text in zip(keys, canonical, strict=True)]
-    except ValueError:
+    except (ValueError, ArithmeticError):
         return None
 
 
