@@ -154,10 +154,16 @@ class Logged(Protocol):
 
 @runtime_checkable
 class ReadTwice(Protocol):
-    """A log whose records another reader can read, which shares nothing with Spark's but the bytes."""
+    """A log whose records another reader may be able to read, which shares nothing with Spark's but the bytes."""
 
-    def both(self, session: SparkSession, parts: Sequence[Slice], *, values: bool) -> tuple[Fingerprint, Fingerprint]:
-        """What Spark reads of these parts and what the other reader does: their number alone unless `values`."""
+    def both(
+        self, session: SparkSession, parts: Sequence[Slice], *, values: bool
+    ) -> tuple[Fingerprint, Fingerprint] | None:
+        """What Spark reads of these parts and what the other reader does; None where there is no other.
+
+        Args:
+            values: not only how many records there are.
+        """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

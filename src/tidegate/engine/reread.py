@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from tidegate.core.batch import Batch, Checked, Fence
 from tidegate.core.changes import ChangeSet
+from tidegate.core.fingerprint import Fingerprint
 from tidegate.core.log import REFUSED, EventRules, Logged, ReadTwice
 from tidegate.core.plan import LoadPlan, Mode, WriteChoice
 from tidegate.core.protocols import Probe, Staging, Writer
@@ -104,16 +105,29 @@ def verify_events(work: Work, session: SparkSession, plan: LoadPlan, staging: St
 
 
 def agree(probe: Probe, session: SparkSession, plan: LoadPlan, level: VerifyLevel) -> None:
-    """Raises VerifyFailed where another reader than Spark's finds other records in the log."""
-    if not isinstance(probe, ReadTwice):
-        return
-    mine, theirs = probe.both(session, plan.changes.slices, values=level is VerifyLevel.MOVED)
+    """Asks another reader than Spark's for the records of the load.
+
+    Raises:
+        VerifyFailed: it finds others.
+        SourceMoved: the log was changed meanwhile.
+    """
+    mine, theirs = _both(probe, session, plan, level)
     if mine != theirs:
+        probe.still()
         other = f"{theirs.rows}" if mine.rows != theirs.rows else "as many with other values"
         raise VerifyFailed(
             f"stream {plan.stream!r}: Spark reads {mine.rows} records of its log, and another reader {other}",
             load_id=plan.load_id,
         )
+
+
+def _both(probe: Probe, session: SparkSession, plan: LoadPlan, level: VerifyLevel) -> tuple[Fingerprint, Fingerprint]:
+    """What Spark and another reader find of the load's records; the same where no other reads them."""
+    parts = [part for part in plan.changes.slices if isinstance(part, LogRange)]
+    found = None
+    if parts and isinstance(probe, ReadTwice):
+        found = probe.both(session, parts, values=level is VerifyLevel.MOVED)
+    return found or (Fingerprint(), Fingerprint())
 
 
 def difference(work: Work, session: SparkSession, saved: SavedPlan) -> Difference:
@@ -126,6 +140,9 @@ def difference(work: Work, session: SparkSession, saved: SavedPlan) -> Differenc
     columns = work.probe.schema()
     own = stream.writer.added(columns, stream.strategy.cursor) if isinstance(stream.writer, Historic) else ()
     plan = replace(plan, columns=columns, added=Schema(columns=(*stream.added, *own)))
+    mine, theirs = _both(work.probe, session, plan, VerifyLevel.MOVED)
+    if mine != theirs:
+        return Difference(source_rows=theirs.rows, target_rows=mine.rows, buckets=1)
     fence = remembered(stream, session, plan).fence()
     fence = replace(fence, horizon=None) if _replayed(plan) and not isinstance(stream.writer, Historic) else fence
     again = _again(work, session, plan, Batch(latest=None, keys_unique=False, skip_equal=False, fence=fence))

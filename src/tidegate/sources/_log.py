@@ -12,7 +12,7 @@ from tidegate.core.batch import Latest
 from tidegate.core.changes import Edge, SliceStats
 from tidegate.core.fingerprint import Fingerprint
 from tidegate.core.grouping import Grouping
-from tidegate.core.log import Lag, LogSpan
+from tidegate.core.log import Lag, LogSpan, ReadTwice
 from tidegate.core.plan import Prune
 from tidegate.core.protocols import Probe
 from tidegate.core.schema import Schema
@@ -78,6 +78,12 @@ class LogProbe:
         """What lies after a position."""
         self._asked = True
         return self.log.after(state, most=most)
+
+    def both(
+        self, session: SparkSession, parts: Sequence[Slice], *, values: bool
+    ) -> tuple[Fingerprint, Fingerprint] | None:
+        """What two readers find in the log, where another one than Spark's can read it."""
+        return self.log.both(session, parts, values=values) if isinstance(self.log, ReadTwice) else None
 
     def lag(self, state: Mapping[str, Any] | None) -> Lag:
         """How far a position is behind the log's end."""

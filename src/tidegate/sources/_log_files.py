@@ -199,15 +199,14 @@ class FileLog:
         from tidegate.sources._reference import Answers, FileRows  # noqa: PLC0415 - it imports PyArrow, half a second
         from tidegate.spark import frames  # noqa: PLC0415 - rows are looked at, Spark is running
 
-        paths, json, messages = (
-            self._paths(parts),
-            self._options.format is FileFormat.JSON,
-            self._options.envelope.messages,
-        )
+        json, messages = self._options.format is FileFormat.JSON, self._options.envelope.messages
+        paths, options = self._paths(parts), texts_of(self._options.options)
+        if json:  # a record is a line, whatever a reader of whole documents would make of the file
+            options = {name: text for name, text in options.items() if name.lower() != "multiline"}
         rows = FileRows(
             store=self._place.store,
             form=self._options.format,
-            options=texts_of(self._options.options),
+            options=options,
             schema=Schema(columns=()) if messages else self._columns,
         )
         other = Answers(rows=rows, paths=tuple(paths))
@@ -350,7 +349,7 @@ class FileLog:
 
 def _filled(rows: FileRows, path: str) -> int:
     """Lines of a file that are not blank."""
-    with rows.opened(path) as content, io.TextIOWrapper(content, encoding="latin-1") as lines:
+    with rows.opened(path) as content, io.TextIOWrapper(content, "utf-8-sig", "replace") as lines:
         return sum(1 for line in lines if line.strip(" \n"))
 
 

@@ -172,11 +172,14 @@ Current = Callable[["DataFrame"], "DataFrame"]
 """The rows that the source has of some keys."""
 
 
-def as_present(rows: DataFrame, current: Current | None, plan: LoadPlan) -> DataFrame:
+def as_present(rows: DataFrame, current: Current | None, plan: LoadPlan, *, dated: bool) -> DataFrame:
     """The events of a changelog, of which those of a key are one where a row of it went and the source has another.
 
+    Args:
+        dated: rows say themselves since when they count.
+
     Raises:
-        DuplicateKeys: it has several.
+        DuplicateKeys: it has several, or the one that went was loaded before, which was then the later one.
     """
     if current is None:
         return rows
@@ -184,6 +187,13 @@ def as_present(rows: DataFrame, current: Current | None, plan: LoadPlan) -> Data
     there = _still_there(last, current, plan)
     if there is None:
         return rows
+    came = rows.where(f"NOT {frames.GONE}").selectExpr(*key)
+    if dated and not frames.without_keys(there, came, plan.key).isEmpty():
+        raise DuplicateKeys(
+            f"a row of a key ({', '.join(plan.key)}) went while the source has another one, and nothing says since when "
+            "that one counts again",
+            hint="Name the columns that identify a row of the source as `key:`.",
+        )
     placed = there.join(last.selectExpr(*key, frames.ORDER), on=list(plan.key), how="inner")
     come = placed.selectExpr(*("false AS " + name if name == frames.GONE else quote(name) for name in rows.columns))
     return frames.without_keys(rows, there, plan.key).selectExpr(*map(quote, rows.columns)).unionAll(come)

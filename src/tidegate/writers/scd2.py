@@ -158,7 +158,8 @@ class Scd2:
             )
         history = self._history(plan, self.sequence_by or (batch.latest.order if batch.latest else ()))
         if plan.changes.meaning is Meaning.CHANGELOG:
-            return events.check(as_present(rows, batch.current, plan), plan, batch, history)
+            rows = as_present(rows, batch.current, plan, dated=bool(history.sequence))
+            return events.check(rows, plan, batch, history)
         if plan.write.mode in versions.BEGINS and batch.keys_unique and _always_dated(plan, history):
             # Each row is the one version of its key, whatever it holds: there is nothing to look at.
             frame = changes.of_rows(rows, history)

@@ -10,6 +10,7 @@ from matrix.files import FORMATS
 from tidegate.core.fingerprint import Fingerprint
 from tidegate.envelopes.debezium import Debezium
 from tidegate.envelopes.rows import Rows
+from tidegate.sources._log import LogProbe
 from tidegate.sources._log_files import FileLogOptions, opened
 from tidegate.spark.session import Sessions
 
@@ -33,7 +34,7 @@ def both(spark, path, *, values=True, **options):
     """What the two readers find in every file that there is."""
     with opened(FileLogOptions(path=str(path), **options), Sessions(borrowed=spark)) as log:
         parts = log.after(None, most=None).slices
-        return log.both(spark, parts, values=values)
+        return LogProbe(log, None).both(spark, parts, values=values)
 
 
 @pytest.mark.parametrize("kind", FORMATS)

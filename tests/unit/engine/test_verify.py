@@ -1,5 +1,6 @@
 """Equal, moved or wrong: the judgement over two fingerprints."""
 
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
@@ -9,7 +10,7 @@ from tidegate.core.fingerprint import Fingerprint
 from tidegate.core.plan import LoadPlan, Mode, WriteChoice
 from tidegate.core.position import Position
 from tidegate.core.schema import DOUBLE, INT, Column, Schema
-from tidegate.core.slices import Everything, Meaning
+from tidegate.core.slices import Everything, LogRange, Meaning
 from tidegate.engine.reread import agree
 from tidegate.engine.stream import VerifyLevel
 from tidegate.engine.verify import Sides, judge
@@ -80,6 +81,10 @@ def test_same_rows_with_other_content_differ():
         judged(one, other, lambda: one)
 
 
+EVENTS = LogRange(part="events/*.csv", after=None, upto="1.csv")
+LOGGED = replace(PLAN, changes=ChangeSet(slices=(EVENTS,), meaning=Meaning.CHANGELOG))
+
+
 class TwoReaders:
     """A log of which two readers find this."""
 
@@ -87,17 +92,21 @@ class TwoReaders:
         self.found = mine, theirs
 
     def both(self, session, parts, *, values):  # noqa: ARG002 - it answers as a log does
-        assert values
+        assert (parts, values) == ([EVENTS], True)
         return self.found
+
+    def still(self):
+        pass
 
 
 def test_a_log_that_two_readers_read_alike_passes():
-    agree(TwoReaders(A, A), None, PLAN, VerifyLevel.MOVED)
-    agree(object(), None, PLAN, VerifyLevel.MOVED)
+    """So does what is read from elsewhere, such as rows that were set aside."""
+    agree(TwoReaders(A, A), None, LOGGED, VerifyLevel.MOVED)
+    agree(TwoReaders(A, B), None, PLAN, VerifyLevel.MOVED)
 
 
 @pytest.mark.parametrize(("theirs", "told"), [(A + B, "another reader 2"), (B, "as many with other values")])
 def test_a_log_that_they_read_differently_is_a_failure(theirs, told):
     with pytest.raises(VerifyFailed, match=told) as caught:
-        agree(TwoReaders(A, theirs), None, PLAN, VerifyLevel.MOVED)
+        agree(TwoReaders(A, theirs), None, LOGGED, VerifyLevel.MOVED)
     assert caught.value.exit_code == 3
