@@ -190,8 +190,8 @@ def as_present(rows: DataFrame, current: Current | None, plan: LoadPlan, *, date
     came = rows.where(f"NOT {frames.GONE}").selectExpr(*key)
     if dated and not frames.without_keys(there, came, plan.key).isEmpty():
         raise DuplicateKeys(
-            f"a row of a key ({', '.join(plan.key)}) went while the source has another one, and nothing says since when "
-            "that one counts again",
+            f"a row of a key ({', '.join(plan.key)}) went while the source has another one, and nothing says since "
+            "when that one counts again",
             hint="Name the columns that identify a row of the source as `key:`.",
         )
     placed = there.join(last.selectExpr(*key, frames.ORDER), on=list(plan.key), how="inner")
