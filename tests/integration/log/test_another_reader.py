@@ -58,3 +58,14 @@ def test_messages_and_records_that_cannot_be_taken_are_counted(spark, tmp_path):
     assert found == (Fingerprint(rows=3),) * 2
     (tmp_path / "1.json").write_text('{"operation": "I", "sequence": 1, "id": "x"}\n', encoding="utf-8")
     assert both(spark, tmp_path / "*.json", envelope=Rows(), columns=TYPES) == (Fingerprint(rows=1),) * 2
+
+
+@pytest.mark.parametrize(("verify", "code"), [("moved", "file_unreadable"), ("none", None)])
+def test_a_load_asks_the_other_reader(log_of, verify, code):
+    """Which knows no time of ORC that nanoseconds since 1970 cannot tell; Spark does."""
+    log = log_of(source={"path": "events/*.orc", "envelope": "rows"}, verify=verify)
+    old = event(1, "a") | {"updated_at": datetime.fromisoformat("1500-01-01")}
+    FORMATS["orc"](log.folder / "1.orc", [old], TYPES)
+    outcome = log.run()
+    assert (outcome.error and outcome.error.code) == code
+    assert outcome.rows_inserted == (0 if code else 1)
