@@ -320,8 +320,12 @@ View = Callable[["Memory", Source, Table], Effect | None]
 
 @dataclass(kw_only=True)
 class Memory:
-    """What a strategy remembers: how far it has read, which rows carried the value up to which it has, and
-    which had none."""
+    """What a strategy remembers.
+
+    Args:
+        through: how far it has read.
+        at, undated: the rows that carried that value, and those without one.
+    """
 
     through: Any = None
     at: Sequence[Row] | None = None

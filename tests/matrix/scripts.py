@@ -51,7 +51,7 @@ def _kinds(flavour: Flavour, shape: Shape, turn: int) -> Kinds:
         return Kinds(late=late, deletes=False, removed=removed, aside=aside and not removed)
     troubles = (TROUBLES[(turn + number) % len(TROUBLES)] for number in range(len(TROUBLES)))
     found = next(kinds for kinds in (*troubles, *FEWER) if shape.bears(kinds))
-    ties = shape.added_to and bool(shape.options.get("column") == CURSOR)
+    ties = shape.added_to and shape.options.get("column") == CURSOR
     return replace(found, aside=aside, extreme=shape.strategy == "checksum", ties=ties)
 
 

@@ -149,7 +149,7 @@ class FrameProbe:
                 raise ConfigError(f"column {bound.column!r} is {found.type}, and a sequence needs an integer")
             return Edge(upto=self._greatest(bound.column), final=False)
         must_be_time(bound.column, found.type)
-        upto = self._greatest(bound.column, *([bound.fallback] if bound.fallback else []))
+        upto = self._greatest(*filter(None, (bound.column, bound.fallback)))
         if upto is not None and bound.lag:
             upto = lowered(upto, bound.lag, found.type)
         return Edge(upto=upto, final=False)

@@ -161,7 +161,8 @@ def last_of_each_key(rows: DataFrame, plan: LoadPlan, batch: Batch) -> Checked:
     frame = one.frame.drop(frames.ORDER)
     if batch.current is not None:
         try:
-            frame = _with_those_there(frame, batch.current, plan)
+            there = _still_there(frame, batch.current, plan)
+            frame = frame if there is None else _replaced(frame, there, plan)
         except BaseException:
             held.unpersist()
             raise
@@ -194,9 +195,7 @@ def as_present(rows: DataFrame, current: Current | None, plan: LoadPlan, *, date
             "when that one counts again",
             hint="Name the columns that identify a row of the source as `key:`.",
         )
-    placed = there.join(last.selectExpr(*key, frames.ORDER), on=list(plan.key), how="inner")
-    come = placed.selectExpr(*("false AS " + name if name == frames.GONE else quote(name) for name in rows.columns))
-    return frames.without_keys(rows, there, plan.key).selectExpr(*map(quote, rows.columns)).unionAll(come)
+    return _replaced(rows, there.join(last.selectExpr(*key, frames.ORDER), on=list(plan.key), how="inner"), plan)
 
 
 def _still_there(rows: DataFrame, current: Current, plan: LoadPlan) -> DataFrame | None:
@@ -225,14 +224,10 @@ def _still_there(rows: DataFrame, current: Current, plan: LoadPlan) -> DataFrame
     return there if count else None
 
 
-def _with_those_there(rows: DataFrame, current: Current, plan: LoadPlan) -> DataFrame:
-    """The last row of each key; where one went and the source has another of the key, that one."""
-    there = _still_there(rows, current, plan)
-    if there is None:
-        return rows
-    come = there.selectExpr(*(quote(name) for name in plan.columns.names), f"false AS {frames.GONE}")
-    others = frames.without_keys(rows, there, plan.key)
-    return others.selectExpr(*(quote(name) for name in come.columns)).unionAll(come)
+def _replaced(rows: DataFrame, there: DataFrame, plan: LoadPlan) -> DataFrame:
+    """The rows, of which those of the keys in `there` give way to what the source has of them."""
+    come = there.selectExpr(*(f"false AS {name}" if name == frames.GONE else quote(name) for name in rows.columns))
+    return frames.without_keys(rows, there, plan.key).selectExpr(*map(quote, rows.columns)).unionAll(come)
 
 
 def _merge_with_gone(checked: Checked, gone: DataFrame, plan: LoadPlan, staging: Staging) -> Checked:

@@ -154,10 +154,10 @@ def test_a_rule_of_the_whole_table_that_fails_makes_no_table(bench, spark):
     bench.stream([{"row_count": {"min": 100, "of": "table"}}])
     outcome = bench.run(spark)
     assert (outcome.outcome, outcome.error.code) == (Result.STOPPED, "check_failed")
-    assert bench.columns is None
+    assert not bench.made
     bench.stream([{"row_count": {"max": 100, "of": "table"}}])
     assert bench.run(spark).error is None
-    assert bench.columns is not None
+    assert bench.made
 
 
 def test_rules_of_the_whole_table_and_of_other_tables(bench, spark):

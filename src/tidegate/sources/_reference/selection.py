@@ -89,7 +89,7 @@ def _inside(rows: pa.Table, part: Slice, schema: Schema) -> Any:
 
 
 def _values(keys: Sequence[Column], canonical: Sequence[str]) -> list[Any] | None:
-    """The values of one key; None where a text is none of its type, as somebody may have added to the table."""
+    """The values of one key; None if one is not valid for its type: another writer may have added such a row."""
     try:
         return [value(key.type, text).as_py() for key, text in zip(keys, canonical, strict=True)]
     except (ValueError, ArithmeticError):
