@@ -6,8 +6,10 @@ Stated by strategies, answered by sources when they are opened. Values only.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import date, datetime, timedelta
 from enum import StrEnum
+
+DAY_LENGTH = 10
 
 
 class Clock(StrEnum):
@@ -25,6 +27,7 @@ class TimeBound:
         lag: stay this much below it.
         fallback: the column of rows in which the first one is NULL.
         time_zone: of the values of a column without zone; None for the server's own.
+        lookback: how far before what was loaded changes may still come; None for any distance.
     """
 
     column: str
@@ -32,6 +35,7 @@ class TimeBound:
     lag: timedelta = timedelta(0)
     fallback: str | None = None
     time_zone: str | None = None
+    lookback: timedelta | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,3 +51,15 @@ class SequenceBound:
 
 
 BoundRequest = TimeBound | SequenceBound
+
+
+def earlier(value: str, length: timedelta) -> str | None:
+    """The canonical text of the date or timestamp that lies this much before another; None where there is none."""
+    try:
+        if len(value) == DAY_LENGTH:
+            # Part of a day is a day: the whole of it was one value.
+            days = -(-length // timedelta(days=1))
+            return (date.fromisoformat(value) - timedelta(days=days)).isoformat()
+        return (datetime.fromisoformat(value) - length).isoformat(" ", "microseconds")
+    except OverflowError:
+        return None

@@ -18,8 +18,8 @@ from tidegate.errors import ConfigError, HistoryGone
 class Witness(Protocol):
     """A probe of a source that can tell a history that went on from one that was set back and written further."""
 
-    def witness(self, cursor: Sequence[str]) -> Mapping[str, Any]:
-        """What is kept of this moment; JSON types only."""
+    def witness(self, cursor: Sequence[str], since: Position | None) -> Mapping[str, Any]:
+        """What is kept of this moment, after that position; JSON types only."""
 
     def set_back(self, since: Position) -> str | None:
         """Why the source cannot have come here from that position, a sentence's end; None where nothing says so."""

@@ -5,7 +5,7 @@ Called by the database source's probe and reading. Must never hold what only one
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from tidegate.core.batch import Latest
@@ -90,6 +90,26 @@ class Statements:
         """The greatest value of a column as canonical text."""
         column = self.column(name)
         return f"SELECT {self.dialect.text(f'max({self.dialect.quote(name)})', column)} FROM {self.relation.sql}"
+
+    def newest(self, cursor: Sequence[str], key: Sequence[str], after: str | None, upto: str, limit: int) -> str:
+        """Key and cursor, as canonical texts, of the rows with the greatest cursors within the bounds."""
+        sql, column = self.cursor(cursor)
+        texts = [self.dialect.text(self.dialect.quote(name), self.column(name)) for name in key]
+        where = self._between(sql, column, after, upto)
+        found = f"SELECT {', '.join([*texts, self.dialect.text(sql, column)])} FROM {self.relation.sql} WHERE {where}"
+        return f"{found} ORDER BY {self._value(sql, column)} DESC LIMIT {limit}"
+
+    def below(self, cursor: Sequence[str], key: Sequence[str], least: Mapping[tuple[str, ...], str]) -> str:
+        """Key and cursor, as canonical texts, of the rows whose cursor is less than the least one of their key."""
+        sql, column = self.cursor(cursor)
+        texts = [self.dialect.text(self.dialect.quote(name), self.column(name)) for name in key]
+        each = [
+            f"({self._one_of(Keys(columns=tuple(key), values=(values,)))} "
+            f"AND {self._compared(self._value(sql, column), '<', column, text)})"
+            for values, text in least.items()
+        ]
+        found = f"SELECT {', '.join([*texts, self.dialect.text(sql, column)])} FROM {self.relation.sql}"
+        return f"{found} WHERE {' OR '.join(each)} LIMIT 1"
 
     def count(self, part: Slice, latest: Latest | None) -> str:
         """One number: the slice's rows, or its distinct keys."""

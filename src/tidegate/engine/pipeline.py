@@ -181,7 +181,7 @@ def plan(work: Work, changes: ChangeSet, *, save: Callable[[LoadPlan], None], so
             renames=briefing.renames(work),
         )
         made = replace(make_plan(stream, found, now=work.context.now()), most_deleted=fuse.limit(work))
-        kept = probe.witness(stream.strategy.cursor) if isinstance(probe, Witness) else {}
+        kept = probe.witness(stream.strategy.cursor, work.standing.since) if isinstance(probe, Witness) else {}
         made = replace(made, position=replace(made.position, witness=kept))
         save(beside(made) if some else made)
         tell(made.write.reason)

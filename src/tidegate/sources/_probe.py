@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from tidegate.core.batch import Latest
-from tidegate.core.bounds import BoundRequest, SequenceBound
+from tidegate.core.bounds import BoundRequest, SequenceBound, TimeBound
 from tidegate.core.changes import Edge, SliceStats
 from tidegate.core.contract import Fit, Mode
 from tidegate.core.fingerprint import Fingerprint
@@ -27,11 +27,13 @@ from tidegate.core.spread import RowDigest, Spread
 from tidegate.dialects._dialect import Dialect, Entrance, KeepsRanges, Relation, Remembers, Row, Session
 from tidegate.dialects._statements import Statements, scope
 from tidegate.errors import ColumnMissing, InternalError, PlanError, SchemaRefused
+from tidegate.sources._newest import Newest, newest_by
 
 # From here on a fingerprint is worth more than one connection.
 SPLIT_ROWS = 250_000
 PIECES = 8
 LISTED_KEYS = 100
+NEWEST = "newest"
 
 
 class DatabaseProbe:
@@ -55,6 +57,8 @@ class DatabaseProbe:
         self._known: Statements | None = None
         self._stats: dict[Slice, SliceStats] = {}
         self._edge = edge
+        # How far back a change may lie; None where nothing says so.
+        self._late = bound.lookback if isinstance(bound, TimeBound) else None
         column = bound.column if bound is not None else ""
         self._notes = [f"{holder} holds the edge of {column}" for holder in (edge.held_by if edge else ())]
         self._fit: Fit | None = None
@@ -102,18 +106,26 @@ class DatabaseProbe:
         """A number that only grows while the history goes on."""
         return self.session.clock()
 
-    def witness(self, cursor: Sequence[str]) -> Mapping[str, Any]:
-        """What the database keeps of this moment, and the greatest value of the cursor."""
-        if not isinstance(self.session, Remembers):
-            return {}
-        found = dict(self.session.witness())
+    def witness(self, cursor: Sequence[str], since: Position | None) -> Mapping[str, Any]:
+        """What the database keeps of this moment, the greatest value of the cursor, and the rows that have it."""
+        found = dict(self.session.witness()) if isinstance(self.session, Remembers) else {}
         if found and len(cursor) == 1 and self.statements.has_order(cursor[0]):
             ((found["greatest"],),) = self.session.rows(self.statements.greatest(cursor[0]))
-        return found
+        upto = self.looked_through()
+        asked = newest_by(self.statements, cursor, self.session.unique_sets(self._relation))
+        if self._late is None or upto is None or asked is None:
+            return found
+        known = Newest.of(since.witness.get(NEWEST)) if since else None
+        return {**found, NEWEST: asked.at(self.session, self.statements, upto, known).kept}
 
     def set_back(self, since: Position) -> str | None:
-        """What the database says of itself; then of the rows that lie above all that there were."""
-        if not isinstance(self.session, Remembers) or not since.witness:
+        """What the rows say that were the newest; what the database says of itself; then the rows above all of them."""
+        known = Newest.of(since.witness.get(NEWEST))
+        if known is not None and self._late is not None:
+            reason = known.gone_back(self.session, self.statements, self._late)
+            if reason is not None:
+                return reason
+        if not isinstance(self.session, Remembers) or not since.witness.keys() - {NEWEST}:
             return None
         told = self.session.set_back(since.witness, since.clock)
         if not told.restarted or told.reason is not None:

@@ -12,7 +12,7 @@ from datetime import date, datetime, timedelta
 from enum import StrEnum
 from typing import Any, ClassVar
 
-from tidegate.core.bounds import Clock, TimeBound
+from tidegate.core.bounds import DAY_LENGTH, Clock, TimeBound, earlier
 from tidegate.core.changes import ChangeSet, Edge, SliceStats
 from tidegate.core.continuity import check_continues, check_owner
 from tidegate.core.fingerprint import Fingerprint
@@ -24,7 +24,6 @@ from tidegate.core.slices import Meaning, Range
 from tidegate.errors import ColumnMissing, ConfigError, PlanError
 from tidegate.strategies._rechecks import Found, Rechecks, Span
 
-DAY_LENGTH = 10
 TICK = timedelta(microseconds=1)
 AT = "at"
 """How many rows carry the position's value, where more of them may come."""
@@ -102,6 +101,7 @@ class Watermark:
             lag=self.safety_lag,
             fallback=self.fallback,
             time_zone=self.time_zone,
+            lookback=max(self._offsets, default=timedelta(0)),
         )
 
     def problems(self) -> tuple[str, ...]:
@@ -211,7 +211,7 @@ class Watermark:
             return Found()
         more = _rows(now) - _rows(known) if known is not None else 0
         late = ((round(length.total_seconds()), more),) if more > 0 else ()
-        return Found(spans=((_before(value, length), value),), late=late)
+        return Found(spans=((earlier(value, length), value),), late=late)
 
     def _more_at(
         self, probe: Probe, value: str | None, spans: Sequence[Span], state: Mapping[str, Any]
@@ -219,13 +219,13 @@ class Watermark:
         """The position's own value, where rows that carry it came after it was loaded."""
         if value is None or AT not in state or any(span[1] == value for span in spans):
             return ()
-        return ((_before(value, TICK), value),) if self._at(probe, value)[AT] > state[AT] else ()
+        return ((earlier(value, TICK), value),) if self._at(probe, value)[AT] > state[AT] else ()
 
     def _at(self, probe: Probe, value: str | None) -> dict[str, int]:
         """How many rows carry a value; nothing where the window before it is compared anyway."""
         if value is None or (self._offsets and self._rechecks is None):
             return {}
-        return {AT: probe.stats(self._range(_before(value, TICK), value)).rows}
+        return {AT: probe.stats(self._range(earlier(value, TICK), value)).rows}
 
     def _slices(self, spans: Sequence[Span], value: str | None, last: str | None, *, nulls: bool) -> tuple[Range, ...]:
         """The spans and the new rows, as one where they meet."""
@@ -243,7 +243,7 @@ class Watermark:
         """The fingerprint of the one window before a value; None without one."""
         if value is None or not self._offsets or self._rechecks is not None:
             return None
-        return str(probe.fingerprint(self._range(_before(value, self._offsets[0]), value)))
+        return str(probe.fingerprint(self._range(earlier(value, self._offsets[0]), value)))
 
     def _nulls(self, probe: Probe, since: Position | None, loaded: str | None) -> tuple[bool, str | None]:
         """Whether the rows without a cursor are to be read, and their fingerprint."""
@@ -273,18 +273,6 @@ class Watermark:
 
 def _rows(window: str | None) -> int:
     return Fingerprint.parse(window).rows if window else 0
-
-
-def _before(value: str, length: timedelta) -> str | None:
-    """The canonical text that lies this much before another; None when there is no such time."""
-    try:
-        if len(value) == DAY_LENGTH:
-            # Part of a day is a day: the whole of it was one value.
-            days = -(-length // timedelta(days=1))
-            return (date.fromisoformat(value) - timedelta(days=days)).isoformat()
-        return (datetime.fromisoformat(value) - length).isoformat(" ", "microseconds")
-    except OverflowError:
-        return None
 
 
 def _canonical(value: str) -> str:

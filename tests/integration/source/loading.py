@@ -119,7 +119,7 @@ class Careful:
                 clock=probe.clock(),
                 state=changes.state,
                 loaded_through=changes.loaded_through,
-                witness=probe.witness(self.strategy.cursor) if isinstance(probe, Witness) else {},
+                witness=probe.witness(self.strategy.cursor, self.position) if isinstance(probe, Witness) else {},
             )
 
 

@@ -128,7 +128,7 @@ def test_server_that_goes_on_is_asked_no_more_than_when_it_started(server) -> No
         write(url, 3)
         source = Database(connection=Connection(name="shop", url=url), table="orders")
         with source.probe() as probe:
-            known = probe.witness(("updated_at",))
+            known = probe.witness(("updated_at",), None)
             position = Position(
                 sequence=1, load_id="a", kind="watermark", clock=probe.clock(), state={"cursor": ["updated_at"]}
             )
