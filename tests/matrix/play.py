@@ -66,6 +66,7 @@ class Player:
         waited: the keys that were among these: a row that was deleted while it waited left no mark.
         saved: the rows of the source's copy.
         ended: the streams that have stopped for good, as the documents say that they do.
+        forgotten: the registry was lost once.
     """
 
     folder: Path
@@ -85,6 +86,7 @@ class Player:
     waited: set[int] = field(default_factory=set)
     saved: dict[int, Row] = field(default_factory=dict)
     ended: set[str] = field(default_factory=set)
+    forgotten: bool = False
 
     def play(self, steps: Sequence[Step]) -> list[Failure]:
         """The first failure of each shape."""
@@ -178,7 +180,7 @@ class Player:
         """Whether `verify` has a source to compare the table with: a copy of what the source holds, or its files."""
         if shape.strategy == "files":  # in which load each was read only the registry remembers
             whole = None not in self.source.files
-            return whole and shape.writer == "merge" and (self.folder / ".tidegate" / "registry.db").exists()
+            return whole and shape.writer == "merge" and not self.forgotten
         return shape.strategy != "cdc" and shape.writer != "append" and not shape.lagging
 
     def meant(self, shape: Shape) -> list[Row]:

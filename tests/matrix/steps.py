@@ -310,6 +310,7 @@ def forget(player: Player, _: Any) -> None:
     player.project.close()
     for path in (player.folder / ".tidegate").glob("registry.db*"):
         path.unlink()
+    player.forgotten = True
     player.reopen()
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from tidegate.core.deletes import DELETED_AT
+from tidegate.core.deletes import DELETED_AT, Detect, Scope
 from tidegate.core.fingerprint import Fingerprint
 from tidegate.core.manifest import MANIFEST, Lister
 from tidegate.core.position import Position
@@ -59,6 +59,33 @@ def difference(work: Work, session: SparkSession, level: Level) -> Difference:
                 to_rows=level is Level.ROWS,
             )
         return replace(found, target_rows=rows.count(), aside=aside) if aside else found
+
+
+def of_last_load(work: Work, session: SparkSession, before: str | None) -> Difference:
+    """The whole table, as of one moment; what the source has lost of the rows loaded earlier is no difference.
+
+    A stream that looks for no deletes keeps such rows on purpose.
+
+    Args:
+        before: the cursor up to which the table had been loaded before its last load; None for nothing.
+    """
+    stream, since = work.stream, work.standing.since
+    found = difference(work, session, Level.ROWS)
+    looks = stream.deletes.detect is Detect.KEY_DIFF and stream.deletes.scope is Scope.TABLE
+    keeps = Meaning.UPSERTS in stream.strategy.emits and bool(stream.strategy.cursor) and not looks
+    if found.equal or not keeps or before is None or since is None or found.rows > len(found.extra):
+        return found
+    columns, key = work.probe.schema(), named_by(stream, work.probe.schema())
+    new = Range(cursor=stream.strategy.cursor, after=before, upto=since.loaded_through)
+    wanted, rows = expected.of_part(stream, new, work.probe, since), live(stream, session, work.standing.table.snapshot)
+    with translated(f"reading {stream.target}"):
+        full, _ = as_read(stream, session, rows, snapshot=work.standing.table.snapshot, since=since, columns=columns)
+        return drilldown.compare(
+            SourceSide(probe=work.probe, part=wanted.part, key=key, latest=wanted.latest),
+            TableSide(rows=full.where(within(new, columns)), columns=columns, key=key),
+            rows=found.target_rows,
+            to_rows=True,
+        )
 
 
 def named_by(stream: Stream, columns: Schema) -> tuple[str, ...]:

@@ -14,7 +14,6 @@ from typing import Any
 from tidegate.core.plan import LoadPlan
 from tidegate.core.protocols import Staging
 from tidegate.core.slices import Meaning, Range
-from tidegate.core.spread import Level
 from tidegate.engine import comparison, reread
 from tidegate.engine.recover import Heal, Standing, reconcile
 from tidegate.engine.stream import Stream, VerifyLevel
@@ -74,7 +73,8 @@ def prove(work: Work) -> Work:
         if saved is not None and reread.was_of_events(saved):
             found = reread.difference(work, session, saved)
         elif comparison.mirrors(stream):
-            found = comparison.difference(work, session, Level.ROWS)
+            earlier = saved.since if saved else since  # where nobody remembers the load, all of it counts as earlier
+            found = comparison.of_last_load(work, session, earlier.loaded_through if earlier else None)
         else:
             whole = {"upto": since.loaded_through, "nulls": True}
             ends: Mapping[str, Any] = saved.plan["changes"]["slices"][0] if saved else whole

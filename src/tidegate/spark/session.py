@@ -31,10 +31,12 @@ EVENT_LOG = "spark.eventLog.enabled"
 MASKS = "(?i)secret|password|token|access[.]?key"  # Spark's own, unless it was started with another
 
 # Values in files, whatever the session is set to: INT96 holds nanoseconds, in which Arrow and delta-rs can only say the
-# years 1677 to 2262, and days before 1582 are those of the calendar that every reader but old Sparks has.
+# years 1677 to 2262, and days before 1582 are those of the calendar that every reader but old Sparks has. Of ORC, Spark
+# leaves out stripes by bounds in whole milliseconds, and rows of the last one with them.
 EXACT_FILES = {
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
     "spark.sql.parquet.datetimeRebaseModeInWrite": "CORRECTED",
+    "spark.sql.orc.filterPushdown": "false",
 }
 # Every load runs under these, whatever the session it was isolated from says: errors instead of silent NULLs,
 # exact names, literals as `spark/sql` writes them, and no time zone of a machine. HotSpot compiles no method beyond
