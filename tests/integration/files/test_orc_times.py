@@ -13,7 +13,7 @@ from support.workspace import Workspace
 from tidegate.loaders import TimestampBasedLoader
 
 pytestmark = pytest.mark.spark
-AT = datetime(2025, 1, 1, 12, 23, 0, 182137)
+AT = datetime.fromisoformat("2025-01-01 12:23:00.182137")
 TICK = timedelta(microseconds=1)
 
 
