@@ -18,9 +18,6 @@ from support.lake import QUICK
 from tidegate.api import Project
 from tidegate.core.outcome import Outcome
 
-INTERPRETED = {"spark.sql.codegen.factoryMode": "NO_CODEGEN"}
-"""Classes that Spark makes for an expression cost more than a few dozen rows are worth."""
-
 
 class Place(Protocol):
     """A real source."""
@@ -120,7 +117,7 @@ class Player:
         return {
             "connections": self.place.connections(),
             "lakes": lakes,
-            "spark": {"conf": {**QUICK, **INTERPRETED}},
+            "spark": {"conf": QUICK},
             "streams": streams,
         }
 
