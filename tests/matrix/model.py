@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from copy import deepcopy
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 Row = Mapping[str, Any]
@@ -325,6 +326,7 @@ class Memory:
     Args:
         through: how far it has read.
         at, undated: the rows that carried that value, and those without one.
+        unsure: nobody knows any more which of the files are in the table.
     """
 
     through: Any = None
@@ -334,6 +336,11 @@ class Memory:
     files: Sequence[Any] = ()
     loaded: bool = False
     rows: dict[Key, Row] = field(default_factory=dict)
+    unsure: bool = False
+
+    def again(self, since: Memory) -> Memory:
+        """What is remembered where the table went back to this, after it had come as far as `since`."""
+        return replace(deepcopy(self), unsure=self.files != since.files)
 
 
 @dataclass(kw_only=True)

@@ -176,7 +176,7 @@ def rewind(player: Player, _: Any) -> None:
             continue
         earlier = min(known)
         model = deepcopy(player.models[name])
-        model.memory = deepcopy(known[earlier].memory)
+        model.memory = known[earlier].memory.again(model.memory)
         try:
             player.project.state.rewind(name, earlier)
         except TidegateError as error:
@@ -188,7 +188,7 @@ def rewind(player: Player, _: Any) -> None:
             if len(model.table.held) > len(player.models[name].table.rows()):
                 player.fail(shape, "the position went back, and rows would come twice")
                 continue
-        player.models[name].memory = deepcopy(known[earlier].memory)
+        player.models[name].memory = known[earlier].memory.again(player.models[name].memory)
 
 
 def rollback(player: Player, _: Any) -> None:
@@ -199,7 +199,9 @@ def rollback(player: Player, _: Any) -> None:
         older = [one for one in found if one.load != found[0].load]
         if older:
             player.project.rollback(name, older[0].id)
-            player.models[name] = deepcopy(known[older[0].load])
+            model = deepcopy(known[older[0].load])
+            model.memory = model.memory.again(player.models[name].memory)
+            player.models[name] = model
             player.compare(shape, None)
 
 

@@ -153,7 +153,9 @@ def files(*, removes: bool) -> View:
     """
 
     def look(memory: Memory, source: Source, table: Table) -> Effect | None:
-        before = memory.files
+        # Where nobody knows which files are in the table, a merge reads all of them again, by one load.
+        whole = memory.unsure and not removes and not isinstance(table, Appended)
+        before, memory.unsure = [] if whole else memory.files, False
         gone = removes and any(now is None and was is not None for was, now in zip(before, source.files, strict=False))
         held = [one for one in (source.files if gone else source.files[len(before) :]) if one]
         rows = [row for one in held for row in one.values()]
