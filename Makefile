@@ -36,13 +36,13 @@ test-servers: setup services ## the tests that start heavier servers
 	@sh scripts/services.sh kafka
 	$(PYTEST) -m servers
 
-matrix: setup services ## every combination over 20,000 random histories, for hours; writes docs/proven.md
+matrix: setup services ## every combination over 20,000 random histories, in hours; writes docs/proven.md
 	@sh scripts/services.sh kafka
 	@rm -f .matrix.jsonl
-	TIDEGATE_MATRIX_RESULTS=.matrix.jsonl TIDEGATE_MATRIX_KEYS=25 TIDEGATE_MATRIX_PHASES=2 $(MATRIX) tests/matrix/test_bounds.py
+	TIDEGATE_MATRIX_RESULTS=.matrix.jsonl $(MATRIX) tests/matrix/test_bounds.py
 	PYTHONPATH=tests $(BIN)/python -m matrix.proven .matrix.jsonl docs/proven.md
 
-matrix-sample: setup services ## the shortest history of every combination that needs no heavier server
+matrix-sample: setup services ## the same without the combinations that need a heavier server
 	$(MATRIX) -m "not servers"
 
 check: lint types imports ## lint, types and import rules

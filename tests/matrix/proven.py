@@ -17,8 +17,7 @@ HEAD = """# What has been proven
 `make matrix` runs every combination of strategy, writer, delete mode, source, envelope and table format that
 `tidegate check` accepts over random histories, and compares the table after every load with a model in plain Python
 that shares no code with Tidegate. Tables are read by PyIceberg or delta-rs, and by DuckDB where their files hold every
-row as it is. Runs of it and of `make matrix-sample`, which plays the shortest histories, wrote this page; they need not
-have been whole ones.
+row as it is. This page may be put together from several runs; *Combinations* says what they played of all there are.
 
 A *history* is what happens to one key: inserts, updates, deletes, the same row again, a new key for a row, changes of
 one moment, changes that come late, NULL in the cursor, and for logs events that come again and in any order. Keys are
