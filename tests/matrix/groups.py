@@ -83,7 +83,7 @@ def _databases() -> Iterator[Flavour]:
             source="database",
             name="trino query" if query else "trino",
             kin="trino",
-            make=lambda on, query=query: trino_tables.table(on.spark, on.url, query=query),
+            make=lambda on, query=query: trino_tables.TrinoTable(url=on.url, query=query),
             server="trino_server",
         )
     ranges = databases.PostgresqlRanges

@@ -14,8 +14,6 @@ from trino.dbapi import Connection
 
 from matrix.histories import ADDED, HELD, TYPES
 from matrix.model import KEY, UID, Event
-from tidegate.dialects.trino import Trino
-from tidegate.spark import jars
 
 KINDS = {
     "bigint": "bigint",
@@ -26,13 +24,6 @@ KINDS = {
     "date": "date",
     "timestamp": "timestamp(6)",
 }
-
-
-def table(spark: Any, url: str, *, query: bool) -> TrinoTable:
-    """One that this session can read, too."""
-    (driver,) = jars.resolve(Trino.jars)
-    spark.sql(f"ADD JAR '{driver}'")
-    return TrinoTable(url=url, query=query)
 
 
 @dataclass(kw_only=True)

@@ -24,6 +24,7 @@ from tidegate.core.schema import BIGINT, TEXT, TIMESTAMP, Column, Schema
 from tidegate.core.slices import Everything, Meaning
 from tidegate.dialects.duckdb import Duckdb
 from tidegate.dialects.mariadb import Mariadb
+from tidegate.dialects.trino import Trino
 from tidegate.formats._delta_ddl import by_path
 from tidegate.formats.delta import Delta
 from tidegate.formats.iceberg import Iceberg
@@ -39,7 +40,7 @@ EXTENSIONS = {
     "spark.sql.extensions": "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions"
     ",io.delta.sql.DeltaSparkSessionExtension"
 }
-DRIVERS = [*Duckdb.jars, *Mariadb.jars]
+DRIVERS = [*Duckdb.jars, *Mariadb.jars, *Trino.jars]
 JARS = [jars.ICEBERG, jars.SQLITE, jars.POSTGRESQL, jars.DELTA, jars.DELTA_STORAGE]
 # Two cores, another such process beside it, and more code than is ever hot: what C2 compiles of it takes more time than
 # it saves, and drives other code out of a smaller cache.
