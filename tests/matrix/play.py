@@ -63,7 +63,7 @@ class Player:
         waited: the keys that were among these: a row that was deleted while it waited left no mark.
         saved: the rows of the source's copy.
         ended: the streams that have stopped for good, as the documents say that they do.
-        forgotten: the registry was lost once.
+        forgotten: nobody remembers in which load each file was read.
     """
 
     folder: Path

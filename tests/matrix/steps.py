@@ -189,6 +189,7 @@ def rewind(player: Player, _: Any) -> None:
                 player.fail(shape, "the position went back, and rows would come twice")
                 continue
         player.models[name].memory = known[earlier].memory.again(player.models[name].memory)
+        player.forgotten |= player.models[name].memory.unsure
 
 
 def rollback(player: Player, _: Any) -> None:
@@ -201,6 +202,7 @@ def rollback(player: Player, _: Any) -> None:
             player.project.rollback(name, older[0].id)
             model = deepcopy(known[older[0].load])
             model.memory = model.memory.again(player.models[name].memory)
+            player.forgotten |= model.memory.unsure
             player.models[name] = model
             player.compare(shape, None)
 

@@ -22,6 +22,7 @@ from typing import Any
 
 import pytest
 from trino.dbapi import Connection
+from trino.exceptions import TrinoQueryError
 
 from support.lake_servers import free_port
 from tidegate.spark import jars
@@ -185,10 +186,21 @@ def _wait(port: int, process: subprocess.Popen[bytes], output: Path) -> None:
     for _ in range(180):
         if process.poll() is not None:
             raise RuntimeError(f"Trino ended:\n{output.read_text()[-4000:]}")
-        if _answers(f"http://127.0.0.1:{port}/v1/info"):
+        if _answers(f"http://127.0.0.1:{port}/v1/info") and _has_a_node(port):
             return
         time.sleep(0.5)
     raise RuntimeError(f"Trino does not answer:\n{output.read_text()[-4000:]}")
+
+
+def _has_a_node(port: int) -> bool:
+    """Whether a query is run; a server that has started may not have found itself yet."""
+    with Connection(host="127.0.0.1", port=port, user="writer", catalog="memory", schema="default") as connection:
+        cursor = connection.cursor()
+        try:
+            cursor.execute("SELECT 1")
+            return bool(cursor.fetchall())
+        except TrinoQueryError:
+            return False
 
 
 def _answers(url: str) -> bool:
