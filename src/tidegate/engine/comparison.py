@@ -6,11 +6,10 @@ next load is about to bring.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from tidegate.core.deletes import DELETED_AT, Detect, Scope
+from tidegate.core.deletes import DELETED_AT, Detect
 from tidegate.core.fingerprint import Fingerprint
 from tidegate.core.manifest import MANIFEST, Lister
 from tidegate.core.position import Position
@@ -62,54 +61,31 @@ def difference(work: Work, session: SparkSession, level: Level) -> Difference:
         return replace(found, target_rows=rows.count(), aside=aside) if aside else found
 
 
-def of_load(work: Work, session: SparkSession, parts: Sequence[Range], before: str | None) -> Difference:
-    """The latest rows of the windows of one load; keys that have changed since are left to the next one.
+def of_last_load(work: Work, session: SparkSession, before: str | None) -> Difference:
+    """The whole table, as of one moment; what the source has lost of the rows loaded earlier is no difference.
+
+    A stream that looks for no deletes keeps such rows on purpose.
 
     Args:
-        before: the cursor up to which the table had been loaded earlier. What the source has lost of the rows up to
-            there is no difference where the stream looks for no deletes: it keeps them on purpose.
+        before: the cursor up to which the table had been loaded before its last load; None for nothing.
     """
-    stream, since, columns = work.stream, work.standing.since, work.probe.schema()
-    key, table = named_by(stream, columns), work.standing.table
-    looks = stream.deletes.detect is Detect.KEY_DIFF and stream.deletes.scope is Scope.TABLE
-    found = []
+    stream, since = work.stream, work.standing.since
+    found = difference(work, session, Level.ROWS)
+    looks = stream.deletes.detect is Detect.KEY_DIFF
+    keeps = Meaning.UPSERTS in stream.strategy.emits and bool(stream.strategy.cursor) and not looks
+    if found.equal or not keeps or before is None or since is None or found.rows > len(found.extra):
+        return found
+    columns, key = work.probe.schema(), named_by(stream, work.probe.schema())
+    new = Range(cursor=stream.strategy.cursor, after=before, upto=since.loaded_through)
+    wanted, rows = expected.of_part(stream, new, work.probe, since), live(stream, session, work.standing.table.snapshot)
     with translated(f"reading {stream.target}"):
-        rows = live(stream, session, table.snapshot)
-        full, _ = as_read(stream, session, rows, snapshot=table.snapshot, since=since, columns=columns)
-        for part, seen in (piece for whole in parts for piece in _at(whole, before)):
-            wanted = expected.of_part(stream, part, work.probe, since)
-            one = drilldown.compare(
-                SourceSide(probe=work.probe, part=part, key=key, latest=wanted.latest),
-                TableSide(rows=full.where(within(part, columns)), columns=columns, key=key),
-                rows=table.rows or 0,
-                to_rows=True,
-            )
-            kept = seen and not looks and one.rows == len(one.extra)
-            found.append(replace(one, buckets=0) if kept else one)
-    return Difference(
-        source_rows=sum(one.source_rows for one in found),
-        target_rows=sum(one.target_rows for one in found),
-        buckets=sum(one.buckets for one in found),
-    )
-
-
-def _at(part: Range, before: str | None) -> list[tuple[Range, bool]]:
-    """A window, cut into what had been loaded earlier (True; rows without a cursor may have been) and what had not.
-
-    Example:
-        >>> part = Range(cursor=("at",), after="1", upto="5", nulls=True)
-        >>> [(each.after, each.upto, each.nulls, seen) for each, seen in _at(part, "3")]
-        [('1', '3', True, True), ('3', '5', False, False)]
-        >>> [(each.after, each.upto, each.nulls, seen) for each, seen in _at(part, "1")]
-        [('1', '1', True, True), ('1', '5', False, False)]
-        >>> _at(part, None) == [(part, False)], _at(part, "5") == [(part, True)]
-        (True, True)
-    """
-    if before is None or (part.after == before and not part.nulls):
-        return [(part, False)]
-    if part.upto is None or (part.after != before and part.upto <= before):
-        return [(part, True)]
-    return [(replace(part, upto=before), True), (replace(part, after=before, nulls=False), False)]
+        full, _ = as_read(stream, session, rows, snapshot=work.standing.table.snapshot, since=since, columns=columns)
+        return drilldown.compare(
+            SourceSide(probe=work.probe, part=wanted.part, key=key, latest=wanted.latest),
+            TableSide(rows=full.where(within(new, columns)), columns=columns, key=key),
+            rows=found.target_rows,
+            to_rows=True,
+        )
 
 
 def named_by(stream: Stream, columns: Schema) -> tuple[str, ...]:

@@ -6,22 +6,21 @@ never verified: where a format has no branch, a load is seen before it is proven
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import replace
+from typing import Any
 
 from tidegate.core.plan import LoadPlan
-from tidegate.core.position import Position
 from tidegate.core.protocols import Staging
 from tidegate.core.slices import Meaning, Range
-from tidegate.core.spread import Level
 from tidegate.engine import comparison, reread
 from tidegate.engine.recover import Heal, Standing, reconcile
 from tidegate.engine.stream import Stream, VerifyLevel
 from tidegate.engine.verify import MEND
 from tidegate.engine.work import Context, Work
 from tidegate.errors import TidegateError, VerifyFailed
-from tidegate.registry.values import PlanStatus, SavedPlan
+from tidegate.registry.values import PlanStatus
 
 
 def recover(stream: Stream, context: Context) -> Standing:
@@ -73,14 +72,21 @@ def prove(work: Work) -> Work:
         saved = context.registry.plan(since.load_id)
         if saved is not None and reread.was_of_events(saved):
             found = reread.difference(work, session, saved)
-        elif (parts := _windows(work, since, saved)) is None:
-            found = comparison.difference(work, session, Level.ROWS)
         elif comparison.mirrors(stream):
             earlier = saved.since if saved else since  # where nobody remembers the load, all of it counts as earlier
-            found = comparison.of_load(work, session, parts, earlier.loaded_through if earlier else None)
-            after = parts[-1].after
+            anew = saved is not None and saved.plan.get("reset") is not None
+            before = earlier.loaded_through if earlier and not anew else None
+            found = comparison.of_last_load(work, session, before)
         else:
-            found, after = comparison.window(work, session, parts[0]), parts[0].after
+            whole = {"upto": since.loaded_through, "nulls": True}
+            ends: Mapping[str, Any] = saved.plan["changes"]["slices"][0] if saved else whole
+            part = Range(
+                cursor=stream.strategy.cursor,
+                after=ends.get("after"),
+                upto=ends.get("upto"),
+                nulls=bool(ends.get("nulls")),
+            )
+            found, after = comparison.window(work, session, part), part.after
         work.probe.still()
     if not found.equal:
         raise VerifyFailed(
@@ -93,18 +99,6 @@ def prove(work: Work) -> Work:
         )
     context.registry.verified(stream.uid, since, after=after)
     return replace(work, standing=replace(work.standing, proven=True))
-
-
-def _windows(work: Work, since: Position, saved: SavedPlan | None) -> list[Range] | None:
-    """What the last load read by a cursor, all there is where nobody remembers it; None where it read otherwise."""
-    cursor = work.stream.strategy.cursor
-    if saved is None:
-        whole = Range(cursor=cursor, after=None, upto=since.loaded_through, nulls=True)
-        return [whole] if cursor and since.loaded_through is not None else None
-    parts = saved.plan["changes"]["slices"]
-    if not parts or any(not cursor or tuple(part.get("cursor", ())) != cursor for part in parts):
-        return None
-    return [Range(**{**part, "cursor": cursor}) for part in parts]
 
 
 @contextmanager

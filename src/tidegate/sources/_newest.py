@@ -1,7 +1,7 @@
 """Decides by the rows that were the newest whether a database was put back to a state before them.
 
 Asked by the database's probe. A column that grows with every change goes back for no row of one history. Rows that are
-gone prove nothing, because rows are deleted. Must never keep a value that may be personal: no keys of text.
+gone prove nothing, because rows are deleted. Must never keep a text, which may be personal.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ LIMIT = 20
 KEYS = frozenset({Kind.INTEGER, Kind.UUID, Kind.DATE})
 # A column whose type is altered may round its values.
 ROUNDING = timedelta(seconds=1)
+TICK = timedelta(microseconds=1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,7 +56,7 @@ class Newest:
             before: those of an earlier moment; rows below all of them are not looked at.
         """
         same = before is not None and replace(before, rows=self.rows) == self
-        after = before.rows[-1][-1] if before is not None and same and before.rows else None
+        after = earlier(before.rows[-1][-1], TICK) if before is not None and same and before.rows else None
         rows = session.rows(statements.newest(self.cursor, self.key, after, upto, LIMIT))
         return replace(self, rows=[list(row) for row in rows])
 

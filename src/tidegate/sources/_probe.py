@@ -111,12 +111,12 @@ class DatabaseProbe:
         found = dict(self.session.witness()) if isinstance(self.session, Remembers) else {}
         if found and len(cursor) == 1 and self.statements.has_order(cursor[0]):
             ((found["greatest"],),) = self.session.rows(self.statements.greatest(cursor[0]))
-        upto = self.looked_through()
-        asked = newest_by(self.statements, cursor, self.session.unique_sets(self._relation))
-        if self._late is None or upto is None or asked is None:
-            return found
-        known = Newest.of(since.witness.get(NEWEST)) if since else None
-        return {**found, NEWEST: asked.at(self.session, self.statements, upto, known).kept}
+        upto, known = self.looked_through(), Newest.of(since.witness.get(NEWEST)) if since else None
+        asked = None
+        if self._late is not None and upto is not None:
+            asked = newest_by(self.statements, cursor, self.session.unique_sets(self._relation))
+        rows = known if asked is None or upto is None else asked.at(self.session, self.statements, upto, known)
+        return {**found, NEWEST: rows.kept} if rows is not None else found
 
     def set_back(self, since: Position) -> str | None:
         """What the rows say that were the newest; what the database says of itself; then the rows above all of them."""
