@@ -88,7 +88,8 @@ def newest_by(statements: Statements, cursor: Sequence[str], unique: Iterable[fr
         unique: the columns of every unique index.
     """
     keys = [sorted(names) for names in unique if _is_plain(statements, names) and not names <= set(cursor)]
-    if not keys or not cursor or not all(statements.has_order(name) for name in cursor):
+    # With a fallback a row goes back to it whenever its first column becomes NULL.
+    if not keys or len(cursor) != 1 or not statements.has_order(cursor[0]):
         return None
     key = min(keys, key=lambda names: (len(names), names))
     return Newest(cursor=list(cursor), key=key, types=_types(statements, key, cursor), rows=[])
