@@ -326,7 +326,7 @@ class Memory:
     Args:
         through: how far it has read.
         at, undated: the rows that carried that value, and those without one.
-        unsure: nobody knows any more which of the files are in the table.
+        unsure: it is no longer known which files have been loaded.
     """
 
     through: Any = None

@@ -153,7 +153,7 @@ def files(*, removes: bool) -> View:
     """
 
     def look(memory: Memory, source: Source, table: Table) -> Effect | None:
-        # Where nobody knows which files are in the table, a merge reads all of them again, by one load.
+        # If it is no longer known which files have been loaded, a merge reads all of them again in one load.
         whole = memory.unsure and not removes and not isinstance(table, Appended)
         before, memory.unsure = [] if whole else memory.files, False
         gone = removes and any(now is None and was is not None for was, now in zip(before, source.files, strict=False))

@@ -27,7 +27,7 @@ class TimeBound:
         lag: stay this much below it.
         fallback: the column of rows in which the first one is NULL.
         time_zone: of the values of a column without zone; None for the server's own.
-        lookback: how far before what was loaded changes may still come; None for any distance.
+        lookback: how far the column of a row may go back by a later change; None for any distance.
     """
 
     column: str

@@ -91,24 +91,23 @@ class Statements:
         column = self.column(name)
         return f"SELECT {self.dialect.text(f'max({self.dialect.quote(name)})', column)} FROM {self.relation.sql}"
 
-    def newest(self, cursor: Sequence[str], key: Sequence[str], after: str | None, upto: str, limit: int) -> str:
+    def newest(self, cursor: str, key: Sequence[str], after: str | None, upto: str, limit: int) -> str:
         """Key and cursor, as canonical texts, of the rows with the greatest cursors within the bounds."""
-        sql, column = self.cursor(cursor)
-        texts = [self.dialect.text(self.dialect.quote(name), self.column(name)) for name in key]
+        sql, column = self.cursor([cursor])
+        found = f"SELECT {', '.join(self._texts([*key, cursor]))} FROM {self.relation.sql}"
         where = self._between(sql, column, after, upto)
-        found = f"SELECT {', '.join([*texts, self.dialect.text(sql, column)])} FROM {self.relation.sql} WHERE {where}"
-        return f"{found} ORDER BY {self._value(sql, column)} DESC LIMIT {limit}"
+        return f"{found} WHERE {where} ORDER BY {self._value(sql, column)} DESC LIMIT {limit}"
 
-    def below(self, cursor: Sequence[str], key: Sequence[str], least: Mapping[tuple[str, ...], str]) -> str:
-        """Key and cursor, as canonical texts, of the rows whose cursor is less than the least one of their key."""
-        sql, column = self.cursor(cursor)
-        texts = [self.dialect.text(self.dialect.quote(name), self.column(name)) for name in key]
-        each = [
+    def below(self, cursor: str, key: Sequence[str], least: Mapping[tuple[str, ...], str]) -> str:
+        """Key and cursor, as canonical texts, of one row whose cursor is below the least one stated for its key."""
+        sql, column = self.cursor([cursor])
+        value = self._value(sql, column)
+        each = (
             f"({self._one_of(Keys(columns=tuple(key), values=(values,)))} "
-            f"AND {self._compared(self._value(sql, column), '<', column, text)})"
+            f"AND {self._compared(value, '<', column, text)})"
             for values, text in least.items()
-        ]
-        found = f"SELECT {', '.join([*texts, self.dialect.text(sql, column)])} FROM {self.relation.sql}"
+        )
+        found = f"SELECT {', '.join(self._texts([*key, cursor]))} FROM {self.relation.sql}"
         return f"{found} WHERE {' OR '.join(each)} LIMIT 1"
 
     def count(self, part: Slice, latest: Latest | None) -> str:
@@ -234,7 +233,7 @@ class Statements:
 
         With `latest` the last row of each key that lies in the slice, and the last one that does not.
         """
-        texts = [self.dialect.text(self.dialect.quote(name), self.column(name)) for name in key]
+        texts = self._texts(key)
         inside = f"CASE WHEN {self.condition(part)} THEN 1 ELSE 0 END"
         digest = "''" if keys else self._digest()
         return f"SELECT {', '.join([*texts, digest, inside])} FROM {self.rows_where(where, latest, apart=inside)}"
@@ -286,6 +285,10 @@ class Statements:
     def has_order(self, name: str) -> bool:
         """Whether least and greatest value of the column mean the same to every engine."""
         return self.column(name).type.kind in self.dialect.ordered
+
+    def _texts(self, names: Sequence[str]) -> list[str]:
+        """The columns as canonical texts."""
+        return [self.dialect.text(self.dialect.quote(name), self.column(name)) for name in names]
 
     def _inside(self, part: Partition) -> str:
         column, sql = self.column(part.column), self.dialect.quote(part.column)

@@ -37,55 +37,49 @@ def mirrors(stream: Stream) -> bool:
     return stream.writer.idempotent or stream.strategy.emits != {Meaning.UPSERTS}
 
 
-def difference(work: Work, session: SparkSession, level: Level) -> Difference:
-    """Each side as of one moment: the probe's snapshot, and the table's version whose position was read."""
-    stream, table = work.stream, work.standing.table
-    wanted = expected.of_table(stream, work.standing.since, work.probe)
+def difference(work: Work, session: SparkSession, level: Level, part: Range | None = None) -> Difference:
+    """Each side as of one moment: the probe's snapshot, and the table's version whose position was read.
+
+    Args:
+        part: only these rows; the whole table unless given.
+    """
+    stream, probe, table, since = work.stream, work.probe, work.standing.table, work.standing.since
+    wanted = expected.of_part(stream, part, probe, since) if part else expected.of_table(stream, since, probe)
     rows = live(stream, session, table.snapshot)
-    columns = work.probe.schema()
+    columns = probe.schema()
     key = named_by(stream, columns)
     with translated(f"reading {stream.target}"):
-        full, aside = as_read(
-            stream, session, rows, snapshot=table.snapshot, since=work.standing.since, columns=columns
-        )
+        full, aside = as_read(stream, session, rows, snapshot=table.snapshot, since=since, columns=columns)
+        full = full if part is None else full.where(within(part, columns))
         if level is Level.COUNTS:
-            counted = (work.probe.count(wanted.part, latest=wanted.latest), full.count())
+            counted = (probe.count(wanted.part, latest=wanted.latest), full.count())
             found = Difference(source_rows=counted[0], target_rows=counted[1], buckets=int(counted[0] != counted[1]))
         else:
             found = drilldown.compare(
-                SourceSide(probe=work.probe, part=wanted.part, key=key, latest=wanted.latest),
+                SourceSide(probe=probe, part=wanted.part, key=key, latest=wanted.latest),
                 TableSide(rows=full, columns=columns, key=key),
                 rows=table.rows or 0,
                 to_rows=level is Level.ROWS,
             )
-        return replace(found, target_rows=rows.count(), aside=aside) if aside else found
+        return replace(found, target_rows=rows.count(), aside=aside) if aside and part is None else found
 
 
 def of_last_load(work: Work, session: SparkSession, before: str | None) -> Difference:
-    """The whole table, as of one moment; what the source has lost of the rows loaded earlier is no difference.
+    """The whole table; rows of earlier loads that the source has deleted since do not count as different.
 
-    A stream that looks for no deletes keeps such rows on purpose.
+    A stream that does not detect deletes keeps such rows on purpose.
 
     Args:
         before: the cursor up to which the table had been loaded before its last load; None for nothing.
     """
     stream, since = work.stream, work.standing.since
     found = difference(work, session, Level.ROWS)
-    looks = stream.deletes.detect is Detect.KEY_DIFF
-    keeps = Meaning.UPSERTS in stream.strategy.emits and bool(stream.strategy.cursor) and not looks
-    if found.equal or not keeps or before is None or since is None or found.rows > len(found.extra):
+    keeps = Meaning.UPSERTS in stream.strategy.emits and stream.deletes.detect is Detect.NONE
+    only_extra = found.rows == len(found.extra)
+    if found.equal or not keeps or not only_extra or before is None or since is None or not stream.strategy.cursor:
         return found
-    columns, key = work.probe.schema(), named_by(stream, work.probe.schema())
     new = Range(cursor=stream.strategy.cursor, after=before, upto=since.loaded_through)
-    wanted, rows = expected.of_part(stream, new, work.probe, since), live(stream, session, work.standing.table.snapshot)
-    with translated(f"reading {stream.target}"):
-        full, _ = as_read(stream, session, rows, snapshot=work.standing.table.snapshot, since=since, columns=columns)
-        return drilldown.compare(
-            SourceSide(probe=work.probe, part=wanted.part, key=key, latest=wanted.latest),
-            TableSide(rows=full.where(within(new, columns)), columns=columns, key=key),
-            rows=found.target_rows,
-            to_rows=True,
-        )
+    return difference(work, session, Level.ROWS, new)
 
 
 def named_by(stream: Stream, columns: Schema) -> tuple[str, ...]:

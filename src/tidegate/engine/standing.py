@@ -73,9 +73,10 @@ def prove(work: Work) -> Work:
         if saved is not None and reread.was_of_events(saved):
             found = reread.difference(work, session, saved)
         elif comparison.mirrors(stream):
-            earlier = saved.since if saved else since  # where nobody remembers the load, all of it counts as earlier
-            anew = saved is not None and saved.plan.get("reset") is not None
-            before = earlier.loaded_through if earlier and not anew else None
+            # Without a record of the last load every row counts as loaded earlier; a full refresh loaded them itself.
+            earlier = saved.since if saved else since
+            refreshed = saved is not None and saved.plan.get("reset") is not None
+            before = None if refreshed or earlier is None else earlier.loaded_through
             found = comparison.of_last_load(work, session, before)
         else:
             whole = {"upto": since.loaded_through, "nulls": True}

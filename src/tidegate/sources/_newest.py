@@ -1,4 +1,4 @@
-"""Decides by the rows that were the newest whether a database was put back to a state before them.
+"""Decides from the newest rows of an earlier run whether a database was restored to an older state.
 
 Asked by the database's probe. A column that grows with every change goes back for no row of one history. Rows that are
 gone prove nothing, because rows are deleted. Must never keep a text, which may be personal.
@@ -28,13 +28,13 @@ class Newest:
     """The rows with the greatest cursors at one moment.
 
     Args:
-        cursor: the columns that grow with every change.
+        cursor: the column that grows with every change.
         key: the columns of a unique index, none of them NULL.
         types: of the key's columns and the cursor, as text; values of other types are not compared.
         rows: canonical texts, the key's and then the cursor's, the greatest cursor first.
     """
 
-    cursor: Sequence[str]
+    cursor: str
     key: Sequence[str]
     types: Sequence[str]
     rows: Sequence[Sequence[str]]
@@ -75,28 +75,27 @@ class Newest:
             named = ", ".join(f"{name} = {value}" for name, value in zip(self.key, key, strict=True))
             known = next(text for *other, text in self.rows if other == key)
             return (
-                f"of the row with {named}, {' or '.join(self.cursor)} was {known} and is {now}; a change that sets it "
-                "back would not be found either"
+                f"of the row with {named}, {self.cursor} was {known} and is {now}; a change that sets it back would "
+                "not be found either"
             )
         return None
 
 
-def newest_by(statements: Statements, cursor: Sequence[str], unique: Iterable[frozenset[str]]) -> Newest | None:
+def newest_by(statements: Statements, cursor: str, unique: Iterable[frozenset[str]]) -> Newest | None:
     """No rows yet, by a key that is not personal; None where there is no such key, or no order of the cursor.
 
     Args:
         unique: the columns of every unique index.
     """
-    keys = [sorted(names) for names in unique if _is_plain(statements, names) and not names <= set(cursor)]
-    # With a fallback a row goes back to it whenever its first column becomes NULL.
-    if not keys or len(cursor) != 1 or not statements.has_order(cursor[0]):
+    keys = [sorted(names) for names in unique if _is_plain(statements, names) and names != {cursor}]
+    if not keys or not statements.has_order(cursor):
         return None
     key = min(keys, key=lambda names: (len(names), names))
-    return Newest(cursor=list(cursor), key=key, types=_types(statements, key, cursor), rows=[])
+    return Newest(cursor=cursor, key=key, types=_types(statements, key, cursor), rows=[])
 
 
-def _types(statements: Statements, key: Sequence[str], cursor: Sequence[str]) -> list[str]:
-    columns = [statements.schema.find(name) for name in (*key, *cursor)]
+def _types(statements: Statements, key: Sequence[str], cursor: str) -> list[str]:
+    columns = [statements.schema.find(name) for name in (*key, cursor)]
     return [str(column.type) if column is not None else "" for column in columns]
 
 

@@ -111,15 +111,11 @@ class DatabaseProbe:
         found = dict(self.session.witness()) if isinstance(self.session, Remembers) else {}
         if found and len(cursor) == 1 and self.statements.has_order(cursor[0]):
             ((found["greatest"],),) = self.session.rows(self.statements.greatest(cursor[0]))
-        upto, known = self.looked_through(), Newest.of(since.witness.get(NEWEST)) if since else None
-        asked = None
-        if self._late is not None and upto is not None:
-            asked = newest_by(self.statements, cursor, self.session.unique_sets(self._relation))
-        rows = known if asked is None or upto is None else asked.at(self.session, self.statements, upto, known)
+        rows = self._newest(cursor, Newest.of(since.witness.get(NEWEST)) if since else None)
         return {**found, NEWEST: rows.kept} if rows is not None else found
 
     def set_back(self, since: Position) -> str | None:
-        """What the rows say that were the newest; what the database says of itself; then the rows above all of them."""
+        """By the rows that were the newest, then by what the database keeps of itself, then by the rows above them."""
         known = Newest.of(since.witness.get(NEWEST))
         if known is not None and self._late is not None:
             reason = known.gone_back(self.session, self.statements, self._late)
@@ -307,6 +303,14 @@ class DatabaseProbe:
         later = max((stats.later for stats in at_edge), default=0)
         held = (f"{later} rows lie beyond the safe bound {upto} and wait for a later load",) if later else ()
         return (*self._notes, *held)
+
+    def _newest(self, cursor: Sequence[str], known: Newest | None) -> Newest | None:
+        """The newest rows of now; those that are known where the source was opened without a bound."""
+        upto = self.looked_through()
+        if self._late is None or upto is None:
+            return known
+        asked = newest_by(self.statements, cursor[0], self.session.unique_sets(self._relation))
+        return asked.at(self.session, self.statements, upto, known) if asked is not None else None
 
     def _asked(self, where: str | None, statement: Callable[[str | None], str | None]) -> list[Row]:
         """The rows of a statement, asked place by place where the rows of `where` are worth it; None for never."""

@@ -101,7 +101,8 @@ class Watermark:
             lag=self.safety_lag,
             fallback=self.fallback,
             time_zone=self.time_zone,
-            lookback=max(self._offsets, default=timedelta(0)),
+            # A row goes back to its fallback whenever the first column becomes NULL.
+            lookback=max(self._offsets, default=timedelta(0)) if self.fallback is None else None,
         )
 
     def problems(self) -> tuple[str, ...]:

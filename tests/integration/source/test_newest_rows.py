@@ -1,4 +1,4 @@
-"""A database that was put back and written past the position before anybody looked, told by its newest rows."""
+"""A database that was restored and written past the position before the next run is recognized by its newest rows."""
 
 from __future__ import annotations
 
@@ -160,3 +160,17 @@ def test_keys_of_text_are_not_kept(shop):
     source = replace(Careful(url=shop.url, strategy=Watermark(column="updated_at")), table="people").source
     with source.probe(bound=Watermark(column="updated_at").bound_request) as probe:
         assert "anna" not in json.dumps(probe.witness(("updated_at",), None))
+
+
+def test_column_with_a_fallback_goes_back_when_it_becomes_null(shop):
+    shop.run(MAKE.replace("NOT NULL", "NULL, created_at timestamp"))
+    shop.run("INSERT INTO orders VALUES (1, 'a', '2025-01-02 00:00:00', '2025-01-01 00:00:00')")
+    strategy = Watermark(column="updated_at", on_null="fallback", fallback="created_at")
+    loader = Careful(url=shop.url, strategy=strategy)
+    loader.load()
+    assert loader.position is not None
+    assert "newest" not in loader.position.witness
+    shop.run("UPDATE orders SET updated_at = NULL")
+    shop.run("INSERT INTO orders VALUES (2, 'b', '2025-01-03 00:00:00', '2025-01-03 00:00:00')")
+    loader.load()
+    assert loader.rows[2][1] == "b"
