@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from tidegate.api import Project
-    from tidegate.engine.watch import Turned
+    from tidegate.engine.watch import WatchResult
 
 SECONDS = 40
 """Of each round that is asked for: three make two minutes."""
@@ -130,7 +130,7 @@ def run(orders: Orders, work: Path, pairs: int) -> Result:
 def watched(made: Project, trickle: Trickle) -> None:
     """Loads until the application asks to stop."""
 
-    def tell(turned: Turned) -> None:
+    def tell(turned: WatchResult) -> None:
         outcome: Any = turned.outcome
         if outcome.error is not None:
             raise WrongResult(f"tidegate: {outcome}")

@@ -15,17 +15,17 @@ from typing import TYPE_CHECKING, Any, Self
 
 from tidegate import config
 from tidegate.config import Config
+from tidegate.core.bucketing import Level
 from tidegate.core.outcome import RunReport
 from tidegate.core.protocols import Format
-from tidegate.core.spread import Level
-from tidegate.engine import assemble
-from tidegate.engine.assemble import Choice
+from tidegate.engine.assemble import assemble
+from tidegate.engine.assemble.assemble import Choice
+from tidegate.engine.context import RunContext
 from tidegate.engine.events import Listener, ignore
 from tidegate.engine.preview import PlanReport, preview
-from tidegate.engine.recover import holds_rows
-from tidegate.engine.runner import new_run_id, run_stream, run_streams, utc_now
+from tidegate.engine.reconcile import holds_rows
+from tidegate.engine.run import new_run_id, run_stream, run_streams, utc_now
 from tidegate.engine.stream import Stream
-from tidegate.engine.work import Context
 from tidegate.errors import ConfigError
 from tidegate.registry.store import Registry
 from tidegate.spark.session import Sessions
@@ -33,19 +33,19 @@ from tidegate.spark.session import Sessions
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from tidegate.core.arrivals import Lateness
     from tidegate.core.intervals import Intervals
-    from tidegate.core.maintenance import Version
-    from tidegate.engine.backfill import Backfills
-    from tidegate.engine.checked import CheckedStream
+    from tidegate.core.lateness import Lateness
+    from tidegate.core.policies.maintenance import Version
+    from tidegate.engine.assemble.check import CheckedStream
+    from tidegate.engine.assemble.doctor import Finding
+    from tidegate.engine.backfill.backfill import Backfills
     from tidegate.engine.checksum_tasks import ChecksumTasks, Identifiers
-    from tidegate.engine.doctor import Finding
-    from tidegate.engine.maintain import UpkeepReport
+    from tidegate.engine.maintenance.maintain import UpkeepReport
+    from tidegate.engine.maintenance.rollback import RolledBack
+    from tidegate.engine.positions import States
     from tidegate.engine.replay import Quarantined
-    from tidegate.engine.rollback import RolledBack
-    from tidegate.engine.state import States
-    from tidegate.engine.verification import VerificationReport
-    from tidegate.engine.watch import Turned
+    from tidegate.engine.verify import VerificationReport
+    from tidegate.engine.watch import WatchResult
     from tidegate.registry.values import RunRecord, StreamStatus, TaskRecord
 
 
@@ -136,7 +136,7 @@ class Project:
 
     def check(self) -> list[CheckedStream]:
         """Every stream with what is wrong with it; opens no source but to expand a pattern."""
-        from tidegate.engine.checked import check_streams  # noqa: PLC0415 - a run does not need it
+        from tidegate.engine.assemble.check import check_streams  # noqa: PLC0415 - a run does not need it
 
         return check_streams(self.config, self.lakes)
 
@@ -223,7 +223,7 @@ class Project:
         Raises:
             ConfigError: an unknown name or level; nothing was asked.
         """
-        from tidegate.engine.verification import VerificationReport, verify_stream  # noqa: PLC0415 - a run does not need it
+        from tidegate.engine.verify import VerificationReport, verify_stream  # noqa: PLC0415 - a run does not need it
 
         if level not in list(Level):
             raise ConfigError(f"level is {level!r}, it should be one of {', '.join(Level)}")
@@ -242,7 +242,7 @@ class Project:
             dry_run: says what would be done; takes no lease, starts no Spark.
             force: every step that there is anything for, below its threshold, too.
         """
-        from tidegate.engine.maintain import UpkeepReport, maintain_stream  # noqa: PLC0415 - a run does not need it
+        from tidegate.engine.maintenance.maintain import UpkeepReport, maintain_stream  # noqa: PLC0415 - a run does not need it
 
         context = self._context()
         streams = self.streams(*names, select=select)
@@ -256,7 +256,7 @@ class Project:
         select: str | None = None,
         every: timedelta | None = None,
         parallel: int = 1,
-        tell: Callable[[Turned], None],
+        tell: Callable[[WatchResult], None],
     ) -> None:
         """Runs the streams when they are due, until SIGINT or SIGTERM; from the main thread only.
 
@@ -264,7 +264,7 @@ class Project:
             every: for streams that have no `schedule:`.
             tell: told of every turn that has ended.
         """
-        from tidegate.engine.maintain import maintain_stream  # noqa: PLC0415 - a run does not need it
+        from tidegate.engine.maintenance.maintain import maintain_stream  # noqa: PLC0415 - a run does not need it
         from tidegate.engine.watch import Watch, schedules, stopped_by_signals  # noqa: PLC0415 - as above
 
         streams = {stream.name: stream for stream in self.streams(*names, select=select)}
@@ -298,20 +298,20 @@ class Project:
         Raises:
             VersionGone: it is not kept any more; nothing was changed.
         """
-        from tidegate.engine.rollback import rollback  # noqa: PLC0415 - a run does not need it
+        from tidegate.engine.maintenance.rollback import rollback  # noqa: PLC0415 - a run does not need it
 
         return rollback(self._one(name), self._context(), to)
 
     def versions(self, name: str) -> Sequence[Version]:
         """The versions of the stream's table that are kept, newest first."""
-        from tidegate.engine.rollback import versions  # noqa: PLC0415 - as above
+        from tidegate.engine.maintenance.rollback import versions  # noqa: PLC0415 - as above
 
         return versions(self._one(name))
 
     @property
     def backfills(self) -> Backfills:
         """Ranges of sources that are loaded once more, beside the loads that go on."""
-        from tidegate.engine.backfill import Backfills  # noqa: PLC0415 - a run does not need it
+        from tidegate.engine.backfill.backfill import Backfills  # noqa: PLC0415 - a run does not need it
 
         return Backfills(self._one, self._context())
 
@@ -332,7 +332,7 @@ class Project:
 
     def lateness(self, name: str, limit: int = 1000) -> Lateness:
         """How far behind the position the stream's rows lay when they came, as its last runs saw it."""
-        from tidegate.core.arrivals import Lateness  # noqa: PLC0415 - a run does not need it
+        from tidegate.core.lateness import Lateness  # noqa: PLC0415 - a run does not need it
 
         runs = [run.details or {} for run in self.history(name, limit)]
         return Lateness.of(run["arrivals"] for run in runs if run.get("arrivals"))
@@ -354,7 +354,7 @@ class Project:
     @property
     def state(self) -> States:
         """Positions by hand."""
-        from tidegate.engine.state import States  # noqa: PLC0415 - a run does not need it
+        from tidegate.engine.positions import States  # noqa: PLC0415 - a run does not need it
 
         return States(self.streams, self._context)
 
@@ -364,15 +364,15 @@ class Project:
         Args:
             fetch: also fetches the jars that are missing.
         """
-        from tidegate.engine.doctor import examine  # noqa: PLC0415 - a run does not need it
+        from tidegate.engine.assemble.doctor import examine  # noqa: PLC0415 - a run does not need it
 
         return examine(self.config, self.lakes, fetch=fetch)
 
     def _one(self, name: str) -> Stream:
         return self.streams(name)[0]
 
-    def _context(self, *, full_refresh: bool = False, allow_deletes: bool = False, resync: bool = False) -> Context:
-        return Context(
+    def _context(self, *, full_refresh: bool = False, allow_deletes: bool = False, resync: bool = False) -> RunContext:
+        return RunContext(
             registry=self.registry,
             sessions=self.sessions,
             run_id=new_run_id(),

@@ -1,4 +1,4 @@
-"""Decides which class stands behind a kind: the sibling file of that name, else an entry point.
+"""Decides which class stands behind a kind: the file or folder of that name, else an entry point.
 
 Called by config and assemble. Must never import a plugin that was not asked for.
 """
@@ -16,21 +16,31 @@ from tidegate.errors import ConfigError, UnknownPlugin
 
 GROUPS = ("sources", "strategies", "writers", "formats", "dialects", "envelopes", "checks")
 
+SHARED = "shared"
+"""The folder of a group that holds what its plugins share."""
+
 
 def names(group: str) -> tuple[str, ...]:
-    """Every kind of a group, sorted: the files of `tidegate.<group>` and the entry points of that name."""
+    """Every kind of a group, sorted: the files and folders of `tidegate.<group>` and the entry points of that name."""
     package = importlib.import_module(f"tidegate.{group}")
-    own = {module.name for module in pkgutil.iter_modules(package.__path__) if not module.name.startswith("_")}
+    own = {module.name for module in pkgutil.iter_modules(package.__path__) if not module.name.startswith("_")} - {
+        SHARED
+    }
     return tuple(sorted(own | {entry.name for entry in entry_points(group=f"tidegate.{group}")}))
 
 
 def load(group: str, kind: str) -> type[Any]:
-    """The plugin class of that kind: the class that names itself `kind` in the file `kind`.
+    """The plugin class of that kind: the class that names itself `kind` in the file or folder `kind`.
 
     Raises:
         UnknownPlugin: nobody provides it; the message lists the known kinds, nearest first.
     """
-    if kind.isidentifier() and not kind.startswith("_") and importlib.util.find_spec(f"tidegate.{group}.{kind}"):
+    if (
+        kind.isidentifier()
+        and not kind.startswith("_")
+        and kind != SHARED
+        and importlib.util.find_spec(f"tidegate.{group}.{kind}")
+    ):
         module = importlib.import_module(f"tidegate.{group}.{kind}")
         return _class_of(module, kind)
     for entry in entry_points(group=f"tidegate.{group}", name=kind):
@@ -49,6 +59,10 @@ def load(group: str, kind: str) -> type[Any]:
 
 def _class_of(module: Any, kind: str) -> type[Any]:
     for value in vars(module).values():
-        if isinstance(value, type) and value.__module__ == module.__name__ and getattr(value, "kind", None) == kind:
+        if (
+            isinstance(value, type)
+            and f"{value.__module__}.".startswith(f"{module.__name__}.")
+            and getattr(value, "kind", None) == kind
+        ):
             return value
     raise ConfigError(f"{module.__name__} holds no class of kind {kind!r}")

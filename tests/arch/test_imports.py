@@ -10,10 +10,11 @@ from pathlib import Path
 import pytest
 
 import tidegate
+from tidegate import plugins
 
 SOURCE = Path(tidegate.__file__).parent
-GROUPS = ("checks", "dialects", "envelopes", "formats", "sources", "strategies", "writers")
-PLUGINS = [path for group in GROUPS for path in sorted((SOURCE / group).glob("[!_]*.py"))]
+FILES = sorted(SOURCE.rglob("*.py"))
+PLUGINS = [f"tidegate.{group}.{kind}" for group in plugins.GROUPS for kind in plugins.names(group)]
 
 
 def imported(tree: ast.AST) -> set[str]:
@@ -27,6 +28,10 @@ def imported(tree: ast.AST) -> set[str]:
     return names
 
 
+SPARK = "tidegate.dialects.spark"
+"""Whatever hands rows to Spark speaks its dialect; every other plugin goes by `tidegate.plugins`."""
+OWN = {"tidegate.sources.change_log.slot": ("tidegate.dialects.postgresql",)}
+"""A replication slot is PostgreSQL's alone."""
 PROJECT = """\
 connections: {shop: "sqlite:///shop.db"}
 streams:
@@ -45,24 +50,45 @@ def in_fresh_process(code: str, folder: Path | None = None) -> str:
     return done.stdout.strip()
 
 
-def test_there_are_plugins_to_look_at():
-    assert {path.parent.name for path in PLUGINS} == set(GROUPS)
+def module(path: Path) -> str:
+    return ".".join(("tidegate", *path.relative_to(SOURCE).with_suffix("").parts)).removesuffix(".__init__")
 
 
-@pytest.mark.parametrize("path", PLUGINS, ids=lambda path: f"{path.parent.name}.{path.stem}")
-def test_a_plugin_knows_no_other_plugin(path):
-    # A file with a leading underscore is what the plugins of a folder share; it is no plugin.
-    others = {f"tidegate.{other.parent.name}.{other.stem}" for other in PLUGINS if other != path}
-    # Spark is no choice: whatever hands rows to it speaks its dialect. Every other one goes by `tidegate.plugins`.
-    others.discard("tidegate.dialects.spark")
-    assert not imported(ast.parse(path.read_text(encoding="utf-8"))) & others
+def within(name: str, package: str) -> bool:
+    return f"{name}.".startswith(f"{package}.")
 
 
-@pytest.mark.parametrize("path", sorted(SOURCE.rglob("*.py")), ids=lambda path: str(path.relative_to(SOURCE)))
-def test_pyspark_is_imported_only_where_rows_are_handled(path):
-    top = ast.parse(path.read_text(encoding="utf-8"))
-    top.body = [node for node in top.body if isinstance(node, ast.Import | ast.ImportFrom)]
-    assert not [name for name in imported(top) if name.split(".")[0] in ("pyspark", "py4j")]
+def test_a_plugin_knows_no_other_plugin():
+    known = [
+        f"{module(path)} imports {name}"
+        for path in FILES
+        for plugin in PLUGINS
+        if within(module(path), plugin)
+        for name in imported(ast.parse(path.read_text(encoding="utf-8")))
+        for other in PLUGINS
+        if other not in (plugin, *OWN.get(module(path).rpartition(".")[0], ()), SPARK) and within(name, other)
+    ]
+    assert not known
+
+
+def test_no_package_imports_what_is_private_to_another():
+    found = []
+    for path in FILES:
+        for name in imported(ast.parse(path.read_text(encoding="utf-8"))):
+            parts = name.split(".")
+            private = next((n for n, part in enumerate(parts) if part.startswith("_") and part != "__version__"), None)
+            if parts[0] == "tidegate" and private is not None and not within(module(path), ".".join(parts[:private])):
+                found.append(f"{module(path)} imports {name}")
+    assert not found
+
+
+def test_pyspark_is_imported_only_where_rows_are_handled():
+    found = []
+    for path in FILES:
+        top = ast.parse(path.read_text(encoding="utf-8"))
+        top.body = [node for node in top.body if isinstance(node, ast.Import | ast.ImportFrom)]
+        found += [module(path) for name in imported(top) if name.split(".")[0] in ("pyspark", "py4j")]
+    assert not found
 
 
 def test_import_tidegate_is_lean():

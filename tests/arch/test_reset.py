@@ -10,7 +10,7 @@ SOURCE = Path(tidegate.__file__).parent
 
 def test_only_the_engine_makes_a_reset_of_the_users_flag():
     made = [str(path.relative_to(SOURCE)) for path in SOURCE.rglob("*.py") if re.search(r"\bReset\(", path.read_text())]
-    assert made == ["engine/work.py"]
+    assert made == ["engine/context.py"]
 
 
 def test_no_strategy_names_it():

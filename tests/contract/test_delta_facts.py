@@ -15,7 +15,7 @@ from tidegate.core.schema import BIGINT, DATE, INT, REAL, TEXT, ChangeKind, Colu
 from tidegate.core.schema import DOUBLE as WIDE
 from tidegate.core.slices import Partition
 from tidegate.errors import PositionMoved
-from tidegate.formats._delta_staging import DeltaStaging
+from tidegate.formats.delta.staging import DeltaStaging
 from tidegate.spark.session import Sessions
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]

@@ -15,7 +15,7 @@ from tidegate.core.position import property_name
 from tidegate.core.protocols import Layout
 from tidegate.core.schema import Schema
 from tidegate.core.slices import Everything, Meaning, Partition, Slice
-from tidegate.formats._statements import merge
+from tidegate.formats.shared.statements import merge
 from tidegate.spark import sql
 from tidegate.spark.failures import translate
 

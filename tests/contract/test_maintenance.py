@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from support.lake import QUICK, UID, Lake, make_delta_lake, make_lake
-from tidegate.core.maintenance import Maintenance, Step, Upkeep
 from tidegate.core.plan import Mode
+from tidegate.core.policies.maintenance import Maintenance, Step, Upkeep
 from tidegate.core.protocols import Layout
-from tidegate.formats import _iceberg_maintenance
 from tidegate.formats.delta import Delta
+from tidegate.formats.iceberg import maintenance
 from tidegate.spark.session import Sessions
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
@@ -119,7 +119,7 @@ def test_without_being_carried_on_it_would_be_lost(spark: Any, tmp_path: Path, m
     target = lake.table()
     lake.load(target, Mode.APPEND, row(1, "a"))
     lake.session.sql(f"INSERT INTO {lake.sql_name(target)} VALUES (2, 'foreign', NULL)")
-    monkeypatch.setattr(_iceberg_maintenance, "carried", lambda *_: {})
+    monkeypatch.setattr(maintenance, "carried", lambda *_: {})
     lake.format.maintain(lake.session, upkeep(target), Step.EXPIRE)
     assert lake.format.state(target, UID).position is None
     assert lake.ids(target) == [1, 2]

@@ -18,7 +18,7 @@ from tidegate.core.protocols import Layout
 from tidegate.core.schema import BIGINT, DATE, INT, TEXT, TIMESTAMP, Column, Kind, Schema, Type, decimal
 from tidegate.core.slices import Meaning, Partition
 from tidegate.dialects.spark import Spark
-from tidegate.formats._statements import bound
+from tidegate.formats.shared.statements import bound
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
 

@@ -11,8 +11,8 @@ import pytest
 from support.kills import backfilling
 from support.workspace import SqliteShop, Workspace
 from tidegate.core.backfill import Progress
-from tidegate.engine import backfill as engine
-from tidegate.engine.backfill import Request
+from tidegate.engine.backfill import backfill as engine
+from tidegate.engine.backfill.backfill import Request
 
 ROWS = 240
 SEED = 20250131

@@ -9,8 +9,8 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from tidegate import plugins
-from tidegate.core.deletes import Apply, Deletes, Detect, Scope
-from tidegate.engine.combinations import Combination, combinations, methods
+from tidegate.core.policies.deletes import Apply, Deletes, Detect, Scope
+from tidegate.engine.assemble.combinations import Combination, combinations, methods
 
 PAGE = Path(__file__).parents[2] / "docs" / "combinations.md"
 BEGIN, END = "<!-- made from what the plugins declare -->\n", "<!-- until here -->\n"

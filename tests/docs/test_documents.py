@@ -18,7 +18,7 @@ import typer
 
 from tidegate import config, plugins
 from tidegate.cli.app import COMMANDS, app
-from tidegate.cli.backfills import START, StreamOrCommand
+from tidegate.cli.commands.backfill import START, StreamOrCommand
 from tidegate.config.checks import Common
 from tidegate.config.options import fields
 from tidegate.config.project import SECTIONS, Contract, SparkOptions

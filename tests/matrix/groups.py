@@ -24,7 +24,7 @@ class Ground:
 
 @dataclass(frozen=True, kw_only=True)
 class Flavour:
-    """One flavour of a source, as `tidegate.engine.combinations` names it, and how one is made.
+    """One flavour of a source, as `tidegate.engine.assemble.combinations` names it, and how one is made.
 
     Args:
         kin: flavours of one kin are shared out: each shape of their source is run on one of them, by turns.

@@ -26,7 +26,7 @@ from matrix.model import (
     Versioned,
     View,
 )
-from tidegate.engine.combinations import Combination, combinations
+from tidegate.engine.assemble.combinations import Combination, combinations
 
 LOOKBACK, LAG = timedelta(hours=2), timedelta(minutes=15)
 RECENT = date(2026, 1, 1)

@@ -23,7 +23,7 @@ from matrix.shapes import shapes_of
 from matrix.shrink import player, program, shrunk
 from support.kafka import kafka  # noqa: F401 - the fixture
 from support.trino import trino_server  # noqa: F401 - the fixture
-from tidegate.engine.combinations import combinations
+from tidegate.engine.assemble.combinations import combinations
 
 pytest_plugins = ["support.mariadb"]
 SEED = int(os.environ.get("TIDEGATE_MATRIX_SEED", "2"))

@@ -14,7 +14,7 @@ import pytest
 from support.histories import Carrier, Source, cut, lines
 from support.lake import QUICK, delta_rows
 from support.workspace import Crash, Workspace, crash_at
-from tidegate.engine.applied import Applied
+from tidegate.engine.applied_events import Applied
 from tidegate.engine.events import Moment, Stage
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]

@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 from support.lake import QUICK
 from support.scd2_model import Change, versions
 from tidegate.core.schema import BIGINT, TEXT, TIMESTAMP, Column, Schema
-from tidegate.writers import _changes as changes
-from tidegate.writers import _history as histories
-from tidegate.writers._changes import Dating
-from tidegate.writers._history import History
+from tidegate.writers.scd2 import changes
+from tidegate.writers.scd2 import history as histories
+from tidegate.writers.scd2.changes import Dating
+from tidegate.writers.scd2.history import History
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -16,7 +16,7 @@ from tidegate.core.plan import WriteFacts
 from tidegate.core.protocols import Layout
 from tidegate.core.schema import Schema
 from tidegate.core.slices import Everything, Meaning
-from tidegate.spark import frames, sql
+from tidegate.spark import dataframe_ops, sql
 from tidegate.writers.scd2 import Scd2
 
 NOW = datetime(2025, 6, 1, 12, tzinfo=UTC)
@@ -90,7 +90,7 @@ class Dimension:
         return checked
 
     def present(self, plan: Any) -> Any:
-        return frames.completed(self.lake.format.read(self.lake.session, self.target, plan.base), plan.table)
+        return dataframe_ops.completed(self.lake.format.read(self.lake.session, self.target, plan.base), plan.table)
 
     def rows(self) -> list[dict[str, Any]]:
         return self.lake.oracle(self.target)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from tidegate.core.log import CLEARS, KEY, ORIGIN, PLACE, RAW, REFUSED, UNKNOWN, VALUE, Message, seeing
 from tidegate.core.schema import Schema
-from tidegate.spark.frames import GONE, ORDER
+from tidegate.spark.dataframe_ops import GONE, ORDER
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -25,11 +25,11 @@ from tidegate.core.slices import Everything, Meaning
 from tidegate.dialects.duckdb import Duckdb
 from tidegate.dialects.mariadb import Mariadb
 from tidegate.dialects.trino import Trino
-from tidegate.formats._delta_ddl import by_path
 from tidegate.formats.delta import Delta
+from tidegate.formats.delta.ddl import by_path
 from tidegate.formats.iceberg import Iceberg
-from tidegate.sources._log_topic import JARS as KAFKA
-from tidegate.sources.files import AVRO
+from tidegate.sources.change_log.topic.log import JARS as KAFKA
+from tidegate.sources.files.source import AVRO
 from tidegate.spark import jars, sql
 from tidegate.spark.session import Sessions, local_files
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, ClassVar
 
-from tidegate.core.checks import Known, Scope
+from tidegate.core.policies.rules import Known, Scope
 from tidegate.core.schema import Kind, Schema
 from tidegate.dialects.spark import Spark
 from tidegate.errors import ConfigError

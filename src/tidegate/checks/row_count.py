@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from tidegate.core.checks import Known, Scope
+from tidegate.core.policies.rules import Known, Scope
 from tidegate.core.schema import Schema
 from tidegate.errors import ConfigError
 

@@ -16,19 +16,8 @@ from typing import Annotated, Any
 import typer
 
 import tidegate
-from tidegate.cli import (
-    backfills,
-    loads,
-    positions,
-    proofs,
-    quarantine,
-    records,
-    slots,
-    start,
-    upkeep,
-    watching,
-)
 from tidegate.cli.command import command
+from tidegate.cli.commands import backfill, load, maintain, quarantine, slot, start, state, status, verify, watch
 from tidegate.cli.shell import INTERRUPTED, UNHARMED
 from tidegate.errors import interrupted
 
@@ -42,10 +31,12 @@ app = typer.Typer(
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-state = typer.Typer(help="Shows, sets, adopts, repairs or rewinds the position of a stream.")
-backfill = typer.Typer(cls=backfills.StreamOrCommand, help="Loads a range of a stream's source once more, in chunks.")
-slot = typer.Typer(help="Lists or drops the replication slots of the project's streams.")
-aside = typer.Typer(help="Lists, shows and replays rows that broke a check and were not loaded.")
+state_app = typer.Typer(help="Shows, sets, adopts, repairs or rewinds the position of a stream.")
+backfill_app = typer.Typer(
+    cls=backfill.StreamOrCommand, help="Loads a range of a stream's source once more, in chunks."
+)
+slot_app = typer.Typer(help="Lists or drops the replication slots of the project's streams.")
+quarantine_app = typer.Typer(help="Lists, shows and replays rows that broke a check and were not loaded.")
 
 
 def _version(*, asked: bool) -> None:
@@ -68,34 +59,34 @@ COMMANDS: dict[str, Callable[..., int]] = {
     "init": start.init,
     "demo": start.demo,
     "doctor": start.doctor,
-    "check": loads.check,
-    "plan": loads.plan,
-    "run": loads.run,
-    "resync": loads.resync,
-    "verify": proofs.verify,
-    "maintain": upkeep.maintain,
-    "rollback": upkeep.rollback,
-    "watch": watching.watch,
-    "status": records.status,
-    "history": records.history,
-    "tasks": records.tasks,
+    "check": load.check,
+    "plan": load.plan,
+    "run": load.run,
+    "resync": load.resync,
+    "verify": verify.verify,
+    "maintain": maintain.maintain,
+    "rollback": maintain.rollback,
+    "watch": watch.watch,
+    "status": status.status,
+    "history": status.history,
+    "tasks": status.tasks,
     "schema": start.schema,
 }
 STATE_COMMANDS: dict[str, Callable[..., int]] = {
-    "show": positions.show,
-    "set": positions.put,
-    "adopt": positions.adopt,
-    "repair": positions.repair,
-    "rewind": positions.rewind,
+    "show": state.show,
+    "set": state.put,
+    "adopt": state.adopt,
+    "repair": state.repair,
+    "rewind": state.rewind,
 }
 BACKFILL_COMMANDS: dict[str, Callable[..., int]] = {
-    backfills.START: backfills.start,
-    "list": backfills.show,
-    "pause": backfills.pause,
-    "resume": backfills.resume,
-    "cancel": backfills.cancel,
+    backfill.START: backfill.start,
+    "list": backfill.show,
+    "pause": backfill.pause,
+    "resume": backfill.resume,
+    "cancel": backfill.cancel,
 }
-SLOT_COMMANDS: dict[str, Callable[..., int]] = {"list": slots.show, "drop": slots.drop}
+SLOT_COMMANDS: dict[str, Callable[..., int]] = {"list": slot.show, "drop": slot.drop}
 QUARANTINE_COMMANDS: dict[str, Callable[..., int]] = {
     "list": quarantine.listed,
     "show": quarantine.show,
@@ -104,17 +95,17 @@ QUARANTINE_COMMANDS: dict[str, Callable[..., int]] = {
 for _name, _work in COMMANDS.items():
     app.command(_name)(command(_work))
 for _name, _work in STATE_COMMANDS.items():
-    state.command(_name)(command(_work))
+    state_app.command(_name)(command(_work))
 for _name, _work in BACKFILL_COMMANDS.items():
-    backfill.command(_name)(command(_work))
+    backfill_app.command(_name)(command(_work))
 for _name, _work in SLOT_COMMANDS.items():
-    slot.command(_name)(command(_work))
-app.add_typer(state, name="state")
-app.add_typer(backfill, name="backfill")
-app.add_typer(slot, name="slot")
+    slot_app.command(_name)(command(_work))
+app.add_typer(state_app, name="state")
+app.add_typer(backfill_app, name="backfill")
+app.add_typer(slot_app, name="slot")
 for _name, _work in QUARANTINE_COMMANDS.items():
-    aside.command(_name)(command(_work))
-app.add_typer(aside, name="quarantine")
+    quarantine_app.command(_name)(command(_work))
+app.add_typer(quarantine_app, name="quarantine")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -19,7 +19,7 @@ from tidegate.core.schema import Kind
 from tidegate.errors import ConfigError
 
 if TYPE_CHECKING:
-    from tidegate.dialects._dialect import TableFacts
+    from tidegate.core.ports.dialect import TableFacts
 
 CHANGED = re.compile(
     r"(updated|modified|changed|last_update|last_change|mtime|upd)(_?(at|on|ts|time|date|timestamp))?d?"
@@ -97,7 +97,7 @@ def propose(access: Login, schema: str | None) -> list[Proposal]:
         ConfigError: there is no table.
         SourceUnavailable: the database does not answer.
     """
-    from tidegate.sources.database import table_facts  # noqa: PLC0415 - it imports the database's driver
+    from tidegate.sources.database.source import table_facts  # noqa: PLC0415 - it imports the database's driver
 
     connection = Connection(name=access.name, url=access.url)
     facts = table_facts(connection, join_name((schema, "*")) if schema else "*")
@@ -147,7 +147,7 @@ def proposal(facts: TableFacts, access: Login, *, alone: bool) -> Proposal:
 
 
 def _kept(name: str) -> str:
-    """The name as a lake takes it: see `engine.assemble`."""
+    """The name as a lake takes it: see `engine.assemble.assemble`."""
     return "".join(char if char.isprintable() else "_" for char in name).replace("${", "$_{").strip() or "_"
 
 

@@ -11,7 +11,7 @@ from typing import Any
 from tidegate import plugins
 from tidegate.config.nodes import Node, suggest
 from tidegate.config.options import KIND, build, check, fields, plugin_of, read, schema_of, without
-from tidegate.core.checks import OnFail, Rule, rule_name
+from tidegate.core.policies.rules import OnFail, Rule, rule_name
 from tidegate.spark.expressions import columns_of
 
 GROUP = "checks"

@@ -22,7 +22,7 @@ from tidegate.config.nodes import Mark, Node, suggest
 from tidegate.config.sizes import PATTERN as SIZE
 from tidegate.config.sizes import size
 from tidegate.core.ids import Connection
-from tidegate.core.maintenance import Bytes
+from tidegate.core.policies.maintenance import Bytes
 from tidegate.errors import ConfigError
 
 T = TypeVar("T")

@@ -22,11 +22,11 @@ from tidegate.config.options import KIND, check, convert, plugin_of, read, witho
 from tidegate.config.paths import absolute_path, absolute_url
 from tidegate.config.references import References
 from tidegate.config.targets import is_pattern, refuse_placeholders, shared_target
-from tidegate.core.deletes import Deletes
 from tidegate.core.ids import Connection, split_name
-from tidegate.core.maintenance import Maintenance
+from tidegate.core.policies.deletes import Deletes
+from tidegate.core.policies.maintenance import Maintenance
+from tidegate.core.policies.schedule import Schedule
 from tidegate.core.protocols import Layout
-from tidegate.core.schedule import Schedule
 from tidegate.errors import ConfigError
 
 T = TypeVar("T")

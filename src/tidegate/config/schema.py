@@ -12,10 +12,10 @@ from tidegate.config.checks import checks_schema
 from tidegate.config.defaults import INFERRED_KINDS
 from tidegate.config.options import KIND, schema_of
 from tidegate.config.project import REGISTRY, WAREHOUSE, Contract, SparkOptions
-from tidegate.core.deletes import Deletes
-from tidegate.core.maintenance import Maintenance
+from tidegate.core.policies.deletes import Deletes
+from tidegate.core.policies.maintenance import Maintenance
+from tidegate.core.policies.schedule import Schedule
 from tidegate.core.protocols import Layout
-from tidegate.core.schedule import Schedule
 
 
 def json_schema() -> dict[str, Any]:

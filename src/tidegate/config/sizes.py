@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 
-from tidegate.core.maintenance import Bytes
+from tidegate.core.policies.maintenance import Bytes
 
 UNITS = {"B": 1, "kB": 10**3, "KB": 10**3, "MB": 10**6, "GB": 10**9, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
 PATTERN = r"^\d+(?:\.\d+)? ?(?:B|kB|KB|MB|GB|KiB|MiB|GiB)$"

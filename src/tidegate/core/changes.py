@@ -19,7 +19,7 @@ from tidegate.core.slices import Everything, Meaning, Slice
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Edge:
+class SafeBound:
     """How far a source can be read without losing a row that is still being written.
 
     Args:
@@ -130,7 +130,7 @@ class ChangeSet:
     rows: int | None = None
     bytes: int | None = None
     reason: str = ""
-    edge: Edge | None = None
+    edge: SafeBound | None = None
     parts: tuple[Part, ...] = ()
     skipped: int = 0
     grouping: Grouping | None = None

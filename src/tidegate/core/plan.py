@@ -12,7 +12,7 @@ from enum import StrEnum
 from typing import Any
 
 from tidegate.core.changes import ChangeSet, WriteHint
-from tidegate.core.deletes import Deletes
+from tidegate.core.policies.deletes import Deletes
 from tidegate.core.position import Position
 from tidegate.core.schema import Kind, Schema, SchemaChange, Type
 from tidegate.errors import DeleteFuse

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol, runtime_checkable
 
 from tidegate.core.batch import Batch, Checked, Latest
 from tidegate.core.bounds import BoundRequest
-from tidegate.core.changes import ChangeSet, Edge, SliceStats
+from tidegate.core.bucketing import Buckets, RowDigest
+from tidegate.core.changes import ChangeSet, SafeBound, SliceStats
 from tidegate.core.fingerprint import Fingerprint
 from tidegate.core.grouping import Grouping, Ranges
 from tidegate.core.ids import Target
@@ -22,7 +23,6 @@ from tidegate.core.plan import LoadPlan, Prune, WriteChoice, WriteFacts
 from tidegate.core.position import Position
 from tidegate.core.schema import Schema, SchemaChange
 from tidegate.core.slices import Meaning, Partition, Slice
-from tidegate.core.spread import RowDigest, Spread
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -50,7 +50,7 @@ class Probe(Protocol):
     def unique(self, key: Sequence[str]) -> bool:
         """Whether the source guarantees one row for each value of `key` and no NULL in it."""
 
-    def edge(self) -> Edge:
+    def edge(self) -> SafeBound:
         """The bound that the source was opened with, taken before any row was looked at."""
 
     def stats(self, part: Slice) -> SliceStats:
@@ -79,12 +79,12 @@ class Probe(Protocol):
         """The engine's own hash of every partition, over all columns, comparable with its own; None without one."""
 
     def spread(
-        self, part: Slice, key: Sequence[str], spread: Spread, *, latest: Latest | None = None
+        self, part: Slice, key: Sequence[str], spread: Buckets, *, latest: Latest | None = None
     ) -> Mapping[str, Fingerprint]:
         """Fingerprint of every bucket of the slice that has rows, asked by one grouped statement."""
 
     def digests(
-        self, part: Slice, key: Sequence[str], spread: Spread, *, latest: Latest | None = None
+        self, part: Slice, key: Sequence[str], spread: Buckets, *, latest: Latest | None = None
     ) -> Sequence[RowDigest]:
         """The rows of the named buckets by key and md5, also those beyond the slice; with `latest` the last of both."""
 
@@ -94,10 +94,10 @@ class Probe(Protocol):
     def now(self) -> datetime:
         """The time, aware; what a lookback counts back from."""
 
-    def steady(self) -> bool:
+    def has_snapshot(self) -> bool:
         """Whether one snapshot holds every answer and every row that is read, so that one can stand for the other."""
 
-    def still(self) -> None:
+    def verify_unchanged(self) -> None:
         """Asked after the last row was read. Raises SourceMoved when no snapshot held the source and it changed."""
 
     def notes(self) -> tuple[str, ...]:
@@ -153,7 +153,7 @@ class Strategy(Protocol):
 
     `rereads` says that a row may be read again although it did not change (so `append` would double it).
     `cursor` are the columns whose order says which of two rows of one key is later.
-    What it may declare beside that is in `core/fit`.
+    What it may declare beside that is in `core/compatibility`.
     """
 
     kind: ClassVar[str]

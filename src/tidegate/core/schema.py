@@ -177,6 +177,10 @@ class ChangeKind(StrEnum):
     RENAME = "rename"
 
 
+FOLLOWED = frozenset({ChangeKind.ADD_COLUMN, ChangeKind.WIDEN, ChangeKind.RENAME})
+"""The changes that a table can follow without being written again."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SchemaChange:
     """One difference: `old` is the table's type, `new` the source's; None where the column is absent.

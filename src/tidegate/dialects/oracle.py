@@ -13,7 +13,7 @@ from tidegate.core.grouping import Grouping
 from tidegate.core.ids import Connection
 from tidegate.core.schema import Column, Kind, Type
 from tidegate.core.slices import Slice
-from tidegate.dialects import _generated as generated
+from tidegate.dialects.shared import generated
 from tidegate.errors import ConfigError
 
 NUMERIC = "'NLS_NUMERIC_CHARACTERS=''.,'''"

@@ -1,85 +1,311 @@
-"""Decides what is remembered of events that all count: every event of a key, so that a late one finds its place.
+"""Decides what is remembered of the events that a table has taken: of every key the last order, deleted keys included.
 
-Used in place of `Applied` for tables that keep the versions of rows, where events state when they took effect. Must
-never let an event stand for a part of the history that something else has written since.
+Called by the pipeline around a load of events. It is kept in a table beside the target and written before the target's
+commit is seen. Must never count what a load left behind that did not land, nor lose what the landed ones wrote.
 """
 
 from __future__ import annotations
 
+import hashlib
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from datetime import UTC, datetime
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
-from tidegate.core.batch import Fence, Folded
-from tidegate.core.plan import FENCE, WHOLE
-from tidegate.core.schema import TEXT, Column, Type
+from tidegate.core.batch import Fence, Folded, Latest
+from tidegate.core.ids import Target
+from tidegate.core.log import EventRules
+from tidegate.core.plan import FENCE, LoadPlan, Mode
+from tidegate.core.policies.deletes import DELETED_AT
+from tidegate.core.protocols import TableState
+from tidegate.core.schema import BIGINT, BOOLEAN, TEXT, TIMESTAMPTZ, Column, Schema
+from tidegate.core.versioned_writer import VersionedWriter
 from tidegate.dialects.spark import Spark
-from tidegate.engine.applied import AT, MARK, NUMBER, Applied
+from tidegate.engine.publish import SideTable
+from tidegate.engine.stream import Stream
+from tidegate.spark.failures import translated
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
+
+SUFFIX = "__tidegate_applied"
+NUMBER, LOAD, AT, MARK = "__tidegate_load", "__tidegate_load_id", "__tidegate_at", "__tidegate_mark"
+FLOOR, HORIZON, OPEN, STALE, FOREIGN = "floor", "horizon", "open", "stale", "foreign"
+LOADS, NEWEST, LAST, MARKS = "loads", "newest", "load", "marks"
+"""What its position says: loads since it was written anew, an order that none of its rows is above, and of the rows of
+this load and all that landed before it the marks; these last two only where it has no others."""
+MOST_LOADS = 64
+"""Loads after which what is kept is written anew, one row a key."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class AppliedEvents(Applied):
-    """Every event that a stream's table has taken, as of one load's plan.
+class Applied:
+    """What a stream's table has taken, as of one load's plan.
 
-    Rows of the table: one an event: the columns of the stream, `fold.STATED`, `fold.FALLBACK`, `fold.KEY_FLOOR`, then
-    those of `Applied`. A key is remembered as a whole or not at all.
-
-    Args:
-        moments: the type of the moments that events state.
+    Rows of the table: one a key and load: the key, `ORDER`, whether the key ended, `fold.KNOWN` as JSON, the load's
+    number and id, when; and marks: rows without a key, of orders at or below which nothing counts.
     """
 
-    moments: Type
+    stream: Stream
+    session: SparkSession
+    plan: LoadPlan
+
+    @property
+    def target(self) -> Target:
+        """The table beside the stream's."""
+        return replace(self.stream.target, table=self.stream.target.table + SUFFIX)
+
+    @property
+    def uid(self) -> str:
+        """The identity of the stream's loads into it."""
+        return hashlib.sha256(f"{self.stream.uid}\0applied".encode()).hexdigest()[:16]
 
     def fence(self) -> Fence:
-        """What counts of it, and the table's versions."""
-        return replace(super().fence(), records=None, events=self._events if self._counts else self._none)
+        """What counts of it, and the table's rows, for the fold of this load's events."""
+        rules = self.plan.changes.events or EventRules()
+        marks = self._marks
+        return Fence(
+            records=self._records if self._counts else None,
+            newest=self._newest if self._counts else None,
+            open=bool(marks.get(OPEN)),
+            floor=_greatest(rules.floor, marks.get(FLOOR)),
+            horizon=marks.get(HORIZON),
+            present=self._present if updates(self.plan) else None,
+        )
+
+    def keep(self, folded: Folded) -> None:
+        """Remembers what this load applies; counts from the moment on at which the load's own commit is seen."""
+        rows, marks, told = self._new(folded), self._marks, {LOADS: self._told.get(LOADS, 0) + 1}
+        anew = told[LOADS] > MOST_LOADS or bool(marks.get(STALE))
+        if anew:
+            rows, told = self._compacted().unionByName(rows), {LOADS: 1}  # the next load asks for the rest
+        else:
+            told[NEWEST] = _greatest(self._newest, folded.newest, folded.emptied)
+            if not marks.get(FOREIGN):
+                after = {FLOOR: _greatest(marks.get(FLOOR), folded.emptied), OPEN: marks.get(OPEN) or folded.open}
+                told |= {LAST: self.plan.load_id, MARKS: {HORIZON: marks.get(HORIZON), **after}}
+        mode = Mode.OVERWRITE if anew else Mode.APPEND
+        self._table.commit(self.session, rows, mode, now=datetime.now(UTC), told=told)
+
+    @property
+    def _table(self) -> SideTable:
+        return SideTable(
+            lake=self.stream.format,
+            target=self.target,
+            stream=self.stream.name,
+            uid=self.uid,
+            kind="applied",
+            columns=self._schema,
+            state=self._state,
+        )
+
+    @cached_property
+    def _state(self) -> TableState:
+        return self.stream.format.state(self.target, self.uid)
+
+    @property
+    def _schema(self) -> Schema:
+        from tidegate.spark.dataframe_ops import ORDER  # noqa: PLC0415 - as above
+        from tidegate.spark.latest_events import KNOWN, WAS_GONE  # noqa: PLC0415 - rows are looked at, Spark is running
+
+        own = {ORDER: TEXT, WAS_GONE: BOOLEAN, KNOWN: TEXT, NUMBER: BIGINT, LOAD: TEXT, AT: TIMESTAMPTZ, MARK: TEXT}
+        return Schema(
+            columns=(
+                *(Column(name=column.name, type=column.type.stored) for column in self._carried),
+                *(Column(name=name, type=kind) for name, kind in own.items()),
+            )
+        )
 
     @property
     def _carried(self) -> tuple[Column, ...]:
-        from tidegate.spark.fold import FALLBACK, KEY_FLOOR, STATED  # noqa: PLC0415 - Spark is running
+        """The columns of the stream's table that are kept of an event."""
+        return tuple(column for name in self.plan.key if (column := self.plan.columns.find(name)))
 
-        own = {STATED: self.moments.stored, FALLBACK: self.moments.stored, KEY_FLOOR: TEXT}
-        return (*self.plan.columns, *(Column(name=name, type=kind) for name, kind in own.items()))
+    @property
+    def _told(self) -> Mapping[str, Any]:
+        """What the commit that wrote it last says of it."""
+        return self._state.position.state if self._state.position else {}
 
-    def _events(self, keys: DataFrame) -> DataFrame:
-        """Every event of these keys, see `Fence`."""
-        from tidegate.spark import fold, frames  # noqa: PLC0415 - as above
+    @property
+    def _known(self) -> Mapping[str, Any] | None:
+        """What the target's position says of what counts; None where it says nothing."""
+        return self.plan.since.state.get(FENCE) if self.plan.since else None
 
-        told = frames.of_keys(self._every.where(f"{self._landed} AND {MARK} IS NULL"), keys, self.plan.key)
-        fence = self.plan.position.state[FENCE]
-        whole = f"{NUMBER} > {int(fence.get(WHOLE, fence['after']))} AS {fold.WHOLE}"
-        own = (frames.ORDER, fold.WAS_GONE, fold.STATED, fold.FALLBACK, fold.KEY_FLOOR, whole)
-        return frames.completed(told, self.plan.columns, *own)
+    @property
+    def _counts(self) -> bool:
+        """Whether some of its rows may count."""
+        return self._state.snapshot is not None and self._landed is not None
 
-    def _none(self, keys: DataFrame) -> DataFrame:
-        """No event, in the shape of `_events`."""
-        from tidegate.spark import fold, frames  # noqa: PLC0415 - as above
+    @cached_property
+    def _every(self) -> DataFrame:
+        """Every row, as of the version that this load was planned with, with the columns that are kept now."""
+        from tidegate.spark import dataframe_ops  # noqa: PLC0415 - as above
 
-        at = f"CAST(NULL AS {self.moments.stored.spark})"
-        nothing = keys.where("false")
-        own = (
-            f"CAST(NULL AS string) AS {frames.ORDER}",
-            f"false AS {fold.WAS_GONE}",
-            f"{at} AS {fold.STATED}",
-            f"{at} AS {fold.FALLBACK}",
-            f"CAST(NULL AS string) AS {fold.KEY_FLOOR}",
-            f"true AS {fold.WHOLE}",
+        rows = self.stream.format.read(self.session, self.target, self._state.snapshot)
+        return dataframe_ops.completed(rows, self._schema)
+
+    @property
+    def _landed(self) -> str | None:
+        """The condition of rows of loads that landed; None where none can have."""
+        known, own = self._known, self.plan.position.state[FENCE]
+        if known is None or known["number"] <= own["after"]:
+            return None
+        number, load = int(known["number"]), Spark().string(str(known["load"]))
+        return f"{NUMBER} > {int(own['after'])} AND ({NUMBER} < {number} OR ({NUMBER} = {number} AND {LOAD} = {load}))"
+
+    @property
+    def _stale(self) -> str:
+        """The condition of rows that would count by mistake once this load has landed."""
+        own = self.plan.position.state[FENCE]
+        landed = f"NOT ({self._landed})" if self._landed is not None else "true"
+        return f"{NUMBER} > {int(own['after'])} AND {NUMBER} < {int(own['number'])} AND {landed}"
+
+    @cached_property
+    def _marks(self) -> Mapping[str, Any]:
+        """`FLOOR`, `HORIZON` and `OPEN` of the rows that count; and whether there are `STALE` and `FOREIGN` ones.
+
+        The last commit tells them if it is of the load at which the target stands: then all that it knew of has landed.
+        """
+        if self._state.snapshot is None:
+            return {}
+        landed = self._known is not None and self._known["load"] == self._told.get(LAST)
+        told: Mapping[str, Any] = self._told[MARKS] if landed else self._asked()
+        return told
+
+    def _asked(self) -> Mapping[str, Any]:
+        from tidegate.spark.dataframe_ops import ORDER  # noqa: PLC0415 - as above
+        from tidegate.spark.latest_events import KNOWN  # noqa: PLC0415 - as above
+
+        landed = self._landed or "false"
+        foreign = f"{NUMBER} >= {int(self.plan.position.state[FENCE]['number'])}"
+        asked = {
+            FLOOR: f"max(CASE WHEN {landed} AND {MARK} = '{FLOOR}' THEN {ORDER} END)",
+            HORIZON: f"max(CASE WHEN {landed} AND {MARK} = '{HORIZON}' THEN {ORDER} END)",
+            OPEN: f"count_if({landed} AND {KNOWN} IS NOT NULL) > 0",
+            STALE: f"count_if({self._stale}) > 0",
+            FOREIGN: f"count_if({foreign}) > 0",
+        }
+        with translated(f"reading {self.target}"):
+            # Files that hold none of these are not opened.
+            some = self._every.where(f"{MARK} IS NOT NULL OR {KNOWN} IS NOT NULL OR ({self._stale}) OR {foreign}")
+            row = some.selectExpr(*(f"{sql} AS `{name}`" for name, sql in asked.items())).collect()[0]
+        return row.asDict()
+
+    @cached_property
+    def _newest(self) -> str | None:
+        """An order that none of its rows is above; None where there is no row."""
+        from tidegate.spark.dataframe_ops import ORDER  # noqa: PLC0415 - as above
+
+        told = self._told
+        if self._state.snapshot is not None and NEWEST not in told:
+            with translated(f"reading {self.target}"):
+                told = {NEWEST: self._every.selectExpr(f"max({ORDER}) AS o").collect()[0][0]}
+        return told.get(NEWEST)
+
+    def _records(self, keys: DataFrame | None) -> DataFrame:
+        """One row a key, see `Fence`: what the loads told of a key is ranked for the keys asked for alone."""
+        from tidegate.spark import dataframe_ops, latest_events  # noqa: PLC0415 - as above
+
+        told = self._every.where(f"{self._landed} AND {MARK} IS NULL")
+        wanted = told if keys is None else dataframe_ops.of_keys(told, keys, self.plan.key)
+        newest = dataframe_ops.latest(wanted, Latest(key=self.plan.key, order=(dataframe_ops.ORDER, NUMBER)))
+        known = f"from_json({latest_events.KNOWN}, 'map<string, string>') AS {latest_events.KNOWN}"
+        quoted = [Spark().quote(name) for name in self.plan.key]
+        return newest.selectExpr(
+            *quoted, f"{dataframe_ops.ORDER} AS {latest_events.APPLIED}", latest_events.WAS_GONE, known
         )
-        return frames.completed(nothing, self.plan.columns, *own)
+
+    def _present(self) -> DataFrame:
+        return present(self.stream, self.session, self.plan)
 
     def _new(self, folded: Folded) -> DataFrame:
-        from tidegate.spark import fold, frames  # noqa: PLC0415 - as above
+        from tidegate.spark import dataframe_ops, latest_events  # noqa: PLC0415 - as above
 
-        tags = (*self._tags(self.plan.position.sequence, self.plan.load_id), f"CAST(NULL AS string) AS {MARK}")
-        columns = [Spark().quote(column.name) for column in self._carried]
-        known = f"CAST(NULL AS string) AS {fold.KNOWN}"
-        return folded.applied.selectExpr(*columns, frames.ORDER, fold.WAS_GONE, known, *tags)
+        spark = Spark()
+        tags = self._tags(self.plan.position.sequence, self.plan.load_id)
+        keys = [spark.quote(name) for name in self.plan.key]
+        held = latest_events.KNOWN
+        known = f"CASE WHEN size({held}) > 0 THEN to_json({held}) END AS {held}"
+        rows = folded.applied.selectExpr(
+            *keys,
+            dataframe_ops.ORDER,
+            f"{dataframe_ops.GONE} AS {latest_events.WAS_GONE}",
+            known,
+            *tags,
+            f"CAST(NULL AS string) AS {MARK}",
+        )
+        return rows if folded.emptied is None else rows.unionByName(self._mark(FLOOR, folded.emptied, tags))
+
+    def _tags(self, number: int, load: str) -> tuple[str, ...]:
+        spark = Spark()
+        at = self.plan.created_at.astimezone(UTC).replace(tzinfo=None).isoformat(" ", "microseconds")
+        return (
+            f"CAST({number} AS bigint) AS {NUMBER}",
+            f"{spark.string(load)} AS {LOAD}",
+            f"{spark.literal(TIMESTAMPTZ, at)} AS {AT}",
+        )
+
+    def _mark(self, mark: str, order: str, tags: tuple[str, ...]) -> DataFrame:
+        from tidegate.spark.dataframe_ops import ORDER  # noqa: PLC0415 - as above
+
+        spark = Spark()
+        said = {ORDER: spark.string(order), MARK: spark.string(mark)}
+        said |= {name: text for text, _, name in (tag.rpartition(" AS ") for tag in tags)}
+        row = (
+            f"{said.get(column.name, f'CAST(NULL AS {column.type.spark})')} AS {spark.quote(column.name)}"
+            for column in self._schema
+        )
+        return self.session.sql("SELECT 1").selectExpr(*row)
+
+    def _compacted(self) -> DataFrame:
+        """What is kept of keys that were touched lately enough; what others left that may still land stays.
+
+        The greatest order that is dropped becomes a mark: nothing at or below it counts for a key of which nothing is
+        kept.
+        """
+        from tidegate.spark import dataframe_ops  # noqa: PLC0415 - as above
+
+        own = self.plan.position.state[FENCE]
+        foreign = self._every.where(f"{NUMBER} >= {int(own['number'])}")
+        if self._landed is None:
+            return foreign
+        rules = self.plan.changes.events or EventRules()
+        seconds = int(rules.remember.total_seconds())
+        young = f"{AT} >= {self._tags(0, '')[2].rpartition(' AS ')[0]} - INTERVAL '{seconds}' SECOND"
+        landed = self._every.where(self._landed)
+        young_keys, old_keys = self._by_age(landed.where(f"{MARK} IS NULL"), young)
+        (dropped,) = old_keys.selectExpr(f"max({dataframe_ops.ORDER}) AS o").collect()[0]
+        kept = young_keys.unionByName(foreign)
+        known = self._known or own
+        tags = self._tags(int(known["number"]), str(known["load"]))
+        for mark, order in ((FLOOR, self._marks.get(FLOOR)), (HORIZON, _greatest(dropped, self._marks.get(HORIZON)))):
+            if order is not None:
+                kept = kept.unionByName(self._mark(mark, order, tags))
+        return kept
 
     def _by_age(self, rows: DataFrame, young: str) -> tuple[DataFrame, DataFrame]:
-        """Every event of keys that were touched lately enough, and of the others."""
-        by_key = f"PARTITION BY {', '.join(Spark().quote(name) for name in self.plan.key)}"
-        aged = rows.selectExpr("*", f"max({AT}) OVER ({by_key}) AS __tidegate_last")
-        lately = young.replace(AT, "__tidegate_last", 1)
-        return aged.where(lately).drop("__tidegate_last"), aged.where(f"NOT ({lately})").drop("__tidegate_last")
+        """One row a key: of keys that were touched lately enough, and of the others."""
+        from tidegate.spark import dataframe_ops  # noqa: PLC0415 - as above
+
+        one = dataframe_ops.latest(rows, Latest(key=self.plan.key, order=(dataframe_ops.ORDER, NUMBER)))
+        return one.where(young), one.where(f"NOT ({young})")
+
+
+def updates(plan: LoadPlan) -> bool:
+    """Whether rows of the table stay that it holds already."""
+    return plan.base is not None and plan.write.mode is not Mode.OVERWRITE
+
+
+def present(stream: Stream, session: SparkSession, plan: LoadPlan) -> DataFrame:
+    """The rows of the table that the load is planned on, without those that are marked as deleted."""
+    from tidegate.spark import dataframe_ops  # noqa: PLC0415 - rows are looked at, Spark is running
+
+    rows = stream.format.read(session, stream.target, plan.base)
+    if plan.deletes.soft and DELETED_AT in rows.columns:
+        rows = rows.where(f"{DELETED_AT} IS NULL")
+    return dataframe_ops.completed(rows, plan.table if isinstance(stream.writer, VersionedWriter) else plan.columns)
+
+
+def _greatest(*orders: str | None) -> str | None:
+    return max((each for each in orders if each is not None), default=None)

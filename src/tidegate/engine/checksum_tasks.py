@@ -22,14 +22,15 @@ from tidegate.core.ids import join_name, split_name
 from tidegate.core.outcome import Problem
 from tidegate.core.protocols import Format
 from tidegate.core.schema import Schema
-from tidegate.engine import assemble, detection
-from tidegate.engine.assemble import Choice
+from tidegate.engine.assemble import assemble
+from tidegate.engine.assemble.assemble import Choice
+from tidegate.engine.context import LoadContext, RunContext
 from tidegate.engine.events import Journal
-from tidegate.engine.outcomes import failure
-from tidegate.engine.recover import reconcile
-from tidegate.engine.state import grouping_of
+from tidegate.engine.outcome import failure
+from tidegate.engine.positions import grouping_of
+from tidegate.engine.reconcile import reconcile
+from tidegate.engine.stages import detect
 from tidegate.engine.stream import Stream
-from tidegate.engine.work import Context, Work
 from tidegate.errors import ConfigError, TidegateError
 from tidegate.registry.values import Status
 from tidegate.strategies.checksum import Checksum
@@ -159,7 +160,7 @@ class Scope:
 
 
 def checksum_tasks(
-    config: Config, lakes: dict[str, Format], context: Context, scope: Scope, *, validate_only: bool
+    config: Config, lakes: dict[str, Format], context: RunContext, scope: Scope, *, validate_only: bool
 ) -> ChecksumTasks:
     """Asks the source of each stream in the scope; see `api.Project.checksum_tasks`."""
     streams = tuple(_of_stream(stream, context, validate_only=validate_only) for stream in scope.streams(config, lakes))
@@ -173,7 +174,7 @@ def checksum_tasks(
     )
 
 
-def _of_stream(stream: Stream, context: Context, *, validate_only: bool) -> StreamTasks:
+def _of_stream(stream: Stream, context: RunContext, *, validate_only: bool) -> StreamTasks:
     held = _existing(stream, context)
     try:
         with _recorded(stream, context, record=not validate_only and held is None) as payload:
@@ -189,7 +190,7 @@ def _of_stream(stream: Stream, context: Context, *, validate_only: bool) -> Stre
     return StreamTasks(stream=stream.name, tasks=tasks, notes=notes)
 
 
-def _existing(stream: Stream, context: Context) -> str | None:
+def _existing(stream: Stream, context: RunContext) -> str | None:
     """Why the stream is taken already; None when nobody works on it."""
     open_tasks = context.registry.tasks(stream.uid, Status.RUNNING, limit=1)
     if open_tasks:
@@ -198,14 +199,14 @@ def _existing(stream: Stream, context: Context) -> str | None:
     return f"{holder} works on the stream" if holder else None
 
 
-def _recorded(stream: Stream, context: Context, *, record: bool) -> AbstractContextManager[dict[str, Any]]:
+def _recorded(stream: Stream, context: RunContext, *, record: bool) -> AbstractContextManager[dict[str, Any]]:
     if not record:
         return contextlib.nullcontext({})
     context.registry.register(uid=stream.uid, name=stream.name, source=stream.source_name, target=str(stream.target))
     return context.registry.task(stream.uid, "get_checksums")
 
 
-def _asked(stream: Stream, context: Context) -> tuple[tuple[ChecksumTask, ...], tuple[str, ...]]:
+def _asked(stream: Stream, context: RunContext) -> tuple[tuple[ChecksumTask, ...], tuple[str, ...]]:
     """The partitions that differ, and what people should know of them."""
     strategy = stream.strategy
     if not isinstance(strategy, Checksum):  # the scope holds no others
@@ -220,8 +221,8 @@ def _asked(stream: Stream, context: Context) -> tuple[tuple[ChecksumTask, ...], 
         # A partition that is too large is told here, not refused.
         asking = replace(stream, strategy=replace(strategy, max_rows=LARGEST))
         journal = Journal(stream=stream.name)
-        work = Work(stream=asking, context=context, journal=journal, probe=probe, standing=standing)
-        changes, ledger = detection.detect(work)
+        work = LoadContext(stream=asking, context=context, journal=journal, probe=probe, standing=standing)
+        changes, ledger = detect.detect(work)
         notes = probe.notes()
     if changes is None:
         return (), notes

@@ -11,8 +11,8 @@ from dataclasses import replace
 from tidegate.config import Config
 from tidegate.core.log import Lagging
 from tidegate.core.protocols import Format
-from tidegate.engine.assemble import Choice, streams
-from tidegate.engine.outcomes import failure
+from tidegate.engine.assemble.assemble import Choice, streams
+from tidegate.engine.outcome import failure
 from tidegate.engine.stream import Stream
 from tidegate.errors import HistoryGone, TidegateError
 from tidegate.registry.values import StreamStatus

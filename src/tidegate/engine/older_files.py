@@ -18,20 +18,20 @@ from tidegate.core.restored import HasOlderFiles
 from tidegate.core.schema import Schema
 from tidegate.core.slices import Files, Keys
 from tidegate.dialects.spark import Spark
-from tidegate.engine import quality
-from tidegate.engine.sides import TableSide
+from tidegate.engine.context import LoadContext
+from tidegate.engine.quality import quality
 from tidegate.engine.stream import VerifyLevel
-from tidegate.engine.verify import measured
-from tidegate.engine.work import Work
+from tidegate.engine.verification.fingerprint_sources import TableSide
+from tidegate.engine.verification.proof import measured
 from tidegate.errors import VerifyFailed
-from tidegate.spark import frames
+from tidegate.spark import dataframe_ops
 from tidegate.spark.failures import translated
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 
-def restore(work: Work, plan: LoadPlan, session: SparkSession, staging: Staging, checked: Checked) -> Checked:
+def restore(work: LoadContext, plan: LoadPlan, session: SparkSession, staging: Staging, checked: Checked) -> Checked:
     """The rows with those that come back.
 
     Raises:
@@ -44,7 +44,7 @@ def restore(work: Work, plan: LoadPlan, session: SparkSession, staging: Staging,
     keys = [spark.quote(name) for name in plan.key]
     columns = Schema(columns=tuple(column for column in plan.columns if column.name in plan.key))
     with translated(f"comparing with {plan.target}"):
-        lost = frames.without_keys(staging.read_partitions(plan.changes.slices), checked.frame, plan.key)
+        lost = dataframe_ops.without_keys(staging.read_partitions(plan.changes.slices), checked.frame, plan.key)
         # Read now: afterwards the staging shows what was written.
         side = TableSide(rows=lost.selectExpr(*keys).distinct().localCheckpoint(), columns=columns, key=plan.key)
         texts = [tuple(row) for row in side.rows.selectExpr(*side.texts()).collect()]
@@ -54,22 +54,22 @@ def restore(work: Work, plan: LoadPlan, session: SparkSession, staging: Staging,
     found, rule = _latest(work, plan, session, part, side.rows)
     return replace(
         checked,
-        frame=checked.frame.unionAll(frames.completed(found, plan.columns)),
+        frame=checked.frame.unionAll(dataframe_ops.completed(found, plan.columns)),
         restored=Restored(files=part, keys=named, frame=side.rows, latest=rule),
     )
 
 
 def _latest(
-    work: Work, plan: LoadPlan, session: SparkSession, part: Files, keys: DataFrame
+    work: LoadContext, plan: LoadPlan, session: SparkSession, part: Files, keys: DataFrame
 ) -> tuple[DataFrame, Latest]:
     """The last row that the older files have of each key, and the rule that says which one it is."""
     spark, order = Spark(), Latest(key=plan.key, order=(LOADED,))
     paths = tuple(path for _, path in part.older)
-    loads = frames.listed(
+    loads = dataframe_ops.listed(
         session, [(spark.string(path), f"{number}L") for number, path in part.older], ("path", LOADED)
     )
     rows = work.stream.source.read(session, work.probe, (Files(paths=paths),), plan.columns)
-    rows = frames.of_keys(rows, keys, plan.key)
+    rows = dataframe_ops.of_keys(rows, keys, plan.key)
     rows = rows.join(loads.withColumnRenamed("path", part.carrier or ""), on=[part.carrier or ""], how="inner")
     rows = rows.selectExpr(*(spark.quote(name) for name in plan.columns.names), LOADED)
     batch = Batch(latest=order, keys_unique=False, skip_equal=False)
@@ -80,7 +80,7 @@ def _latest(
         quality.release(one)
 
 
-def verify(work: Work, plan: LoadPlan, staging: Staging, checked: Checked, level: VerifyLevel) -> None:
+def verify(work: LoadContext, plan: LoadPlan, staging: Staging, checked: Checked, level: VerifyLevel) -> None:
     """Compares what came back with what the older files hold, by the reader that verifies.
 
     Rows of files that broke a rule of the stream's checks do not come back, so such a stream's are not compared.

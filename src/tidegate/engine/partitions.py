@@ -19,11 +19,11 @@ from tidegate.core.position import Position
 from tidegate.core.protocols import Probe
 from tidegate.core.schema import Schema
 from tidegate.core.slices import Meaning
-from tidegate.dialects._buckets import bucket
+from tidegate.dialects.shared.buckets import bucket
 from tidegate.dialects.spark import Spark
-from tidegate.engine.comparison import live
+from tidegate.engine.context import RunContext
 from tidegate.engine.stream import Stream
-from tidegate.engine.work import Context
+from tidegate.engine.verification.comparison import live
 from tidegate.errors import PlanError
 from tidegate.spark.failures import translated
 
@@ -105,7 +105,9 @@ def described(changes: ChangeSet, probe: Probe, columns: Schema) -> ChangeSet:
     return replace(changes, parts=tuple(parts))
 
 
-def measured(stream: Stream, context: Context, session: SparkSession, *, grouping: Grouping, columns: Schema) -> Ledger:
+def measured(
+    stream: Stream, context: RunContext, session: SparkSession, *, grouping: Grouping, columns: Schema
+) -> Ledger:
     """`measure` of a stream's table, as a task of the registry."""
     with (
         context.registry.task(stream.uid, "measure_partition", run_id=context.run_id) as payload,
@@ -138,13 +140,13 @@ def measure(rows: DataFrame, target: Target, grouping: Grouping, columns: Schema
 
 def fingerprints(rows: DataFrame, grouping: Grouping, columns: Schema) -> dict[str | None, Fingerprint]:
     """The fingerprint of each bucket of the rows, computed by Spark; columns that they lack count as NULL."""
-    from tidegate.spark import frames  # noqa: PLC0415 - rows are looked at, Spark is running
+    from tidegate.spark import dataframe_ops  # noqa: PLC0415 - rows are looked at, Spark is running
 
     spark = Spark()
     column = columns.find(grouping.column) if grouping.column else None
     found: defaultdict[str | None, Fingerprint] = defaultdict(Fingerprint)
-    fine = frames.partitions(
-        frames.completed(rows, columns), by=bucket(spark, grouping, column), steps=spark.steps(columns.columns)
+    fine = dataframe_ops.partitions(
+        dataframe_ops.completed(rows, columns), by=bucket(spark, grouping, column), steps=spark.steps(columns.columns)
     )
     for value, one in fine.items():
         found[grouping.coarse(value)] += one

@@ -10,15 +10,18 @@ from typing import Any
 
 from tidegate.core.changes import Action, ChangeSet
 from tidegate.core.ledger import Ledger
-from tidegate.core.maintenance import Maintained
 from tidegate.core.outcome import Problem
 from tidegate.core.plan import LoadPlan
-from tidegate.engine import detection, fuse, key_diff, partitions, pipeline, restored
+from tidegate.core.policies.maintenance import Maintained
+from tidegate.engine import load, partitions
+from tidegate.engine.context import LoadContext, RunContext
+from tidegate.engine.deletes import delete_guard, key_diff
 from tidegate.engine.events import Journal
-from tidegate.engine.outcomes import failure
-from tidegate.engine.recover import Standing, reconcile
+from tidegate.engine.outcome import failure
+from tidegate.engine.reconcile import RecoveryState, reconcile
+from tidegate.engine.recovery import restored_source
+from tidegate.engine.stages import detect
 from tidegate.engine.stream import Stream
-from tidegate.engine.work import Context, Work
 from tidegate.errors import TidegateError
 
 REASONS = {
@@ -90,20 +93,20 @@ class PlanReport:
         return {"streams": [plan.to_dict() for plan in self.streams]}
 
 
-def preview(stream: Stream, context: Context) -> StreamPlan:
+def preview(stream: Stream, context: RunContext) -> StreamPlan:
     """The plan of one stream; errors become part of it, never an exception."""
     about: dict[str, Any] = {"stream": stream.name, "target": str(stream.target), "strategy": stream.strategy.kind}
     try:
         table = stream.format.state(stream.target, stream.uid)
         standing = reconcile(stream.name, table, context.registry.position(stream.uid))
-        restored.refuse(stream, context)
+        restored_source.refuse(stream, context)
         with stream.source.probe(context.sessions, stream.bound_request) as probe:
             journal = Journal(stream=stream.name)
-            work = Work(stream=stream, context=context, journal=journal, probe=probe, standing=standing)
-            changes, ledger = detection.detect(work)
+            work = LoadContext(stream=stream, context=context, journal=journal, probe=probe, standing=standing)
+            changes, ledger = detect.detect(work)
             work, changes = key_diff.watch(work, changes)
             if changes is not None:
-                fuse.guard(work, changes)
+                delete_guard.guard(work, changes)
             plan = _plan(work, changes, ledger)
             notes = (*probe.notes(), *(changes.notes if changes else ()), *_layout(stream))
     except TidegateError as error:
@@ -125,12 +128,12 @@ def preview(stream: Stream, context: Context) -> StreamPlan:
     )
 
 
-def _plan(work: Work, changes: ChangeSet | None, ledger: Ledger) -> LoadPlan | None:
+def _plan(work: LoadContext, changes: ChangeSet | None, ledger: Ledger) -> LoadPlan | None:
     """The plan of the first commit; those of further partitions differ from it in nothing but these."""
     if changes is None:
         return None
     first = next(partitions.groups(changes))
-    return pipeline.plan(work, partitions.vouched(first, ledger) if first.parts else first, save=_keep_nothing).plan
+    return load.plan(work, partitions.vouched(first, ledger) if first.parts else first, save=_keep_nothing).plan
 
 
 def _keep_nothing(plan: LoadPlan) -> None:
@@ -147,7 +150,7 @@ def _layout(stream: Stream) -> tuple[str, ...]:
     )
 
 
-def _position(standing: Standing) -> dict[str, Any] | None:
+def _position(standing: RecoveryState) -> dict[str, Any] | None:
     return standing.since.to_dict() if standing.since else None
 
 

@@ -21,18 +21,20 @@ from tidegate.core.protocols import Staging
 from tidegate.core.quarantine import beside
 from tidegate.core.schema import Schema
 from tidegate.core.slices import Everything, Meaning
-from tidegate.core.versions import Historic
-from tidegate.engine import quality, reread, standing, verify
-from tidegate.engine.applied import Applied
-from tidegate.engine.landing import discarded_on_error, publish
-from tidegate.engine.planner import fence
-from tidegate.engine.quarantine import Quarantine
-from tidegate.engine.recover import Standing, next_sequence
+from tidegate.core.versioned_writer import VersionedWriter
+from tidegate.engine.applied_events import Applied
+from tidegate.engine.context import RunContext
+from tidegate.engine.publish import discarded_on_error, publish
+from tidegate.engine.quality import quality
+from tidegate.engine.quarantine.quarantine import Quarantine
+from tidegate.engine.reconcile import RecoveryState, next_sequence
+from tidegate.engine.recovery import recovery
+from tidegate.engine.stages.plan import fence
 from tidegate.engine.stream import Stream, VerifyLevel
-from tidegate.engine.work import Context
+from tidegate.engine.verification import events, proof
 from tidegate.errors import VerifyFailed
 from tidegate.registry.leases import Lease
-from tidegate.spark import sorting, waiting
+from tidegate.spark import quarantined_rows, validation
 from tidegate.spark.failures import translated
 
 if TYPE_CHECKING:
@@ -90,7 +92,7 @@ class Quarantined:
     """The quarantines of some streams, for people."""
 
     streams: Sequence[Stream]
-    context: Context
+    context: RunContext
 
     def waiting(self) -> list[Waiting]:
         """How many rows of each stream wait, by rule; starts no Spark where none ever did."""
@@ -118,7 +120,7 @@ class Quarantined:
             uid=stream.uid, name=stream.name, source=stream.source_name, target=str(stream.target)
         )
         with context.registry.lease(stream.uid) as lease, context.session(small=True) as session:
-            stands = standing.recover(stream, context)
+            stands = recovery.recover(stream, context)
             quarantine = Quarantine.of(stream)
             if stands.since is None or stands.table.schema is None or not quarantine.filled:
                 return Replayed(stream=stream.name)
@@ -142,9 +144,9 @@ class Quarantined:
         return Waiting(stream=stream.name, table=str(beside(stream.target)), rows=sum(rules.values()), rules=rules)
 
 
-def _own(table: Schema, stream: Stream, context: Context) -> Schema:
+def _own(table: Schema, stream: Stream, context: RunContext) -> Schema:
     """The columns of the table that come from the source, each with what the source called it in the last load."""
-    own = {*stream.added.names, *(stream.writer.own if isinstance(stream.writer, Historic) else ())}
+    own = {*stream.added.names, *(stream.writer.own if isinstance(stream.writer, VersionedWriter) else ())}
     known = context.registry.loaded_columns(stream.uid)
     columns = (replace(column, ident=known.get(column.name, "")) for column in table if column.name not in own)
     return Schema(columns=tuple(columns))
@@ -173,9 +175,9 @@ class _Replay:
     """One replay, under the stream's lease."""
 
     stream: Stream
-    context: Context
+    context: RunContext
     session: SparkSession
-    stands: Standing
+    stands: RecoveryState
     quarantine: Quarantine
 
     def run(self, since: Position, columns: Schema, lease: Lease) -> Replayed:
@@ -183,21 +185,21 @@ class _Replay:
         with contextlib.ExitStack() as held, translated(doing):
             plan = self._plan(since, columns)
             rows = self.quarantine.unpacked(self.session, since, columns)
-            rows = waiting.with_lacks(rows) if plan.changes.events else rows
+            rows = quarantined_rows.with_lacks(rows) if plan.changes.events else rows
             judged = quality.judged(self.stream, columns, rows, key=self.stream.key).persist()
             held.callback(judged.unpersist)
-            passed, stay = (int(n) for n in sorting.measured(judged, sorting.REPLAY_COUNTS))
-            done = Replayed(stream=self.stream.name, waiting=stay, rules=sorting.broken_now(judged))
+            passed, stay = (int(n) for n in validation.measured(judged, validation.REPLAY_COUNTS))
+            done = Replayed(stream=self.stream.name, waiting=stay, rules=validation.broken_now(judged))
             if not passed:
                 return done
-            ready = self._ready(judged.where(sorting.PASSED), plan)
+            ready = self._ready(judged.where(validation.PASSED), plan)
             held.callback(quality.release, ready.checked)
             if ready.again is not None:
                 held.callback(quality.release, ready.again)
             self.context.save(plan)
             # First, as with every load: until the table's commit lands, these rows wait still.
-            closed = sorting.closed(judged, sorting.PASSES, plan.position.sequence)
-            self.quarantine.replace(self.session, sorting.repacked(closed), self.context)
+            closed = validation.closed(judged, validation.PASSES, plan.position.sequence)
+            self.quarantine.replace(self.session, validation.repacked(closed), self.context)
             snapshot = self._load(ready, plan, lease, held)
             return replace(done, rows=passed - ready.superseded, superseded=ready.superseded, snapshot=snapshot)
 
@@ -207,33 +209,33 @@ class _Replay:
         batch = Batch(latest=latest, keys_unique=False, skip_equal=False)
         if plan.changes.meaning is Meaning.CHANGELOG:
             return self._events(rows, plan)
-        if isinstance(writer, Historic):
-            at, ended = f"{sorting.META}at", f"{sorting.META}ended"
+        if isinstance(writer, VersionedWriter):
+            at, ended = f"{validation.META}at", f"{validation.META}ended"
             stored = stream.format.read(self.session, stream.target, self.stands.table.snapshot)
             changes = writer.replayed(rows, plan, stream.strategy.cursor, stored=stored, at=at, ended=ended)
             checked = writer.check(changes, plan, batch)
             if plan.changes.events is None:
                 return _Ready(checked=checked)
-            checked = replace(checked, folded=waiting.remembered(rows, stream.key))
-            return _Ready(checked=checked, applied=reread.remembered(stream, self.session, plan))
-        wanted = rows.selectExpr(*sorting.named(plan.columns))
+            checked = replace(checked, folded=quarantined_rows.remembered(rows, stream.key))
+            return _Ready(checked=checked, applied=events.remembered(stream, self.session, plan))
+        wanted = rows.selectExpr(*validation.named(plan.columns))
         latest = Latest(key=plan.key, order=stream.order) if plan.key else None
         checked = writer.check(wanted, plan, replace(batch, latest=latest, skip_equal=True))
         return _Ready(checked=checked, rows=wanted)
 
     def _events(self, rows: DataFrame, plan: LoadPlan) -> _Ready:
         stream, writer = self.stream, self.stream.writer
-        applied = reread.remembered(stream, self.session, plan)
+        applied = events.remembered(stream, self.session, plan)
         known = applied.fence()
-        if not isinstance(writer, Historic):
+        if not isinstance(writer, VersionedWriter):
             # What was forgotten of a key had ended the wait of its older events already.
             known = replace(known, horizon=None)
-        events = waiting.as_events(rows, plan.columns.names)
+        found = quarantined_rows.as_events(rows, plan.columns.names)
         latest = Latest(key=plan.key, order=stream.strategy.cursor)
         batch = Batch(latest=latest, keys_unique=False, skip_equal=False, fence=known)
-        checked = writer.check(events, plan, batch)
+        checked = writer.check(found, plan, batch)
         superseded = checked.folded.superseded if checked.folded else 0
-        again = writer.check(events, plan, replace(batch, again=True))
+        again = writer.check(found, plan, replace(batch, again=True))
         return _Ready(checked=checked, applied=applied, again=again, superseded=superseded)
 
     def _load(self, ready: _Ready, plan: LoadPlan, lease: Lease, held: contextlib.ExitStack) -> str | None:
@@ -258,11 +260,11 @@ class _Replay:
         writer, level, seen = self.stream.writer, self.stream.verify, not staging.invisible
         if ready.again is not None:
             table = staging.read_keys(ready.again.keys, prune=ready.again.prune)
-            both = reread.sides(self.stream, ready.again, table, plan, level)
+            both = events.sides(self.stream, ready.again, table, plan, level)
         elif ready.rows is not None:
-            kept = verify.measured(ready.rows, plan, level)
-            both = verify.Sides(source=kept, table=verify.table_side(plan, staging, checked, level))
-        elif isinstance(writer, Historic):
+            kept = proof.measured(ready.rows, plan, level)
+            both = proof.Sides(source=kept, table=proof.table_side(plan, staging, checked, level))
+        elif isinstance(writer, VersionedWriter):
             writer.prove(checked, plan, staging)
             if unseen := writer.unseen(checked, plan, staging):
                 raise VerifyFailed(
@@ -270,12 +272,12 @@ class _Replay:
                     load_id=plan.load_id,
                 )
             return True
-        return verify.judge(plan, level, both, again=lambda: both.source, still=_still, seen=seen).equal
+        return proof.judge(plan, level, both, again=lambda: both.source, verify_unchanged=_unchanged, seen=seen).equal
 
     def _plan(self, since: Position, columns: Schema) -> LoadPlan:
         stream, table, load_id = self.stream, self.stands.table, new_load_id()
         number = next_sequence(table, since, self.context.registry.last_sequence(stream.uid))
-        own = stream.writer.added(columns, stream.strategy.cursor) if isinstance(stream.writer, Historic) else ()
+        own = stream.writer.added(columns, stream.strategy.cursor) if isinstance(stream.writer, VersionedWriter) else ()
         changes = self._changes(since)
         if changes.meaning in stream.writer.accepts:
             write = stream.writer.choose(WriteFacts(rows=None, table_rows=table.rows, key=stream.key))
@@ -310,7 +312,7 @@ class _Replay:
         if isinstance(stream.strategy, AppliesEvents):
             events = stream.strategy.event_rules()
             # A history that its loads date takes rows at the time of the load that read them.
-            dated = not isinstance(stream.writer, Historic) or stream.writer.moment(()) is not None
+            dated = not isinstance(stream.writer, VersionedWriter) or stream.writer.moment(()) is not None
             meaning = Meaning.CHANGELOG if dated else meaning
         return ChangeSet(
             slices=(Everything(),),
@@ -321,5 +323,5 @@ class _Replay:
         )
 
 
-def _still() -> None:
+def _unchanged() -> None:
     """Nothing: what is committed stands still."""

@@ -10,12 +10,12 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from tidegate.core.bounds import BoundRequest
-from tidegate.core.checks import OnFail, Rule
-from tidegate.core.deletes import Deletes
 from tidegate.core.ids import Target
-from tidegate.core.maintenance import Maintenance
+from tidegate.core.policies.deletes import Deletes
+from tidegate.core.policies.maintenance import Maintenance
+from tidegate.core.policies.rules import OnFail, Rule
+from tidegate.core.policies.schedule import Schedule
 from tidegate.core.protocols import Bounded, Format, Layout, Source, Strategy, Writer
-from tidegate.core.schedule import Schedule
 from tidegate.core.schema import Schema
 
 

@@ -1,175 +1,230 @@
-"""Decides whether what was written equals what the source held.
+"""Decides how a whole table is compared with its source, and how rows that differ are mended.
 
-Called between write and advance. The source's engine computes one side, Spark the other from the committed
-snapshot; must never look at the rows that were handed to the writer.
+Called by `api.Project.verify`. Must never call a row wrong that the next load is about to bring, nor mend one except
+by a commit that is fenced and verified like a load.
 """
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Callable
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+import time
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any
 
-from tidegate.core import texts
-from tidegate.core.batch import Aside, Checked, Latest
-from tidegate.core.fingerprint import Fingerprint
-from tidegate.core.plan import LoadPlan, Mode
-from tidegate.core.protocols import Probe, Staging
-from tidegate.core.slices import Meaning, Slice
-from tidegate.dialects.spark import Spark
-from tidegate.engine import expected
-from tidegate.engine.stream import VerifyLevel
-from tidegate.errors import VerifyFailed
+from tidegate.core.bucketing import Level
+from tidegate.core.changes import ChangeSet
+from tidegate.core.ledger import unvouched
+from tidegate.core.outcome import EXIT_ORDER, Problem
+from tidegate.core.plan import Mode, WriteChoice, WriteFacts
+from tidegate.core.position import Position
+from tidegate.core.slices import Keys, Meaning
+from tidegate.core.versioned_writer import VersionedWriter
+from tidegate.engine import load
+from tidegate.engine.context import LoadContext, PlannedLoad, RunContext
+from tidegate.engine.events import Journal
+from tidegate.engine.outcome import failure
+from tidegate.engine.recovery import recovery
+from tidegate.engine.stages.plan import PlanInputs, make_plan
+from tidegate.engine.stream import Stream, VerifyLevel
+from tidegate.engine.verification import comparison
+from tidegate.engine.verification.drilldown import Difference, Key
+from tidegate.errors import PlanError, PositionMissing, TidegateError
+from tidegate.registry.leases import Lease
 
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
-
-
-MEND = "Mend the table with `tidegate verify STREAM --repair`; until then no run goes on from it."
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Verdict:
-    """The result of a verification that did not fail: None when none was asked for."""
-
-    equal: bool | None
-    rows: int | None = None
-    not_covered: tuple[str, ...] = ()
+KEYS_A_SLICE = 500
+MOST_KEYS = 200_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sides:
-    """What the source holds and what the table holds of the rows that moved."""
-
-    source: Fingerprint
-    table: Fingerprint
-
-
-def source_side(
-    probe: Probe,
-    plan: LoadPlan,
-    level: VerifyLevel,
-    latest: Latest | None,
-    *,
-    moved: tuple[Slice, ...] | None = None,
-) -> Fingerprint:
-    """What the source holds of the plan's slices: rows alone at level counts, all five numbers at level moved.
+class Verification:
+    """What a comparison of one stream's table with its source found.
 
     Args:
-        moved: slices that the write found to have moved, in place of the plan's.
+        equal: at the end, after a repair; None when it could not be told.
+        slices_different: buckets that differed.
+        rows_different: None at levels that do not look at rows.
+        rows_fetched: rows that travelled to find them, from both sides together.
+        rows_quarantined: rows that wait in the quarantine; they count as what the source holds, and not as target rows.
+        columns_not_covered: of a type that has no exact text on every engine; they are not compared.
     """
-    measured = [part.fingerprint for part in plan.changes.parts if part.fingerprint is not None]
-    if moved is None and len(measured) == len(plan.changes.slices):
-        total = sum(measured, Fingerprint())
-        return total if level is VerifyLevel.MOVED else Fingerprint(rows=total.rows)
-    total, parts = Fingerprint(), plan.changes.slices if moved is None else moved
-    if latest is not None and (whole := expected.around(parts, plan.changes.loaded_through)) is not None:
-        parts, latest = (whole,), replace(latest, touched=parts)
-    for part in parts:
-        if level is VerifyLevel.COUNTS:
-            total += Fingerprint(rows=probe.count(part, latest=latest))
-        else:
-            total += probe.fingerprint(part, latest=latest)
-    return total
+
+    stream: str
+    level: str
+    equal: bool | None = None
+    source_rows: int | None = None
+    target_rows: int | None = None
+    rows_different: int | None = None
+    slices_different: int | None = None
+    columns_not_covered: tuple[str, ...] = ()
+    repaired_rows: int = 0
+    rows_fetched: int = 0
+    rows_quarantined: int = 0
+    seconds: float = 0.0
+    error: Problem | None = None
+
+    @property
+    def exit_code(self) -> int:
+        """0 for equal, 3 for different, else that of the error."""
+        if self.error is not None:
+            return self.error.exit_code
+        return 0 if self.equal else 3
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON types only."""
+        values = asdict(self)
+        values["columns_not_covered"] = list(self.columns_not_covered)
+        values["error"] = self.error.to_dict() if self.error else None
+        return values
 
 
-def read_back(plan: LoadPlan, staging: Staging, checked: Checked, level: VerifyLevel) -> Fingerprint | None:
-    """The same as `table_side`, of few rows and without Spark; None where that cannot be said so.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VerificationReport:
+    """What a comparison found of all its streams."""
 
-    What it finds unequal is no proof yet: rows that were left alone because they are equal are in no new file.
-    """
-    apart = (checked.compared, checked.aside, checked.moved, checked.gone, checked.touched, checked.folded)
-    if plan.changes.meaning is Meaning.CHANGELOG or any(each is not None for each in apart):
-        return None
-    rows = staging.written() if isinstance(staging, texts.ReadsBack) else None
-    if rows is None:
-        return None
-    if level is VerifyLevel.COUNTS:
-        return Fingerprint(rows=rows.num_rows)
-    with contextlib.suppress(ValueError, ArithmeticError):
-        return texts.of_table(plan.columns.covered, rows)
-    return None
+    streams: tuple[Verification, ...]
 
+    @property
+    def exit_code(self) -> int:
+        """0, or the first of 1, 3, 4, 5 that a stream stands for."""
+        codes = {stream.exit_code for stream in self.streams} - {0}
+        return next((code for code in EXIT_ORDER if code in codes), max(codes, default=0))
 
-def table_side(plan: LoadPlan, staging: Staging, checked: Checked, level: VerifyLevel) -> Fingerprint:
-    """What the committed, invisible version holds of the same rows; of a load that read none, no rows."""
-    if not plan.changes.slices and checked.moved is None:
-        return Fingerprint()
-    rows = _moved(plan, staging, checked)
-    rows = rows if checked.compared is None else rows.where(checked.compared)
-    if checked.aside is not None:
-        rows = _with_those_aside(rows, checked.aside, plan, checked)
-    return measured(rows, plan, level)
+    def to_dict(self) -> dict[str, Any]:
+        """The document of `verify --json`."""
+        return {"streams": [stream.to_dict() for stream in self.streams]}
 
 
-def measured(rows: DataFrame, plan: LoadPlan, level: VerifyLevel) -> Fingerprint:
-    """The fingerprint of rows with the plan's columns; at level counts their number alone."""
-    from tidegate.spark import frames  # noqa: PLC0415 - rows have moved, Spark is running
-
-    if level is VerifyLevel.COUNTS:
-        return Fingerprint(rows=rows.count())
-    return frames.fingerprint(rows, Spark().steps(plan.columns.columns))
-
-
-def _moved(plan: LoadPlan, staging: Staging, checked: Checked) -> DataFrame:
-    if plan.write.mode in (Mode.OVERWRITE_PARTITIONS, Mode.MERGE_PARTITIONS, Mode.REPLACE_FILES):
-        return staging.read_partitions(plan.changes.slices)
-    if plan.write.mode is Mode.APPEND:
-        return staging.read_added()
-    if checked.moved is not None:
-        return staging.read_partitions(checked.moved)
-    if plan.write.mode in (Mode.OVERWRITE, Mode.MERGE_DIFFERENCES):
-        return staging.read()
-    return staging.read_keys(checked.keys, prune=checked.prune)
-
-
-def _with_those_aside(rows: DataFrame, aside: Aside, plan: LoadPlan, checked: Checked) -> DataFrame:
-    """The rows and, in the quarantine's own commit, those that the source holds and the table does not.
-
-    Where the source is asked for the last row of each key, a row aside stands for its key if it is the last one.
-    """
-    from tidegate.spark import frames  # noqa: PLC0415 - rows have moved, Spark is running
-
-    held = aside.frame
-    if checked.latest is not None:
-        held = held.where(aside.last)
-    if checked.latest is not None or aside.keeps:
-        rows = frames.without_keys(rows, held, aside.key)
-    if checked.moved is not None:
-        held = held.where(Spark().among(checked.moved, plan.columns))
-    return frames.completed(rows, plan.columns).unionAll(frames.completed(held, plan.columns))
-
-
-def judge(  # noqa: PLR0913 - both sides, and the ways to ask again
-    plan: LoadPlan,
-    level: VerifyLevel,
-    sides: Sides,
-    *,
-    again: Callable[[], Fingerprint],
-    still: Callable[[], None],
-    seen: bool = False,
-) -> Verdict:
-    """Equal, or an error; a source that changed in between is told apart from a table that is wrong.
-
-    Args:
-        again: asks the source once more; called only when the sides differ.
-        still: raises SourceMoved when the source has changed since it was opened and no snapshot held it.
-        seen: the rows are visible already, because the format has no place to hide them.
-
-    Raises:
-        SourceMoved: the source has changed in between.
-        VerifyFailed: the source stood still and the sides differ, so the table is wrong.
-    """
-    source, table = sides.source, sides.table
-    if source != table and again() != table:
-        still()
-        what = "rows" if source.rows != table.rows else "fingerprints"
-        raise VerifyFailed(
-            f"stream {plan.stream!r}: {what} differ after the write: {source.rows} rows at the source, "
-            f"{table.rows} in {plan.target}; " + ("the rows are visible" if seen else "nothing was published"),
-            hint=MEND if seen else None,
-            load_id=plan.load_id,
+def verify_stream(stream: Stream, context: RunContext, level: Level, *, repair: bool) -> Verification:
+    """Compares one stream's table with its source; errors become part of the result, never an exception."""
+    began = time.monotonic()
+    try:
+        context.registry.register(
+            uid=stream.uid, name=stream.name, source=stream.source_name, target=str(stream.target)
         )
-    not_covered = plan.columns.not_covered if level is VerifyLevel.MOVED else ()
-    return Verdict(equal=True, rows=table.rows, not_covered=not_covered)
+        if repair:
+            with context.registry.lease(stream.uid) as lease:
+                found = _verify(stream, context, Level.ROWS, lease)
+        else:
+            found = _verify(stream, context, level, None)
+    except TidegateError as error:
+        found = Verification(stream=stream.name, level=level, error=failure(stream, error, context.redact).error)
+    return replace(found, level=level, seconds=round(time.monotonic() - began, 3))
+
+
+def _verify(stream: Stream, context: RunContext, level: Level, lease: Lease | None) -> Verification:
+    stands = recovery.recover(stream, context)
+    since = stands.since
+    if since is None:
+        raise PositionMissing(
+            f"the table of stream {stream.name!r} has not been loaded yet", hint=f"Run `tidegate run {stream.name}`."
+        )
+    if not comparison.mirrors(stream):
+        raise PlanError(
+            f"stream {stream.name!r} keeps every version of a row that it reads (write: {stream.writer.kind}), so its "
+            "table is no copy that could equal the source",
+            hint="Only tables written by merge or replace, or appended by strategy sequence, can be verified.",
+        )
+    with context.session() as session, stream.source.probe(context.sessions) as probe:
+        work = LoadContext(
+            stream=stream, context=context, journal=Journal(stream=stream.name), probe=probe, standing=stands
+        )
+        comparison.choose_loaded(stream, context, probe, since)
+        columns = probe.schema()
+        with context.registry.task(stream.uid, "measure_partition", run_id=context.run_id) as payload:
+            difference = comparison.difference(work, session, level)
+            probe.verify_unchanged()
+            payload |= {"source_rows": difference.source_rows, "target_rows": difference.target_rows}
+            payload |= {"level": str(level), "equal": difference.equal}
+        repaired, left = 0, 0
+        if lease is not None and not difference.equal:
+            repaired, left = _repair(work, since, difference, lease)
+        elif difference.equal and level is not Level.COUNTS:
+            context.registry.verified(stream.uid, since)
+        return Verification(
+            stream=stream.name,
+            level=level,
+            equal=difference.equal or (lease is not None and not left),
+            source_rows=difference.source_rows,
+            target_rows=difference.source_rows if repaired and not left else difference.target_rows,
+            rows_different=difference.rows if level is Level.ROWS else None,
+            slices_different=difference.buckets,
+            columns_not_covered=columns.not_covered,
+            repaired_rows=repaired,
+            rows_fetched=difference.fetched,
+            rows_quarantined=difference.aside,
+            error=failure(stream, _without_key(stream, left, repaired), context.redact).error if left else None,
+        )
+
+
+def _without_key(stream: Stream, left: int, repaired: int) -> PlanError:
+    return PlanError(
+        f"stream {stream.name!r}: {left} rows differ that have no value in a column of the key "
+        f"({', '.join(stream.key)}), so nothing tells which one is which; the {repaired} others were repaired",
+        hint="Name a key that is never NULL, or filter these rows at the source with a `query:`, then delete them from "
+        f"{stream.target}.",
+    )
+
+
+def _repair(work: LoadContext, since: Position, difference: Difference, lease: Lease) -> tuple[int, int]:
+    """Moves just the rows that differ, deletes what must not be there: one fenced, verified commit.
+
+    Returns:
+        The rows that are as the source's again, and the keys that still differ.
+    """
+    stream, context = work.stream, work.context
+    keys = (*difference.missing, *difference.changed, *difference.extra)
+    named = comparison.named_by(stream, work.probe.schema())
+    if not named or len(keys) > MOST_KEYS:
+        unnamed = f"its key ({', '.join(stream.key)}) has no exact text" if stream.key else "it has no key"
+        raise PlanError(
+            f"stream {stream.name!r} differs in {difference.rows} rows, which cannot be repaired one by one: "
+            + (f"these are more than {MOST_KEYS:,}" if named else unnamed),
+            hint=f"Load it again as a whole: `tidegate run {stream.name} --full-refresh --yes`.",
+        )
+    slices, left = _slices(work, keys)
+    if not slices:
+        return 0, left
+    # What the partitions hold is another thing now: the next load measures them.
+    state = unvouched(since.state)
+    changes = ChangeSet(
+        slices=slices,
+        meaning=Meaning.ALL,
+        state=state,
+        loaded_through=since.loaded_through,
+        rows=len(keys),
+        reason=f"{len(keys)} keys differ between source and table",
+    )
+    found = PlanInputs(
+        table=work.standing.table,
+        since=since,
+        changes=changes,
+        columns=work.probe.schema(),
+        identity=work.probe.identity(),
+        clock=since.clock,
+        facts=WriteFacts(rows=len(keys), table_rows=work.standing.table.rows),
+        last_sequence=context.registry.last_sequence(stream.uid),
+    )
+    made = make_plan(stream, found, now=context.now())
+    reason = "the rows that differ are compared by key and mended"
+    plan = replace(load.beside(made), write=WriteChoice(mode=Mode.MERGE_PARTITIONS, reason=reason))
+    context.save(plan)
+    mending = replace(work, stream=replace(stream, verify=VerifyLevel.MOVED))
+    with context.registry.task(stream.uid, "repair", run_id=context.run_id) as payload:
+        outcome = load.move(mending, PlannedLoad(plan=plan, unique=work.probe.unique(stream.key)), lease)
+        payload |= {"rows": outcome.rows_read, "snapshot": outcome.snapshot}
+    return difference.rows - left, left
+
+
+def _slices(work: LoadContext, keys: Sequence[Key]) -> tuple[tuple[Keys, ...], int]:
+    """What a repair reads and replaces, and how many of the keys it cannot name."""
+    stream = work.stream
+    texts = [tuple(text for text in key if text is not None) for key in keys if None not in key]
+    bare = len(keys) - len(texts)
+    nulls = Keys(columns=stream.key, values=(), nulls=True)
+    # What has no key may go where the source has no such row: else nothing tells which of them is one too many.
+    goes = bool(bare) and not isinstance(stream.writer, VersionedWriter) and not work.probe.count(nulls)
+    slices = tuple(
+        Keys(columns=stream.key, values=tuple(texts[first : first + KEYS_A_SLICE]))
+        for first in range(0, len(texts), KEYS_A_SLICE)
+    )
+    return (*slices, nulls) if goes else slices, 0 if goes else bare

@@ -16,8 +16,8 @@ from datetime import datetime, timedelta
 from types import FrameType
 
 from tidegate.core.outcome import Outcome
-from tidegate.core.schedule import Agenda, Schedule
-from tidegate.engine.maintain import StreamUpkeep
+from tidegate.core.policies.schedule import Agenda, Schedule
+from tidegate.engine.maintenance.maintain import StreamUpkeep
 from tidegate.engine.stream import Stream
 from tidegate.errors import ConfigError
 
@@ -26,7 +26,7 @@ LONGEST_WAIT = timedelta(minutes=1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Turned:
+class WatchResult:
     """One turn of a stream that has ended.
 
     Args:
@@ -57,7 +57,7 @@ class Watch:
     run: Callable[[Stream], Outcome]
     maintain: Callable[[Stream], StreamUpkeep]
     now: Callable[[], datetime]
-    tell: Callable[[Turned], None]
+    tell: Callable[[WatchResult], None]
     parallel: int = 1
     _ended: queue.SimpleQueue[tuple[str, Outcome, StreamUpkeep | None] | None] = field(
         default_factory=queue.SimpleQueue, init=False
@@ -115,7 +115,7 @@ class Watch:
             name, outcome, upkeep = ended
             now = self.now()
             next_at = agenda.ended(name, now, well=outcome.error is None)
-            self.tell(Turned(stream=name, ended_at=now, outcome=outcome, next_at=next_at, upkeep=upkeep))
+            self.tell(WatchResult(stream=name, ended_at=now, outcome=outcome, next_at=next_at, upkeep=upkeep))
 
 
 def schedules(streams: Sequence[Stream], every: timedelta | None) -> dict[str, Schedule]:

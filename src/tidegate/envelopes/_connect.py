@@ -31,7 +31,7 @@ from tidegate.core.schema import (
     array,
     decimal,
 )
-from tidegate.dialects._overrides import parse_type
+from tidegate.dialects.shared.type_names import parse_type
 from tidegate.errors import ConfigError
 
 PREFIXES = ("io.debezium.", "org.apache.kafka.connect.data.")

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING
 
 from tidegate.core.log import VALUE
 from tidegate.core.schema import Schema
-from tidegate.dialects import _json_text as json_text
-from tidegate.dialects.spark import Spark
+from tidegate.dialects.spark import Spark, json_text
 from tidegate.envelopes import _connect as connect
 from tidegate.envelopes import _events as events
 from tidegate.envelopes import _origin as origin

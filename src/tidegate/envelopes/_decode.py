@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from decimal import Decimal
 
 from tidegate.core.schema import TEXT, Column, Kind, Type
-from tidegate.dialects._exact import TextRules
-from tidegate.dialects._exact import exact as exact_text
-from tidegate.dialects._json_text import marked, unmarked
+from tidegate.dialects.spark.exact_text import TextRules
+from tidegate.dialects.spark.exact_text import exact as exact_text
+from tidegate.dialects.spark.json_text import marked, unmarked
 
 LEAST_MICROS, MOST_MICROS = -62_135_596_800_000_000, 253_402_300_799_999_999
 LEAST_DAY, MOST_DAY = -719_162, 2_932_896

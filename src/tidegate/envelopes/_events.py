@@ -13,13 +13,12 @@ from typing import TYPE_CHECKING
 
 from tidegate.core.log import CLEARS, KEY, ORIGIN, RAW, REFUSED, UNKNOWN, VALUE
 from tidegate.core.schema import Column, Schema, Type
-from tidegate.dialects import _json_text as json_text
-from tidegate.dialects.spark import Spark
+from tidegate.dialects.spark import Spark, json_text
 from tidegate.envelopes import _connect as connect
 from tidegate.envelopes import _schemas as schemas
 from tidegate.envelopes._decode import Encoded, value
 from tidegate.envelopes._schemas import Known
-from tidegate.spark.frames import GONE, ORDER
+from tidegate.spark.dataframe_ops import GONE, ORDER
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

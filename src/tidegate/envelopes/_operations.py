@@ -13,7 +13,7 @@ from tidegate.core.log import CLEARS, ORIGIN, RAW, REFUSED, UNKNOWN
 from tidegate.core.schema import Column, Kind, Schema
 from tidegate.dialects.spark import Spark
 from tidegate.errors import ColumnMissing, ConfigError
-from tidegate.spark.frames import GONE, ORDER
+from tidegate.spark.dataframe_ops import GONE, ORDER
 from tidegate.spark.sql import padded
 
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ from tidegate.loaders._delta import Delta
 from tidegate.loaders._folder import Folder
 from tidegate.loaders._iceberg import Iceberg, target_of
 from tidegate.loaders._sink import Sink, uid_of
-from tidegate.spark.frames import count_if
+from tidegate.spark.dataframe_ops import count_if
 from tidegate.spark.sql import quote
 
 if TYPE_CHECKING:

@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any
 from tidegate.core.batch import Latest
 from tidegate.errors import CheckFailed, ColumnMissing, DuplicateKeys
 from tidegate.loaders._places import types_of
-from tidegate.spark import frames
+from tidegate.spark import dataframe_ops
 from tidegate.spark.sql import quote
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-GONE = frames.GONE
+GONE = dataframe_ops.GONE
 _WAS = "__tidegate_was"
 
 
@@ -60,7 +60,7 @@ def need_columns(rows: DataFrame, wanted: Sequence[str]) -> None:
 
 def need_keys(rows: DataFrame, key: Sequence[str]) -> None:
     """Raises CheckFailed when a row has a NULL in its key."""
-    (bad,) = frames.count_if(rows, " OR ".join(f"{quote(name)} IS NULL" for name in key))
+    (bad,) = dataframe_ops.count_if(rows, " OR ".join(f"{quote(name)} IS NULL" for name in key))
     if bad:
         raise CheckFailed(
             f"{bad} rows have a NULL in their key ({', '.join(key)}); nothing was loaded",
@@ -71,13 +71,13 @@ def need_keys(rows: DataFrame, key: Sequence[str]) -> None:
 def one_a_key(rows: DataFrame, rule: Latest) -> DataFrame:
     """The latest row of each key. Raises CheckFailed (a NULL in a key) and DuplicateKeys (nothing says which)."""
     need_keys(rows, rule.key)
-    if tied := frames.ties(rows, rule):
+    if tied := dataframe_ops.ties(rows, rule):
         by = f"the same {', '.join(rule.order)}" if rule.order else "several rows"
         raise DuplicateKeys(
             f"{tied} keys ({', '.join(rule.key)}) have {by} and other values; nothing was loaded",
             hint="Correct them at the source, or name a `primary_key=` that is unique.",
         )
-    return frames.latest(rows, rule)
+    return dataframe_ops.latest(rows, rule)
 
 
 def not_outdated(rows: DataFrame, known: DataFrame, key: Sequence[str], order: str, *, equal: bool) -> DataFrame:
@@ -102,15 +102,15 @@ def changed(rows: DataFrame, present: DataFrame, key: Sequence[str]) -> DataFram
     """
     others = [name for name in rows.columns if name not in key]
     mine = rows.select(*(quote(name) for name in key))
-    theirs = frames.of_keys(aligned(present, rows), mine, key)
-    found = frames.differences(rows, theirs, key=key, others=others)
-    (twice,) = frames.count_if(found, frames.TWICE)
+    theirs = dataframe_ops.of_keys(aligned(present, rows), mine, key)
+    found = dataframe_ops.differences(rows, theirs, key=key, others=others)
+    (twice,) = dataframe_ops.count_if(found, dataframe_ops.TWICE)
     if twice:
         raise DuplicateKeys(
             f"the target holds several rows of {twice} keys ({', '.join(key)})",
             hint="Load into an empty target, or give the key that it was loaded with.",
         )
-    return found.drop(frames.TWICE, frames.NEW)
+    return found.drop(dataframe_ops.TWICE, dataframe_ops.NEW)
 
 
 def marked(rows: DataFrame, condition: str = "false") -> DataFrame:

@@ -13,7 +13,7 @@ from decimal import Decimal
 
 from tidegate.core import schema as types
 from tidegate.core.schema import Kind, Type
-from tidegate.dialects._bounds import lowered
+from tidegate.dialects.shared.time_bounds import lowered
 from tidegate.dialects.spark import Spark
 from tidegate.errors import ColumnMissing, ConfigError
 

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 from tidegate.core.position import Position, property_name
 from tidegate.errors import PositionMissing
-from tidegate.formats._delta_staging import NUMBER, USER_METADATA
-from tidegate.formats._delta_table import user_metadata
-from tidegate.formats._statements import merge
+from tidegate.formats.delta.staging import NUMBER, USER_METADATA
+from tidegate.formats.delta.table import user_metadata
+from tidegate.formats.shared.statements import merge
 from tidegate.loaders._handover import handed_over
 from tidegate.loaders._places import Place, ddl_of, find
 from tidegate.loaders._sink import missing, moved

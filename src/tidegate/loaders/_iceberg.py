@@ -19,8 +19,8 @@ from tidegate.core.position import Position
 from tidegate.core.schema import Column, Schema
 from tidegate.core.slices import Everything, Meaning
 from tidegate.errors import CommitConflict
-from tidegate.formats._iceberg_metadata import Metadata
-from tidegate.formats._iceberg_staging import IcebergStaging, drop_branch
+from tidegate.formats.iceberg.metadata import Metadata
+from tidegate.formats.iceberg.staging import IcebergStaging, drop_branch
 from tidegate.loaders._handover import handed_over
 from tidegate.loaders._places import ddl_of
 from tidegate.loaders._sink import missing, moved

@@ -21,7 +21,7 @@ from tidegate.loaders._handover import exact
 from tidegate.loaders._places import files, short_name, types_of
 from tidegate.loaders._sink import uid_of
 from tidegate.loaders.incremental import IncrementalLoader, LoadResult
-from tidegate.spark.frames import count_if, of_keys
+from tidegate.spark.dataframe_ops import count_if, of_keys
 from tidegate.spark.sql import quote
 
 if TYPE_CHECKING:

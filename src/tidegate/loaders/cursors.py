@@ -18,7 +18,7 @@ from tidegate.loaders._batches import Batch, key_of, need_columns, not_outdated,
 from tidegate.loaders._cursor import NUMBERS, TIMES, Cursor
 from tidegate.loaders._places import types_of
 from tidegate.loaders.incremental import IncrementalLoader, LoadResult, new_rows
-from tidegate.spark.frames import count_if
+from tidegate.spark.dataframe_ops import count_if
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

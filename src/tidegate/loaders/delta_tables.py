@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from tidegate.core.batch import Latest
 from tidegate.core.ids import new_load_id
 from tidegate.errors import CheckFailed, ConfigError, HistoryGone
-from tidegate.formats._delta_history import OF_THE_FEED, WENT
+from tidegate.formats.delta.change_feed import OF_THE_FEED, WENT
 from tidegate.loaders._applying import Checks, apply, position_of, sink_of
 from tidegate.loaders._batches import GONE, Batch, key_of, marked, need_columns, not_outdated, one_a_key
 from tidegate.loaders._cursor import TIMES, Cursor
@@ -22,7 +22,7 @@ from tidegate.loaders._places import Place, need, short_name, types_of
 from tidegate.loaders._reads import Reads
 from tidegate.loaders._records import Record, Records
 from tidegate.loaders.incremental import LoadResult, new_rows, told
-from tidegate.spark import frames
+from tidegate.spark import dataframe_ops
 from tidegate.spark.failures import everything, translated
 from tidegate.spark.sql import quote
 
@@ -275,7 +275,7 @@ class DeltaTimestampLoader:
         now = source.at(end)
         cursor = Cursor.of(self._column, types_of(now), TIMES)
         need_columns(now, self.key)
-        (bad,) = frames.count_if(now, f"{cursor.name} IS NULL")
+        (bad,) = dataframe_ops.count_if(now, f"{cursor.name} IS NULL")
         if bad:
             raise CheckFailed(
                 f"{bad} rows have a NULL in column {self._column!r}, so no read ever reaches them",

@@ -17,7 +17,7 @@ from tidegate.loaders._batches import GONE, Batch, aligned, key_of, need_columns
 from tidegate.loaders._handover import exact
 from tidegate.loaders._places import empty, files, short_name
 from tidegate.loaders.incremental import IncrementalLoader
-from tidegate.spark import frames
+from tidegate.spark import dataframe_ops
 from tidegate.spark.sql import quote
 
 if TYPE_CHECKING:
@@ -79,18 +79,20 @@ class DeltaDiffLoader(IncrementalLoader):
         wanted = one_a_key(self._snapshot(folder, new).distinct(), Latest(key=key, order=()))
         was = wanted.limit(0) if last is None else aligned(self._snapshot(folder, last), wanted)
         others = [name for name in wanted.columns if name not in key]
-        found = frames.differences(wanted, was, key=key, others=others)
+        found = dataframe_ops.differences(wanted, was, key=key, others=others)
         if last is not None and found.isEmpty():
             answer.update({kind: was.limit(0) for kind in CHANGES})
             empty(self.spark, posixpath.join(folder, new))
             return Batch(rows=was.limit(0), watermark=since.loaded_through if since else None)
         gone = found.where(GONE).select(*(quote(name) for name in key))
         columns = [quote(name) for name in wanted.columns]
-        answer["inserts"] = found.where(f"{frames.NEW} AND NOT {GONE}").select(*columns)
-        answer["updates"] = found.where(f"NOT {frames.NEW} AND NOT {GONE}").select(*columns)
-        answer["deletes"] = frames.of_keys(was, gone, key).select(*columns)
+        answer["inserts"] = found.where(f"{dataframe_ops.NEW} AND NOT {GONE}").select(*columns)
+        answer["updates"] = found.where(f"NOT {dataframe_ops.NEW} AND NOT {GONE}").select(*columns)
+        answer["deletes"] = dataframe_ops.of_keys(was, gone, key).select(*columns)
         state = {"snapshot": new, "before": last}
-        return Batch(rows=found.drop(frames.TWICE, frames.NEW), key=key, watermark=str(number), state=state)
+        return Batch(
+            rows=found.drop(dataframe_ops.TWICE, dataframe_ops.NEW), key=key, watermark=str(number), state=state
+        )
 
     def _snapshot(self, folder: str, name: str) -> DataFrame:
         return self.spark.read.parquet(posixpath.join(folder, name))

@@ -15,16 +15,16 @@ from typing import TYPE_CHECKING, Any, ClassVar, cast
 from tidegate import plugins
 from tidegate.core.batch import Latest
 from tidegate.core.bounds import BoundRequest
+from tidegate.core.bucketing import Buckets, RowDigest
+from tidegate.core.change_feed import EMPTY, ChangeFeed, Span
 from tidegate.core.fingerprint import Fingerprint
 from tidegate.core.flavours import Flavour
-from tidegate.core.history import EMPTY, Feed, Span
 from tidegate.core.ids import Target, split_name
 from tidegate.core.protocols import Format, Probe, Sparks
 from tidegate.core.schema import Schema
 from tidegate.core.slices import Everything, Slice, SnapshotPair
-from tidegate.core.spread import RowDigest, Spread
 from tidegate.errors import ColumnMissing, ConfigError, InternalError
-from tidegate.sources._frame import Frame, FrameProbe, LazySpark, reading
+from tidegate.sources.shared.frame_probe import Frame, FrameProbe, LazySpark, reading
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -105,7 +105,7 @@ class LakeTable:
     def read(self, session: SparkSession, probe: Probe, parts: Sequence[Slice], schema: Schema) -> DataFrame:
         """The rows of the slices: of the probe's version, or what happened up to it.
 
-        Rows: the columns of `schema`; of a pair of versions that has more than appends, two more, see `Feed.changes`.
+        Rows: the columns of `schema`; of a pair of versions with more than appends, two more: see `ChangeFeed.changes`.
         """
         if not isinstance(probe, LakeProbe):
             raise InternalError("a lake table is read through its own probe")
@@ -156,7 +156,7 @@ class LakeProbe(FrameProbe):
     def __init__(self, frame: Frame, spark: LazySpark, table: Format, target: Target) -> None:
         super().__init__(frame, spark)
         self._table = table
-        self._feed = cast("Feed", table)
+        self._feed = cast("ChangeFeed", table)
         self._target = target
 
     def between(self, after: str, upto: str | None = None) -> Span:
@@ -164,12 +164,12 @@ class LakeProbe(FrameProbe):
         return self._feed.between(self._target, after, upto or self.frame.version or EMPTY)
 
     def deaf(self) -> str:
-        """See `core.history.Feed`."""
+        """See `core.change_feed.Feed`."""
         return self._feed.deaf(self._target)
 
     def happened(self, session: SparkSession, pair: SnapshotPair, schema: Schema) -> DataFrame:
         """The rows that came, or every row that came or went, in the session given; of no `after` all of `upto`."""
-        from tidegate.spark.frames import GONE, ORDER  # noqa: PLC0415 - rows are looked at, Spark is running
+        from tidegate.spark.dataframe_ops import GONE, ORDER  # noqa: PLC0415 - rows are looked at, Spark is running
 
         if pair.after is None:
             return _shaped(self._table.read(session, self._target, pair.upto), schema)
@@ -191,12 +191,12 @@ class LakeProbe(FrameProbe):
             return self._touched(happened, latest.key, self.session())
         if latest is None:
             return happened
-        from tidegate.spark import frames  # noqa: PLC0415 - as above
+        from tidegate.spark import dataframe_ops  # noqa: PLC0415 - as above
 
-        return frames.latest(happened, latest)
+        return dataframe_ops.latest(happened, latest)
 
     def spread(
-        self, part: Slice, key: Sequence[str], spread: Spread, *, latest: Latest | None = None
+        self, part: Slice, key: Sequence[str], spread: Buckets, *, latest: Latest | None = None
     ) -> Mapping[str, Fingerprint]:
         """Fingerprint of every bucket of the slice that has rows; also of another version."""
         if isinstance(part, SnapshotPair) and part.after is None:
@@ -204,7 +204,7 @@ class LakeProbe(FrameProbe):
         return super().spread(part, key, spread, latest=latest)
 
     def digests(
-        self, part: Slice, key: Sequence[str], spread: Spread, *, latest: Latest | None = None
+        self, part: Slice, key: Sequence[str], spread: Buckets, *, latest: Latest | None = None
     ) -> Sequence[RowDigest]:
         """The rows of the named buckets by key and md5; also of another version."""
         if isinstance(part, SnapshotPair) and part.after is None:
@@ -232,7 +232,7 @@ class LakeProbe(FrameProbe):
     def _touched(self, happened: DataFrame, key: Sequence[str], session: SparkSession) -> DataFrame:
         """The rows, as they are in the probe's version, of every key that something happened to."""
         from tidegate.dialects.spark import Spark  # noqa: PLC0415 - as above
-        from tidegate.spark import frames  # noqa: PLC0415 - as above
+        from tidegate.spark import dataframe_ops  # noqa: PLC0415 - as above
 
         spark, schema = Spark(), self.schema()
         rows = self.frame.rows(session)
@@ -250,11 +250,11 @@ class LakeProbe(FrameProbe):
                 name = spark.quote(column.name)
                 low, high = (spark.literal(column.type, text) for text in (low, high))
                 rows = rows.where(f"{name} >= {low} AND {name} <= {high}")
-        return frames.of_keys(rows, keys, key)
+        return dataframe_ops.of_keys(rows, keys, key)
 
 
 def _shaped(rows: DataFrame, schema: Schema | None, *more: str) -> DataFrame:
     """The columns of the schema in order, with its stored types; a column that a version did not have yet is NULL."""
-    from tidegate.spark import frames  # noqa: PLC0415 - as above
+    from tidegate.spark import dataframe_ops  # noqa: PLC0415 - as above
 
-    return frames.completed(rows, schema or Schema(columns=()), *more)
+    return dataframe_ops.completed(rows, schema or Schema(columns=()), *more)

@@ -12,12 +12,12 @@ from datetime import timedelta
 from typing import Any, ClassVar
 
 from tidegate.core.changes import ChangeSet, WriteHint
-from tidegate.core.continuity import check_continues, check_owner
 from tidegate.core.ledger import Ledger
 from tidegate.core.log import Bad, EventRules, Logged, LogSpan, Truncate
 from tidegate.core.position import Position
 from tidegate.core.protocols import Probe
 from tidegate.core.slices import LogRange, Meaning
+from tidegate.core.source_identity import check_continues, check_owner
 from tidegate.errors import ConfigError, HistoryGone, Misfit
 
 RESYNC = "Load it anew: `tidegate resync STREAM`."

@@ -13,12 +13,12 @@ from typing import Any, ClassVar
 
 from tidegate.core.bounds import Clock, SequenceBound
 from tidegate.core.changes import ChangeSet
-from tidegate.core.continuity import check_continues, check_owner
 from tidegate.core.flavours import Bound
 from tidegate.core.ledger import Ledger
 from tidegate.core.position import Position
 from tidegate.core.protocols import Probe
 from tidegate.core.slices import Meaning, Range
+from tidegate.core.source_identity import check_continues, check_owner
 from tidegate.errors import ColumnMissing, ConfigError, PlanError
 
 

@@ -14,29 +14,29 @@ from typing import Any, ClassVar, cast
 from tidegate import plugins
 from tidegate.core.bounds import BoundRequest, TimeBound
 from tidegate.core.changes import ChangeSet, WriteHint
-from tidegate.core.continuity import check_continues, check_owner
-from tidegate.core.experience import CHOICE, Experience, Way
+from tidegate.core.cost_model import CHOICE, Experience, LoadMethod
 from tidegate.core.flavours import Bound
 from tidegate.core.grouping import Period
 from tidegate.core.ledger import BEGIN, VOUCHER, Ledger
 from tidegate.core.position import Position
 from tidegate.core.protocols import Probe, Strategy
 from tidegate.core.slices import Everything, Meaning
+from tidegate.core.source_identity import check_continues, check_owner
 from tidegate.errors import ConfigError
 
 WHOLE_AT = "whole_at"
-WHOLE = (Way.PARTITIONS, Way.SNAPSHOT_DIFF, Way.FULL)
+WHOLE = (LoadMethod.PARTITIONS, LoadMethod.SNAPSHOT_DIFF, LoadMethod.FULL)
 KIND = {
-    Way.INCREMENTAL: "watermark",
-    Way.PARTITIONS: "checksum",
-    Way.SNAPSHOT_DIFF: "snapshot_diff",
-    Way.FULL: "full",
+    LoadMethod.INCREMENTAL: "watermark",
+    LoadMethod.PARTITIONS: "checksum",
+    LoadMethod.SNAPSHOT_DIFF: "snapshot_diff",
+    LoadMethod.FULL: "full",
 }
-OWN: Mapping[Way, tuple[str, ...]] = {
-    Way.INCREMENTAL: ("cursor", "value", "window", "nulls", "at"),
-    Way.PARTITIONS: ("method", BEGIN, *VOUCHER),
-    Way.SNAPSHOT_DIFF: ("version", "fingerprint"),
-    Way.FULL: (),
+OWN: Mapping[LoadMethod, tuple[str, ...]] = {
+    LoadMethod.INCREMENTAL: ("cursor", "value", "window", "nulls", "at"),
+    LoadMethod.PARTITIONS: ("method", BEGIN, *VOUCHER),
+    LoadMethod.SNAPSHOT_DIFF: ("version", "fingerprint"),
+    LoadMethod.FULL: (),
 }
 """The keys of a position's state that each way reads and writes."""
 
@@ -125,15 +125,15 @@ class Smart:
         if self.full_every <= timedelta(0):
             found.append("full_every must be longer than nothing")
         asked = {
-            Way.INCREMENTAL: self.column is not None,
-            Way.PARTITIONS: self.partition_by is not None and len(cut) == 1,
+            LoadMethod.INCREMENTAL: self.column is not None,
+            LoadMethod.PARTITIONS: self.partition_by is not None and len(cut) == 1,
         }
         return (*found, *(text for way, has in asked.items() if has for text in self._strategy(way).problems()))
 
     def resume(self, value: str | None) -> Mapping[str, Any]:
         """The state of a table that holds every row up to a value; the next run compares the whole of it."""
         if self.column is not None and value is not None:
-            return self._strategy(Way.INCREMENTAL).resume(value)
+            return self._strategy(LoadMethod.INCREMENTAL).resume(value)
         if value is not None:
             raise ConfigError(f"strategy smart has no column here, so it cannot go on from {value!r}")
         return {}
@@ -146,11 +146,11 @@ class Smart:
         """
         if since is not None and kept is not None and not kept.vouched(since.state):
             run = _Run(probe=probe, since=since, kept=kept, new=None)
-            return self._whole(Way.PARTITIONS, run, why="the table was measured")
+            return self._whole(LoadMethod.PARTITIONS, run, why="the table was measured")
         new = self._first_look(probe, since)
         run = _Run(probe=probe, since=since, kept=kept, new=new)
         if since is None:
-            return self._whole(Way.FULL, run, why="nothing has been loaded yet")
+            return self._whole(LoadMethod.FULL, run, why="nothing has been loaded yet")
         check_owner(since, self.kind, self.cursor)
         check_continues(since, probe)
         due = self.column is not None and self._due(since, probe.now())
@@ -159,36 +159,38 @@ class Smart:
         rows = probe.stats(Everything()).rows
         changed = (new.rows or 0) if new and self.column else 0
         ways, why = self._right_ways(since, rows, changed, due=due)
-        sizes = {way: changed if way is Way.INCREMENTAL else rows for way in ways}
+        sizes = {way: changed if way is LoadMethod.INCREMENTAL else rows for way in ways}
         costs = sorted((self.experience.estimate(way, sizes[way]) for way in ways), key=lambda cost: cost.seconds)
         way = costs[0].way
-        chosen = self._incremental(since, new, why) if way is Way.INCREMENTAL and new else self._whole(way, run, why)
+        chosen = (
+            self._incremental(since, new, why) if way is LoadMethod.INCREMENTAL and new else self._whole(way, run, why)
+        )
         return replace(chosen, notes=(*chosen.notes, *map(str, costs)))
 
     def _first_look(self, probe: Probe, since: Position | None) -> ChangeSet | None:
         """What the column says has changed, or else what the cheapest honest question does; None for nothing."""
-        way = Way.SNAPSHOT_DIFF if self.column is None else Way.INCREMENTAL
+        way = LoadMethod.SNAPSHOT_DIFF if self.column is None else LoadMethod.INCREMENTAL
         return self._strategy(way).detect(probe, self._since(since, way))
 
-    def _right_ways(self, since: Position, rows: int, changed: int, *, due: bool) -> tuple[tuple[Way, ...], str]:
+    def _right_ways(self, since: Position, rows: int, changed: int, *, due: bool) -> tuple[tuple[LoadMethod, ...], str]:
         """The ways that would be right, and why no others."""
-        whole = tuple(way for way in WHOLE if way is not Way.PARTITIONS or self.partition_by is not None)
+        whole = tuple(way for way in WHOLE if way is not LoadMethod.PARTITIONS or self.partition_by is not None)
         if due:
             return whole, f"the whole table is looked at every {self.full_every}, last {since.state.get(WHOLE_AT)}"
         if self.column is None:
             return whole, "the rows are not those that were loaded, and no column tells which changed"
         if changed > self.max_changed_fraction * rows:
             return whole, f"{changed} of {rows} rows changed, more than {self.max_changed_fraction:.0%}"
-        return (Way.INCREMENTAL, *whole), f"{changed} of {rows} rows changed"
+        return (LoadMethod.INCREMENTAL, *whole), f"{changed} of {rows} rows changed"
 
     def _incremental(self, since: Position, new: ChangeSet, why: str) -> ChangeSet:
         """The rows that the column tells; what vouched for the whole table does so no more."""
-        gone = {*VOUCHER, *OWN[Way.SNAPSHOT_DIFF]}
+        gone = {*VOUCHER, *OWN[LoadMethod.SNAPSHOT_DIFF]}
         known = {name: value for name, value in since.state.items() if name not in gone}
-        choice = _choice(Way.INCREMENTAL, new.rows or 0)
+        choice = _choice(LoadMethod.INCREMENTAL, new.rows or 0)
         return replace(new, state={**known, **new.state, **choice}, reason=f"incremental, because {why}: {new.reason}")
 
-    def _whole(self, way: Way, run: _Run, why: str) -> ChangeSet:
+    def _whole(self, way: LoadMethod, run: _Run, why: str) -> ChangeSet:
         """The changes of a way that looks at every row."""
         found = self._strategy(way).detect(run.probe, self._since(run.since, way), run.kept)
         known = run.since.state if run.since else {}
@@ -198,15 +200,15 @@ class Smart:
             reason = f"{way}, because {why}: nothing differs"
             return ChangeSet(slices=(), meaning=Meaning.UPSERTS, state={**known, **noted}, rows=0, reason=reason)
         # Partitions may land in several commits: until all have, the column says what it said before.
-        parts = way is Way.PARTITIONS
+        parts = way is LoadMethod.PARTITIONS
         looked = run.new.state if run.new and not parts else known
-        names = OWN[Way.INCREMENTAL] if parts else (*OWN[Way.INCREMENTAL], *OWN[Way.SNAPSHOT_DIFF])
+        names = OWN[LoadMethod.INCREMENTAL] if parts else (*OWN[LoadMethod.INCREMENTAL], *OWN[LoadMethod.SNAPSHOT_DIFF])
         kept = {name: looked[name] for name in names if name in looked}
         kept |= {"cursor": list(self.cursor)} if self.cursor else {}
         return replace(
             found,
             state={**kept, **found.state, **noted},
-            write_hint=WriteHint.REWRITE if way is Way.FULL else found.write_hint,
+            write_hint=WriteHint.REWRITE if way is LoadMethod.FULL else found.write_hint,
             reason=f"{way}, because {why}: {found.reason}",
         )
 
@@ -217,27 +219,27 @@ class Smart:
         known += [self.experience.proven_at] if self.experience.proven_at else []
         return not known or now - max(known) >= self.full_every
 
-    def _strategy(self, way: Way) -> Strategy:
+    def _strategy(self, way: LoadMethod) -> Strategy:
         return cast("Strategy", plugins.load("strategies", KIND[way])(**self._options(way)))
 
-    def _options(self, way: Way) -> dict[str, Any]:
-        if way is Way.INCREMENTAL:
+    def _options(self, way: LoadMethod) -> dict[str, Any]:
+        if way is LoadMethod.INCREMENTAL:
             return {"column": self.column, "safety_lag": self.safety_lag, "time_zone": self.time_zone}
-        if way is not Way.PARTITIONS:
+        if way is not LoadMethod.PARTITIONS:
             return {}
         cuts = {"by_date": ("period", self.period), "by_integer": ("modulus", self.modulus)}
         cuts["by_substr"] = ("length", self.length)
         method, (name, value) = next((m, cut) for m, cut in cuts.items() if cut[1] is not None)
         return {"method": method, "column": self.partition_by, name: value}
 
-    def _since(self, since: Position | None, way: Way) -> Position | None:
+    def _since(self, since: Position | None, way: LoadMethod) -> Position | None:
         """The position as the strategy of that way would have written it."""
-        if since is None or (way is Way.INCREMENTAL and "value" not in since.state):
+        if since is None or (way is LoadMethod.INCREMENTAL and "value" not in since.state):
             return None
         own = {name: value for name, value in since.state.items() if name in OWN[way]}
         return replace(since, kind=KIND[way], state=own)
 
 
-def _choice(way: Way, rows: int) -> dict[str, Any]:
+def _choice(way: LoadMethod, rows: int) -> dict[str, Any]:
     """What a position says of how it came to be, for later choices."""
     return {CHOICE: {"way": str(way), "rows": rows}}

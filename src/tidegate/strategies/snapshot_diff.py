@@ -11,13 +11,13 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from tidegate.core.changes import Action, ChangeSet, Part, WriteHint
-from tidegate.core.continuity import check_owner, check_same_source
 from tidegate.core.fingerprint import Fingerprint
 from tidegate.core.ledger import Ledger
 from tidegate.core.position import Position
 from tidegate.core.protocols import Probe
 from tidegate.core.significance import Significance
 from tidegate.core.slices import Everything, Meaning
+from tidegate.core.source_identity import check_owner, check_same_source
 from tidegate.errors import ColumnMissing, ConfigError
 
 

@@ -10,13 +10,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from tidegate.core.change_feed import EMPTY, Span, Told, Versioned
 from tidegate.core.changes import ChangeSet, WriteHint
-from tidegate.core.continuity import check_continues, check_owner
-from tidegate.core.history import EMPTY, Span, Told, Versioned
 from tidegate.core.ledger import Ledger
 from tidegate.core.position import Position
 from tidegate.core.protocols import Probe
 from tidegate.core.slices import Everything, Meaning, SnapshotPair
+from tidegate.core.source_identity import check_continues, check_owner
 from tidegate.errors import ConfigError, Misfit
 
 

@@ -13,14 +13,14 @@ from enum import StrEnum
 from typing import Any, ClassVar
 
 from tidegate.core.bounds import DAY_LENGTH, Clock, TimeBound, earlier
-from tidegate.core.changes import ChangeSet, Edge, SliceStats
-from tidegate.core.continuity import check_continues, check_owner
+from tidegate.core.changes import ChangeSet, SafeBound, SliceStats
 from tidegate.core.fingerprint import Fingerprint
 from tidegate.core.flavours import Bound
 from tidegate.core.ledger import Ledger
 from tidegate.core.position import Position
 from tidegate.core.protocols import Probe
 from tidegate.core.slices import Meaning, Range
+from tidegate.core.source_identity import check_continues, check_owner
 from tidegate.errors import ColumnMissing, ConfigError, PlanError
 from tidegate.strategies._rechecks import Found, Rechecks, Span
 
@@ -266,7 +266,7 @@ class Watermark:
             )
         return False, None
 
-    def _reason(self, new: SliceStats, value: str | None, edge: Edge) -> str:
+    def _reason(self, new: SliceStats, value: str | None, edge: SafeBound) -> str:
         if not new.rows:
             return ""
         return f"{new.rows} rows with {self.column} after {value or 'the beginning'} up to {edge.upto}"

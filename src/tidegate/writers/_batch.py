@@ -15,7 +15,7 @@ from tidegate.core.plan import LoadPlan, Prune
 from tidegate.core.schema import Kind, Type
 from tidegate.dialects.spark import Spark
 from tidegate.errors import CheckFailed, DuplicateKeys
-from tidegate.spark import frames, sql
+from tidegate.spark import dataframe_ops, sql
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -64,13 +64,13 @@ def keyed(held: DataFrame, plan: LoadPlan, rule: Latest, *, unique: bool, also: 
     rows = found.rows if found.keys is None else found.keys
     if rows == found.rows:
         return Keyed(frame=held, rows=rows, prune=prune, dropped=False, also=found.also)
-    tied = frames.ties(held, rule)
+    tied = dataframe_ops.ties(held, rule)
     if tied:
         raise DuplicateKeys(
             f"{tied} keys ({', '.join(rule.key)}) have several different rows and nothing says which one is later",
             hint="Name columns that order them: `write: {kind: merge, order_by: [column]}`.",
         )
-    return Keyed(frame=frames.latest(held, rule), rows=rows, prune=prune, dropped=True, also=found.also)
+    return Keyed(frame=dataframe_ops.latest(held, rule), rows=rows, prune=prune, dropped=True, also=found.also)
 
 
 def without_older(one: Keyed, present: DataFrame, rule: Latest) -> Keyed:
@@ -79,13 +79,13 @@ def without_older(one: Keyed, present: DataFrame, rule: Latest) -> Keyed:
     Args:
         present: the table's rows.
     """
-    older = frames.older(one.frame, present, rule).persist()
+    older = dataframe_ops.older(one.frame, present, rule).persist()
     try:
         count = older.count()
         if not count:
             return one
         # Its keys are few and are read again by the write.
-        kept = frames.without_keys(one.frame, older.localCheckpoint(), rule.key)
+        kept = dataframe_ops.without_keys(one.frame, older.localCheckpoint(), rule.key)
     finally:
         older.unpersist()
     return replace(one, frame=kept, rows=one.rows - count, dropped=True)
@@ -100,7 +100,7 @@ def looked_at(  # noqa: PLR0913 - what a batch is asked
     unique: bool = False,
     also: Sequence[str] = (),
     beside: Mapping[str, Type] = MappingProxyType({}),
-) -> tuple[frames.Facts, tuple[Prune, ...]]:
+) -> tuple[dataframe_ops.Facts, tuple[Prune, ...]]:
     """What one pass tells of a batch, and literal bounds of its key columns.
 
     Args:
@@ -112,7 +112,7 @@ def looked_at(  # noqa: PLR0913 - what a batch is asked
         name: (_end("min", name, kind), _end("max", name, kind), _values(name, unique=unique and key == (name,)))
         for name, kind in {**types, **beside}.items()
     }
-    found = frames.facts(held, key=key, count_keys=count_keys, ends=ends, also=also)
+    found = dataframe_ops.facts(held, key=key, count_keys=count_keys, ends=ends, also=also)
     short = (name for name in types if name in found.bounds and _short(found.bounds[name]))
     return found, tuple(_prune(held, name, types[name], found) for name in short)
 
@@ -126,11 +126,11 @@ def prunable(plan: LoadPlan) -> Mapping[str, Type]:
     return {name: column.type for name, column in found if column and column.type.stored.kind in ORDERED}
 
 
-def _prune(held: DataFrame, name: str, kind: Type, found: frames.Facts) -> Prune:
+def _prune(held: DataFrame, name: str, kind: Type, found: dataframe_ops.Facts) -> Prune:
     low, high = found.bounds[name]
     few: tuple[str, ...] = ()
     if low != high and found.distinct[name] <= SHORT_LIST:
-        few = frames.values(held, _text(sql.quote(name), kind), SHORT_LIST)
+        few = dataframe_ops.values(held, _text(sql.quote(name), kind), SHORT_LIST)
     return Prune(column=name, type=kind, low=low, high=high, values=few if all(map(_fits, few)) else ())
 
 

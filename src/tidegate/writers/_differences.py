@@ -18,9 +18,9 @@ from tidegate.core.significance import Significance
 from tidegate.core.slices import Keys
 from tidegate.dialects.spark import Spark
 from tidegate.errors import CheckFailed, DuplicateKeys
-from tidegate.spark import frames
+from tidegate.spark import dataframe_ops
+from tidegate.spark.dataframe_ops import GONE, HASH, HERE, THERE, TWICE
 from tidegate.spark.failures import translated
-from tidegate.spark.frames import GONE, HASH, HERE, THERE, TWICE
 from tidegate.spark.sql import quote
 from tidegate.writers._batch import keyed
 
@@ -73,13 +73,13 @@ def replace_if_different(checked: Checked, plan: LoadPlan, staging: Staging) -> 
         with translated(f"comparing with {plan.target}"):
             if (skipped := _insignificant(checked.frame, keys, plan, staging)) is not None:
                 return replace(checked, skipped=skipped)
-            different, went = frames.count_if(keys, "true", f"{THERE} > {HERE}")
+            different, went = dataframe_ops.count_if(keys, "true", f"{THERE} > {HERE}")
             plan.refuse_many(_surplus(keys))
         if went:
             staging.overwrite(checked.frame)
         elif different:
             hash_of = f"{Spark().row_hash(plan.columns.columns)} AS {HASH}"
-            staging.append(frames.lacking(_cast(checked.frame, present, plan).selectExpr("*", hash_of), keys))
+            staging.append(dataframe_ops.lacking(_cast(checked.frame, present, plan).selectExpr("*", hash_of), keys))
         else:
             staging.append(checked.frame.where("false"))
     finally:
@@ -99,7 +99,7 @@ def refuse_many(wanted: DataFrame, plan: LoadPlan, staging: Staging) -> None:
     present = staging.read() if whole else staging.read_partitions(plan.changes.slices)
     with translated(f"comparing with {plan.target}"):
         if plan.key:
-            gone = frames.without_keys(present.selectExpr(*map(quote, plan.key)), wanted, plan.key).count()
+            gone = dataframe_ops.without_keys(present.selectExpr(*map(quote, plan.key)), wanted, plan.key).count()
         else:
             gone = _surplus(_differing(wanted, present, plan, ()))
     plan.refuse_many(gone)
@@ -112,22 +112,22 @@ def _surplus(keys: DataFrame) -> int:
 
 
 def _differing(wanted: DataFrame, present: DataFrame, plan: LoadPlan, key: Sequence[str]) -> DataFrame:
-    mine, theirs = _cast(wanted, present, plan), frames.completed(present, plan.columns)
+    mine, theirs = _cast(wanted, present, plan), dataframe_ops.completed(present, plan.columns)
     asked = [*(quote(name) for name in key), f"{Spark().row_hash(plan.columns.columns)} AS {HASH}"]
-    return frames.differing(mine.selectExpr(*asked), theirs.selectExpr(*asked), by=key or (HASH,))
+    return dataframe_ops.differing(mine.selectExpr(*asked), theirs.selectExpr(*asked), by=key or (HASH,))
 
 
 def _cast(wanted: DataFrame, present: DataFrame, plan: LoadPlan) -> DataFrame:
     """The rows with the table's types: it may keep a wider one, and hashes are equal for values of one type only."""
-    kept = dict(frames.completed(present, plan.columns).dtypes)
-    mine = frames.completed(wanted, plan.columns)
+    kept = dict(dataframe_ops.completed(present, plan.columns).dtypes)
+    mine = dataframe_ops.completed(wanted, plan.columns)
     return mine.selectExpr(*(f"CAST({quote(name)} AS {kept[name]}) AS {quote(name)}" for name in plan.columns.names))
 
 
 def _counted(keys: DataFrame, plan: LoadPlan) -> Counts:
     missing = " OR ".join(f"{quote(name)} IS NULL" for name in plan.key)
     asked = ("true", f"{HERE} > 0 AND ({missing})", f"{HERE} > 1", AGAIN, f"{HERE} = 0")
-    total, nulls, several, again, gone = frames.count_if(keys, *asked)
+    total, nulls, several, again, gone = dataframe_ops.count_if(keys, *asked)
     listed = ", ".join(plan.key)
     if nulls:
         raise CheckFailed(
@@ -148,12 +148,12 @@ def _merge(wanted: DataFrame, keys: DataFrame, plan: LoadPlan, staging: Staging,
         return
     with translated(f"comparing with {plan.target}"):
         prune = keyed(keys, plan, Latest(key=plan.key, order=()), unique=True).prune
-    moving = frames.mending(wanted, keys, key=plan.key, columns=plan.columns).persist()
+    moving = dataframe_ops.mending(wanted, keys, key=plan.key, columns=plan.columns).persist()
     try:
         staging.merge(moving, prune=prune, skip_equal=False, gone=GONE, again=TWICE)
         if counts.again:
             # All rows of such a key went; the one that is wanted comes by a second merge of the same load.
-            come = frames.of_keys(moving, keys.where(AGAIN).select(*map(quote, plan.key)), plan.key)
+            come = dataframe_ops.of_keys(moving, keys.where(AGAIN).select(*map(quote, plan.key)), plan.key)
             come = come.selectExpr(*map(quote, plan.columns.names), f"false AS {GONE}")
             staging.merge(come, prune=prune, skip_equal=False, gone=GONE)
     finally:
@@ -198,7 +198,7 @@ def _rows(keys: DataFrame, plan: LoadPlan) -> int:
 
 def _significant(wanted: DataFrame, keys: DataFrame, plan: LoadPlan, staging: Staging, rule: Significance) -> int:
     """Keys that came or went, and those whose values changed by enough."""
-    (came_or_went,) = frames.count_if(keys, f"{HERE} = 0 OR {THERE} = 0")
+    (came_or_went,) = dataframe_ops.count_if(keys, f"{HERE} = 0 OR {THERE} = 0")
     both = keys.where(f"{HERE} > 0 AND {THERE} > 0").select(*map(quote, plan.key))
     looked_at = [
         column
@@ -207,10 +207,10 @@ def _significant(wanted: DataFrame, keys: DataFrame, plan: LoadPlan, staging: St
     ]
     if not looked_at:
         return came_or_went
-    new = frames.of_keys(wanted, both, plan.key).select(
+    new = dataframe_ops.of_keys(wanted, both, plan.key).select(
         *map(quote, plan.key), *(quote(column.name) for column in looked_at)
     )
-    old = frames.of_keys(staging.read(), both, plan.key).selectExpr(
+    old = dataframe_ops.of_keys(staging.read(), both, plan.key).selectExpr(
         *map(quote, plan.key), *(f"{quote(column.name)} AS {quote(_WAS + column.name)}" for column in looked_at)
     )
     changed = " OR ".join(_differs(quote(c.name), quote(_WAS + c.name), c.type, rule) for c in looked_at)

@@ -14,10 +14,10 @@ from tidegate.core.batch import Batch, Checked, Fence, Folded, Latest
 from tidegate.core.log import EventRules, Truncate
 from tidegate.core.plan import LoadPlan, Prune
 from tidegate.errors import CheckFailed, DuplicateKeys
-from tidegate.spark import frames
+from tidegate.spark import dataframe_ops
+from tidegate.spark.dataframe_ops import GONE, ORDER, TWICE
 from tidegate.spark.failures import translated
-from tidegate.spark.fold import KNOWN, TALLIES, Fold
-from tidegate.spark.frames import GONE, ORDER, TWICE
+from tidegate.spark.latest_events import KNOWN, TALLIES, Fold
 from tidegate.spark.sql import quote, string
 from tidegate.writers._batch import keyed, looked_at
 from tidegate.writers._modes import kept
@@ -151,7 +151,7 @@ def _applied(look: Look, rules: EventRules) -> str | None:
 
 
 def _by_column(events: DataFrame, fold: Fold) -> DataFrame:
-    _refuse_twice(frames.ties(fold.ties(events), Latest(key=fold.key, order=(ORDER,))), fold.key)
+    _refuse_twice(dataframe_ops.ties(fold.ties(events), Latest(key=fold.key, order=(ORDER,))), fold.key)
     return fold.by_column(events)
 
 

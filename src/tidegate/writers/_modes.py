@@ -15,7 +15,7 @@ from tidegate.core.plan import LoadPlan, Mode, WriteChoice, WriteFacts
 from tidegate.core.protocols import Staging
 from tidegate.core.slices import Keys, Meaning
 from tidegate.errors import DuplicateKeys, RowsMoved
-from tidegate.spark import frames
+from tidegate.spark import dataframe_ops
 from tidegate.spark.failures import translated
 from tidegate.spark.sql import quote
 from tidegate.writers import _differences as differences
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 
-WENT = f"{frames.GONE} AND NOT {frames.TWICE}"
+WENT = f"{dataframe_ops.GONE} AND NOT {dataframe_ops.TWICE}"
 
 
 def put(checked: Checked, plan: LoadPlan, staging: Staging) -> Checked:
@@ -33,12 +33,12 @@ def put(checked: Checked, plan: LoadPlan, staging: Staging) -> Checked:
     changelog = plan.changes.meaning is Meaning.CHANGELOG
     match plan.write.mode:
         case Mode.APPEND:
-            staging.append(checked.frame.where(f"NOT {frames.GONE}") if changelog else checked.frame)
+            staging.append(checked.frame.where(f"NOT {dataframe_ops.GONE}") if changelog else checked.frame)
         case Mode.OVERWRITE if _compares(plan):
             return differences.replace_if_different(checked, plan, staging)
         case Mode.OVERWRITE:
             differences.refuse_many(checked.frame, plan, staging)
-            staging.overwrite(checked.frame.where(f"NOT {frames.GONE}") if changelog else checked.frame)
+            staging.overwrite(checked.frame.where(f"NOT {dataframe_ops.GONE}") if changelog else checked.frame)
         case Mode.MERGE_DIFFERENCES:
             return differences.merge(checked, plan, staging)
         case Mode.OVERWRITE_PARTITIONS | Mode.REPLACE_FILES:
@@ -49,7 +49,7 @@ def put(checked: Checked, plan: LoadPlan, staging: Staging) -> Checked:
         case _ if checked.gone is not None:
             return _merge_with_gone(checked, checked.gone, plan, staging)
         case _:
-            gone = frames.GONE if changelog else None
+            gone = dataframe_ops.GONE if changelog else None
             if gone and plan.most_deleted is not None:
                 keys = checked.frame.where(gone).selectExpr(*map(quote, plan.key))
                 plan.refuse_many(staging.read_keys(keys, prune=checked.prune).count())
@@ -143,11 +143,11 @@ def last_of_each_key(rows: DataFrame, plan: LoadPlan, batch: Batch) -> Checked:
         CheckFailed: a NULL in a key column.
         DuplicateKeys: one commit brought several rows of one key.
     """
-    held, rule = kept(rows, batch), Latest(key=plan.key, order=(frames.ORDER,))
+    held, rule = kept(rows, batch), Latest(key=plan.key, order=(dataframe_ops.ORDER,))
     try:
         with translated(f"reading the rows for {plan.target}"):
             one = keyed(held, plan, rule, unique=False)
-            twice = frames.came_twice(held, rule) if one.dropped else 0
+            twice = dataframe_ops.came_twice(held, rule) if one.dropped else 0
     except BaseException:
         held.unpersist()
         raise
@@ -158,7 +158,7 @@ def last_of_each_key(rows: DataFrame, plan: LoadPlan, batch: Batch) -> Checked:
             hint="Name the columns that identify a row of the source as `key:`.",
         )
     keys = held.selectExpr(*(quote(name) for name in plan.key)).distinct()
-    frame = one.frame.drop(frames.ORDER)
+    frame = one.frame.drop(dataframe_ops.ORDER)
     if batch.current is not None:
         try:
             there = _still_there(frame, batch.current, plan)
@@ -184,18 +184,21 @@ def as_present(rows: DataFrame, current: Current | None, plan: LoadPlan, *, date
     """
     if current is None:
         return rows
-    key, last = [quote(name) for name in plan.key], frames.latest(rows, Latest(key=plan.key, order=(frames.ORDER,)))
+    key, last = (
+        [quote(name) for name in plan.key],
+        dataframe_ops.latest(rows, Latest(key=plan.key, order=(dataframe_ops.ORDER,))),
+    )
     there = _still_there(last, current, plan)
     if there is None:
         return rows
-    came = rows.where(f"NOT {frames.GONE}").selectExpr(*key)
-    if dated and not frames.without_keys(there, came, plan.key).isEmpty():
+    came = rows.where(f"NOT {dataframe_ops.GONE}").selectExpr(*key)
+    if dated and not dataframe_ops.without_keys(there, came, plan.key).isEmpty():
         raise DuplicateKeys(
             f"a row of a key ({', '.join(plan.key)}) went while the source has another one, and nothing says since "
             "when that one counts again",
             hint="Name the columns that identify a row of the source as `key:`.",
         )
-    return _replaced(rows, there.join(last.selectExpr(*key, frames.ORDER), on=list(plan.key), how="inner"), plan)
+    return _replaced(rows, there.join(last.selectExpr(*key, dataframe_ops.ORDER), on=list(plan.key), how="inner"), plan)
 
 
 def _still_there(rows: DataFrame, current: Current, plan: LoadPlan) -> DataFrame | None:
@@ -210,7 +213,7 @@ def _still_there(rows: DataFrame, current: Current, plan: LoadPlan) -> DataFrame
     Raises:
         DuplicateKeys: it has several.
     """
-    went = rows.where(frames.GONE).selectExpr(*(quote(name) for name in plan.key))
+    went = rows.where(dataframe_ops.GONE).selectExpr(*(quote(name) for name in plan.key))
     if went.isEmpty():
         return None
     with translated(f"reading the rows for {plan.target}"):
@@ -226,8 +229,10 @@ def _still_there(rows: DataFrame, current: Current, plan: LoadPlan) -> DataFrame
 
 def _replaced(rows: DataFrame, there: DataFrame, plan: LoadPlan) -> DataFrame:
     """The rows, of which those of the keys in `there` give way to what the source has of them."""
-    come = there.selectExpr(*(f"false AS {name}" if name == frames.GONE else quote(name) for name in rows.columns))
-    return frames.without_keys(rows, there, plan.key).selectExpr(*map(quote, rows.columns)).unionAll(come)
+    come = there.selectExpr(
+        *(f"false AS {name}" if name == dataframe_ops.GONE else quote(name) for name in rows.columns)
+    )
+    return dataframe_ops.without_keys(rows, there, plan.key).selectExpr(*map(quote, rows.columns)).unionAll(come)
 
 
 def _merge_with_gone(checked: Checked, gone: DataFrame, plan: LoadPlan, staging: Staging) -> Checked:
@@ -235,11 +240,11 @@ def _merge_with_gone(checked: Checked, gone: DataFrame, plan: LoadPlan, staging:
     if not plan.changes.slices:
         staging.delete(gone, prune=checked.reach)
         return checked
-    rows = frames.with_gone(checked.frame, gone, key=plan.key, columns=plan.columns).persist()
+    rows = dataframe_ops.with_gone(checked.frame, gone, key=plan.key, columns=plan.columns).persist()
     try:
         with translated(f"reading the rows for {plan.target}"):
             prune = keyed(rows, plan, Latest(key=plan.key, order=()), unique=True).prune
-        staging.merge(rows, prune=prune, skip_equal=checked.skip_equal, gone=frames.GONE)
+        staging.merge(rows, prune=prune, skip_equal=checked.skip_equal, gone=dataframe_ops.GONE)
     finally:
         rows.unpersist()
     return replace(checked, reach=prune)
@@ -266,22 +271,28 @@ def _merge_differences(checked: Checked, plan: LoadPlan, staging: Staging) -> bo
     with translated(f"comparing with {plan.target}"):
         # Cut off from the source: Spark refuses a merge that deletes from a plan that is not deterministic, as that of
         # converted texts is not.
-        differing = frames.differences(checked.frame, current, key=plan.key, others=others).localCheckpoint()
+        differing = dataframe_ops.differences(checked.frame, current, key=plan.key, others=others).localCheckpoint()
         # A row of the table without a key can only go, and lies within no bounds.
         nulls = any(isinstance(part, Keys) and part.nulls for part in plan.changes.slices)
         named = differing.where(" AND ".join(f"{quote(name)} IS NOT NULL" for name in plan.key))
         one = keyed(named if nulls else differing, plan, Latest(key=plan.key, order=()), unique=True)
         prune = () if nulls else one.prune
-        twice, new, gone = frames.count_if(differing, frames.TWICE, frames.NEW, WENT)
+        twice, new, gone = dataframe_ops.count_if(differing, dataframe_ops.TWICE, dataframe_ops.NEW, WENT)
     plan.refuse_many(gone)
     vouched = "ledger" in plan.position.state
     if vouched and new and not staging.invisible:
         # What is seen at once must be known before: whether a row that is new here stands elsewhere in the table.
-        keys = differing.where(frames.NEW).selectExpr(*map(quote, plan.key))
+        keys = differing.where(dataframe_ops.NEW).selectExpr(*map(quote, plan.key))
         if not staging.read_keys(keys, prune=prune).isEmpty():
             raise RowsMoved(f"rows of {plan.target} have moved between partitions")
     # Not bounded by the slices: the row of a key may have to come from another one.
-    staging.merge(differing.drop(frames.NEW), prune=prune, skip_equal=False, gone=frames.GONE, again=frames.TWICE)
+    staging.merge(
+        differing.drop(dataframe_ops.NEW),
+        prune=prune,
+        skip_equal=False,
+        gone=dataframe_ops.GONE,
+        again=dataframe_ops.TWICE,
+    )
     # A row that was marked as deleted comes back by an update: only what was looked for before is known to be new.
     looked = plan.deletes.soft and not staging.invisible
     if vouched and not looked and staging.receipt().rows_inserted < new:

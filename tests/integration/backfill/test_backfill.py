@@ -7,8 +7,8 @@ import json
 import pytest
 
 from tidegate.core.backfill import Progress
-from tidegate.engine import backfill as engine
-from tidegate.engine.backfill import Request
+from tidegate.engine.backfill import backfill as engine
+from tidegate.engine.backfill.backfill import Request
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from support.shops import PostgresShop
-from tidegate.engine import key_diff
+from tidegate.engine.deletes import key_diff
 from tidegate.spark.session import Sessions
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]

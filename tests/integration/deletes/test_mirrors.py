@@ -7,19 +7,19 @@ from __future__ import annotations
 
 import pytest
 
-from tidegate.core.experience import Cost, Experience, Way
-from tidegate.engine import experience
+from tidegate.core.cost_model import Cost, Experience, LoadMethod
+from tidegate.engine import load_history
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
 
 FULLY = ["full", {"kind": "smart"}]
-DEAR = Experience(costs=tuple(Cost(way=way, rows=4, seconds=90) for way in Way if way is not Way.FULL))
+DEAR = Experience(costs=tuple(Cost(way=way, rows=4, seconds=90) for way in LoadMethod if way is not LoadMethod.FULL))
 
 
 @pytest.fixture(autouse=True)
 def _smart_chooses_full(monkeypatch: pytest.MonkeyPatch) -> None:
     """By what was recorded, every other way is dear."""
-    monkeypatch.setattr(experience, "of", lambda *_: DEAR)
+    monkeypatch.setattr(load_history, "of", lambda *_: DEAR)
 
 
 def loaded_fully(bench, **options) -> None:

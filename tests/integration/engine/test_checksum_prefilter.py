@@ -163,7 +163,7 @@ def table(lake: Workspace) -> list[tuple]:
 @pytest.fixture
 def asked(monkeypatch) -> list[int]:
     """How many partitions were fingerprinted by the source, one number a question."""
-    from tidegate.sources._probe import DatabaseProbe
+    from tidegate.sources.database.probe import DatabaseProbe
 
     found: list[int] = []
     whole = DatabaseProbe.partitions

@@ -8,7 +8,7 @@ import pytest
 from support.lake import QUICK, delta_rows
 from support.workspace import Crash, SqliteShop, Workspace, crash_at
 from tidegate.core.outcome import Result
-from tidegate.engine.backfill import Request
+from tidegate.engine.backfill.backfill import Request
 from tidegate.engine.events import Moment, Stage
 
 pytestmark = pytest.mark.spark

@@ -7,7 +7,7 @@ from support.workspace import Workspace
 from tidegate.core.outcome import Result
 from tidegate.engine.events import Event, Moment, Stage
 from tidegate.errors import CommitUnknown
-from tidegate.formats._iceberg_staging import IcebergStaging
+from tidegate.formats.iceberg.staging import IcebergStaging
 
 pytestmark = pytest.mark.spark
 

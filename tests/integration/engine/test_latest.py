@@ -8,8 +8,8 @@ import pytest
 
 from integration.deletes.conftest import Bench, bench_of, format_
 from tidegate.core.backfill import Progress
-from tidegate.engine import backfill as engine
-from tidegate.engine.backfill import Request
+from tidegate.engine.backfill import backfill as engine
+from tidegate.engine.backfill.backfill import Request
 
 if TYPE_CHECKING:
     from collections.abc import Callable

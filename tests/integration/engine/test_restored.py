@@ -8,7 +8,7 @@ import pytest
 
 from support.lake import QUICK
 from support.workspace import SqliteShop, Workspace
-from tidegate.engine.backfill import Request
+from tidegate.engine.backfill.backfill import Request
 from tidegate.errors import HistoryGone
 
 pytestmark = pytest.mark.spark

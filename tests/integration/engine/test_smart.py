@@ -7,9 +7,9 @@ from datetime import datetime
 import pytest
 
 from support.shops import texts
-from tidegate.core.experience import Cost, Experience, Way
+from tidegate.core.cost_model import Cost, Experience, LoadMethod
 from tidegate.core.outcome import Result
-from tidegate.engine import experience
+from tidegate.engine import load_history
 
 pytestmark = pytest.mark.spark
 
@@ -53,15 +53,17 @@ def test_a_stream_goes_every_way_and_ends_equal(workspace, shop, spark, monkeypa
     assert run().outcome is Result.UNCHANGED
 
     # Little changed, and every other way is dear by what was recorded.
-    dear = Experience(costs=tuple(Cost(way=way, rows=400, seconds=90) for way in (Way.FULL, Way.SNAPSHOT_DIFF)))
-    recorded = experience.of
-    monkeypatch.setattr(experience, "of", lambda *_: dear)
+    dear = Experience(
+        costs=tuple(Cost(way=way, rows=400, seconds=90) for way in (LoadMethod.FULL, LoadMethod.SNAPSHOT_DIFF))
+    )
+    recorded = load_history.of
+    monkeypatch.setattr(load_history, "of", lambda *_: dear)
     shop.sql("update sales set amount = -1, changed_at = '2025-01-11 00:00:00' where id = 7")
     shop.sql("delete from sales where id = 8")
     second = run()
     assert (way(second), second.rows_read, second.rows_updated) == ("incremental", 1, 1)
     assert len(workspace.rows("shop.sales")) == 400, "the column does not tell that a row went"
-    monkeypatch.setattr(experience, "of", recorded)
+    monkeypatch.setattr(load_history, "of", recorded)
 
     # Due: whatever the column says, the whole table is looked at.
     third = run(full_every="1ms")
@@ -81,9 +83,9 @@ def test_a_stream_goes_every_way_and_ends_equal(workspace, shop, spark, monkeypa
     with workspace.project(spark) as project:
         assert project.verify("sales", level="rows").streams[0].equal
         registry, uid = project.registry, project.streams("sales")[0].uid
-        known = experience.of(registry, uid)
+        known = load_history.of(registry, uid)
         assert known.proven_at > datetime.fromisoformat(last.position["state"]["whole_at"])
-        assert {cost.way for cost in known.costs} >= {Way.FULL, Way.INCREMENTAL}
+        assert {cost.way for cost in known.costs} >= {LoadMethod.FULL, LoadMethod.INCREMENTAL}
         assert project.plan("sales").streams[0].outcome == "unchanged"
 
 
@@ -93,8 +95,10 @@ def test_a_repair_measures_the_partitions_that_were_compared(workspace, shop, sp
     options = {"partition_by": "day", "period": "day", "full_every": "1ms"}
     workspace.write({"sales": stream(**options)}, connections={"shop": {"url": shop.url}})
     workspace.run("sales", spark=spark)
-    dear = Experience(costs=tuple(Cost(way=way, rows=30, seconds=90) for way in (Way.FULL, Way.SNAPSHOT_DIFF)))
-    monkeypatch.setattr(experience, "of", lambda *_: dear)
+    dear = Experience(
+        costs=tuple(Cost(way=way, rows=30, seconds=90) for way in (LoadMethod.FULL, LoadMethod.SNAPSHOT_DIFF))
+    )
+    monkeypatch.setattr(load_history, "of", lambda *_: dear)
     shop.sql("update sales set amount = -1 where id = 15")
     outcome = workspace.run("sales", spark=spark).streams[0]
     assert outcome.position["state"]["choice"]["way"] == "partitions", outcome

@@ -9,12 +9,12 @@ import pytest
 
 from tidegate.core.schema import Column, Schema, Type
 from tidegate.errors import ConfigError, TidegateError
-from tidegate.sources._files_options import checked
-from tidegate.sources._files_place import Local
-from tidegate.sources._files_reader import Reader
-from tidegate.sources._files_shape import FileFormat, shape_of
-from tidegate.sources._files_types import stated
-from tidegate.sources._reference import FileRows
+from tidegate.sources.shared.files.options import checked
+from tidegate.sources.shared.files.reader import Reader
+from tidegate.sources.shared.files.shape import FileFormat, shape_of
+from tidegate.sources.shared.files.store import Local
+from tidegate.sources.shared.files.types import stated
+from tidegate.sources.shared.reference import FileRows
 from tidegate.spark.failures import translated
 
 pytestmark = pytest.mark.spark
@@ -261,9 +261,9 @@ def random_numbers(source: random.Random) -> list[str]:
 @pytest.mark.parametrize("name", RULES)
 def test_values_of_every_type(tmp_path, spark, name):
     """Each text alone in a file, so that one that is refused hides no other."""
-    from tidegate.dialects._exact import exact
-    from tidegate.sources._files_options import rules_of
-    from tidegate.sources._reference import values
+    from tidegate.dialects.spark.exact_text import exact
+    from tidegate.sources.shared.files.options import rules_of
+    from tidegate.sources.shared.reference import values
 
     options = RULES[name]
     checked(CSV, options)

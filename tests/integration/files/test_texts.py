@@ -27,13 +27,13 @@ from tidegate.core.schema import (
     Schema,
     decimal,
 )
-from tidegate.dialects import _json_rows as json_rows
-from tidegate.dialects._exact import TextRules, exact
-from tidegate.sources._files_place import Local
-from tidegate.sources._files_reader import Reader
-from tidegate.sources._files_shape import FileFormat, shape_of
-from tidegate.sources._files_types import stated
-from tidegate.sources._files_values import fits
+from tidegate.dialects.spark import json_rows
+from tidegate.dialects.spark.exact_text import TextRules, exact
+from tidegate.sources.shared.files.reader import Reader
+from tidegate.sources.shared.files.shape import FileFormat, shape_of
+from tidegate.sources.shared.files.store import Local
+from tidegate.sources.shared.files.types import stated
+from tidegate.sources.shared.files.values import fits
 
 pytestmark = pytest.mark.spark
 

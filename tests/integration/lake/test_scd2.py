@@ -222,10 +222,10 @@ def test_two_current_rows_that_somebody_wrote_are_found_before_anything_is_publi
 def broken(table: Dimension, row: Any) -> None:
     """A load whose history is made as if the foreign version were not there."""
     monkey = pytest.MonkeyPatch()
-    from tidegate.writers import _versions
+    from tidegate.writers.scd2 import versions
 
-    whole = _versions._stored
-    monkey.setattr(_versions, "_stored", lambda *given: whole(*given).where("name <> 'foreign'"))
+    whole = versions._stored
+    monkey.setattr(versions, "_stored", lambda *given: whole(*given).where("name <> 'foreign'"))
     try:
         table.load(row)
     finally:

@@ -18,7 +18,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
 
 START = """
 import sys, pathlib
-from tidegate.formats.iceberg import Iceberg
+from tidegate.formats.iceberg.format import Iceberg
 from tidegate.spark.session import Sessions
 lake = Iceberg(name="lake", folder=pathlib.Path(sys.argv[1]))
 conf = {"spark.driver.memory": sys.argv[2], "spark.hadoop.some.secret": "hunter2"}

@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 
 from tidegate.core.schema import BIGINT, BOOLEAN, TEXT, Column, Schema
-from tidegate.spark.frames import GONE
-from tidegate.writers import _changes as changes
-from tidegate.writers import _history as histories
-from tidegate.writers import _successions as successions
-from tidegate.writers._changes import Dating
-from tidegate.writers._history import CLOSED, History
+from tidegate.spark.dataframe_ops import GONE
+from tidegate.writers.scd2 import append_path as successions
+from tidegate.writers.scd2 import changes
+from tidegate.writers.scd2 import history as histories
+from tidegate.writers.scd2.changes import Dating
+from tidegate.writers.scd2.history import CLOSED, History
 
 pytestmark = pytest.mark.spark
 

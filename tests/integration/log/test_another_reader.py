@@ -10,8 +10,8 @@ from matrix.files import FORMATS
 from tidegate.core.fingerprint import Fingerprint
 from tidegate.envelopes.debezium import Debezium
 from tidegate.envelopes.rows import Rows
-from tidegate.sources._log import LogProbe
-from tidegate.sources._log_files import FileLogOptions, opened
+from tidegate.sources.change_log.files import FileLogOptions, opened
+from tidegate.sources.change_log.log import LogProbe
 from tidegate.spark.session import Sessions
 
 pytestmark = pytest.mark.spark

@@ -161,9 +161,9 @@ def test_rows_of_dms_and_of_sqlserver(log_of, spark, tmp_path):
 
 
 def test_what_is_kept_is_written_anew_and_forgotten_in_time(log_of, monkeypatch):
-    from tidegate.engine import applied
+    from tidegate.engine import applied_events
 
-    monkeypatch.setattr(applied, "MOST_LOADS", 2)
+    monkeypatch.setattr(applied_events, "MOST_LOADS", 2)
     log = log_of(strategy={"kind": "cdc", "remember": "0s"})
     for number in range(1, 4):
         log.events(f"{number}.json", put(10 * number, number, "x"), put(10 * number + 1, 1, f"v{number}"))

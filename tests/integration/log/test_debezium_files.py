@@ -7,7 +7,7 @@ import re
 import pytest
 
 from tidegate.core.batch import Fence
-from tidegate.spark.fold import Fold
+from tidegate.spark.latest_events import Fold
 from tidegate.writers import merge
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from tidegate.engine import applied
+from tidegate.engine import applied_events
 from tidegate.errors import PlanError
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
@@ -114,7 +114,7 @@ def test_a_refresh_derives_the_same_versions_and_a_truncate_stops_unless_it_is_l
 
 @both
 def test_keys_that_were_forgotten_go_on_from_their_versions(log_of, kind, monkeypatch):
-    monkeypatch.setattr(applied, "MOST_LOADS", 1)
+    monkeypatch.setattr(applied_events, "MOST_LOADS", 1)
     log = log_of(kind, **DATED, strategy={"kind": "cdc", "remember": "0s"})
     log.events("1.json", put(1, 1, "a", 2), put(3, 1, "c", 8), put(2, 2, "x", 4), drop(4, 2, 6))
     log.loaded()

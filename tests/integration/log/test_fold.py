@@ -7,8 +7,8 @@ import pytest
 from tidegate.core.batch import Fence
 from tidegate.core.log import CLEARS, REFUSED, UNKNOWN
 from tidegate.core.schema import BIGINT, TEXT, Column, Schema
-from tidegate.spark.fold import APPLIED, KNOWN, WAS_GONE, Fold
-from tidegate.spark.frames import GONE, ORDER, TWICE, of_keys
+from tidegate.spark.dataframe_ops import GONE, ORDER, TWICE, of_keys
+from tidegate.spark.latest_events import APPLIED, KNOWN, WAS_GONE, Fold
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
 

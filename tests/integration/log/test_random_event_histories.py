@@ -13,7 +13,7 @@ import pytest
 
 from support.scd2_model import Event, of_load, of_log
 from support.workspace import Crash, crash_at
-from tidegate.engine import applied
+from tidegate.engine import applied_events
 from tidegate.engine.events import Moment, Stage
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(1800)]
@@ -187,7 +187,7 @@ def test_versions_are_a_function_of_the_set_of_events(log_of, kind, case, monkey
     columns = {**COLUMNS, "at": "bigint"} if moment is int else COLUMNS
     source = {"path": "events/*.json", "envelope": "rows", "columns": columns}
     project = Project(log_of(kind, source=source, write={"kind": "scd2", **CASES[case]}), CASES[case], moment)
-    monkeypatch.setattr(applied, "MOST_LOADS", 2)  # what is kept is rewritten between the loads
+    monkeypatch.setattr(applied_events, "MOST_LOADS", 2)  # what is kept is rewritten between the loads
     events = [event for key in range(KEYS) for event in history(rng, key)]
     for number, load in enumerate(batches(events, rng, LOADS)):
         project.deliver(load, rng)

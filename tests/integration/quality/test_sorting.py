@@ -9,8 +9,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tidegate.core.batch import Latest
-from tidegate.core.checks import OnFail
 from tidegate.core.log import CLEARS, ORIGIN, RAW, REFUSED, UNKNOWN
+from tidegate.core.policies.rules import OnFail
 from tidegate.core.schema import (
     BIGINT,
     BINARY,
@@ -26,10 +26,10 @@ from tidegate.core.schema import (
     array,
     decimal,
 )
-from tidegate.dialects._row_text import row_text
-from tidegate.spark import sorting
-from tidegate.spark.frames import GONE
-from tidegate.spark.sorting import Condition
+from tidegate.dialects.spark.row_text import row_text
+from tidegate.spark import validation
+from tidegate.spark.dataframe_ops import GONE
+from tidegate.spark.validation import Condition
 
 pytestmark = pytest.mark.spark
 
@@ -76,15 +76,17 @@ def test_a_row_kept_as_text_is_the_same_row_again(spark):
     try:
         rows = spark.createDataFrame(ROWS, ddl(COLUMNS))
         everything = [Condition(rule="r", reason="because", on_fail=OnFail.QUARANTINE, good="false")]
-        kept = sorting.bad(sorting.annotated(rows, everything, refused=OnFail.STOP), row_text(COLUMNS), None, STAMP)
-        again = sorting.unpacked(kept, row_text(COLUMNS))
-        back = again.selectExpr(*sorting.named(COLUMNS))
+        kept = validation.bad(
+            validation.annotated(rows, everything, refused=OnFail.STOP), row_text(COLUMNS), None, STAMP
+        )
+        again = validation.unpacked(kept, row_text(COLUMNS))
+        back = again.selectExpr(*validation.named(COLUMNS))
         assert back.exceptAll(rows).count() == rows.exceptAll(back).count() == 0
         assert (kept.count(), back.schema.simpleString()) == (3, rows.schema.simpleString())
         # A column that came later was not there.
         wider = Schema(columns=(Column(name="new", type=INT), *COLUMNS))
-        assert [row[0] for row in sorting.unpacked(kept, row_text(wider)).select("new").collect()] == [None] * 3
-        assert sorting.repacked(again).exceptAll(kept).count() == 0
+        assert [row[0] for row in validation.unpacked(kept, row_text(wider)).select("new").collect()] == [None] * 3
+        assert validation.repacked(again).exceptAll(kept).count() == 0
     finally:
         spark.conf.unset("spark.sql.session.timeZone")
 
@@ -117,10 +119,10 @@ def test_good_and_bad_rows_are_the_rows_that_were_read(spark, rows, rules):
         Condition(rule=f"r{number}", reason=good, on_fail=on_fail, good=good, where=where)
         for number, (good, on_fail, where) in enumerate(rules)
     ]
-    read = sorting.annotated(spark.createDataFrame(rows, "a int, b int"), conditions, refused=OnFail.STOP)
-    good = [tuple(row) for row in sorting.good(read, ["a", "b"]).collect()]
-    kept = sorting.bad(read, row_text(columns), None, STAMP)
-    bad = [tuple(row) for row in sorting.unpacked(kept, row_text(columns)).select("a", "b").collect()]
+    read = validation.annotated(spark.createDataFrame(rows, "a int, b int"), conditions, refused=OnFail.STOP)
+    good = [tuple(row) for row in validation.good(read, ["a", "b"]).collect()]
+    kept = validation.bad(read, row_text(columns), None, STAMP)
+    bad = [tuple(row) for row in validation.unpacked(kept, row_text(columns)).select("a", "b").collect()]
 
     def order(row):
         return [(value is None, value or 0) for value in row]
@@ -128,7 +130,7 @@ def test_good_and_bad_rows_are_the_rows_that_were_read(spark, rows, rules):
     assert sorted(good + bad, key=order) == sorted(rows, key=order)
     severe = [rule for rule in rules if rule[1] is OnFail.QUARANTINE]
     assert sorted(bad, key=order) == sorted([row for row in rows if any(broken(r, *row) for r in severe)], key=order)
-    counted = sorting.measured(read, ["count(*)", *(sorting.breaking(each.rule) for each in conditions)])
+    counted = validation.measured(read, ["count(*)", *(validation.breaking(each.rule) for each in conditions)])
     assert counted == [len(rows), *(sum(broken(rule, *row) for row in rows) for rule in rules)]
 
 
@@ -145,26 +147,26 @@ def test_events_are_asked_only_what_they_carry(spark):
     conditions = [
         Condition(rule="n", reason="no a", on_fail=OnFail.QUARANTINE, good="a IS NOT NULL", columns=("a",)),
     ]
-    read = sorting.annotated(spark.createDataFrame(events, schema), conditions, refused=OnFail.QUARANTINE)
+    read = validation.annotated(spark.createDataFrame(events, schema), conditions, refused=OnFail.QUARANTINE)
     columns = Schema(columns=(Column(name="id", type=INT), Column(name="a", type=INT)))
-    kept = sorting.bad(read, row_text(columns), Latest(key=("id",), order=()), STAMP).orderBy("origin").collect()
+    kept = validation.bad(read, row_text(columns), Latest(key=("id",), order=()), STAMP).orderBy("origin").collect()
     assert [(row["rule"], row["reason"], row["origin"], row["row"], row["raw"], row["until"]) for row in kept] == [
         ("n", "no a", "o1", '{"id":"1","a":null}', None, None),
         ("bad_event", "no JSON", "o5", None, "{broken", None),
     ]
-    assert sorted(row[ORIGIN] for row in sorting.good(read, read.columns[:-1]).collect()) == ["o2", "o3", "o4"]
+    assert sorted(row[ORIGIN] for row in validation.good(read, read.columns[:-1]).collect()) == ["o2", "o3", "o4"]
 
 
 def test_what_is_replayed_waits_no_more_once_its_load_has_landed(spark):
     columns = Schema(columns=(Column(name="id", type=INT),))
     rows = spark.createDataFrame([(1,), (2,), (None,)], ddl(columns))
     bad = [Condition(rule="r", reason="", on_fail=OnFail.QUARANTINE, good="false")]
-    kept = sorting.bad(sorting.annotated(rows, bad, refused=OnFail.STOP), row_text(columns), None, STAMP)
-    waiting = sorting.annotated(sorting.unpacked(kept, row_text(columns)), (), refused=OnFail.STOP)
-    judged = sorting.replayable(waiting, ["id"])
-    assert sorting.measured(judged, sorting.REPLAY_COUNTS) == [2, 1], "a row without a key is never loaded"
-    closed = sorting.repacked(sorting.closed(judged, sorting.PASSES, 9))
+    kept = validation.bad(validation.annotated(rows, bad, refused=OnFail.STOP), row_text(columns), None, STAMP)
+    waiting = validation.annotated(validation.unpacked(kept, row_text(columns)), (), refused=OnFail.STOP)
+    judged = validation.replayable(waiting, ["id"])
+    assert validation.measured(judged, validation.REPLAY_COUNTS) == [2, 1], "a row without a key is never loaded"
+    closed = validation.repacked(validation.closed(judged, validation.PASSES, 9))
     assert sorted(row["until"] or 0 for row in closed.collect()) == [0, 9, 9]
     # Of a load that never landed nothing counts, and what it took back waits still.
-    assert sorting.landed(closed, 6).count() == 0
-    assert sorting.landed(closed, 8).where("until IS NULL").count() == 3
+    assert validation.landed(closed, 6).count() == 0
+    assert validation.landed(closed, 8).where("until IS NULL").count() == 3

@@ -7,8 +7,8 @@ from datetime import datetime
 import pytest
 
 from tidegate.core.schema import BIGINT, TIMESTAMP
-from tidegate.spark.frames import GONE, MOMENT
-from tidegate.writers._waited import Waited
+from tidegate.spark.dataframe_ops import GONE, MOMENT
+from tidegate.writers.scd2.quarantined import Waited
 
 pytestmark = pytest.mark.spark
 READ, GONE_AT, READ_LATER = (datetime.fromisoformat(f"2026-01-0{day}") for day in (1, 2, 3))

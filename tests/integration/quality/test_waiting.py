@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 import pytest
 
 from tidegate.core.schema import INT, Column, Schema
-from tidegate.dialects._row_text import row_text
-from tidegate.spark import frames, sorting, waiting
-from tidegate.spark.fold import APPLIED, KNOWN
+from tidegate.dialects.spark.row_text import row_text
+from tidegate.spark import dataframe_ops, quarantined_rows, validation
+from tidegate.spark.latest_events import APPLIED, KNOWN
 
 pytestmark = pytest.mark.spark
 
@@ -45,11 +45,11 @@ class Kept:
 
 
 def unpacked(spark, rows):
-    return sorting.unpacked(spark.createDataFrame([one.row() for one in rows], KEPT), row_text(COLUMNS))
+    return validation.unpacked(spark.createDataFrame([one.row() for one in rows], KEPT), row_text(COLUMNS))
 
 
 def waits(rows):
-    found = rows.where(sorting.WAITS).select(f"{sorting.META}load", "id", "cursor", "name").collect()
+    found = rows.where(validation.WAITS).select(f"{validation.META}load", "id", "cursor", "name").collect()
     return sorted((tuple(row) for row in found), key=str)
 
 
@@ -77,9 +77,9 @@ def test_of_each_key_the_greatest_row_waits_unless_a_greater_one_came(spark, ord
     ]
     theirs = spark.createDataFrame(
         [(one.key, one.cursor, one.name, one.load) for one in others],
-        f"id int, cursor int, name int, {frames.NUMBER} bigint",
+        f"id int, cursor int, name int, {dataframe_ops.NUMBER} bigint",
     )
-    found = waiting.by_order(unpacked(spark, kept), theirs, key=["id"], order=order, number=9)
+    found = quarantined_rows.by_order(unpacked(spark, kept), theirs, key=["id"], order=order, number=9)
     assert waits(found) == sorted(expected, key=str)
     assert 0 < len(expected) < len(kept)
 
@@ -98,7 +98,7 @@ def test_of_each_key_the_last_event_waits_and_those_with_a_value_that_is_missing
             known = {"name": f"{chance.randrange(5):02}"} if chance.random() < 0.3 else None
             applied[key] = (f"{chance.randrange(10):02}", known)
 
-    def still(one):
+    def waits_still(one):
         mine, key = one.order or "", one.key
         last, known = applied.get(key, (None, None))
         fills = any(mine > since and name not in one.lacks for name, since in (known or {}).items())
@@ -112,16 +112,16 @@ def test_of_each_key_the_last_event_waits_and_those_with_a_value_that_is_missing
             for other in mates
         )
 
-    expected = sorted((one.told for one in kept if still(one)), key=str)
+    expected = sorted((one.told for one in kept if waits_still(one)), key=str)
     records = spark.createDataFrame(
         [(key, *values) for key, values in applied.items()], f"id int, {APPLIED} string, {KNOWN} map<string, string>"
     )
     rows = unpacked(spark, kept)
-    found = waiting.by_event(rows, records, key=["id"], number=4, whole=WHOLE, floor="03", emptied="01")
+    found = quarantined_rows.by_event(rows, records, key=["id"], number=4, whole=WHOLE, floor="03", emptied="01")
     assert waits(found) == expected
     assert found.columns == rows.columns
     assert 0 < len(expected) < len(kept)
-    alone = waiting.by_event(rows, None, key=["id"], number=4, whole=WHOLE)
+    alone = quarantined_rows.by_event(rows, None, key=["id"], number=4, whole=WHOLE)
     assert len(waits(alone)) > len(expected)
 
 
@@ -129,21 +129,21 @@ def test_a_version_that_is_gone_ends_and_one_that_is_read_again_waits_once(spark
     kept = [Kept(load=1, key=1, name=5), Kept(load=2, key=1, name=5), Kept(load=1, key=2, name=6)]
     kept.append(Kept(load=2, key=2, name=7))
     rows = unpacked(spark, kept)
-    assert waits(waiting.repeated(rows, key=["id"], whole=WHOLE, number=2)) == [
+    assert waits(quarantined_rows.repeated(rows, key=["id"], whole=WHOLE, number=2)) == [
         (1, 1, None, 5),
         (1, 2, None, 6),
         (2, 2, None, 7),
     ]
     here = spark.createDataFrame([(1,)], "id int")
     asked = {"key": ["id"], "at": "TIMESTAMP '2025-01-01 00:00:00'", "number": 2}
-    ended = f"{sorting.META}ended IS NOT NULL"
-    gone = waiting.ended(rows, here, among="true", **asked).where(ended)
+    ended = f"{validation.META}ended IS NOT NULL"
+    gone = quarantined_rows.ended(rows, here, among="true", **asked).where(ended)
     assert [row["id"] for row in gone.collect()] == [2]
-    assert waiting.ended(rows, here, among="id < 2", **asked).where(ended).isEmpty()
-    gone = spark.createDataFrame([(1, None)], f"id int, {frames.ORDER} string")
-    found = waiting.deleted(rows, gone, **asked).where(ended)
+    assert quarantined_rows.ended(rows, here, among="id < 2", **asked).where(ended).isEmpty()
+    gone = spark.createDataFrame([(1, None)], f"id int, {dataframe_ops.ORDER} string")
+    found = quarantined_rows.deleted(rows, gone, **asked).where(ended)
     assert [(row["id"], row["name"]) for row in found.collect()] == [(1, 5)]
     # A delete that came again does not end what came after it.
     events = unpacked(spark, [Kept(load=1, key=key, order=f"{key}0") for key in (1, 2, 3)])
-    gone = spark.createDataFrame([(1, "15"), (2, "15"), (3, "30")], f"id int, {frames.ORDER} string")
-    assert [row["id"] for row in waiting.deleted(events, gone, **asked).where(ended).collect()] == [1]
+    gone = spark.createDataFrame([(1, "15"), (2, "15"), (3, "30")], f"id int, {dataframe_ops.ORDER} string")
+    assert [row["id"] for row in quarantined_rows.deleted(events, gone, **asked).where(ended).collect()] == [1]

@@ -11,8 +11,8 @@ import pytest
 from tidegate.core.ids import Connection
 from tidegate.core.log import LogSpan
 from tidegate.core.position import Position
-from tidegate.sources import _log_slot, _slot
-from tidegate.sources._slot_events import Event
+from tidegate.sources.change_log.slot import log, slot
+from tidegate.sources.change_log.slot.events import Event
 from tidegate.sources.database import Database
 
 SLOT = "tidegate_orders"
@@ -36,8 +36,8 @@ class SlotShop:
         return self.session.execute(query).fetchall()
 
     @property
-    def options(self) -> _slot.SlotOptions:
-        return _slot.SlotOptions(
+    def options(self) -> slot.SlotOptions:
+        return slot.SlotOptions(
             connection=self.connection,
             slot=SLOT,
             table=self.table,
@@ -50,15 +50,15 @@ class SlotShop:
         return Connection(name="shop", url=self.url)
 
     @contextmanager
-    def log(self) -> Iterator[_log_slot.SlotLog]:
+    def log(self) -> Iterator[log.SlotLog]:
         with (
             Database(connection=self.connection, table=self.table).probe() as table,
-            _log_slot.opened(self.options, table) as found,
+            log.opened(self.options, table) as found,
         ):
             yield found
 
     def claim(self, *key: str) -> None:
-        _slot.claim(self.options, key or ("id",))
+        slot.claim(self.options, key or ("id",))
 
     def after(self, state, most=None) -> LogSpan:
         with self.log() as log:
@@ -72,7 +72,7 @@ class SlotShop:
 
     def acknowledge(self, state) -> None:
         position = Position(sequence=1, load_id="0" * 32, kind="cdc", state=state)
-        _slot.acknowledge(self.options, position)
+        slot.acknowledge(self.options, position)
 
     def confirmed(self) -> str:
         return self.rows(f"select confirmed_flush_lsn::text from pg_replication_slots where slot_name = '{SLOT}'")[0][0]

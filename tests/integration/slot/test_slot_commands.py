@@ -6,7 +6,7 @@ import pytest
 
 from support.workspace import Workspace
 from tidegate.cli.app import main
-from tidegate.sources import _slot
+from tidegate.sources.change_log.slot import slot
 
 pytestmark = pytest.mark.postgres
 
@@ -53,9 +53,9 @@ def test_a_slot_is_listed_and_dropped_when_that_is_said_twice(shop, tidegate):
     assert kept["bytes"] >= kept["behind"] > 1_000_000
     code, document, _ = tidegate("slot", "drop", SLOT)
     assert (code, document["error"]["hint"]) == (2, f"`tidegate slot drop {SLOT} --yes`.")
-    assert _slot.retained(shop.options).exists
+    assert slot.retained(shop.options).exists
     assert tidegate("slot", "drop", SLOT, "--yes")[1]["dropped"]["name"] == SLOT
-    assert not _slot.retained(shop.options).exists
+    assert not slot.retained(shop.options).exists
 
 
 def test_a_slot_of_somebody_else_is_never_dropped(shop, tidegate):
@@ -68,7 +68,7 @@ def test_a_slot_of_somebody_else_is_never_dropped(shop, tidegate):
 def test_people_see_a_table_and_what_is_wrong(workspace, shop, capsys, monkeypatch):
     shop.claim()
     shop.sql("create table lines as select repeat('x', 1000) from generate_series(1, 1000)")
-    monkeypatch.setattr(_slot, "KEPT_BYTES", 1000)
+    monkeypatch.setattr(slot, "KEPT_BYTES", 1000)
     assert main(["slot", "list", "--project", str(workspace.folder)]) == 0
     told = capsys.readouterr().out
     assert told.splitlines()[0].split() == [
@@ -91,7 +91,7 @@ def test_the_doctor_looks_at_the_slot(shop, tidegate, monkeypatch):
     assert "the first run makes it" in slot()["detail"]
     shop.claim()
     assert slot()["ok"]
-    monkeypatch.setattr(_slot, "KEPT_BYTES", -1)
+    monkeypatch.setattr(slot, "KEPT_BYTES", -1)
     assert (slot()["ok"], "tidegate run orders" in slot()["hint"]) == (False, True)
 
 
@@ -99,7 +99,7 @@ def test_a_plan_makes_no_slot(shop, tidegate):
     code, document, _ = tidegate("plan")
     (planned,) = document["streams"]
     assert (code, planned["outcome"], planned["error"]) == (0, "changed", None)
-    assert not _slot.retained(shop.options).exists
+    assert not slot.retained(shop.options).exists
     assert not shop.rows("select 1 from pg_publication")
 
 
@@ -134,7 +134,7 @@ def test_what_a_slot_cannot_be_is_refused_with_its_line(workspace, shop, tidegat
 
 
 def test_a_server_that_keeps_no_logical_log_is_told_how_to(shop, monkeypatch):
-    from tidegate.dialects._postgresql_session import PostgresqlSession
+    from tidegate.dialects.postgresql.session import PostgresqlSession
     from tidegate.errors import ConfigError
 
     rows = PostgresqlSession.rows

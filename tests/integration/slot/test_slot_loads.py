@@ -13,7 +13,7 @@ from tidegate.api import Project
 from tidegate.core.outcome import Outcome, Result
 from tidegate.engine.events import Moment, Stage
 from tidegate.errors import SourceUnavailable
-from tidegate.sources import _log_slot, _slot, _slot_spool
+from tidegate.sources.change_log.slot import log, slot, spool
 
 pytestmark = [pytest.mark.postgres, pytest.mark.spark, pytest.mark.timeout(600)]
 
@@ -143,7 +143,7 @@ def test_every_type_is_by_its_log_what_it_is_by_its_table(loaded):
 def test_what_happens_around_the_first_load_is_neither_lost_nor_doubled(loaded, monkeypatch):
     """Between slot and snapshot, and between snapshot and commit; then the run is cut off before it can confirm."""
     loaded.sql(NARROW, FEW.format(1, 60))
-    claim = _slot.claim
+    claim = slot.claim
 
     def claims(options, key):
         claim(options, key)
@@ -151,14 +151,14 @@ def test_what_happens_around_the_first_load_is_neither_lost_nor_doubled(loaded, 
             FEW.format(61, 62), "update orders set name = 'meanwhile' where id < 5", "delete from orders where id = 9"
         )
 
-    monkeypatch.setattr(_slot, "claim", claims)
+    monkeypatch.setattr(slot, "claim", claims)
     before = loaded.run(on_event=at(Stage.READ, Moment.DONE, lambda: loaded.sql("delete from orders where id = 61")))
     assert (before.error, before.outcome) == (None, Result.LOADED)
     assert {row["id"] for row in loaded.rows()} >= {61, 62}
     assert 9 not in {row["id"] for row in loaded.rows()}
-    monkeypatch.setattr(_slot_spool, "CHUNK", 50)
+    monkeypatch.setattr(spool, "CHUNK", 50)
     loaded.sql(FEW.format(100, 250), "update orders set big = 'small' where id = 100")
-    monkeypatch.setattr(_slot, "acknowledge", interrupted)
+    monkeypatch.setattr(slot, "acknowledge", interrupted)
     with pytest.raises(KeyboardInterrupt):
         loaded.run()
     assert loaded.confirmed() == before.position["state"]["lsn"]
@@ -182,14 +182,14 @@ def test_a_server_that_does_not_take_the_confirmation_is_told_later(loaded, monk
     def away(options, position):
         raise SourceUnavailable("the server is away")
 
-    monkeypatch.setattr(_slot, "acknowledge", away)
+    monkeypatch.setattr(slot, "acknowledge", away)
     outcome = loaded.loads()
     assert any("the server is away" in note for note in outcome.notes)
     assert loaded.confirmed() == confirmed
     monkeypatch.undo()
     assert loaded.run().outcome is Result.UNCHANGED
     assert loaded.confirmed() == outcome.position["state"]["lsn"]
-    monkeypatch.setattr(_log_slot, "QUIET_BYTES", 100_000)
+    monkeypatch.setattr(log, "QUIET_BYTES", 100_000)
     loaded.sql("create table lines as select repeat('x', 1000) from generate_series(1, 500)")
     moved = loaded.loads()
     assert (moved.rows_read, moved.rows_inserted, moved.rows_updated, moved.rows_deleted) == (0, 0, 0, 0)

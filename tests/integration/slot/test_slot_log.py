@@ -7,10 +7,10 @@ import psycopg
 import pytest
 
 from support.postgres import binaries
-from tidegate.dialects import _postgresql_session
+from tidegate.dialects.postgresql import session
 from tidegate.errors import ConfigError, HistoryGone, SchemaRefused, SourceError, SourceUnavailable
-from tidegate.sources import _log_slot, _slot
-from tidegate.sources._slot_events import lsn, number
+from tidegate.sources.change_log.slot import log, slot
+from tidegate.sources.change_log.slot.events import lsn, number
 
 pytestmark = pytest.mark.postgres
 
@@ -167,7 +167,7 @@ def test_what_others_write_moves_a_quiet_table_only_now_and_then(shop, monkeypat
     state = shop.after(None).state
     shop.sql("insert into lines select repeat('x', 1000) from generate_series(1, 500)")
     assert not shop.after(state).slices
-    monkeypatch.setattr(_log_slot, "QUIET_BYTES", 100_000)
+    monkeypatch.setattr(log, "QUIET_BYTES", 100_000)
     span, events = shop.read(state)
     assert (span.events, events) == (0, [])
     shop.acknowledge(span.state)
@@ -260,7 +260,7 @@ def test_a_key_that_the_log_does_not_tell_is_refused(shop):
     with pytest.raises(ConfigError, match="tells a row that changed by id") as refused:
         shop.claim("name")
     assert "USING INDEX" in refused.value.hint
-    assert _slot.retained(shop.options).exists is False
+    assert slot.retained(shop.options).exists is False
     shop.sql("alter table orders replica identity using index orders_name_key")
     shop.claim("name")
     state = shop.after(None).state
@@ -318,7 +318,7 @@ def test_a_user_who_may_not_is_told_what_to_grant(shop, postgres):
     assert "REPLICATION" in refused.value.hint
     shop.sql("alter role reader replication")
     shop.claim()
-    _slot.release(shop.options)
+    slot.release(shop.options)
     assert shop.rows("select pubname from pg_publication") == [("tidegate_orders",)], "not the reader's to drop"
     shop.url = own
     shop.sql("drop owned by reader", "drop role reader")
@@ -337,7 +337,7 @@ def test_a_slot_that_somebody_reads_now_is_worth_another_try(shop, postgres):
         stderr=subprocess.DEVNULL,
     )
     try:
-        while not _slot.retained(shop.options).active:
+        while not slot.retained(shop.options).active:
             assert reader.poll() is None
             time.sleep(0.05)
         with pytest.raises(SourceUnavailable, match="somebody else reads slot tidegate_orders"):
@@ -349,12 +349,12 @@ def test_a_slot_that_somebody_reads_now_is_worth_another_try(shop, postgres):
 
 def test_a_slot_that_has_to_wait_too_long_is_not_left_half_made(shop, monkeypatch):
     shop.sql(ORDERS)
-    monkeypatch.setattr(_postgresql_session, "SETTINGS", "SET lock_timeout = '300ms'")
+    monkeypatch.setattr(session, "SETTINGS", "SET lock_timeout = '300ms'")
     with psycopg.connect(shop.url) as writer:
         writer.execute("insert into orders values (1, 'open', 'x')")
         with pytest.raises(SourceUnavailable, match="transactions are open"):
             shop.claim()
-        assert _slot.retained(shop.options).exists is False
+        assert slot.retained(shop.options).exists is False
         writer.commit()
     shop.claim()
     assert shop.after(None).state["lsn"] == shop.confirmed()
@@ -376,10 +376,10 @@ def test_texts_of_a_database_that_is_not_in_utf8(shop, postgres):
 
 def test_what_is_kept_is_told_and_dropped(shop, monkeypatch):
     shop.sql(ORDERS)
-    assert _slot.retained(shop.options).exists is False
+    assert slot.retained(shop.options).exists is False
     shop.claim()
     shop.sql("insert into orders select i, 'n', repeat('x', 100) from generate_series(1, 5000) i")
-    found = _slot.retained(shop.options)
+    found = slot.retained(shop.options)
     assert (found.name, found.where, found.exists, found.active, found.status) == (
         "tidegate_orders",
         "shop",
@@ -389,11 +389,11 @@ def test_what_is_kept_is_told_and_dropped(shop, monkeypatch):
     )
     assert found.bytes >= found.behind > 500_000
     assert found.warning == ""
-    monkeypatch.setattr(_slot, "KEPT_BYTES", 500_000)
-    assert "slot tidegate_orders keeps" in _slot.retained(shop.options).warning
+    monkeypatch.setattr(slot, "KEPT_BYTES", 500_000)
+    assert "slot tidegate_orders keeps" in slot.retained(shop.options).warning
     with shop.log() as log:
         log.after(None, most=None)
         assert "write-ahead log" in log.notes()[0]
-    _slot.release(shop.options)
+    slot.release(shop.options)
     assert not shop.rows("select 1 from pg_replication_slots where database = current_database()")
     assert not shop.rows("select 1 from pg_publication")

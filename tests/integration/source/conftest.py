@@ -8,7 +8,7 @@ from datetime import timedelta
 import pytest
 
 from integration.source.loading import Shop, shop_of
-from tidegate.dialects import _postgresql_edges as edges
+from tidegate.dialects.postgresql import safe_bounds as edges
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ from integration.source import vectors
 from integration.source.loading import Careful
 from tidegate.core.batch import Latest
 from tidegate.core.bounds import SequenceBound, TimeBound
-from tidegate.core.changes import Edge
+from tidegate.core.changes import SafeBound
 from tidegate.core.fingerprint import Fingerprint
 from tidegate.core.grouping import Grouping, Period, Periods, Prefixes, Steps
 from tidegate.core.ids import Connection
@@ -23,7 +23,8 @@ from tidegate.core.slices import Everything, Range
 from tidegate.dialects.duckdb import Duckdb
 from tidegate.dialects.spark import Spark
 from tidegate.errors import ColumnMissing, ConfigError, EdgeUnknown, SchemaRefused, SourceMoved, SourceUnavailable
-from tidegate.sources.database import Database, table_facts
+from tidegate.sources.database import Database
+from tidegate.sources.database.source import table_facts
 from tidegate.spark.jars import resolve
 from tidegate.strategies.sequence import Sequence
 from tidegate.strategies.watermark import Watermark
@@ -89,7 +90,7 @@ def in_spark(there: Database, spark, zone: str) -> tuple[Fingerprint, list[str]]
             sums = spark.sql(Spark().fingerprint("read", columns)).collect()[0]
             texts = [row[0] for row in spark.sql(f"SELECT {Spark().row(columns)} FROM read").collect()]
             assert probe.fingerprint(Everything()) == Fingerprint.of_sums(list(sums))
-            probe.still()
+            probe.verify_unchanged()
             return Fingerprint.of_sums(list(sums)), sorted(texts)
     finally:
         spark.conf.set("spark.sql.session.timeZone", before)
@@ -304,12 +305,12 @@ def test_names_and_texts_never_become_syntax(file: Path) -> None:
             assert probe.session.rows(f"SELECT {Duckdb().string(text)}") == [(text,)]
 
 
-def time_edge(file: Path, column: str = "updated_at", table: str = "orders", **options) -> Edge:
+def safe_time_bound(file: Path, column: str = "updated_at", table: str = "orders", **options) -> SafeBound:
     with source(file, table).probe(bound=TimeBound(column=column, **options)) as probe:
         return probe.edge()
 
 
-def sequence_edge(file: Path, table: str) -> Edge:
+def safe_sequence_bound(file: Path, table: str) -> SafeBound:
     with source(file, table).probe(bound=SequenceBound(column="id")) as probe:
         return probe.edge()
 
@@ -317,13 +318,13 @@ def sequence_edge(file: Path, table: str) -> Edge:
 def test_time_edge_is_below_the_present_second(file: Path) -> None:
     run(file, ORDERS, "CREATE TABLE local_times (seen timestamp)")
     now = datetime.now(UTC).replace(tzinfo=None)
-    found = datetime.fromisoformat(time_edge(file).upto or "")
+    found = datetime.fromisoformat(safe_time_bound(file).upto or "")
     assert timedelta(0) <= now - found + timedelta(seconds=1) < timedelta(seconds=3)
     assert found.microsecond == 999_999
-    found = datetime.fromisoformat(time_edge(file, "seen", "local_times", time_zone="Asia/Tokyo").upto or "")
+    found = datetime.fromisoformat(safe_time_bound(file, "seen", "local_times", time_zone="Asia/Tokyo").upto or "")
     assert timedelta(hours=8, minutes=59) < found - now < timedelta(hours=9, minutes=1)
     with pytest.raises(ConfigError, match="a watermark needs"):
-        time_edge(file, "id")
+        safe_time_bound(file, "id")
 
 
 def test_sequence_edge_is_the_greatest_number_of_a_sequence(file: Path) -> None:
@@ -336,10 +337,10 @@ def test_sequence_edge_is_the_greatest_number_of_a_sequence(file: Path) -> None:
     )
     for table, word in (("plain", "no sequence"), ("round_ones", "only grows")):
         with pytest.raises(EdgeUnknown, match=word):
-            sequence_edge(file, table)
-    assert sequence_edge(file, "orders") == Edge(upto=None)
+            safe_sequence_bound(file, table)
+    assert safe_sequence_bound(file, "orders") == SafeBound(upto=None)
     run(file, "INSERT INTO orders (name) VALUES ('a'), ('b')")
-    assert sequence_edge(file, "orders") == Edge(upto="2")
+    assert safe_sequence_bound(file, "orders") == SafeBound(upto="2")
 
 
 WRITER = """
@@ -381,7 +382,7 @@ def _until_loaded(loader: Careful) -> None:
 def test_open_probe_keeps_writers_out(file: Path) -> None:
     run(file, ORDERS)
     with source(file, "orders").probe() as probe:
-        assert probe.steady()
+        assert probe.has_snapshot()
         assert probe.clock() == 1, "reading the file's headers leaves the lock where it is"
         with pytest.raises(duckdb.ConnectionException):
             duckdb.connect(str(file))
@@ -389,10 +390,10 @@ def test_open_probe_keeps_writers_out(file: Path) -> None:
         done = subprocess.run(there, capture_output=True, text=True, check=False, timeout=60, input="\n")
         assert "lock" in done.stderr
         assert probe.count(Everything()) == 0
-        probe.still()
+        probe.verify_unchanged()
         file.touch()  # as where a file system has no locks
         with pytest.raises(SourceMoved):
-            probe.still()
+            probe.verify_unchanged()
 
 
 def test_keys_identity_and_facts(file: Path) -> None:

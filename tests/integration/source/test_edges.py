@@ -15,14 +15,14 @@ import pytest
 from integration.source.loading import Careful, Shop, shop_of
 from support.postgres import PostgresServer, binaries
 from tidegate.core.bounds import Clock, SequenceBound, TimeBound
-from tidegate.core.changes import Edge
+from tidegate.core.changes import SafeBound
 from tidegate.core.ids import Connection
 from tidegate.core.schema import TIMESTAMPTZ, Column
 from tidegate.core.slices import Everything, Range
 from tidegate.dialects.postgresql import Postgresql
 from tidegate.errors import ConfigError, EdgeUnknown
-from tidegate.sources._relation import of_table
 from tidegate.sources.database import Database
+from tidegate.sources.shared.relation import of_table
 from tidegate.strategies.sequence import Sequence
 from tidegate.strategies.watermark import Watermark
 
@@ -31,14 +31,14 @@ INSERT = "INSERT INTO orders (name) VALUES (%s)"
 NOW = "SELECT clock_timestamp()"
 
 
-def time_edge(url: str, column: str = "updated_at", table: str = "orders", **options) -> Edge:
+def safe_time_bound(url: str, column: str = "updated_at", table: str = "orders", **options) -> SafeBound:
     """The edge of a new probe."""
     bound = TimeBound(column=column, **options)
     with Database(connection=Connection(name="shop", url=url), table=table).probe(bound=bound) as probe:
         return probe.edge()
 
 
-def sequence_edge(url: str, table: str = "orders", **options) -> Edge:
+def safe_sequence_bound(url: str, table: str = "orders", **options) -> SafeBound:
     """The edge of a new probe."""
     bound = SequenceBound(column="id", **options)
     with Database(connection=Connection(name="shop", url=url), table=table).probe(bound=bound) as probe:
@@ -53,7 +53,7 @@ def moment(text: str | None) -> datetime:
 
 def test_bound_is_a_second_before_the_clock(shop: Shop) -> None:
     (before,) = shop.session().execute(NOW).fetchone()
-    edge = time_edge(shop.url)
+    edge = safe_time_bound(shop.url)
     (after,) = shop.session().execute(NOW).fetchone()
     second = timedelta(seconds=1)
     assert before - second <= moment(edge.upto) <= after - second
@@ -65,7 +65,7 @@ def test_bound_is_just_below_an_open_transaction_which_is_named(shop: Shop) -> N
     writer.execute("BEGIN")
     (since,) = writer.execute("SELECT now()").fetchone()
     time.sleep(1.1)
-    edge = time_edge(shop.url)
+    edge = safe_time_bound(shop.url)
     assert moment(edge.upto) == since - timedelta(microseconds=1)
     assert len(edge.held_by) == 1
     assert f"pid {writer.info.backend_pid} (night job) of user postgres" in edge.held_by[0]
@@ -73,7 +73,7 @@ def test_bound_is_just_below_an_open_transaction_which_is_named(shop: Shop) -> N
 
 def test_bound_stays_below_by_the_lag(shop: Shop) -> None:
     (before,) = shop.session().execute(NOW).fetchone()
-    edge = time_edge(shop.url, lag=timedelta(hours=1))
+    edge = safe_time_bound(shop.url, lag=timedelta(hours=1))
     assert timedelta(minutes=59) < before - moment(edge.upto) < timedelta(minutes=61)
 
 
@@ -81,7 +81,7 @@ def test_transactions_of_other_databases_hold_nothing(shop: Shop, postgres: Post
     with postgres.connect() as other:
         other.execute("BEGIN")
         time.sleep(1.1)
-        assert time_edge(shop.url).held_by == ()
+        assert safe_time_bound(shop.url).held_by == ()
 
 
 def test_bound_is_taken_before_whatever_is_asked_first(shop: Shop) -> None:
@@ -139,13 +139,13 @@ def test_hidden_transaction_stops_until_it_may_be_seen(shop: Shop, reader: str) 
     writer.execute("BEGIN")
     writer.execute(INSERT, ["hidden"])
     with pytest.raises(EdgeUnknown, match="hidden") as stopped:
-        time_edge(reader)
+        safe_time_bound(reader)
     assert "GRANT pg_read_all_stats" in stopped.value.hint
     assert str(writer.info.backend_pid) in stopped.value.message
     assert stopped.value.exit_code == 4
     shop.session().execute("GRANT pg_read_all_stats TO reader")
     time.sleep(1.1)
-    assert str(writer.info.backend_pid) in time_edge(reader).held_by[0]
+    assert str(writer.info.backend_pid) in safe_time_bound(reader).held_by[0]
 
 
 def test_own_sessions_of_an_unprivileged_user_are_seen(shop: Shop, reader: str) -> None:
@@ -154,7 +154,7 @@ def test_own_sessions_of_an_unprivileged_user_are_seen(shop: Shop, reader: str) 
     with psycopg.connect(reader, autocommit=True) as other:
         other.execute("BEGIN")
         time.sleep(1.1)
-        assert len(time_edge(reader).held_by) == 1
+        assert len(safe_time_bound(reader).held_by) == 1
 
 
 def test_block_that_commits_on_its_way_holds_the_edge_at_its_beginning(shop: Shop) -> None:
@@ -166,7 +166,7 @@ def test_block_that_commits_on_its_way_holds_the_edge_at_its_beginning(shop: Sho
     )
     running.start()
     time.sleep(2.2)
-    edge = time_edge(shop.url)
+    edge = safe_time_bound(shop.url)
     running.join()
     assert moment(edge.upto) < min(row[2] for row in shop.rows().values())
     assert "pid" in edge.held_by[0]
@@ -194,7 +194,7 @@ def test_transaction_that_is_prepared_while_the_edge_is_looked_for_stops(shop: S
     try:
         relation = of_table(Postgresql(), "orders")
         with suppress(EdgeUnknown):
-            edge = session.time_edge(relation, column, clock=Clock.DATABASE, lag=timedelta(0), time_zone=None)
+            edge = session.safe_time_bound(relation, column, clock=Clock.DATABASE, lag=timedelta(0), time_zone=None)
             writer.execute("COMMIT PREPARED 'meanwhile'")
             assert moment(edge.upto) < min(row[2] for row in shop.rows().values())
         assert asked
@@ -212,7 +212,7 @@ def test_walsender_holds_nothing(shop: Shop, postgres: PostgresServer, tmp_path:
         walsenders = "SELECT FROM pg_stat_activity WHERE backend_type = 'walsender' AND state = 'active'"
         _until(lambda: shop.session().execute(walsenders).fetchall())
         time.sleep(1.1)
-        assert time_edge(shop.url).held_by == ()
+        assert safe_time_bound(shop.url).held_by == ()
     finally:
         streaming.terminate()
         streaming.wait(timeout=30)
@@ -225,29 +225,29 @@ def test_table_that_a_subscription_fills_stops(shop: Shop, reader: str) -> None:
     """Its times are the publisher's, and older than their rows are here."""
     admin = shop.session()
     admin.execute("GRANT pg_read_all_stats TO reader")
-    assert time_edge(shop.url).upto
+    assert safe_time_bound(shop.url).upto
     admin.execute("CREATE VIEW seen AS SELECT * FROM orders")
     admin.execute("CREATE SUBSCRIPTION nobody CONNECTION 'dbname=x' PUBLICATION p WITH (connect = false)")
     admin.execute("INSERT INTO pg_subscription_rel SELECT oid, 'orders'::regclass, 'r' FROM pg_subscription")
     try:
         for table in ("orders", "seen"):
             with pytest.raises(EdgeUnknown, match="subscription") as stopped:
-                time_edge(shop.url, table=table)
+                safe_time_bound(shop.url, table=table)
             assert "ENABLE ALWAYS" in stopped.value.hint
         with pytest.raises(EdgeUnknown, match="subscription"):
-            time_edge(reader)
+            safe_time_bound(reader)
         with pytest.raises(EdgeUnknown, match="subscription"):
-            sequence_edge(shop.url)
-        assert time_edge(shop.url, clock=Clock.APPLICATION, lag=timedelta(minutes=1)).upto
+            safe_sequence_bound(shop.url)
+        assert safe_time_bound(shop.url, clock=Clock.APPLICATION, lag=timedelta(minutes=1)).upto
         admin.execute(
             "CREATE FUNCTION stamp() RETURNS trigger LANGUAGE plpgsql AS "
             "$$ BEGIN NEW.updated_at := now(); RETURN NEW; END $$"
         )
         admin.execute("CREATE TRIGGER stamp BEFORE INSERT ON orders FOR EACH ROW EXECUTE FUNCTION stamp()")
         with pytest.raises(EdgeUnknown, match="subscription"):
-            time_edge(shop.url)
+            safe_time_bound(shop.url)
         admin.execute("ALTER TABLE orders ENABLE ALWAYS TRIGGER stamp")
-        assert time_edge(shop.url).upto
+        assert safe_time_bound(shop.url).upto
     finally:
         admin.execute("ALTER SUBSCRIPTION nobody SET (slot_name = NONE)")
         admin.execute("DROP SUBSCRIPTION nobody")
@@ -265,8 +265,8 @@ def test_foreign_table_stops(shop: Shop) -> None:
     admin.execute("CREATE VIEW mixed AS SELECT id, updated_at FROM orders UNION ALL TABLE far_orders")
     for table in ("far_orders", "mixed"):
         with pytest.raises(EdgeUnknown, match="foreign table far_orders"):
-            time_edge(shop.url, table=table)
-        assert time_edge(shop.url, table=table, clock=Clock.APPLICATION, lag=timedelta(minutes=1)).upto
+            safe_time_bound(shop.url, table=table)
+        assert safe_time_bound(shop.url, table=table, clock=Clock.APPLICATION, lag=timedelta(minutes=1)).upto
 
 
 def test_session_without_tracking_stops(shop: Shop) -> None:
@@ -275,7 +275,7 @@ def test_session_without_tracking_stops(shop: Shop) -> None:
     writer.execute("BEGIN")
     writer.execute(INSERT, ["untracked"])
     with pytest.raises(EdgeUnknown, match="hidden"):
-        time_edge(shop.url)
+        safe_time_bound(shop.url)
 
 
 def test_prepared_transaction_stops_and_is_named(shop: Shop) -> None:
@@ -284,10 +284,10 @@ def test_prepared_transaction_stops_and_is_named(shop: Shop) -> None:
     writer.execute(INSERT, ["prepared"])
     writer.execute("PREPARE TRANSACTION 'two phases'")
     with pytest.raises(EdgeUnknown, match="two phases") as stopped:
-        time_edge(shop.url)
+        safe_time_bound(shop.url)
     assert "COMMIT PREPARED" in stopped.value.hint
     writer.execute("ROLLBACK PREPARED 'two phases'")
-    assert time_edge(shop.url).upto
+    assert safe_time_bound(shop.url).upto
 
 
 def test_standby_stops(postgres: PostgresServer) -> None:
@@ -300,10 +300,10 @@ def test_standby_stops(postgres: PostgresServer) -> None:
             there = standby.url(name)
             _until(lambda: Shop(url=there).rows() == shop.rows())
             with pytest.raises(EdgeUnknown, match="standby"):
-                time_edge(there)
+                safe_time_bound(there)
             with pytest.raises(EdgeUnknown, match="standby"):
-                sequence_edge(there)
-            assert time_edge(there, clock=Clock.APPLICATION, lag=timedelta(minutes=1)).upto
+                safe_sequence_bound(there)
+            assert safe_time_bound(there, clock=Clock.APPLICATION, lag=timedelta(minutes=1)).upto
         finally:
             standby.drop()
     postgres.drop_database(name)
@@ -328,29 +328,29 @@ def test_column_without_zone_is_in_the_servers_zone(pg_url: str) -> None:
     )
     with shop_of(pg_url, *statements):
         here = datetime.now(UTC).replace(tzinfo=None)
-        found = datetime.fromisoformat(time_edge(pg_url).upto or "")
+        found = datetime.fromisoformat(safe_time_bound(pg_url).upto or "")
         assert timedelta(hours=8, minutes=59) < found - here < timedelta(hours=9)
-        found = datetime.fromisoformat(time_edge(pg_url, time_zone="UTC").upto or "")
+        found = datetime.fromisoformat(safe_time_bound(pg_url, time_zone="UTC").upto or "")
         assert timedelta(minutes=-1) < found - here < timedelta(0)
         with pytest.raises(ConfigError, match="Mars"):
-            time_edge(pg_url, time_zone="Mars/Olympus")
+            safe_time_bound(pg_url, time_zone="Mars/Olympus")
 
 
 def test_day_of_a_date_column_is_closed_when_it_is_over(pg_url: str) -> None:
     with shop_of(pg_url, "CREATE TABLE orders (id int, day date)"):
         yesterday = (datetime.now(UTC) - timedelta(days=1)).date().isoformat()
-        assert time_edge(pg_url, "day").upto == yesterday
+        assert safe_time_bound(pg_url, "day").upto == yesterday
 
 
 def test_watermark_on_a_number_is_refused(shop: Shop) -> None:
     with pytest.raises(ConfigError, match="a watermark needs"):
-        time_edge(shop.url, "id")
+        safe_time_bound(shop.url, "id")
 
 
 def test_sequence_edge_is_the_greatest_id(shop: Shop) -> None:
-    assert sequence_edge(shop.url) == Edge(upto=None)
+    assert safe_sequence_bound(shop.url) == SafeBound(upto=None)
     shop.session().execute("INSERT INTO orders (name) VALUES ('a'), ('b')")
-    assert sequence_edge(shop.url) == Edge(upto="2")
+    assert safe_sequence_bound(shop.url) == SafeBound(upto="2")
 
 
 def test_writers_hold_the_sequence_edge_and_are_named(shop: Shop) -> None:
@@ -358,7 +358,7 @@ def test_writers_hold_the_sequence_edge_and_are_named(shop: Shop) -> None:
     writer.execute("BEGIN")
     writer.execute(INSERT, ["open"])
     shop.session().execute(INSERT, ["closed"])
-    edge = sequence_edge(shop.url, wait=timedelta(milliseconds=100))
+    edge = safe_sequence_bound(shop.url, wait=timedelta(milliseconds=100))
     assert edge.upto is None
     assert f"pid {writer.info.backend_pid} (import)" in edge.held_by[0]
 
@@ -379,9 +379,9 @@ def test_sequence_edge_waits_for_exactly_those_writers(shop: Shop) -> None:
     ending = threading.Thread(target=end)
     ending.start()
     began = time.monotonic()
-    edge = sequence_edge(shop.url, wait=timedelta(seconds=20))
+    edge = safe_sequence_bound(shop.url, wait=timedelta(seconds=20))
     ending.join()
-    assert edge == Edge(upto="2")
+    assert edge == SafeBound(upto="2")
     assert time.monotonic() - began < 10
 
 
@@ -398,7 +398,7 @@ def test_writer_that_is_prepared_while_it_is_waited_for_holds_the_sequence_edge(
     preparing = threading.Thread(target=prepare)
     preparing.start()
     try:
-        edge = sequence_edge(shop.url, wait=timedelta(seconds=1))
+        edge = safe_sequence_bound(shop.url, wait=timedelta(seconds=1))
         assert edge.upto is None
         assert "the prepared transaction" in edge.held_by[0]
     finally:
@@ -411,7 +411,7 @@ def test_readers_hold_no_sequence_edge(shop: Shop) -> None:
     reader.execute(INSERT, ["row"])
     reader.execute("BEGIN")
     reader.execute("SELECT * FROM orders FOR UPDATE")
-    assert sequence_edge(shop.url).upto == "1"
+    assert safe_sequence_bound(shop.url).upto == "1"
 
 
 def test_writer_of_a_partition_holds_the_edge_of_the_table(pg_url: str) -> None:
@@ -424,7 +424,7 @@ def test_writer_of_a_partition_holds_the_edge_of_the_table(pg_url: str) -> None:
         writer.execute("BEGIN")
         writer.execute("INSERT INTO orders_1 (id, name) VALUES (1, 'open')")
         shop.session().execute("INSERT INTO orders (id, name) VALUES (2, 'closed')")
-        assert sequence_edge(pg_url).held_by
+        assert safe_sequence_bound(pg_url).held_by
 
 
 @pytest.mark.parametrize(
@@ -436,16 +436,16 @@ def test_sequence_that_does_not_grow_with_time_is_refused(pg_url: str, sequence:
         shop_of(pg_url, f"CREATE TABLE orders (id bigint GENERATED BY DEFAULT AS IDENTITY ({sequence}))"),
         pytest.raises(EdgeUnknown, match=word),
     ):
-        sequence_edge(pg_url)
+        safe_sequence_bound(pg_url)
 
 
 def test_cached_sequence_behind_a_default_is_refused(pg_url: str) -> None:
     statements = ("CREATE SEQUENCE s CACHE 5", "CREATE TABLE orders (id bigint DEFAULT nextval('s'))")
     with shop_of(pg_url, *statements), pytest.raises(EdgeUnknown, match="CACHE 5"):
-        sequence_edge(pg_url)
+        safe_sequence_bound(pg_url)
 
 
 def test_numbers_of_an_application_are_refused(pg_url: str) -> None:
     with shop_of(pg_url, "CREATE TABLE orders (id bigint)"), pytest.raises(EdgeUnknown, match="no sequence"):
-        sequence_edge(pg_url)
+        safe_sequence_bound(pg_url)
     assert Sequence(column="id", clock=Clock.APPLICATION).problems()

@@ -11,8 +11,8 @@ from integration.source import vectors
 from tidegate.core.fingerprint import Fingerprint
 from tidegate.core.grouping import Period, Periods, Prefixes, Steps
 from tidegate.core.schema import BIGINT, BINARY, BOOLEAN, DATE, TEXT, TIMESTAMP, TIMESTAMPTZ, UUID, Column, decimal
-from tidegate.dialects import _generated as generated
-from tidegate.dialects._buckets import bucket, field, row_of
+from tidegate.dialects.shared import generated
+from tidegate.dialects.shared.buckets import bucket, field, row_of
 from tidegate.dialects.snowflake import Snowflake
 
 # fakesnow 0.12 asks DuckDB 2.0 for Arrow by a way that DuckDB calls slow.

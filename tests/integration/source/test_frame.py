@@ -12,14 +12,14 @@ import pytest
 
 from tidegate.core.batch import Latest
 from tidegate.core.bounds import SequenceBound, TimeBound
+from tidegate.core.bucketing import Buckets
 from tidegate.core.grouping import Period, Periods, Prefixes, Steps, Whole
 from tidegate.core.ids import Connection
 from tidegate.core.protocols import Probe
 from tidegate.core.slices import Everything, Keys, Partition, Range, SnapshotPair
-from tidegate.core.spread import Spread
 from tidegate.errors import ColumnMissing, ConfigError, InternalError, SourceError
-from tidegate.sources._frame import Frame, FrameProbe, LazySpark
 from tidegate.sources.database import Database
+from tidegate.sources.shared.frame_probe import Frame, FrameProbe, LazySpark
 from tidegate.spark.session import Sessions
 
 pytestmark = pytest.mark.spark
@@ -117,9 +117,9 @@ def test_partitions_from_a_day_on(probe, oracle):
 
 @pytest.mark.parametrize("key", [("id",), ("id", "shop"), ()], ids=len)
 def test_buckets_and_their_rows_are_the_same(probe, oracle, key):
-    found = probe.spread(Everything(), key, Spread(count=4))
-    assert found == oracle.spread(Everything(), key, Spread(count=4))
-    within = Spread(count=8, within=tuple(found)[:2], among=4)
+    found = probe.spread(Everything(), key, Buckets(count=4))
+    assert found == oracle.spread(Everything(), key, Buckets(count=4))
+    within = Buckets(count=8, within=tuple(found)[:2], among=4)
     assert probe.spread(WINDOW, key, within) == oracle.spread(WINDOW, key, within)
 
     def rows(side):
@@ -162,7 +162,7 @@ def test_what_is_known_starts_nothing(oracle):
     assert (probe.identity(), probe.version(), probe.clock(), probe.unique(("id",))) == ("r", "3", 9, False)
     assert probe.stats(Everything()).rows == 7
     assert "`shop` >= CAST('0' AS bigint)" in probe.condition(SLICES[4])
-    assert probe.steady()
+    assert probe.has_snapshot()
     with pytest.raises(InternalError, match="without Spark"):
         probe.count(Everything())
     with pytest.raises(InternalError, match="has no versions"):

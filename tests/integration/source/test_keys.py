@@ -13,12 +13,12 @@ import pytest
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 
+from tidegate.core.bucketing import Buckets
 from tidegate.core.ids import Connection
 from tidegate.core.slices import Everything, Keys
-from tidegate.core.spread import Spread
 from tidegate.errors import SchemaRefused, TidegateError
-from tidegate.sources._probe import DatabaseProbe
 from tidegate.sources.database import Database
+from tidegate.sources.database.probe import DatabaseProbe
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -165,13 +165,13 @@ def must_be_found(source: Database, values: Values, spark: SparkSession) -> None
                 wrong[kind] = f"{type(error).__name__}: {error}"
     assert not wrong, "\n".join(f"{kind}: {error}" for kind, error in wrong.items())
     with source.probe() as probe:
-        every = [row.key for row in probe.digests(Everything(), names, Spread(count=1, keys=True))]
+        every = [row.key for row in probe.digests(Everything(), names, Buckets(count=1, keys=True))]
         assert [probe.count(Keys(columns=names, values=(key,))) for key in every] == [1] * len(every)
         assert probe.count(Keys(columns=names, values=tuple(every))) == len(every)
 
 
 def must_be_found_by(probe: DatabaseProbe, name: str, distinct: int) -> list[tuple[str | None, ...]]:
-    keys = [row.key for row in probe.digests(Everything(), (name,), Spread(count=1, keys=True))]
+    keys = [row.key for row in probe.digests(Everything(), (name,), Buckets(count=1, keys=True))]
     assert len(set(keys)) == distinct, keys
     found = {key: probe.count(Keys(columns=(name,), values=(key,))) for key in keys}
     assert found == {key: keys.count(key) for key in keys}

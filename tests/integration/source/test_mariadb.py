@@ -17,13 +17,13 @@ from integration.source import vectors
 from integration.source.loading import Careful
 from tidegate.core.batch import Latest
 from tidegate.core.bounds import Clock, SequenceBound, TimeBound
-from tidegate.core.changes import Edge
+from tidegate.core.changes import SafeBound
 from tidegate.core.fingerprint import Fingerprint
 from tidegate.core.grouping import Grouping, Period, Periods, Prefixes, Steps
 from tidegate.core.ids import Connection
 from tidegate.core.slices import Everything, Partition, Range
-from tidegate.dialects import _mariadb_edges as edges
 from tidegate.dialects.mariadb import Mariadb
+from tidegate.dialects.mariadb import safe_bounds as edges
 from tidegate.dialects.spark import Spark
 from tidegate.errors import (
     ColumnMissing,
@@ -34,7 +34,8 @@ from tidegate.errors import (
     SourceRefused,
     SourceUnavailable,
 )
-from tidegate.sources.database import Database, dialect_of, table_facts
+from tidegate.sources.database import Database
+from tidegate.sources.database.source import dialect_of, table_facts
 from tidegate.spark.jars import resolve
 from tidegate.strategies.sequence import Sequence
 from tidegate.strategies.watermark import Watermark
@@ -138,7 +139,7 @@ def in_spark(there: Database, spark, zone: str) -> tuple[Fingerprint, list[str]]
             sums = spark.sql(Spark().fingerprint("read", columns)).collect()[0]
             texts = [row[0] for row in spark.sql(f"SELECT {Spark().row(columns)} FROM read").collect()]
             assert probe.fingerprint(Everything()) == Fingerprint.of_sums(list(sums))
-            probe.still()
+            probe.verify_unchanged()
             return Fingerprint.of_sums(list(sums)), sorted(texts)
     finally:
         spark.conf.set("spark.sql.session.timeZone", before)
@@ -394,12 +395,12 @@ def test_names_and_texts_never_become_syntax(maria_url: str) -> None:
             assert probe.session.rows(f"SELECT CAST({dialect.string(text)} AS BINARY)") == [(text,)]
 
 
-def time_edge(url: str, column: str = "updated_at", table: str = "orders", **options) -> Edge:
+def safe_time_bound(url: str, column: str = "updated_at", table: str = "orders", **options) -> SafeBound:
     with source(url, table).probe(bound=TimeBound(column=column, **options)) as probe:
         return probe.edge()
 
 
-def sequence_edge(url: str, table: str = "orders", **options) -> Edge:
+def safe_sequence_bound(url: str, table: str = "orders", **options) -> SafeBound:
     with source(url, table).probe(bound=SequenceBound(column="id", **options)) as probe:
         return probe.edge()
 
@@ -411,7 +412,7 @@ def moment(text: str | None) -> datetime:
 
 def test_time_edge_is_a_second_before_the_clock_or_below_who_writes(shop: Writers) -> None:
     before = datetime.now(UTC)
-    edge = time_edge(shop.url)
+    edge = safe_time_bound(shop.url)
     assert before - timedelta(seconds=3) <= moment(edge.upto) <= datetime.now(UTC) - timedelta(seconds=1)
     assert edge.held_by == ()
     writer = shop.session()
@@ -420,7 +421,7 @@ def test_time_edge_is_a_second_before_the_clock_or_below_who_writes(shop: Writer
     ((started, thread),) = writer("SELECT updated_at, connection_id() FROM orders")
     started = started + timedelta(hours=5)  # as the server's own zone shows it
     time.sleep(2.1)
-    edge = time_edge(shop.url)
+    edge = safe_time_bound(shop.url)
     assert started.replace(tzinfo=UTC) - timedelta(seconds=2) < moment(edge.upto) < started.replace(tzinfo=UTC)
     assert f"connection {thread} of user root" in edge.held_by[0]
 
@@ -432,7 +433,7 @@ def test_statement_that_runs_holds_the_edge_before_it_has_a_transaction(shop: Wr
     running = threading.Thread(target=writer, args=("INSERT INTO orders (name) SELECT sleep(3.5)",))
     running.start()
     time.sleep(2.5)
-    edge = time_edge(shop.url)
+    edge = safe_time_bound(shop.url)
     running.join()
     assert moment(edge.upto) < began
     assert edge.held_by
@@ -446,9 +447,9 @@ def test_prepared_transaction_stops_and_is_named(shop: Writers) -> None:
     shop.sessions[0].close()
     try:
         with pytest.raises(EdgeUnknown, match="two phases") as stopped:
-            time_edge(shop.url)
+            safe_time_bound(shop.url)
         assert "XA COMMIT" in stopped.value.hint
-        assert "two phases" in sequence_edge(shop.url).held_by[0]
+        assert "two phases" in safe_sequence_bound(shop.url).held_by[0]
     finally:
         time.sleep(0.2)
         shop.session()("XA ROLLBACK 'two phases'")
@@ -460,13 +461,13 @@ def test_user_who_sees_no_transactions_is_told_what_to_grant(shop: Writers) -> N
     admin(f"GRANT SELECT ON {shop.database}.* TO reader@localhost")
     url = shop.server.url(shop.database, user="reader", password="p@ss:w/rd")
     try:
-        for edge in (time_edge, sequence_edge):
+        for edge in (safe_time_bound, safe_sequence_bound):
             with pytest.raises(EdgeUnknown, match="may not see") as stopped:
                 edge(url)
             assert "GRANT PROCESS" in stopped.value.hint
-        assert time_edge(url, clock=Clock.APPLICATION, lag=timedelta(minutes=1)).upto
+        assert safe_time_bound(url, clock=Clock.APPLICATION, lag=timedelta(minutes=1)).upto
         admin("GRANT PROCESS ON *.* TO reader@localhost")
-        assert time_edge(url).upto
+        assert safe_time_bound(url).upto
         with pytest.raises(SourceRefused, match="refused the login") as refused:
             source(url.replace("w%2Frd", "wrong"), "orders").probe().__enter__()
         assert "wrong" not in f"{refused.value}{refused.value.hint}"
@@ -478,7 +479,7 @@ def test_read_only_server_stops(shop: Writers) -> None:
     admin = shop.session()
     admin("SET GLOBAL read_only = 1")
     try:
-        for edge in (time_edge, sequence_edge):
+        for edge in (safe_time_bound, safe_sequence_bound):
             with pytest.raises(EdgeUnknown, match="replica"):
                 edge(shop.url)
     finally:
@@ -489,26 +490,26 @@ def test_old_list_of_transactions_is_not_believed(shop: Writers, monkeypatch: py
     monkeypatch.setattr(edges, "OPEN", f"SELECT * FROM ({edges.OPEN}) AS kept WHERE trx_mysql_thread_id = 0")
     monkeypatch.setattr(edges, "FRESH_TRIES", 2)
     with pytest.raises(EdgeUnknown, match="not up to date"):
-        time_edge(shop.url)
+        safe_time_bound(shop.url)
 
 
 def test_columns_without_zone_need_one_that_says_enough(mariadb: MariadbServer, shop: Writers) -> None:
     shop.session()("CREATE TABLE local_times (at datetime, day date)")
     with pytest.raises(ConfigError, match="says too little"):
-        time_edge(shop.url, "at", "local_times")
-    found = datetime.fromisoformat(time_edge(shop.url, "at", "local_times", time_zone="Asia/Tokyo").upto or "")
+        safe_time_bound(shop.url, "at", "local_times")
+    found = datetime.fromisoformat(safe_time_bound(shop.url, "at", "local_times", time_zone="Asia/Tokyo").upto or "")
     assert timedelta(hours=8, minutes=59) < found - datetime.now(UTC).replace(tzinfo=None) < timedelta(hours=9)
     yesterday = datetime.now(UTC).date() - timedelta(days=1)
-    assert date.fromisoformat(time_edge(shop.url, "day", "local_times", time_zone="UTC").upto or "") == yesterday
+    assert date.fromisoformat(safe_time_bound(shop.url, "day", "local_times", time_zone="UTC").upto or "") == yesterday
 
 
 def test_sequence_edge_waits_for_exactly_those_who_write(shop: Writers) -> None:
-    assert sequence_edge(shop.url) == Edge(upto=None)
+    assert safe_sequence_bound(shop.url) == SafeBound(upto=None)
     writer, follower = shop.session(), shop.session()
     writer("BEGIN")
     writer(INSERT, ["open"])
     shop.session()(INSERT, ["closed"])
-    edge = sequence_edge(shop.url, wait=timedelta(milliseconds=100))
+    edge = safe_sequence_bound(shop.url, wait=timedelta(milliseconds=100))
     assert edge.upto is None
     assert "of user root" in edge.held_by[0]
 
@@ -520,9 +521,9 @@ def test_sequence_edge_waits_for_exactly_those_who_write(shop: Writers) -> None:
 
     ending = threading.Thread(target=end)
     ending.start()
-    edge = sequence_edge(shop.url, wait=timedelta(seconds=20))
+    edge = safe_sequence_bound(shop.url, wait=timedelta(seconds=20))
     ending.join()
-    assert edge == Edge(upto="2")
+    assert edge == SafeBound(upto="2")
 
 
 def test_writer_that_is_prepared_while_it_is_waited_for_holds_the_sequence_edge(shop: Writers) -> None:
@@ -539,7 +540,7 @@ def test_writer_that_is_prepared_while_it_is_waited_for_holds_the_sequence_edge(
     preparing = threading.Thread(target=prepare)
     preparing.start()
     try:
-        edge = sequence_edge(shop.url, wait=timedelta(seconds=2))
+        edge = safe_sequence_bound(shop.url, wait=timedelta(seconds=2))
         assert edge.upto is None
         assert "late" in edge.held_by[0]
     finally:
@@ -553,7 +554,7 @@ def test_readers_hold_no_sequence_edge(shop: Writers) -> None:
     reader(INSERT, ["row"])
     reader("BEGIN")
     reader("SELECT * FROM orders")
-    assert sequence_edge(shop.url).upto == "1"
+    assert safe_sequence_bound(shop.url).upto == "1"
 
 
 def test_numbers_that_do_not_grow_are_refused(shop: Writers) -> None:
@@ -562,7 +563,7 @@ def test_numbers_that_do_not_grow_are_refused(shop: Writers) -> None:
     admin("CREATE TABLE aria (id bigint AUTO_INCREMENT PRIMARY KEY) ENGINE = Aria")
     for table, word in (("plain", "no AUTO_INCREMENT"), ("aria", "Aria")):
         with pytest.raises(EdgeUnknown, match=word):
-            sequence_edge(shop.url, table)
+            safe_sequence_bound(shop.url, table)
 
 
 def older_commits_last(shop: Writers) -> Iterator[None]:
@@ -627,17 +628,17 @@ def test_change_while_reading_is_noticed_and_a_quiet_table_is_not_asked_again(sh
     writer(INSERT, ["row"])
     time.sleep(1.1)
     with source(shop.url, "orders").probe() as probe:
-        assert not probe.steady()
+        assert not probe.has_snapshot()
         probe.fingerprint(Everything())
         asked: list[str] = []
         ask = probe.session.outside_rows
         probe.session.outside_rows = lambda sql: asked.append(sql) or ask(sql)
-        probe.still()
+        probe.verify_unchanged()
         assert not any("MD5" in sql for sql in asked)
         writer("UPDATE orders SET name = 'another'")
         assert probe.fingerprint(Everything()) == probe.fingerprint(Everything())
         with pytest.raises(SourceMoved):
-            probe.still()
+            probe.verify_unchanged()
 
 
 def test_rows_beyond_the_slice_move_nothing(shop: Writers) -> None:
@@ -646,7 +647,7 @@ def test_rows_beyond_the_slice_move_nothing(shop: Writers) -> None:
     with source(shop.url, "orders").probe() as probe:
         probe.fingerprint(Range(cursor=("id",), after=None, upto="1"))
         writer(INSERT, ["later"])
-        probe.still()
+        probe.verify_unchanged()
 
 
 def test_alter_waits_for_the_probe(shop: Writers) -> None:

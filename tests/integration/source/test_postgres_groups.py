@@ -12,8 +12,7 @@ from tidegate.core.grouping import CHARACTERS, Period, Periods
 from tidegate.core.ids import Connection
 from tidegate.core.slices import Everything, Range, Slice
 from tidegate.errors import SchemaRefused
-from tidegate.sources import _probe
-from tidegate.sources.database import Database
+from tidegate.sources.database import Database, probe
 
 pytestmark = pytest.mark.postgres
 DAYS = ["0001-01-01", "0001-12-31", "1582-10-10", "1969-12-31", "2024-02-29", "2024-03-10", "2024-12-30", "2025-01-01"]
@@ -75,7 +74,7 @@ def test_its_own_hash_tells_other_values_in_parts_of_a_table_too(pg_url, monkeyp
     with psycopg.connect(pg_url, autocommit=True) as session:
         session.execute("analyze t")
         session.execute("update t set other = 0 where n % 7 = 0")
-    monkeypatch.setattr(_probe, "SPLIT_ROWS", 1000)
+    monkeypatch.setattr(probe, "SPLIT_ROWS", 1000)
     assert asked() == first
     with psycopg.connect(pg_url, autocommit=True) as session:
         session.execute("update t set k = 'k' || (case n when 1 then 2 else 1 end) where n in (1, 2)")
@@ -86,15 +85,15 @@ def test_its_own_hash_tells_other_values_in_parts_of_a_table_too(pg_url, monkeyp
 
 
 def test_the_bounds_of_a_key_are_told_by_its_index(pg_url, monkeypatch):
-    monkeypatch.setattr(_probe, "SPLIT_ROWS", 1000)
+    monkeypatch.setattr(probe, "SPLIT_ROWS", 1000)
     with psycopg.connect(pg_url, autocommit=True) as session:
         session.execute("create table t as select n from generate_series(-50, 5000) n")
         session.execute("alter table t add primary key (n)")
         session.execute("analyze t")
-    with Database(connection=Connection(name="x", url=pg_url), table="t").probe() as probe:
-        asked = probe.statements.key_bounds(Everything(), "n", counted=False)
-        assert "Index" in str(probe.session.rows(f"EXPLAIN {asked}"))
+    with Database(connection=Connection(name="x", url=pg_url), table="t").probe() as opened:
+        asked = opened.statements.key_bounds(Everything(), "n", counted=False)
+        assert "Index" in str(opened.session.rows(f"EXPLAIN {asked}"))
         parts = (Everything(), Range(cursor=("n",), after=None, upto="-49"))
-        bounds, few = (probe.key_bounds(part, "n") for part in parts)
+        bounds, few = (opened.key_bounds(part, "n") for part in parts)
         assert (bounds.low, bounds.high, bounds.values) == ("-50", "5000", ())
         assert few.values == ("-49", "-50")

@@ -15,9 +15,9 @@ from tidegate.core.slices import Everything, Range
 from tidegate.dialects.postgresql import Postgresql
 from tidegate.dialects.spark import Spark
 from tidegate.errors import ColumnMissing, SchemaRefused, SourceUnavailable
-from tidegate.sources._probe import DatabaseProbe
-from tidegate.sources._relation import of_table
 from tidegate.sources.database import Database
+from tidegate.sources.database.probe import DatabaseProbe
+from tidegate.sources.shared.relation import of_table
 
 pytestmark = pytest.mark.postgres
 

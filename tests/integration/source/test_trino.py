@@ -13,16 +13,16 @@ from integration.source import vectors
 from integration.source.test_vectors import in_source, in_spark
 from tidegate.core.batch import Latest
 from tidegate.core.bounds import BoundRequest, Clock, SequenceBound, TimeBound
-from tidegate.core.changes import Edge
+from tidegate.core.changes import SafeBound
 from tidegate.core.fingerprint import Fingerprint, row_text
 from tidegate.core.grouping import Grouping, Period, Periods, Prefixes, Steps, Whole
 from tidegate.core.ids import Connection
 from tidegate.core.slices import Everything, Range
-from tidegate.dialects._trino_address import address_of
-from tidegate.dialects._trino_errors import translate, unreachable
-from tidegate.dialects._trino_types import column_of
 from tidegate.dialects.spark import Spark
 from tidegate.dialects.trino import Trino
+from tidegate.dialects.trino.address import address_of
+from tidegate.dialects.trino.errors import translate, unreachable
+from tidegate.dialects.trino.types import column_of
 from tidegate.errors import (
     ColumnMissing,
     ConfigError,
@@ -34,7 +34,8 @@ from tidegate.errors import (
     SourceRefused,
     SourceUnavailable,
 )
-from tidegate.sources.database import Database, list_tables, table_facts
+from tidegate.sources.database import Database
+from tidegate.sources.database.source import list_tables, table_facts
 from tidegate.spark import jars
 
 pytest_plugins = ("support.trino",)
@@ -307,7 +308,7 @@ def test_a_row_lies_within_the_bound_made_from_it(trino_server, kind: str) -> No
             "timestamp(3) with time zone",
             "2025-01-10 00:00:00.000000",
             "2025-01-20 00:00:00.000000",
-            # Why `time_edge` refuses such a column: once it is read, the refusal can go.
+            # Why `safe_time_bound` refuses such a column: once it is read, the refusal can go.
             marks=pytest.mark.xfail(reason="Spark knows no TIMESTAMP_WITH_TIMEZONE of a driver", strict=True),
         ),
     ],
@@ -357,7 +358,7 @@ def test_no_bound_is_known(trino_server) -> None:
         trino_server, trino_server.table("id bigint, at timestamp(6), tz timestamp(3) with time zone, x varchar")
     )
 
-    def edge(bound: BoundRequest) -> Edge:
+    def edge(bound: BoundRequest) -> SafeBound:
         with there.probe(bound=bound) as probe:
             return probe.edge()
 
@@ -392,17 +393,17 @@ def test_no_bound_is_known(trino_server) -> None:
 def test_table_without_snapshots_is_held_by_its_answers(trino_server, change: str | None) -> None:
     table = trino_server.table("id integer, name varchar", "1, 'a'")
     with source(trino_server, table).probe() as probe:
-        probe.still()
+        probe.verify_unchanged()
         probe.stats(Everything())
         first = probe.fingerprint(Everything())
         if change is None:
-            probe.still()
-            assert not probe.steady()
+            probe.verify_unchanged()
+            assert not probe.has_snapshot()
             return
         trino_server.run(change.format(table))
         assert probe.fingerprint(Everything()) != first
         with pytest.raises(SourceMoved, match=table):
-            probe.still()
+            probe.verify_unchanged()
 
 
 @pytest.mark.servers
@@ -415,15 +416,15 @@ def test_iceberg_table_is_held_by_its_snapshot(trino_server) -> None:
     with there.probe() as probe:
         assert [column.nullable for column in probe.schema()] == [False, True]
         assert probe.count(Everything()) == 2
-        probe.still()
+        probe.verify_unchanged()
         # As many rows as before: no count tells.
         trino_server.run("UPDATE iceberg.shop.orders SET name = 'c' WHERE id = 2")
         with pytest.raises(SourceMoved, match=r"shop\.orders"):
-            probe.still()
+            probe.verify_unchanged()
         assert probe.identity() == f"trino:127.0.0.1:{trino_server.port}/iceberg/shop.orders"
     with there.probe() as probe:
         assert probe.fingerprint(Everything()) == Fingerprint.of_texts(["1|a", "2|c"])
-        probe.still()
+        probe.verify_unchanged()
     trino_server.run("DROP TABLE iceberg.shop.orders", "DROP SCHEMA iceberg.shop")
 
 
@@ -465,7 +466,7 @@ def test_what_is_not_there_and_what_is_refused(trino_server) -> None:
 
 
 def test_missing_driver_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delitem(sys.modules, "tidegate.dialects._trino_session", raising=False)
+    monkeypatch.delitem(sys.modules, "tidegate.dialects.trino.session", raising=False)
     found = builtins.__import__
 
     def without(name: str, *rest):

@@ -16,7 +16,7 @@ from tidegate.core.schema import TEXT, Column
 from tidegate.core.slices import Everything
 from tidegate.dialects.spark import Spark
 from tidegate.sources.database import Database
-from tidegate.spark import frames
+from tidegate.spark import dataframe_ops
 
 
 def sqlite_source(folder: Path) -> Database:
@@ -99,7 +99,7 @@ def test_spark_reads_every_digest_as_four_numbers(spark, compiled: str) -> None:
     rows = spark.createDataFrame([(text,) for text in texts], "name string")
     spark.conf.set("spark.sql.codegen.wholeStage", compiled)
     try:
-        found = frames.partitions(rows, by="name", steps=Spark().steps([Column(name="name", type=TEXT)]))
+        found = dataframe_ops.partitions(rows, by="name", steps=Spark().steps([Column(name="name", type=TEXT)]))
     finally:
         spark.conf.unset("spark.sql.codegen.wholeStage")
     digests = {text: md5(text.encode()).hexdigest() for text in texts}

@@ -12,8 +12,8 @@ from tidegate.core.ids import Connection
 from tidegate.core.log import ORIGIN, REFUSED
 from tidegate.envelopes.debezium import Debezium
 from tidegate.errors import HistoryGone, SourceError, SourceUnavailable
-from tidegate.sources import _kafka as kafka_client
 from tidegate.sources.change_log import ChangeLog
+from tidegate.sources.change_log.topic import brokers as kafka_client
 from tidegate.spark.session import Sessions
 
 pytestmark = [pytest.mark.servers, pytest.mark.spark]

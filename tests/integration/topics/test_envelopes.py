@@ -15,7 +15,7 @@ from tidegate.envelopes import _avro as avro
 from tidegate.envelopes.debezium import Debezium
 from tidegate.envelopes.debezium_avro import DebeziumAvro
 from tidegate.envelopes.flat import Flat
-from tidegate.spark.frames import GONE, ORDER
+from tidegate.spark.dataframe_ops import GONE, ORDER
 from unit.envelopes.test_avro import DELETE, ENVELOPE, INSERT
 
 pytestmark = [pytest.mark.spark]

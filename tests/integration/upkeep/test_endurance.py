@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tidegate.formats._storage import usage
+from tidegate.formats.shared.storage import usage
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(7200)]
 

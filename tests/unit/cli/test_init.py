@@ -8,8 +8,8 @@ import pytest
 
 from tidegate import config
 from tidegate.cli.proposal import Login, login, proposal, render, scalar
+from tidegate.core.ports.dialect import TableFacts
 from tidegate.core.schema import BIGINT, TEXT, TIMESTAMP, Column, Schema
-from tidegate.dialects._dialect import TableFacts
 
 ACCESS = Login(url="postgresql://h/shop", masked="postgresql://h/shop", variable=None, name="shop")
 

@@ -4,7 +4,7 @@ import pytest
 
 from tidegate import config
 from tidegate.config.checks import checks_schema, rule_of
-from tidegate.core.checks import OnFail
+from tidegate.core.policies.rules import OnFail
 from tidegate.errors import ConfigError
 
 PROJECT = """\

@@ -11,8 +11,8 @@ from tidegate.checks.range import Range
 from tidegate.checks.references import References
 from tidegate.checks.row_count import RowCount
 from tidegate.checks.unique import Unique
-from tidegate.core.checks import Broken, Known, OnFail, Rule, Scope
 from tidegate.core.ids import Target
+from tidegate.core.policies.rules import Broken, Known, OnFail, Rule, Scope
 from tidegate.core.schema import (
     BIGINT,
     BOOLEAN,
@@ -26,7 +26,7 @@ from tidegate.core.schema import (
     Schema,
     decimal,
 )
-from tidegate.engine.rules import refuse_rules, renamed, settle
+from tidegate.engine.quality.rules import refuse_rules, renamed, settle
 from tidegate.errors import CheckFailed, ColumnMissing, ConfigError
 from tidegate.spark.expressions import columns_of
 

@@ -2,9 +2,9 @@
 
 import pytest
 
-from tidegate.core.deletes import Apply, Deletes, Detect, Scope
-from tidegate.core.fit import misfits
-from tidegate.formats._statements import merge
+from tidegate.core.compatibility import misfits
+from tidegate.core.policies.deletes import Apply, Deletes, Detect, Scope
+from tidegate.formats.shared.statements import merge
 from tidegate.strategies.snapshot_diff import SnapshotDiff
 from tidegate.strategies.table_changes import TableChanges
 from tidegate.strategies.watermark import Watermark

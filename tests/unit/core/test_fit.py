@@ -4,9 +4,9 @@ import pytest
 
 from tidegate import config
 from tidegate.api import Project
-from tidegate.core.fit import misfits
+from tidegate.core.compatibility import misfits
 from tidegate.core.flavours import flavours_of
-from tidegate.engine import assemble
+from tidegate.engine.assemble import assemble
 from tidegate.errors import Misfit
 from tidegate.sources.database import Database
 from tidegate.sources.files import Files as FilesSource

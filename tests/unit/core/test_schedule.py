@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from tidegate.core.schedule import Agenda, Schedule
+from tidegate.core.policies.schedule import Agenda, Schedule
 
 NOON = datetime(2025, 6, 1, 12, tzinfo=UTC)
 SECOND, MINUTE, HOUR = timedelta(seconds=1), timedelta(minutes=1), timedelta(hours=1)

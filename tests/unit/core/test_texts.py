@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidegate.core import schema, texts
+from tidegate.core import canonical_text, schema
 from tidegate.core.fingerprint import Fingerprint, row_text
 from tidegate.core.schema import Column, Type
 
@@ -34,7 +34,7 @@ COLUMNS: dict[str, tuple[Type, Any]] = {
 
 def fingerprint(columns: Sequence[Column], rows: Iterable[Sequence[Any]]) -> Fingerprint:
     """The reference: of rows with a value for each of the columns, text by text."""
-    made = [texts.text_of(column.type) for column in columns]
+    made = [canonical_text.text_of(column.type) for column in columns]
 
     def fields(row: Sequence[Any]) -> Iterable[str | None]:
         return (None if value is None else text(value) for text, value in zip(made, row, strict=True))
@@ -51,7 +51,7 @@ def test_vectors() -> None:
     ]
     expected = [VECTORS["fingerprint"][name] for name in ("count", "s0", "s1", "s2", "s3")]
     assert fingerprint(columns, rows) == Fingerprint.of_sums(expected)
-    assert texts.of_table(columns, table(columns, rows)) == Fingerprint.of_sums(expected)
+    assert canonical_text.of_table(columns, table(columns, rows)) == Fingerprint.of_sums(expected)
 
 
 def table(columns: list[Column], rows: list[list[Any]]) -> pa.Table:
@@ -93,26 +93,26 @@ VALUES = [
 @given(st.lists(st.tuples(*(st.none() | values for _, values in VALUES)), max_size=5))
 def test_arrow_writes_the_texts_that_python_writes(rows: list[tuple[Any, ...]]) -> None:
     columns = [Column(name=f"c{number}", type=kind) for number, (kind, _) in enumerate(VALUES)]
-    assert texts.of_table(columns, table(columns, list(map(list, rows)))) == fingerprint(columns, rows)
+    assert canonical_text.of_table(columns, table(columns, list(map(list, rows)))) == fingerprint(columns, rows)
 
 
 def test_values_of_another_type_than_the_columns_are_written_as_python_writes_them() -> None:
     column = Column(name="c", type=schema.TIMESTAMPTZ)
     seconds = pa.table({"c": pa.array([datetime(2025, 1, 1, tzinfo=UTC)], pa.timestamp("s", tz="Europe/Berlin"))})
-    assert texts.of_table([column], seconds) == Fingerprint.of_texts(["2025-01-01 00:00:00.000000"])
+    assert canonical_text.of_table([column], seconds) == Fingerprint.of_texts(["2025-01-01 00:00:00.000000"])
     with pytest.raises(ArithmeticError):
-        texts.of_table([Column(name="c", type=schema.decimal(10, 1))], pa.table({"c": [Decimal("1.05")]}))
+        canonical_text.of_table([Column(name="c", type=schema.decimal(10, 1))], pa.table({"c": [Decimal("1.05")]}))
 
 
 def test_a_value_that_the_type_cannot_hold_has_no_text() -> None:
     with pytest.raises(ArithmeticError):
-        texts.text_of(schema.decimal(10, 2))(Decimal("1.005"))
+        canonical_text.text_of(schema.decimal(10, 2))(Decimal("1.005"))
     for kind in (schema.DOUBLE, schema.array(schema.TEXT)):
         with pytest.raises(ValueError, match="no canonical text"):
-            texts.text_of(kind)
+            canonical_text.text_of(kind)
 
 
 def test_one_instant_has_one_text_in_any_zone() -> None:
-    text = texts.text_of(schema.TIMESTAMPTZ)
+    text = canonical_text.text_of(schema.TIMESTAMPTZ)
     here = datetime(2025, 1, 1, 1, tzinfo=timezone(timedelta(hours=2)))
     assert text(here) == text(here.astimezone(UTC)) == "2024-12-31 23:00:00.000000"

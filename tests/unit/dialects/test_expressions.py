@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tidegate.core.batch import Latest
+from tidegate.core.ports.dialect import Relation
 from tidegate.core.schema import (
     BIGINT,
     BINARY,
@@ -29,10 +30,9 @@ from tidegate.core.schema import (
     decimal,
 )
 from tidegate.core.slices import Everything, Keys, Range
-from tidegate.dialects._dialect import Relation
-from tidegate.dialects._statements import Statements
-from tidegate.dialects._travel import Travel
+from tidegate.core.wire_format import Travel
 from tidegate.dialects.postgresql import Postgresql
+from tidegate.dialects.shared.statements import Statements
 from tidegate.dialects.spark import Spark
 from tidegate.dialects.sqlite import Sqlite
 

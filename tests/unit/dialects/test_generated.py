@@ -12,6 +12,7 @@ import sqlglot
 from tidegate.core.batch import Latest
 from tidegate.core.grouping import Period, Periods, Prefixes, Steps, Whole
 from tidegate.core.ids import Connection
+from tidegate.core.ports.dialect import Relation
 from tidegate.core.schema import (
     BIGINT,
     BINARY,
@@ -31,16 +32,15 @@ from tidegate.core.schema import (
     decimal,
 )
 from tidegate.core.slices import Everything, Keys, Partition, Range
-from tidegate.dialects import _generated as generated
-from tidegate.dialects._dialect import Relation
-from tidegate.dialects._statements import Statements
 from tidegate.dialects.oracle import Oracle
+from tidegate.dialects.shared import generated
+from tidegate.dialects.shared.statements import Statements
 from tidegate.dialects.snowflake import Snowflake
 from tidegate.dialects.sqlserver import SqlServer
 from tidegate.dialects.teradata import Teradata
 from tidegate.dialects.trino import Trino
 from tidegate.errors import ConfigError, InternalError
-from tidegate.sources.database import dialect_of
+from tidegate.sources.database.source import dialect_of
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "dialects"
 ELSEWHERE = (Teradata(), Snowflake(), Oracle(), SqlServer())

@@ -15,6 +15,7 @@ import pytest
 from tidegate.core.fingerprint import Fingerprint, row_text
 from tidegate.core.grouping import CHARACTERS, Grouping, Period, Periods, Prefixes, Steps, Whole
 from tidegate.core.ids import Connection
+from tidegate.core.ports.dialect import Relation
 from tidegate.core.schema import (
     BIGINT,
     BINARY,
@@ -33,10 +34,9 @@ from tidegate.core.schema import (
     decimal,
 )
 from tidegate.core.slices import Everything, Partition, Slice
-from tidegate.dialects._buckets import By
-from tidegate.dialects._dialect import Relation
-from tidegate.dialects._statements import Statements
 from tidegate.dialects.postgresql import Postgresql
+from tidegate.dialects.shared.buckets import By
+from tidegate.dialects.shared.statements import Statements
 from tidegate.dialects.spark import Spark
 from tidegate.dialects.sqlite import Sqlite
 from tidegate.errors import SchemaRefused

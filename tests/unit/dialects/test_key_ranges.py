@@ -8,7 +8,7 @@ import sqlite3
 import pytest
 
 from tidegate.core.schema import BIGINT, Column
-from tidegate.dialects._buckets import in_key_ranges, key_range
+from tidegate.dialects.shared.buckets import in_key_ranges, key_range
 from tidegate.dialects.sqlite import Sqlite
 
 KEY = Column(name="id", type=BIGINT)

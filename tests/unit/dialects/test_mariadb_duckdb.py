@@ -13,6 +13,7 @@ import pytest
 from tidegate.core.batch import Latest
 from tidegate.core.grouping import Period, Periods, Prefixes, Steps
 from tidegate.core.ids import Connection
+from tidegate.core.ports.dialect import Relation
 from tidegate.core.schema import (
     BIGINT,
     BINARY,
@@ -33,13 +34,12 @@ from tidegate.core.schema import (
     decimal,
 )
 from tidegate.core.slices import Everything, Partition, Range
-from tidegate.dialects._dialect import Relation
-from tidegate.dialects._duckdb_types import type_of
-from tidegate.dialects._mariadb_address import address_of
-from tidegate.dialects._mariadb_types import Native, column_of
-from tidegate.dialects._statements import Statements
 from tidegate.dialects.duckdb import Duckdb
+from tidegate.dialects.duckdb.types import type_of
 from tidegate.dialects.mariadb import Mariadb
+from tidegate.dialects.mariadb.address import address_of
+from tidegate.dialects.mariadb.types import Native, column_of
+from tidegate.dialects.shared.statements import Statements
 from tidegate.errors import ConfigError, EnvironmentMissing, SchemaRefused
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "dialects"

@@ -8,8 +8,8 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from tidegate.core.schema import BIGINT, DATE, TIMESTAMP, TIMESTAMPTZ
-from tidegate.dialects._bounds import inclusive, must_be_time
-from tidegate.dialects._zones import earliest_local, zone
+from tidegate.dialects.shared.local_times import earliest_local, zone
+from tidegate.dialects.shared.time_bounds import inclusive, must_be_time
 from tidegate.errors import ConfigError
 
 

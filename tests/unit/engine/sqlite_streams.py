@@ -8,14 +8,14 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from tidegate.core.deletes import Deletes
 from tidegate.core.ids import Connection, Target
+from tidegate.core.policies.deletes import Deletes
 from tidegate.core.position import Position
 from tidegate.core.protocols import TableState
+from tidegate.engine.context import LoadContext, RunContext
 from tidegate.engine.events import Journal
-from tidegate.engine.recover import Heal, Standing
+from tidegate.engine.reconcile import Heal, RecoveryState
 from tidegate.engine.stream import Stream
-from tidegate.engine.work import Context, Work
 from tidegate.registry.store import Registry
 from tidegate.sources.database import Database
 from tidegate.strategies.watermark import Watermark
@@ -81,8 +81,8 @@ class Shop:
         )
         return self.position
 
-    def context(self, registry: Registry, **options: Any) -> Context:
-        return Context(
+    def context(self, registry: Registry, **options: Any) -> RunContext:
+        return RunContext(
             registry=registry,
             sessions=None,
             run_id="r",
@@ -91,12 +91,12 @@ class Shop:
             **options,
         )
 
-    def work(self, registry: Registry, probe: Any, stream: Stream, **options: Any) -> Work:
+    def work(self, registry: Registry, probe: Any, stream: Stream, **options: Any) -> LoadContext:
         table = stream.format.state(stream.target, stream.uid)
-        return Work(
+        return LoadContext(
             stream=stream,
             context=self.context(registry, **options),
             journal=Journal(stream="t"),
             probe=probe,
-            standing=Standing(table=table, since=self.position, heal=Heal.NOTHING),
+            standing=RecoveryState(table=table, since=self.position, heal=Heal.NOTHING),
         )

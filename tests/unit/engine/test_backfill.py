@@ -7,8 +7,9 @@ from datetime import timedelta
 import pytest
 
 from tidegate.core.backfill import Progress
-from tidegate.engine import backfill, retries
-from tidegate.engine.backfill import Request
+from tidegate.engine import retries
+from tidegate.engine.backfill import backfill
+from tidegate.engine.backfill.backfill import Request
 from tidegate.errors import ConfigError, HistoryGone, PlanError, PositionMissing, SourceUnavailable, VerifyFailed
 from tidegate.registry.store import Registry
 from tidegate.strategies.full import Full

@@ -11,8 +11,8 @@ import yaml
 
 from tidegate import plugins
 from tidegate.api import Project
-from tidegate.core.deletes import Deletes
-from tidegate.engine.combinations import Combination, combinations, judged
+from tidegate.core.policies.deletes import Deletes
+from tidegate.engine.assemble.combinations import Combination, combinations, judged
 
 URLS = {
     "sqlite": "sqlite:///a.db",

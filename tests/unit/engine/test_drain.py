@@ -8,15 +8,15 @@ from datetime import UTC, datetime
 import pytest
 
 from tidegate.core.outcome import Outcome, Problem, Result
-from tidegate.engine.drain import drained
-from tidegate.engine.work import Context
+from tidegate.engine.catch_up import drained
+from tidegate.engine.context import RunContext
 
 LOST = Problem(code="history_gone", message="gone", hint="", exit_code=4)
 
 
-def context(**options) -> Context:
+def context(**options) -> RunContext:
     given = {"registry": None, "sessions": None, "run_id": "r", "now": lambda: datetime.now(UTC), "redact": str}
-    return Context(**given, **options)
+    return RunContext(**given, **options)
 
 
 @dataclass
@@ -26,9 +26,9 @@ class Log:
     waiting: int
     grows: int = 0
     fails_at: int = 0
-    asked: list[Context] = field(default_factory=list)
+    asked: list[RunContext] = field(default_factory=list)
 
-    def load(self, asked: Context) -> Outcome:
+    def load(self, asked: RunContext) -> Outcome:
         self.asked.append(asked)
         number = len(self.asked)
         if number == self.fails_at:

@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tidegate.core.bucketing import Buckets, RowDigest
 from tidegate.core.fingerprint import Fingerprint, row_text
-from tidegate.core.spread import RowDigest, Spread
-from tidegate.engine import drilldown
-from tidegate.engine.drilldown import LEAF_ROWS, MOST_LEAF_ROWS, Difference, buckets_for, compare
+from tidegate.engine.verification import drilldown
+from tidegate.engine.verification.drilldown import LEAF_ROWS, MOST_LEAF_ROWS, Difference, buckets_for, compare
 
 Row = tuple[int, str]
 
@@ -23,17 +23,17 @@ class Memory:
     rows: list[Row]
     keyed: bool = True
     later: frozenset[int] = frozenset()
-    asked: list[Spread] = field(default_factory=list)
+    asked: list[Buckets] = field(default_factory=list)
 
     def bucket(self, row: Row, count: int) -> str:
         return str((row[0] if self.keyed else hash(row)) % count)
 
-    def chosen(self, spread: Spread) -> list[Row]:
+    def chosen(self, spread: Buckets) -> list[Row]:
         if spread.within is None:
             return self.rows
         return [row for row in self.rows if self.bucket(row, spread.among) in spread.within]
 
-    def spread(self, spread: Spread) -> dict[str, Fingerprint]:
+    def spread(self, spread: Buckets) -> dict[str, Fingerprint]:
         self.asked.append(spread)
         found: defaultdict[str, Fingerprint] = defaultdict(Fingerprint)
         for row in self.chosen(spread):
@@ -41,7 +41,7 @@ class Memory:
                 found[self.bucket(row, spread.count)] += Fingerprint.of_texts([row_text(map(str, row))])
         return found
 
-    def digests(self, spread: Spread) -> list[RowDigest]:
+    def digests(self, spread: Buckets) -> list[RowDigest]:
         return [
             RowDigest(key=(str(row[0]),) if self.keyed else (), digest=str(row), inside=row[0] not in self.later)
             for row in self.chosen(spread)

@@ -17,9 +17,10 @@ from tidegate.core.position import Position
 from tidegate.core.protocols import TableState
 from tidegate.core.schema import BIGINT, ChangeKind, Column, Schema, SchemaChange
 from tidegate.core.slices import Everything, LogRange, Meaning
-from tidegate.engine import applied, detection, planner
+from tidegate.engine import applied_events
 from tidegate.engine.events import Journal
-from tidegate.engine.planner import Found, make_plan
+from tidegate.engine.stages import detect, plan
+from tidegate.engine.stages.plan import PlanInputs, make_plan
 from tidegate.engine.stream import Stream
 from tidegate.errors import PlanError
 from tidegate.strategies.cdc import Cdc
@@ -52,7 +53,7 @@ def position(number, after, load="old"):
 def planned(changes, since=None, *, anew=False, known=0):
     return make_plan(
         STREAM,
-        Found(
+        PlanInputs(
             table=TableState(exists=since is not None, snapshot="7" if since else None, rows=1),
             since=since,
             changes=changes,
@@ -104,12 +105,12 @@ def test_a_history_knows_since_when_nothing_but_events_wrote_its_table(known, si
     stands = Position(sequence=since, load_id="x", kind="cdc", state={FENCE: known} if known else {})
     changes = [SchemaChange(kind=kind, column="a", old="b", new="a") for kind in evolve]
     stream = replace(STREAM, writer=Scd2(sequence_by=("at",)))
-    assert planner.fence(stream, EVENTS, stands, 9, "new", evolve=changes)[FENCE][WHOLE] == whole
-    assert WHOLE not in planner.fence(STREAM, EVENTS, stands, 9, "new", evolve=changes)[FENCE]
+    assert plan.fence(stream, EVENTS, stands, 9, "new", evolve=changes)[FENCE][WHOLE] == whole
+    assert WHOLE not in plan.fence(STREAM, EVENTS, stands, 9, "new", evolve=changes)[FENCE]
 
 
 def kept(plan):
-    return applied.Applied(stream=STREAM, session=None, plan=plan)
+    return applied_events.Applied(stream=STREAM, session=None, plan=plan)
 
 
 def test_rows_of_loads_that_did_not_land_do_not_count():
@@ -137,10 +138,10 @@ def remembered(monkeypatch, plan, told, *, asked=None):
     """What is kept beside a table, as its last commit tells it; what is asked of its rows is answered by `asked`."""
     position = Position(sequence=3, load_id="kept", kind="applied", state=told)
     state = TableState(exists=True, snapshot="5", rows=9, position=position)
-    found = applied.Applied(
+    found = applied_events.Applied(
         stream=replace(STREAM, format=SimpleNamespace(state=lambda *_: state)), session=None, plan=plan
     )
-    monkeypatch.setattr(applied.Applied, "_asked", lambda _: asked)
+    monkeypatch.setattr(applied_events.Applied, "_asked", lambda _: asked)
     return found
 
 
@@ -149,11 +150,11 @@ def test_a_load_that_landed_tells_what_counts_and_another_is_not_believed(monkey
     fence = landed.fence()
     assert (fence.newest, fence.floor, fence.horizon, fence.open) == ("7", "2", None, False)
     asked = {"floor": "1", "horizon": None, "open": True, "stale": False, "foreign": False}
-    for plan, told in (
+    for made, told in (
         (planned(EVENTS, position(4, 2, load="rolled back")), TOLD),
         (planned(EVENTS, position(4, 2)), {"loads": 1, "newest": "7"}),
     ):
-        fence = remembered(monkeypatch, plan, told, asked=asked).fence()
+        fence = remembered(monkeypatch, made, told, asked=asked).fence()
         assert (fence.newest, fence.floor, fence.open) == ("7", "1", True)
 
 
@@ -169,11 +170,11 @@ def test_a_load_tells_nothing_where_rows_of_others_are_left(monkeypatch, marks, 
     plan = planned(EVENTS, position(4, 2, load="old" if landed else "another"))
     kept, said = remembered(monkeypatch, plan, TOLD, asked=marks), []
     rows = SimpleNamespace(unionByName=lambda _: None)
-    monkeypatch.setattr(applied.Applied, "_new", lambda *_: None)
-    monkeypatch.setattr(applied.Applied, "_every", None)
-    monkeypatch.setattr(applied.Applied, "_compacted", lambda *_: rows)
+    monkeypatch.setattr(applied_events.Applied, "_new", lambda *_: None)
+    monkeypatch.setattr(applied_events.Applied, "_every", None)
+    monkeypatch.setattr(applied_events.Applied, "_compacted", lambda *_: rows)
     commit = lambda _session, _rows, mode, *, now, told: said.append((mode, told))  # noqa: ARG005, E731 - as it is called
-    monkeypatch.setattr(applied.Applied, "_table", SimpleNamespace(commit=commit))
+    monkeypatch.setattr(applied_events.Applied, "_table", SimpleNamespace(commit=commit))
     kept.keep(Folded(applied=None, emptied="8", newest="9", open=True))
     mode = Mode.OVERWRITE if marks.get("stale") else Mode.APPEND
     assert said == [(mode, {**tells, "load": plan.load_id} if "marks" in tells else tells)]
@@ -206,9 +207,9 @@ def work(answer, **context):
 
 def test_resync_looks_at_everything_and_refuses_what_is_no_whole():
     mirrored = work(BULK, resync=True)
-    assert detection.detect(mirrored)[0] is BULK
+    assert detect.detect(mirrored)[0] is BULK
     assert mirrored.stream.strategy.since == [None]
     with pytest.raises(PlanError, match="nothing to compare its table with: log p tells what changed") as caught:
-        detection.detect(work(EVENTS, resync=True))
+        detect.detect(work(EVENTS, resync=True))
     assert "tidegate resync STREAM --replace --yes" in caught.value.hint
-    assert detection.detect(work(EVENTS))[0] is EVENTS
+    assert detect.detect(work(EVENTS))[0] is EVENTS

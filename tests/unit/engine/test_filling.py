@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from tidegate.core.contract import Mode
+from tidegate.core.policies.contract import Mode
 from tidegate.core.schema import ChangeKind
-from tidegate.engine.filling import misfits
+from tidegate.engine.column_backfill import misfits
 from tidegate.strategies.cdc import Cdc
 from tidegate.strategies.checksum import Checksum
 from tidegate.strategies.full import Full

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from tidegate.core.changes import ChangeSet
-from tidegate.core.deletes import KEYS, Deletes, Detect, Scope
+from tidegate.core.policies.deletes import KEYS, Deletes, Detect, Scope
 from tidegate.core.slices import Everything, Meaning
-from tidegate.engine import fuse, key_diff
+from tidegate.engine.deletes import delete_guard, key_diff
 from tidegate.errors import DeleteFuse, PlanError
 from tidegate.registry.store import Registry
 from unit.engine.sqlite_streams import Shop
@@ -36,7 +36,7 @@ def watched(shop, registry, changes=None, *, rows=200, deletes=KEY_DIFF, **optio
     with stream.source.probe() as probe:
         work, found = key_diff.watch(shop.work(registry, probe, stream, **options), changes)
         if found is not None:
-            fuse.guard(work, found)
+            delete_guard.guard(work, found)
         return work, found
 
 

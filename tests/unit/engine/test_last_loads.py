@@ -10,9 +10,9 @@ import pytest
 from tidegate.core.ids import Target
 from tidegate.core.manifest import LOADED, MANIFEST, File, Manifest
 from tidegate.core.position import Position
-from tidegate.engine import expected
-from tidegate.engine.last_loads import refuse_unknown
 from tidegate.engine.stream import Stream
+from tidegate.engine.verification import expected
+from tidegate.engine.verification.last_loads import refuse_unknown
 from tidegate.errors import PlanError
 from tidegate.strategies.files import Files
 from tidegate.strategies.full import Full

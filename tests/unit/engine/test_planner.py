@@ -9,9 +9,9 @@ import pytest
 
 from tidegate.checks.not_null import NotNull
 from tidegate.core.changes import ChangeSet
-from tidegate.core.checks import Rule
 from tidegate.core.ids import Target
 from tidegate.core.plan import Mode, WriteChoice, WriteFacts
+from tidegate.core.policies.rules import Rule
 from tidegate.core.position import Position
 from tidegate.core.protocols import TableState
 from tidegate.core.schema import (
@@ -28,7 +28,7 @@ from tidegate.core.schema import (
     decimal,
 )
 from tidegate.core.slices import Meaning, Range
-from tidegate.engine.planner import Found, make_plan
+from tidegate.engine.stages.plan import PlanInputs, make_plan
 from tidegate.engine.stream import Stream
 from tidegate.errors import ColumnMissing, SchemaRefused
 from tidegate.strategies.full import Full
@@ -79,7 +79,7 @@ def plan(
     renames=None,
     **values,
 ):
-    found = Found(
+    found = PlanInputs(
         table=TableState(exists=table is not None, snapshot="9" if table else None, rows=5, schema=table),
         since=since,
         changes=ChangeSet(slices=(WINDOW,), meaning=Meaning.UPSERTS, state={"value": "2"}, loaded_through="2", rows=3),

@@ -6,7 +6,7 @@ import pytest
 
 from tidegate.core.position import Position
 from tidegate.core.protocols import TableState
-from tidegate.engine.recover import Heal, reconcile
+from tidegate.engine.reconcile import Heal, reconcile
 from tidegate.errors import PositionMissing, PositionMoved
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from tidegate.core.position import Position
 from tidegate.core.protocols import TableState
-from tidegate.engine import standing
+from tidegate.engine.recovery import recovery
 from tidegate.engine.stream import VerifyLevel
 from tidegate.registry.values import PlanStatus
 
@@ -71,7 +71,7 @@ def test_a_load_that_landed_before_a_crash_is_verified_only_where_nothing_else_i
     invisible, verify, noted, proven
 ):
     registry = Registry(Remembered(FIRST, verified=True), [PLAN])
-    found = standing.recover(stream(invisible=invisible, verify=verify), SimpleNamespace(registry=registry))
+    found = recovery.recover(stream(invisible=invisible, verify=verify), SimpleNamespace(registry=registry))
     assert registry.told == [("advance", noted)]
     assert (found.proven, found.since) == (proven, LOADED)
 
@@ -79,7 +79,7 @@ def test_a_load_that_landed_before_a_crash_is_verified_only_where_nothing_else_i
 @pytest.mark.parametrize(("invisible", "noted", "proven"), [(True, None, True), (False, False, False)])
 def test_what_a_lost_registry_takes_from_the_table_has_to_be_proven_where_it_may_not_be(invisible, noted, proven):
     registry = Registry(None)
-    found = standing.recover(stream(invisible=invisible), SimpleNamespace(registry=registry))
+    found = recovery.recover(stream(invisible=invisible), SimpleNamespace(registry=registry))
     assert registry.told == [("set", noted)]
     assert found.proven is proven
 
@@ -87,7 +87,7 @@ def test_what_a_lost_registry_takes_from_the_table_has_to_be_proven_where_it_may
 @pytest.mark.parametrize(("verified", "proven"), [(True, True), (None, True), (False, False)])
 def test_only_a_load_that_failed_to_verify_or_never_came_to_it_is_unproven(verified, proven):
     registry = Registry(Remembered(LOADED, verified))
-    found = standing.recover(stream(invisible=False), SimpleNamespace(registry=registry))
+    found = recovery.recover(stream(invisible=False), SimpleNamespace(registry=registry))
     assert (found.proven, registry.told) == (proven, [])
     vouches = found.vouched.state
     assert ("ledger" in vouches) is proven, "an unproven load vouches for no partition"
@@ -97,5 +97,5 @@ def test_only_a_load_that_failed_to_verify_or_never_came_to_it_is_unproven(verif
 def test_a_plan_that_never_landed_is_dropped():
     lost = SimpleNamespace(load_id="three", since=LOADED, position=None)
     registry = Registry(Remembered(LOADED, verified=True), [lost])
-    standing.recover(stream(invisible=False), SimpleNamespace(registry=registry))
+    recovery.recover(stream(invisible=False), SimpleNamespace(registry=registry))
     assert registry.told == [("three", PlanStatus.DROPPED)]

@@ -18,9 +18,9 @@ from tidegate.core.quarantine import Superseding
 from tidegate.core.schema import BIGINT, TIMESTAMPTZ, Column, Schema
 from tidegate.core.slices import Everything, LogRange, Meaning, Range
 from tidegate.core.slices import Files as Chosen
-from tidegate.engine.planner import Found, make_plan, signature
+from tidegate.engine.quarantine.superseded import Load, how, whole
+from tidegate.engine.stages.plan import PlanInputs, make_plan, signature
 from tidegate.engine.stream import Stream
-from tidegate.engine.superseding import Load, how, whole
 from tidegate.strategies.cdc import Cdc
 from tidegate.strategies.files import Files
 from tidegate.strategies.full import Full
@@ -55,7 +55,7 @@ def stream(strategy, writer, key=("id",)):
 def load(of, changes, **more):
     plan = make_plan(
         of,
-        Found(
+        PlanInputs(
             table=TableState(exists=True, snapshot="7", rows=0),
             since=Position(sequence=4, load_id="x", kind=of.strategy.kind, state={}, writer=signature(of)),
             changes=changes,

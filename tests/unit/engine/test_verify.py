@@ -11,9 +11,9 @@ from tidegate.core.plan import LoadPlan, Mode, WriteChoice
 from tidegate.core.position import Position
 from tidegate.core.schema import DOUBLE, INT, Column, Schema
 from tidegate.core.slices import Everything, LogRange, Meaning
-from tidegate.engine.reread import agree
 from tidegate.engine.stream import VerifyLevel
-from tidegate.engine.verify import Sides, judge
+from tidegate.engine.verification.events import agree
+from tidegate.engine.verification.proof import Sides, judge
 from tidegate.errors import SourceMoved, VerifyFailed
 
 A, B, C = (Fingerprint.of_texts([text]) for text in "abc")
@@ -48,7 +48,7 @@ def moved() -> None:
 
 
 def judged(source, table, again=never, still=stood_still):
-    return judge(PLAN, VerifyLevel.MOVED, Sides(source=source, table=table), again=again, still=still)
+    return judge(PLAN, VerifyLevel.MOVED, Sides(source=source, table=table), again=again, verify_unchanged=still)
 
 
 def test_equal_sides_name_what_no_fingerprint_covers():
@@ -95,7 +95,7 @@ class TwoReaders:
         assert (parts, values) == ([EVENTS], True)
         return self.found
 
-    def still(self):
+    def verify_unchanged(self):
         pass
 
 

@@ -7,12 +7,12 @@ from datetime import timedelta
 
 import pytest
 
-from tidegate.core.maintenance import Maintenance
 from tidegate.core.outcome import Outcome, Problem, Result
-from tidegate.core.schedule import Schedule
-from tidegate.engine.maintain import StreamUpkeep
-from tidegate.engine.runner import utc_now
-from tidegate.engine.watch import Turned, Watch, schedules
+from tidegate.core.policies.maintenance import Maintenance
+from tidegate.core.policies.schedule import Schedule
+from tidegate.engine.maintenance.maintain import StreamUpkeep
+from tidegate.engine.run import utc_now
+from tidegate.engine.watch import Watch, WatchResult, schedules
 from tidegate.errors import ConfigError
 
 SOON = Schedule(every=timedelta(seconds=1))
@@ -54,7 +54,7 @@ class Runs:
 
 def watching(runs, *streams, parallel=1, stop_after=1):
     """A watch that stops after so many turns, and what it told."""
-    told: list[Turned] = []
+    told: list[WatchResult] = []
 
     def tell(turned):
         told.append(turned)

@@ -14,10 +14,9 @@ from tidegate.core.position import Position
 from tidegate.core.protocols import Receipt
 from tidegate.core.schema import BIGINT, DATE, DOUBLE, INT, TEXT, TIMESTAMP, TIMESTAMPTZ, array, decimal
 from tidegate.errors import ConfigError, SchemaRefused, WriteError
-from tidegate.formats import _delta_table as table
-from tidegate.formats._delta_log import Commit, Log
-from tidegate.formats._delta_store import RemoteStore, store_of
-from tidegate.formats.delta import Delta
+from tidegate.formats.delta import Delta, table
+from tidegate.formats.delta.log import Commit, Log
+from tidegate.formats.delta.store import RemoteStore, store_of
 
 UID = "0123456789abcdef"
 OTHER = "f" * 16

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from tidegate.core.history import Span, Told
+from tidegate.core.change_feed import Span, Told
 from tidegate.errors import HistoryGone
-from tidegate.formats._delta_history import between
-from tidegate.formats._delta_log import Log
-from tidegate.formats._delta_store import LocalStore
+from tidegate.formats.delta.change_feed import between
+from tidegate.formats.delta.log import Log
+from tidegate.formats.delta.store import LocalStore
 
 PROTOCOL = {"protocol": {"minReaderVersion": 1, "minWriterVersion": 4}}
 

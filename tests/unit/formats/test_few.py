@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 from tidegate.core.plan import Mode
-from tidegate.formats._few import all_files, few, read_back
+from tidegate.formats.shared.small_write import all_files, few, read_back
 
 
 def plan(rows, *, mode=Mode.MERGE_ON_READ, gone=False):

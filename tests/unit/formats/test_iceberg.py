@@ -19,10 +19,9 @@ from tidegate.core.position import Position, property_name
 from tidegate.core.protocols import Layout
 from tidegate.core.schema import BIGINT, BOOLEAN, DATE, TEXT, TIMESTAMP, ChangeKind, Column, Schema, SchemaChange, Type
 from tidegate.errors import ConfigError, InternalError, SchemaRefused, WriteError
-from tidegate.formats import _iceberg_ddl as ddl
-from tidegate.formats._iceberg_bounds import may_hold
-from tidegate.formats._iceberg_metadata import Metadata, Snapshot
-from tidegate.formats.iceberg import Iceberg
+from tidegate.formats.iceberg import Iceberg, ddl
+from tidegate.formats.iceberg.column_bounds import may_hold
+from tidegate.formats.iceberg.metadata import Metadata, Snapshot
 
 UID = "0123456789abcdef"
 TARGET = Target(lake="lake", namespace=("shop",), table="orders")

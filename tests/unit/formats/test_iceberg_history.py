@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from tidegate.core.history import Span, Told
-from tidegate.formats._iceberg_history import between
-from tidegate.formats._iceberg_metadata import Metadata
+from tidegate.core.change_feed import Span, Told
+from tidegate.formats.iceberg.change_feed import between
+from tidegate.formats.iceberg.metadata import Metadata
 
 APPEND = {"operation": "append", "added-records": "3", "total-records": "9"}
 NOTHING = {"operation": "append", "total-records": "9"}

@@ -9,8 +9,8 @@ import pytest
 from tidegate.core.grouping import Grouping, Period, Periods, Prefixes, Ranges, Steps, Whole
 from tidegate.core.protocols import Layout
 from tidegate.core.schema import BIGINT, DATE, TEXT, Column, Schema
-from tidegate.formats import _iceberg_ddl as ddl
-from tidegate.formats._iceberg_partitions import WIDEST, aligned, partition_by
+from tidegate.formats.iceberg import ddl
+from tidegate.formats.iceberg.partitions import WIDEST, aligned, partition_by
 
 FIELDS = {"id": 1, "d": 2, "code": 3, "other": 4}
 

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 from pyiceberg.catalog.sql import SqlCatalog
 
-from tidegate.formats._iceberg_readback import added
+from tidegate.formats.iceberg.readback import added
 
 LONG = "a text that is longer than the bounds of a file "
 NOON = datetime(2025, 1, 1, 12)  # noqa: DTZ001 - a column without zone

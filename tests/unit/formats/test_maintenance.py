@@ -10,19 +10,16 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from tidegate.core.ids import Target
-from tidegate.core.maintenance import Bytes, Maintenance, Step, Upkeep
 from tidegate.core.plan import branch_prefix
+from tidegate.core.policies.maintenance import Bytes, Maintenance, Step, Upkeep
 from tidegate.core.position import Position, property_name
 from tidegate.errors import ConfigError
-from tidegate.formats import _delta_table as table
-from tidegate.formats import _iceberg_ddl as ddl
-from tidegate.formats import _iceberg_layout as layout
-from tidegate.formats import _iceberg_maintenance as iceberg
-from tidegate.formats import _iceberg_versions as travel
-from tidegate.formats._delta_versions import vector_name
-from tidegate.formats._iceberg_metadata import Metadata
-from tidegate.formats.delta import Delta
-from tidegate.formats.iceberg import Iceberg
+from tidegate.formats.delta import Delta, table
+from tidegate.formats.delta.versions import vector_name
+from tidegate.formats.iceberg import Iceberg, ddl, layout
+from tidegate.formats.iceberg import maintenance as iceberg
+from tidegate.formats.iceberg import versions as travel
+from tidegate.formats.iceberg.metadata import Metadata
 
 UID, OTHER = "0123456789abcdef", "f" * 16
 TARGET = Target(lake="lake", namespace=("shop",), table="orders")

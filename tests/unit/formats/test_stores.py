@@ -8,10 +8,10 @@ import pytest
 
 from tidegate.core.ids import Target
 from tidegate.errors import ConfigError, EnvironmentMissing, WriteError
-from tidegate.formats._delta_store import RemoteStore
-from tidegate.formats._storage import stored
 from tidegate.formats.delta import Delta
+from tidegate.formats.delta.store import RemoteStore
 from tidegate.formats.iceberg import Iceberg
+from tidegate.formats.shared.storage import stored
 from tidegate.sources.files import Files
 from tidegate.spark import jars
 

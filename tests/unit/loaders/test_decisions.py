@@ -8,7 +8,7 @@ import pytest
 from tidegate.core import schema as types
 from tidegate.core.position import Position, property_name
 from tidegate.errors import ColumnMissing, ConfigError, PositionMissing, WriteError
-from tidegate.formats._statements import merge
+from tidegate.formats.shared.statements import merge
 from tidegate.loaders._cursor import NUMBERS, TIMES, Cursor
 from tidegate.loaders._delta import Commit, position_in
 from tidegate.loaders._manifest import Entry, replay

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 import pytest
 
 from tidegate.core.backfill import Backfill, Chunk, Progress
-from tidegate.engine.turns import turn
+from tidegate.engine.lease import turn
 from tidegate.errors import LeaseHeld, PlanError
 from tidegate.registry.backfills import lease_name
 from tidegate.registry.store import Registry

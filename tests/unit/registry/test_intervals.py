@@ -8,7 +8,7 @@ import pytest
 from sqlalchemy import text
 
 from tidegate.core.backfill import Backfill, Chunk, Progress
-from tidegate.core.changes import Edge
+from tidegate.core.changes import SafeBound
 from tidegate.core.intervals import Gap, Known
 from tidegate.core.outcome import Outcome, Result
 from tidegate.core.slices import Range
@@ -39,7 +39,7 @@ def run(registry, name, result):
 def test_loads_say_what_is_done_empty_and_unverified(registry):
     first = publish(registry, load(through="10"), verified=True)
     second = load(first, through="20")
-    second = replace(second, changes=replace(second.changes, edge=Edge(upto="25")))
+    second = replace(second, changes=replace(second.changes, edge=SafeBound(upto="25")))
     position = publish(registry, second)
     assert known(registry) == [("(-inf, 10]", "done"), ("(10, 20]", "unverified"), ("(20, 25]", "empty")]
     registry.verified(UID, position, after="15")

@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 
 from tidegate.core.schema import BIGINT, TEXT, Column, Schema
 from tidegate.errors import ConfigError, FileUnreadable
-from tidegate.sources import _files_csv as files_csv
-from tidegate.sources._files_csv import Rows, records, rows_of
-from tidegate.sources._files_lines import located
-from tidegate.sources._files_options import checked, csv_of
-from tidegate.sources._files_place import Local
-from tidegate.sources._files_reader import Reader
-from tidegate.sources._files_shape import FileFormat
+from tidegate.sources.shared.files import csv_scan as files_csv
+from tidegate.sources.shared.files.csv_scan import Rows, records, rows_of
+from tidegate.sources.shared.files.lines import located
+from tidegate.sources.shared.files.options import checked, csv_of
+from tidegate.sources.shared.files.reader import Reader
+from tidegate.sources.shared.files.shape import FileFormat
+from tidegate.sources.shared.files.store import Local
 
 
 def rows(content: bytes, columns: int = 2, **options: str) -> Rows:

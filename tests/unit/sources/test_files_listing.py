@@ -11,9 +11,9 @@ import fsspec
 import pytest
 
 from tidegate.errors import SourceError, SourceMoved, SourceRefused
-from tidegate.sources import _files_listing
-from tidegate.sources._files_listing import listed, still
-from tidegate.sources._files_place import Place, place
+from tidegate.sources.files import listing
+from tidegate.sources.files.listing import listed, still
+from tidegate.sources.shared.files.store import Place, place
 
 NOW = timedelta(0)
 LONG_AGO = time.time() - 3600
@@ -21,7 +21,7 @@ LONG_AGO = time.time() - 3600
 
 @pytest.fixture(autouse=True)
 def at_once(monkeypatch):
-    monkeypatch.setattr(_files_listing, "LOOK_AGAIN", 0.0)
+    monkeypatch.setattr(listing, "LOOK_AGAIN", 0.0)
 
 
 def put(path: Path, text: str = "x", *, aged: bool = True) -> Path:
@@ -119,7 +119,7 @@ def test_a_file_that_grows_while_it_is_looked_at_waits(tmp_path, monkeypatch):
 
 def test_a_file_that_grows_between_two_looks_waits(tmp_path, monkeypatch):
     growing = put(tmp_path / "growing.csv", aged=False)
-    monkeypatch.setattr(_files_listing.time, "sleep", lambda _seconds: growing.write_text("xx"))
+    monkeypatch.setattr(listing.time, "sleep", lambda _seconds: growing.write_text("xx"))
     assert listed(place(f"{tmp_path}/*.csv"), NOW, None).waiting == ("growing.csv",)
 
 

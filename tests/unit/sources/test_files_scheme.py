@@ -8,7 +8,7 @@ from support.workspace import Workspace
 from tidegate import config
 from tidegate.config.project import load
 from tidegate.errors import ConfigError
-from tidegate.sources._files_place import check_path
+from tidegate.sources.shared.files.store import check_path
 
 PROJECT = """\
 streams:

@@ -13,10 +13,10 @@ from pyarrow import orc, parquet
 
 from tidegate.core.schema import BIGINT, DATE, DOUBLE, INT, TEXT, TIMESTAMP, TIMESTAMPTZ, array, decimal
 from tidegate.errors import ConfigError, FileUnreadable, SchemaRefused
-from tidegate.sources._files_place import Local
-from tidegate.sources._files_shape import FileFormat, shape_of
-from tidegate.sources._files_types import castable, of_avro, united
 from tidegate.sources.files import Files
+from tidegate.sources.shared.files.shape import FileFormat, shape_of
+from tidegate.sources.shared.files.store import Local
+from tidegate.sources.shared.files.types import castable, of_avro, united
 
 
 def shape(path: Path, form: FileFormat, nested=(), **options):

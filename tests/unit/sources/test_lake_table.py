@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tidegate.core.history import EMPTY
+from tidegate.core.change_feed import EMPTY
 from tidegate.core.ids import Target
 from tidegate.core.schema import BIGINT, Column, Schema
-from tidegate.sources._frame import Frame, LazySpark
 from tidegate.sources.lake_table import LakeProbe
+from tidegate.sources.shared.frame_probe import Frame, LazySpark
 
 IDS = Schema(columns=(Column(name="id", type=BIGINT),))
 

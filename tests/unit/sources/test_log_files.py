@@ -10,10 +10,10 @@ import pytest
 
 from tidegate import config
 from tidegate.core.slices import LogRange
-from tidegate.engine import assemble
+from tidegate.engine.assemble import assemble
 from tidegate.envelopes.rows import Rows
 from tidegate.errors import ConfigError, HistoryGone, PlanError, SourceMoved
-from tidegate.sources._log_files import FileLogOptions, opened
+from tidegate.sources.change_log.files import FileLogOptions, opened
 
 EVENT = '{"operation": "I", "sequence": 1, "id": 1}\n'
 COLUMNS = {"operation": "text", "sequence": "bigint", "id": "bigint"}
@@ -116,10 +116,10 @@ def test_a_file_that_moves_while_it_is_read_is_told(events):
     events("a.json")
     with opened(FileLogOptions(path=f"{events.folder}/*.json", envelope=Rows(), columns=COLUMNS), None) as log:
         log.after(None, most=None)
-        log.still()
+        log.verify_unchanged()
         events("a.json", 2)
         with pytest.raises(SourceMoved, match="changed while it was read"):
-            log.still()
+            log.verify_unchanged()
 
 
 def test_columns_are_told_by_the_files_that_are_read(tmp_path):

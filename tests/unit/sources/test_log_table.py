@@ -7,14 +7,14 @@ from dataclasses import dataclass, field
 import pytest
 
 from tidegate import config
-from tidegate.core.history import EMPTY, Span, Told
+from tidegate.core.change_feed import EMPTY, Span, Told
 from tidegate.core.schema import BIGINT, TEXT, Column, Schema
 from tidegate.core.slices import LogRange
-from tidegate.engine import assemble
+from tidegate.engine.assemble import assemble
 from tidegate.envelopes.rows import Rows
 from tidegate.errors import ConfigError, HistoryGone
-from tidegate.sources._frame import Frame
-from tidegate.sources._log_table import TableLog
+from tidegate.sources.change_log.table import TableLog
+from tidegate.sources.shared.frame_probe import Frame
 
 COLUMNS = Schema(
     columns=(

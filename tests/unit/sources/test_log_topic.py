@@ -12,12 +12,12 @@ from tidegate.core.ids import Connection
 from tidegate.core.log import Message
 from tidegate.core.schema import BIGINT, Column, Schema
 from tidegate.core.slices import Everything, LogRange
-from tidegate.engine import assemble
+from tidegate.engine.assemble import assemble
 from tidegate.envelopes.debezium import Debezium
 from tidegate.envelopes.rows import Rows
 from tidegate.errors import ConfigError, HistoryGone, SourceError
-from tidegate.sources import _kafka as kafka
-from tidegate.sources._log_topic import Start, TopicLog, TopicLogOptions
+from tidegate.sources.change_log.topic import brokers as kafka
+from tidegate.sources.change_log.topic.log import Start, TopicLog, TopicLogOptions
 
 TWO = kafka.Ends(cluster="c1", topic="t1", begins={0: 0, 1: 0}, ends={0: 10, 1: 4})
 EVENTS = Connection(name="events", kafka="127.0.0.1:9092")

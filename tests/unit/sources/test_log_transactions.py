@@ -13,8 +13,8 @@ from tidegate.core.log import Message
 from tidegate.envelopes.debezium import Debezium
 from tidegate.envelopes.rows import Rows
 from tidegate.errors import ConfigError, SourceError
-from tidegate.sources import _kafka as kafka
-from tidegate.sources._log_topic import TopicLog, TopicLogOptions
+from tidegate.sources.change_log.topic import brokers as kafka
+from tidegate.sources.change_log.topic.log import TopicLog, TopicLogOptions
 
 EVENTS = Connection(name="events", kafka="127.0.0.1:9092")
 NOW = int(time.time() * 1000)

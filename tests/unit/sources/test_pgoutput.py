@@ -3,7 +3,7 @@
 import pytest
 
 from tidegate.errors import SourceError
-from tidegate.sources._pgoutput import (
+from tidegate.sources.change_log.slot.pgoutput import (
     UNCHANGED,
     Begin,
     Commit,

@@ -20,16 +20,16 @@ import pytest
 from pyarrow import orc, parquet
 
 from tidegate.core.batch import Latest
+from tidegate.core.bucketing import Buckets
 from tidegate.core.fingerprint import Fingerprint, row_text
 from tidegate.core.grouping import Period, Periods, Prefixes, Ranges, Steps, Whole
 from tidegate.core.schema import BIGINT, BINARY, BOOLEAN, DATE, TEXT, TIMESTAMP, TIMESTAMPTZ, Column, Schema, decimal
 from tidegate.core.slices import Everything, Files, Keys, Partition, Range
-from tidegate.core.spread import Spread
 from tidegate.errors import ConfigError, FileUnreadable
-from tidegate.sources._files_place import Local
-from tidegate.sources._reference import Answers, FileRows
-from tidegate.sources._reference import latest as latest_rows
-from tidegate.sources._reference.patterns import parser
+from tidegate.sources.shared.files.store import Local
+from tidegate.sources.shared.reference import Answers, FileRows
+from tidegate.sources.shared.reference import latest as latest_rows
+from tidegate.sources.shared.reference.patterns import parser
 
 TWO = Schema(columns=(Column(name="id", type=BIGINT), Column(name="v", type=TEXT)))
 TYPES = {
@@ -358,14 +358,14 @@ def test_buckets_lead_to_the_rows(some, key):
     found, rows = some
     everything = of(*map(texts, rows))
     for keys in (False, True) if key else (False,):
-        buckets = found.spread(Everything(), key, Spread(count=16, keys=keys))
+        buckets = found.spread(Everything(), key, Buckets(count=16, keys=keys))
         assert sum(each.rows for each in buckets.values()) == len(rows)
         assert keys or sum(buckets.values(), Fingerprint()) == everything
     name = sorted(buckets)[3]
-    finer = found.spread(Everything(), key, Spread(count=64, within=(name,), among=16))
+    finer = found.spread(Everything(), key, Buckets(count=64, within=(name,), among=16))
     assert sum(each.rows for each in finer.values()) == buckets[name].rows
     part = Range(cursor=("id",), after=None, upto="0", nulls=True)
-    digests = found.digests(part, key, Spread(count=16, within=(name,), among=16))
+    digests = found.digests(part, key, Buckets(count=16, within=(name,), among=16))
     assert len(digests) == buckets[name].rows
     at = {"id": 0, "v": 1}
     by = {hashlib.md5(row_text(texts(row)).encode()).hexdigest(): row for row in rows}
@@ -378,7 +378,7 @@ def test_buckets_lead_to_the_rows(some, key):
 def test_ranges_of_keys_count_and_sum(tmp_path):
     content = b"id,v\n" + b"".join(b"%d,x\n" % n for n in (-11, -10, -1, 0, 9, 10))
     found = answers(tmp_path, written(tmp_path, content)).spread(
-        Everything(), ("id",), Spread(count=1, keys=True, width=10)
+        Everything(), ("id",), Buckets(count=1, keys=True, width=10)
     )
     assert {name: (each.rows, each.s0) for name, each in found.items()} == {"-10": (2, -1), "0": (3, 8), "10": (1, 0)}
 
@@ -401,9 +401,9 @@ def test_of_each_key_the_latest_row_also_with_little_memory(tmp_path, monkeypatc
     wanted = of(*((str(k), t if t is None else moment.format(t), v) for k, t, v in best.values()))
     assert found.fingerprint(Everything(), latest=rule) == wanted
     assert found.count(Everything(), latest=rule) == len(best)
-    spread = found.spread(Everything(), ("id",), Spread(count=4), latest=rule)
+    spread = found.spread(Everything(), ("id",), Buckets(count=4), latest=rule)
     assert sum(spread.values(), Fingerprint()) == wanted
-    told = found.digests(Everything(), ("id",), Spread(count=4, within=tuple(spread), among=4), latest=rule)
+    told = found.digests(Everything(), ("id",), Buckets(count=4, within=tuple(spread), among=4), latest=rule)
     assert len(told) == len({each.key for each in told}) == len(best)
 
 
@@ -426,7 +426,7 @@ def test_of_keys_that_a_slice_touches_the_latest_row_by_a_cursor(tmp_path):
     assert found.fingerprint(Everything(), latest=rule) == of(("2", "2", "9"), ("3", "4", None))
     part = Range(cursor=("a", "b"), after=None, upto="5", nulls=True)
     told = found.digests(
-        part, ("id",), Spread(count=1, keys=True), latest=Rule(key=("id",), order=(), cursor=("a", "b"))
+        part, ("id",), Buckets(count=1, keys=True), latest=Rule(key=("id",), order=(), cursor=("a", "b"))
     )
     assert sorted((each.key, each.inside) for each in told) == [
         (("1",), False),

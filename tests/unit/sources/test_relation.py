@@ -7,9 +7,10 @@ import pytest
 from tidegate.core.ids import Connection
 from tidegate.dialects.postgresql import Postgresql
 from tidegate.errors import ConfigError, UnknownPlugin
-from tidegate.sources._relation import of_query, of_table, split_name
-from tidegate.sources._slicing import slices_for
-from tidegate.sources.database import Database, dialect_of
+from tidegate.sources.database import Database
+from tidegate.sources.database.slicing import slices_for
+from tidegate.sources.database.source import dialect_of
+from tidegate.sources.shared.relation import of_query, of_table, split_name
 
 HERE = Connection(name="shop", url="postgresql://app:s3cr3t@127.0.0.1/shop")
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from tidegate.core.schema import BIGINT, DATE, TEXT, TIMESTAMP, Column, Type
 from tidegate.core.slices import Partition
-from tidegate.sources._slicing import widths
+from tidegate.sources.database.slicing import widths
 
 
 def cut(kind: Type, low: str | None, high: str | None, count: int, *, nulls: bool = False) -> list[Partition]:

@@ -5,9 +5,9 @@ import struct
 import pytest
 
 from tidegate.core.schema import BIGINT, INT, TEXT, Column, Schema, array
-from tidegate.dialects._postgresql_output import array_json
+from tidegate.dialects.postgresql.output_functions import array_json
 from tidegate.errors import SourceError
-from tidegate.sources._slot_events import Wanted, completed, events, floor, lsn, number
+from tidegate.sources.change_log.slot.events import Wanted, completed, events, floor, lsn, number
 
 SCHEMA = Schema(columns=tuple(Column(name=name, type=kind) for name, kind in (("id", BIGINT), ("name", TEXT))))
 OURS, OTHER = 7, 8

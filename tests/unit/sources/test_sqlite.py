@@ -12,13 +12,14 @@ import pytest
 
 from tidegate.core.batch import Latest
 from tidegate.core.bounds import Clock, SequenceBound, TimeBound
-from tidegate.core.contract import Fit
 from tidegate.core.ids import Connection
+from tidegate.core.policies.contract import ColumnMapping
 from tidegate.core.schema import DATE, TEXT, Column, Schema
 from tidegate.core.slices import Everything, Range
-from tidegate.dialects._sqlite_session import SqliteSession
+from tidegate.dialects.sqlite.session import SqliteSession
 from tidegate.errors import ColumnMissing, ConfigError, EdgeUnknown, SchemaRefused, SourceMoved, SourceUnavailable
-from tidegate.sources.database import Database, list_tables, table_facts
+from tidegate.sources.database import Database
+from tidegate.sources.database.source import list_tables, table_facts
 
 ORDERS = """
 CREATE TABLE orders (
@@ -109,10 +110,10 @@ def test_file_that_nobody_here_may_write(file: File, monkeypatch: pytest.MonkeyP
 def test_movement_is_seen(file: File) -> None:
     with file.source().probe() as probe:
         assert probe.count(Everything()) == 0
-        probe.still()
+        probe.verify_unchanged()
         file.writer.execute("INSERT INTO orders (name) VALUES ('a')")
         with pytest.raises(SourceMoved):
-            probe.still()
+            probe.verify_unchanged()
 
 
 def test_identity_and_clock(file: File) -> None:
@@ -222,10 +223,10 @@ def test_cuts_cover_every_row_once(file: File) -> None:
     assert sum(counts) == 6
 
 
-def fit(table: Schema, names: str, **contract: str) -> Fit:
+def fit(table: Schema, names: str, **contract: str) -> ColumnMapping:
     """To a table of these columns; those that the relation does not have are texts."""
     columns = (table.find(name) or Column(name=name, type=TEXT) for name in names.split())
-    return Fit(table=Schema(columns=tuple(columns)), contract=contract, key=("id",))
+    return ColumnMapping(table=Schema(columns=tuple(columns)), contract=contract, key=("id",))
 
 
 def test_columns_that_are_packed_change_no_answer_about_the_others(file: File) -> None:
@@ -277,7 +278,7 @@ def test_columns_of_another_type_are_packed_or_left_out_but_not_those_of_the_key
         columns = tuple(replace(column, type=DATE) for column in probe.schema())
     for mode, names in (("rescue", ("id", "_rescued")), ("discard", ("id",))):
         with file.source().probe() as probe:
-            probe.fit(Fit(table=Schema(columns=columns), contract={"type_change": mode}, key=("id",)))
+            probe.fit(ColumnMapping(table=Schema(columns=columns), contract={"type_change": mode}, key=("id",)))
             assert probe.schema().names == names
             assert [(change.kind, change.column) for change in probe.aside()] == [
                 ("type_change", name) for name in ("name", "amount", "updated_at")

@@ -160,8 +160,8 @@ def test_local_and_cluster_get_their_jars_differently(monkeypatch: pytest.Monkey
 
 def test_importing_the_package_does_not_import_pyspark() -> None:
     program = (
-        "import sys, tidegate.spark.session, tidegate.spark.frames, tidegate.spark.jars\n"
-        "import tidegate.formats.iceberg, tidegate.writers.merge, tidegate.writers.append\n"
+        "import sys, tidegate.spark.session, tidegate.spark.dataframe_ops, tidegate.spark.jars\n"
+        "import tidegate.formats.iceberg.format, tidegate.writers.merge, tidegate.writers.append\n"
         "print([name for name in sys.modules if name.split('.')[0] in ('pyspark', 'py4j', 'pyiceberg', 'psycopg')])"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)

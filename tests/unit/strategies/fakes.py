@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from tidegate.core.batch import Latest
-from tidegate.core.changes import ChangeSet, Edge, SliceStats
+from tidegate.core.changes import ChangeSet, SafeBound, SliceStats
 from tidegate.core.fingerprint import Fingerprint, row_text
 from tidegate.core.grouping import Grouping
 from tidegate.core.plan import Prune
@@ -55,8 +55,8 @@ class Table:
     def unique(self, key: Sequence[str]) -> bool:
         return list(key) == ["id"]
 
-    def edge(self) -> Edge:
-        return Edge(upto=self.safe, final=self.final)
+    def edge(self) -> SafeBound:
+        return SafeBound(upto=self.safe, final=self.final)
 
     def stats(self, part: Slice) -> SliceStats:
         found = self._rows(part, "stats")
@@ -83,7 +83,7 @@ class Table:
     def count(self, part: Slice, *, latest: Latest | None = None) -> int:
         return len(self._rows(part, "count"))
 
-    def still(self) -> None:
+    def verify_unchanged(self) -> None:
         return None
 
     def notes(self) -> tuple[str, ...]:

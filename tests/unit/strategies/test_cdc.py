@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tidegate.core.fit import misfits
+from tidegate.core.compatibility import misfits
 from tidegate.core.log import LogSpan, Truncate
 from tidegate.core.position import Position
 from tidegate.core.slices import Everything, LogRange, Meaning

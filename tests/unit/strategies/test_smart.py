@@ -8,9 +8,9 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from tidegate.core.changes import ChangeSet, WriteHint
-from tidegate.core.experience import CHOICE, Cost, Experience, Way
+from tidegate.core.compatibility import misfits
+from tidegate.core.cost_model import CHOICE, Cost, Experience, LoadMethod
 from tidegate.core.fingerprint import Fingerprint
-from tidegate.core.fit import misfits
 from tidegate.core.grouping import Period
 from tidegate.core.ledger import Entry, Ledger
 from tidegate.core.slices import Everything, Meaning, Range
@@ -54,7 +54,7 @@ def source(rows: int = 10) -> Source:
 
 def costs(**seconds: float) -> Experience:
     """One load of ten rows by each way, that took so long."""
-    return Experience(costs=tuple(Cost(way=Way(way), rows=10, seconds=took) for way, took in seconds.items()))
+    return Experience(costs=tuple(Cost(way=LoadMethod(way), rows=10, seconds=took) for way, took in seconds.items()))
 
 
 def way(changes: ChangeSet | None) -> str | None:

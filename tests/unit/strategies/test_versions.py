@@ -10,10 +10,10 @@ import pytest
 
 from tidegate.config.nodes import from_values
 from tidegate.config.options import read
+from tidegate.core.change_feed import EMPTY, Span, Told
 from tidegate.core.changes import SliceStats
+from tidegate.core.compatibility import misfits
 from tidegate.core.fingerprint import Fingerprint
-from tidegate.core.fit import misfits
-from tidegate.core.history import EMPTY, Span, Told
 from tidegate.core.position import Position
 from tidegate.core.schema import DOUBLE, TEXT, Column, Schema
 from tidegate.core.significance import Significance

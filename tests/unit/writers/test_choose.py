@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tidegate.core.changes import WriteHint
-from tidegate.core.fit import misfits
+from tidegate.core.compatibility import misfits
 from tidegate.core.plan import Mode, Prune, Reset, WriteFacts
 from tidegate.core.schema import BIGINT, DATE, TEXT, TIMESTAMP, Type
 from tidegate.errors import PlanError

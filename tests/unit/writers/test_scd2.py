@@ -9,16 +9,16 @@ from typing import Any
 import pytest
 
 from support.scd2_model import Change, Version, versions
-from tidegate.core.deletes import Apply, Deletes, Detect
-from tidegate.core.fit import misfits
+from tidegate.core.compatibility import misfits
 from tidegate.core.plan import Mode, Reset, WriteFacts
+from tidegate.core.policies.deletes import Apply, Deletes, Detect
 from tidegate.core.schema import BIGINT, BOOLEAN, DATE, DOUBLE, INT, TEXT, TIMESTAMP, TIMESTAMPTZ, Column, Schema, Type
-from tidegate.core.versions import Historic
+from tidegate.core.versioned_writer import VersionedWriter
 from tidegate.errors import ColumnMissing, ConfigError, SchemaRefused
 from tidegate.strategies.full import Full
-from tidegate.writers import _dates as dates
 from tidegate.writers.merge import Merge
 from tidegate.writers.scd2 import Scd2
+from tidegate.writers.scd2 import validity as dates
 
 
 def schema(**columns: Type) -> Schema:
@@ -99,8 +99,8 @@ def test_the_signature_changes_with_every_option() -> None:
 
 
 def test_only_scd2_keeps_history() -> None:
-    assert isinstance(Scd2(), Historic)
-    assert not isinstance(Merge(), Historic)
+    assert isinstance(Scd2(), VersionedWriter)
+    assert not isinstance(Merge(), VersionedWriter)
 
 
 def test_a_key_is_needed() -> None:

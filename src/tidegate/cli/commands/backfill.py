@@ -1,0 +1,135 @@
+"""Decides the commands `backfill STREAM` and `backfill list|pause|resume|cancel`: what is asked, and how it is told.
+
+Registered by `cli.app`. Must never decide anything about a load.
+"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING, Annotated, Any
+
+from typer import Option
+from typer.core import TyperGroup
+
+from tidegate.cli.command import Stream, Streams
+from tidegate.cli.shell import Shell
+from tidegate.cli.tables import Table, count, seconds
+from tidegate.errors import ConfigError
+
+if TYPE_CHECKING:
+    from tidegate.core.backfill import Backfill
+
+START = "start"
+
+
+class StreamOrCommand(TyperGroup):
+    """A group whose first word is one of its commands, or the stream that `start` is meant for."""
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """The command; `backfill orders …` is `backfill start orders …`."""
+        if args and args[0] not in self.commands and not args[0].startswith("-"):
+            args = [START, *args]
+        return super().resolve_command(ctx, args)
+
+
+def start(
+    shell: Shell,
+    stream: Stream,
+    begin: Annotated[str, Option("--from", metavar="VALUE", help="The first value of the cursor.")],
+    end: Annotated[str, Option("--to", metavar="VALUE", help="The first value that is left out.")],
+    chunk: Annotated[
+        str | None, Option(metavar="7d|ROWS", help="How long a chunk is, or how many rows it has; else by rows.")
+    ] = None,
+    parallel: Annotated[int, Option(min=1, metavar="N", help="Chunks read side by side, in one commit.")] = 1,
+    rate: Annotated[int | None, Option(min=1, metavar="ROWS", help="Rows a second, on average.")] = None,
+) -> int:
+    """Loads a range of the source once more."""
+    from tidegate.engine.backfill.backfill import Request  # noqa: PLC0415 - the other commands do not need it
+
+    request = Request(begin=begin, end=end, chunk=_chunk(chunk), parallel=parallel, rate=rate)
+    with shell.project() as project:
+        return _tell(shell, project.backfills.start(stream, request, told=lambda found: _progress(shell, found)))
+
+
+def resume(shell: Shell, stream: Stream) -> int:
+    """Goes on with a backfill; chunks that failed are tried again, those that are done are not."""
+    with shell.project() as project:
+        return _tell(shell, project.backfills.resume(stream, told=lambda found: _progress(shell, found)))
+
+
+def pause(shell: Shell, stream: Stream) -> int:
+    """Lets a backfill end after the commit it is at."""
+    with shell.project() as project:
+        return _tell(shell, project.backfills.pause(stream))
+
+
+def cancel(shell: Shell, stream: Stream) -> int:
+    """Ends a backfill after the commit it is at; what was loaded stays."""
+    with shell.project() as project:
+        return _tell(shell, project.backfills.cancel(stream))
+
+
+def show(shell: Shell, streams: Streams = None) -> int:
+    """Lists backfills, newest first."""
+    with shell.project() as project:
+        found = project.backfills.list(*(streams or [stream.name for stream in project.streams()]))
+    if shell.as_json:
+        shell.document({"backfills": [each.to_dict() for each in found]})
+        return 0
+    columns = ("stream", "from", "to", "status", "chunks", "failed", "rows", "time left")
+    shell.table(Table(columns=columns, rows=tuple(_row(each) for each in found)))
+    return 0
+
+
+def _chunk(text: str | None) -> timedelta | int | None:
+    from tidegate.config.durations import duration  # noqa: PLC0415 - few calls state one
+
+    if text is None or text.isdigit():
+        return None if text is None else int(text)
+    try:
+        return duration(text)
+    except ValueError as error:
+        raise ConfigError(f"--chunk {text!r} {error}", hint="Write --chunk 7d, or rows: --chunk 100000.") from error
+
+
+def _progress(shell: Shell, found: Backfill) -> None:
+    told = found.to_dict()
+    left = f", about {seconds(found.seconds_left)} left" if found.seconds_left else ""
+    shell.say(
+        f"{found.stream}: {told['chunks_done']} of {told['chunks_total']} chunks, {count(found.rows_done)} rows{left}"
+    )
+
+
+def _tell(shell: Shell, found: Backfill) -> int:
+    told = found.to_dict()
+    exit_code = 1 if told["chunks_failed"] and found.status == "FAILED" else 0
+    if shell.as_json:
+        shell.document({**told, "exit_code": exit_code})
+        return exit_code
+    shell.result(
+        f"{found.stream}: backfill from {found.begin} to {found.end} is {found.status.lower()}: "
+        f"{told['chunks_done']} of {told['chunks_total']} chunks, {count(found.rows_done)} rows"
+    )
+    for chunk in found.chunks:
+        if chunk.status == "FAILED":
+            code, _, message = (chunk.error or "").partition(": ")
+            about = f"chunk {chunk.number} ({chunk.after}, {chunk.upto}]: {message}"
+            shell.problem(code=code, message=about, hint=f"Try again: `tidegate backfill resume {found.stream}`.")
+    return exit_code
+
+
+def _row(found: Backfill) -> tuple[str, ...]:
+    told = found.to_dict()
+    chunks = f"{told['chunks_done']} of {told['chunks_total']}"
+    left = seconds(found.seconds_left) if found.waiting else ""
+    status = str(found.status).lower()
+    return (
+        found.stream,
+        found.begin,
+        found.end,
+        status,
+        chunks,
+        count(told["chunks_failed"]),
+        count(found.rows_done),
+        left,
+    )

@@ -1,0 +1,93 @@
+"""Decides the commands `maintain` and `rollback`: what is asked of the project, and how the answer is told.
+
+Registered by `cli.app`. Must never decide what is worth doing.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+from typer import Option
+
+from tidegate.cli.command import Select, Stream, Streams
+from tidegate.cli.commands.status import moment
+from tidegate.cli.shell import Shell
+from tidegate.cli.tables import Table, count, size
+from tidegate.errors import ConfigError
+
+if TYPE_CHECKING:
+    from tidegate.engine.maintenance.maintain import StreamUpkeep
+
+
+def maintain(
+    shell: Shell,
+    streams: Streams = None,
+    select: Select = None,
+    dry_run: Annotated[
+        bool, Option("--dry-run", help="Say what would be done; touches nothing, starts no Spark.")
+    ] = False,
+    force: Annotated[
+        bool, Option("--force", help="Every step that there is anything for, below its threshold, too.")
+    ] = False,
+) -> int:
+    """Keeps tables small and quick.
+
+    Compaction, deletes, manifests, old versions, orphan files; positions stay.
+    """
+    with shell.project() as project:
+        report = project.maintain(*(streams or ()), select=select, dry_run=dry_run, force=force)
+    if shell.as_json:
+        shell.document(report.to_dict())
+        return report.exit_code
+    columns = ("stream", "outcome", "table", "steps", "files", "bytes", "files saved", "bytes saved")
+    shell.table(Table(columns=columns, rows=tuple(row for one in report.streams for row in _rows(one))))
+    for one in report.streams:
+        for table in one.tables:
+            for done in table.steps:
+                did = f": {done.did}" if done.did else ""
+                shell.result(f"{table.table}: {done.step}{did} ({done.reason})")
+        if one.error:
+            about = "" if repr(one.stream) in one.error.message else f"{one.stream}: "
+            shell.problem(code=one.error.code, message=about + one.error.message, hint=one.error.hint)
+    return report.exit_code
+
+
+def rollback(
+    shell: Shell,
+    stream: Stream,
+    to: Annotated[str, Option(metavar="VERSION|TIME", help="A version, or a time such as 2025-03-01T09:00:00Z.")],
+    yes: Annotated[bool, Option("--yes", help="Yes, show older rows.")] = False,
+) -> int:
+    """Takes a table back to an older version, rows and position together.
+
+    The next run goes on from there.
+    """
+    with shell.project() as project:
+        if not yes:
+            project.streams(stream)
+            raise ConfigError(
+                f"a rollback takes rows of stream {stream!r} out of sight",
+                hint=f"Add --yes if that is what you want; `tidegate history {stream} --versions` lists what there is.",
+            )
+        done = project.rollback(stream, to)
+    if shell.as_json:
+        shell.document(done.to_dict())
+        return 0
+    at = moment(done.version.made_at)
+    shell.result(f"{stream}: shows version {done.version.id} of {at} again, after load {done.version.load}")
+    return 0
+
+
+def _rows(one: StreamUpkeep) -> list[tuple[str, ...]]:
+    rows: list[tuple[str, ...]] = []
+    for table in one.tables:
+        after, saved = table.after, table.saved
+        used = (count(after.files), size(after.bytes)) if after else ("-", "-")
+        gone = (count(saved.files), _signed(saved.bytes)) if saved else ("-", "-")
+        steps = ", ".join(str(done.step) for done in table.steps) or "-"
+        rows.append((one.stream, one.outcome, table.table, steps, *used, *gone))
+    return rows or [(one.stream, one.outcome, "-", "-", "-", "-", "-", "-")]
+
+
+def _signed(value: int) -> str:
+    return size(value) if value >= 0 else f"-{size(-value)}"

@@ -1,0 +1,115 @@
+"""Decides the commands a project begins with: `init`, `demo`, `doctor`, `schema`.
+
+Registered by `cli.app`. Must never overwrite what somebody else wrote.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from typer import Argument, Option
+
+from tidegate.cli.shell import Shell
+from tidegate.cli.tables import Table
+from tidegate.errors import ConfigError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tidegate.engine.assemble.doctor import Finding
+
+FAILED = 1
+
+
+def init(
+    shell: Shell,
+    url: Annotated[str | None, Argument(metavar="URL", help="A database to propose streams from.")] = None,
+    schema: Annotated[str | None, Option(metavar="NAME", help="Only the tables of this schema.")] = None,
+) -> int:
+    """Writes a commented tidegate.yaml.
+
+    From a database URL it lists the tables and proposes key, strategy and layout for each.
+    """
+    from tidegate.cli.proposal import example, login, propose, render  # noqa: PLC0415 - only `init` proposes
+
+    file = shell.folder / "tidegate.yaml"
+    if file.exists():
+        raise ConfigError(f"{file} is there already", hint="Name another folder with `--project DIR`.")
+    if url is None:
+        text, streams = example(), ["orders"]
+    else:
+        from tidegate.config.secrets import redacting  # noqa: PLC0415 - as above
+
+        shell.redact = redacting(url)
+        access = login(url, shell.folder)
+        proposals = propose(access, schema)
+        text, streams = render(access, proposals), [proposal.name for proposal in proposals]
+    _write(file, text)
+    if shell.as_json:
+        shell.document({"file": str(file), "streams": streams})
+        return 0
+    shell.result(f"wrote {file} with {len(streams)} stream{'s' if len(streams) != 1 else ''}: {', '.join(streams)}")
+    shell.result("next: read it, then `tidegate check`, `tidegate plan`, `tidegate run`")
+    return 0
+
+
+def _write(file: Path, text: str) -> None:
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        # "x": a file that appeared in between is somebody's work.
+        with file.open("x", encoding="utf-8") as stream:
+            stream.write(text)
+    except OSError as error:
+        raise ConfigError(f"{file} cannot be written: {error.strerror}", hint="Name a folder that can be.") from error
+
+
+def demo(
+    shell: Shell,
+    directory: Annotated[Path, Argument(metavar="DIR", help="Where the demo's project is made.")] = Path("demo"),
+) -> int:
+    """Runs the main job on real flights, from nothing."""
+    from rich.console import Console  # noqa: PLC0415 - only here
+
+    from tidegate.demo import run  # noqa: PLC0415 - as above
+
+    shell.set_up_log()
+    console = Console(stderr=shell.as_json)
+    return run(directory, console, as_json=shell.as_json, quiet=shell.quiet)
+
+
+def doctor(
+    shell: Shell,
+    fetch: Annotated[
+        bool,
+        Option("--fetch", help="Fetch the jars that are missing, and keep Spark's classes parsed for faster starts."),
+    ] = False,
+) -> int:
+    """Tests all that a run needs.
+
+    Java, jars, catalog, registry, connections: each is ok or names the command that repairs it.
+    """
+    with shell.project() as project:
+        findings = project.doctor(fetch=fetch)
+    exit_code = 0 if all(finding.ok for finding in findings) else FAILED
+    if shell.as_json:
+        shell.document({"findings": [finding.to_dict() for finding in findings], "exit_code": exit_code})
+    else:
+        _tell(shell, findings)
+    return exit_code
+
+
+def schema(shell: Shell) -> int:
+    """Prints the JSON schema of tidegate.yaml, for editors."""
+    from tidegate.config import json_schema  # noqa: PLC0415 - it loads every plugin
+
+    shell.document(json_schema())
+    return 0
+
+
+def _tell(shell: Shell, findings: Sequence[Finding]) -> None:
+    rows = ((finding.name, "ok" if finding.ok else "missing", finding.detail) for finding in findings)
+    shell.table(Table(columns=("part", "check", "detail"), rows=tuple(rows)))
+    for finding in findings:
+        if not finding.ok:
+            shell.problem(code=finding.name, message=finding.detail, hint=finding.hint)

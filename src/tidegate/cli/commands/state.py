@@ -1,0 +1,88 @@
+"""Decides the commands `state show|set|adopt|repair|rewind`: positions, looked at and moved by hand.
+
+Registered by `cli.app`. Must never move a position that the command did not name.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Annotated, Any
+
+from typer import Argument, Option
+
+from tidegate.cli.command import Stream, Streams
+from tidegate.cli.shell import Shell
+from tidegate.cli.tables import count
+
+if TYPE_CHECKING:
+    from tidegate.engine.positions import StateView
+
+
+def show(shell: Shell, stream: Stream) -> int:
+    """Shows the position: what the table says, what the registry remembers."""
+    with shell.project() as project:
+        return _tell(shell, project.state.show(stream))
+
+
+def put(
+    shell: Shell,
+    stream: Stream,
+    value: Annotated[
+        str, Argument(metavar="VALUE", help="A value of the cursor column; the next run reads on from it.")
+    ],
+) -> int:
+    """Sets the position to a value of the cursor column."""
+    with shell.project() as project:
+        return _tell(shell, project.state.set(stream, value))
+
+
+def adopt(
+    shell: Shell,
+    stream: Stream,
+    at: Annotated[str | None, Option(metavar="VALUE", help="The cursor value; else the table's greatest.")] = None,
+) -> int:
+    """Takes over a table that has rows and no position."""
+    with shell.project() as project:
+        return _tell(shell, project.state.adopt(stream, at))
+
+
+def repair(shell: Shell, streams: Streams = None) -> int:
+    """Rebuilds the registry from the tables: their word holds."""
+    with shell.project() as project:
+        views = project.state.repair(*(streams or ()))
+    if shell.as_json:
+        shell.document({"streams": [view.to_dict() for view in views]})
+        return 0
+    for view in views:
+        _tell(shell, view)
+    return 0
+
+
+def rewind(
+    shell: Shell,
+    stream: Stream,
+    to: Annotated[int, Option(metavar="SEQUENCE", help="The load whose position is taken; `history` lists them.")],
+) -> int:
+    """Sets the position back to what it was after an earlier load; rows stay and are read again."""
+    with shell.project() as project:
+        return _tell(shell, project.state.rewind(stream, to))
+
+
+def _tell(shell: Shell, view: StateView) -> int:
+    if shell.as_json:
+        shell.document(view.to_dict())
+        return 0
+    rows = f"{count(view.table_rows)} rows" if view.table_exists else "not there yet"
+    shell.result(f"{view.stream} (uid {view.uid}) -> {view.target}, {rows}")
+    shell.result(f"  table:    {_position(view.table)}")
+    shell.result(f"  registry: {_position(view.registry)}")
+    if not view.agree:
+        shell.result(f"  they differ; `tidegate state repair {view.stream}` takes the table's word")
+    return 0
+
+
+def _position(values: Any) -> str:
+    if not values:
+        return "no position"
+    through = values.get("loaded_through") or "no cursor"
+    return f"load {values['sequence']}, through {through}, {values['kind']} {json.dumps(values['state'])}"

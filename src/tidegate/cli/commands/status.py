@@ -1,0 +1,198 @@
+"""Decides the commands `status`, `history` and `tasks`: what the registry remembers, for people and programs.
+
+Registered by `cli.app`. Must never read a row of a source or of a table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Annotated, Any
+
+from typer import Argument, Option
+
+from tidegate.cli.command import Stream
+from tidegate.cli.shell import Shell
+from tidegate.cli.tables import Table, count, seconds, yes
+from tidegate.errors import ConfigError
+
+if TYPE_CHECKING:
+    from tidegate.core.intervals import Intervals
+    from tidegate.core.lateness import Lateness
+    from tidegate.core.policies.maintenance import Version
+    from tidegate.registry.values import RunRecord, StreamStatus
+
+Limit = Annotated[int, Option(min=1, metavar="N", help="At most so many, newest first.")]
+
+
+def status(
+    shell: Shell,
+    stream: Annotated[str | None, Argument(metavar="STREAM", help="What is known of its intervals, instead.")] = None,
+    late: Annotated[bool, Option("--late", help="How late its rows come, as its runs saw it.")] = False,
+) -> int:
+    """Shows how far each stream is, or what is known of one stream's intervals.
+
+    Freshness, lag behind the log, loaded_through, verified_through, gaps, the last error, and who works on it now.
+    """
+    if late and stream is None:
+        raise ConfigError("--late is asked of one stream", hint="Run `tidegate status --late STREAM`.")
+    with shell.project() as project:
+        if stream is not None and late:
+            return _late(shell, stream, project.lateness(stream))
+        if stream is not None:
+            return _intervals(shell, stream, project.intervals(stream))
+        streams = project.status()
+    if shell.as_json:
+        shell.document({"streams": [stream.to_dict() for stream in streams]})
+        return 0
+    columns = ("stream", "last run", "loads", "loaded through", "verified through", "lag", "last success", "runs now")
+    rows = (
+        (
+            each.stream,
+            each.last_outcome or "-",
+            count(each.sequence),
+            each.loaded_through or "-",
+            each.verified_through or "-",
+            _lag(each),
+            moment(each.last_success_at),
+            each.held_by or "-",
+        )
+        for each in streams
+    )
+    shell.table(Table(columns=columns, rows=tuple(rows)))
+    for each in streams:
+        if each.last_error:
+            shell.result(f"{each.stream}: {_told(each.last_error)}")
+        if each.lag_error:
+            shell.result(f"{each.stream}: its lag is not known: {_told(each.lag_error)}")
+        for gap in each.gaps:
+            shell.result(f"{each.stream}: {gap.known} {gap.label}")
+    return 0
+
+
+def _late(shell: Shell, stream: str, found: Lateness) -> int:
+    if shell.as_json:
+        shell.document({"stream": stream, **found.to_dict()})
+        return 0
+    if not found.loads:
+        shell.result(f"{stream}: no load of it has looked back; give its strategy a `lookback:`")
+        return 0
+    ends = ((name, getattr(found, name)) for name in ("p50", "p95", "p99", "lookback"))
+    rows = (
+        ("loads", count(found.loads)),
+        ("rows", count(found.rows)),
+        ("late rows", count(found.late_rows)),
+        *((name, "-" if value is None else str(timedelta(seconds=value))) for name, value in ends),
+    )
+    shell.table(Table(columns=("", "behind the position, at most"), rows=tuple(rows)))
+    return 0
+
+
+def _intervals(shell: Shell, stream: str, found: Intervals) -> int:
+    if shell.as_json:
+        parts = [part.to_dict() for part in found.parts]
+        shell.document({"stream": stream, "intervals": parts, "gaps": [part.to_dict() for part in found.gaps]})
+        return 0
+    rows = ((part.after or "-", part.upto, str(part.known), count(part.rows)) for part in found.parts)
+    shell.table(Table(columns=("after", "up to", "state", "rows"), rows=tuple(rows)))
+    return 0
+
+
+def history(
+    shell: Shell,
+    stream: Stream,
+    limit: Limit = 20,
+    versions: Annotated[
+        bool, Option("--versions", help="The versions of the table that can be read, instead.")
+    ] = False,
+) -> int:
+    """Lists the last runs of a stream, or the versions of its table."""
+    with shell.project() as project:
+        if versions:
+            return _versions(shell, stream, project.versions(stream)[:limit])
+        runs = project.history(stream, limit)
+    if shell.as_json:
+        shell.document({"stream": stream, "runs": [run.to_dict() for run in runs]})
+        return 0
+    columns = ("started", "outcome", "read", "inserted", "updated", "deleted", "verified", "time", "run", "error")
+    shell.table(Table(columns=columns, rows=tuple(_run_row(run) for run in runs)))
+    return 0
+
+
+def _versions(shell: Shell, stream: str, found: Sequence[Version]) -> int:
+    if shell.as_json:
+        listed = [{**asdict(each), "made_at": each.made_at.isoformat()} for each in found]
+        shell.document({"stream": stream, "versions": listed})
+        return 0
+    rows = (
+        (
+            each.id,
+            moment(each.made_at),
+            count(each.load),
+            count(each.rows),
+            each.operation or "-",
+            yes(value=each.readable),
+            "yes" if each.current else "-",
+        )
+        for each in found
+    )
+    columns = ("version", "made", "load", "rows", "by", "readable", "current")
+    shell.table(Table(columns=columns, rows=tuple(rows)))
+    return 0
+
+
+def tasks(
+    shell: Shell,
+    stream: Annotated[str | None, Argument(metavar="STREAM", help="Only this stream's.")] = None,
+    limit: Limit = 100,
+) -> int:
+    """Lists the last tasks: what was loaded, slice by slice."""
+    with shell.project() as project:
+        found = project.tasks(stream, limit)
+    if shell.as_json:
+        shell.document({"tasks": [task.to_dict() for task in found]})
+        return 0
+    rows = (
+        (
+            str(task.task_id),
+            task.stream,
+            task.task_type,
+            str(task.status_cd),
+            moment(task.start_ts),
+            moment(task.finish_ts),
+            task.extract_group_id or "-",
+        )
+        for task in found
+    )
+    shell.table(Table(columns=("task", "stream", "type", "status", "started", "finished", "slice"), rows=tuple(rows)))
+    return 0
+
+
+def moment(value: datetime | None) -> str:
+    """A time for people, in UTC, to the second."""
+    return "-" if value is None else f"{value:%Y-%m-%d %H:%M:%S}Z"
+
+
+def _run_row(run: RunRecord) -> tuple[str, ...]:
+    details = run.details or {}
+    moved = ("rows_read", "rows_inserted", "rows_updated", "rows_deleted")
+    return (
+        moment(run.started_at),
+        run.outcome,
+        *(count(details.get(name)) for name in moved),
+        yes(value=details.get("verified")),
+        seconds(details.get("seconds", {}).get("total")),
+        run.run_id[:12],
+        _told(run.error) if run.error else "-",
+    )
+
+
+def _lag(stream: StreamStatus) -> str:
+    known = [f"{count(stream.lag_events)} events"] if stream.lag_events is not None else []
+    known += [f"{stream.lag_seconds} s"] if stream.lag_seconds is not None else []
+    return ", ".join(known) or "-"
+
+
+def _told(error: Any) -> str:
+    return f"{error.get('code')}: {error.get('message')}"

@@ -1,0 +1,63 @@
+"""Decides the command `verify`: what is asked of the project, and how the answer is told.
+
+Registered by `cli.app`. Must never decide what equal means.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+from typer import Option
+
+from tidegate.cli.command import Select, Streams
+from tidegate.cli.shell import Shell
+from tidegate.cli.tables import Table, count, seconds, yes
+from tidegate.core.bucketing import Level
+
+if TYPE_CHECKING:
+    from tidegate.engine.verify import Verification
+
+
+def verify(
+    shell: Shell,
+    streams: Streams = None,
+    select: Select = None,
+    level: Annotated[
+        Level, Option(help="Compare row counts, fingerprints, or go down to the rows that differ.")
+    ] = Level.CHECKSUM,
+    repair: Annotated[bool, Option("--repair", help="Move just the rows that differ, then verify them.")] = False,
+) -> int:
+    """Proves that tables equal their sources.
+
+    Exit code 3 when one differs.
+    """
+    with shell.project() as project:
+        report = project.verify(*(streams or ()), select=select, level=level, repair=repair)
+    if shell.as_json:
+        shell.document(report.to_dict())
+        return report.exit_code
+    columns = ("stream", "equal", "source rows", "table rows", "slices differ", "rows differ", "repaired", "time")
+    shell.table(Table(columns=columns, rows=tuple(_row(one) for one in report.streams)))
+    for one in report.streams:
+        if one.columns_not_covered:
+            shell.result(f"note: {one.stream}: not covered by the fingerprint: {', '.join(one.columns_not_covered)}")
+        if one.rows_quarantined:
+            shell.result(
+                f"note: {one.stream}: {count(one.rows_quarantined)} rows of the source wait in the quarantine; "
+                f"`tidegate quarantine show {one.stream}`"
+            )
+        if one.equal is False:
+            deeper = "" if one.rows_different is not None else f"`tidegate verify {one.stream} --level rows` counts, "
+            shell.problem(
+                code="different",
+                message=f"{one.stream}: the table does not equal its source",
+                hint=f"{deeper}`tidegate verify {one.stream} --repair` mends the rows that differ.",
+            )
+        if one.error:
+            shell.problem(code=one.error.code, message=f"{one.stream}: {one.error.message}", hint=one.error.hint)
+    return report.exit_code
+
+
+def _row(one: Verification) -> tuple[str, ...]:
+    numbers = (one.source_rows, one.target_rows, one.slices_different, one.rows_different, one.repaired_rows)
+    return (one.stream, yes(value=one.equal), *(count(number) for number in numbers), seconds(one.seconds))

@@ -1,0 +1,77 @@
+"""Decides the command `watch`: which streams, and one line a turn.
+
+Registered by `cli.app`. Must never decide when a stream is due.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import TYPE_CHECKING, Annotated
+
+from typer import Option
+
+from tidegate.cli.command import Select, Streams
+from tidegate.cli.commands.status import moment
+from tidegate.cli.shell import Shell
+from tidegate.cli.tables import count, seconds
+from tidegate.errors import ConfigError
+
+if TYPE_CHECKING:
+    from tidegate.engine.watch import WatchResult
+
+
+def watch(
+    shell: Shell,
+    streams: Streams = None,
+    select: Select = None,
+    every: Annotated[str | None, Option(metavar="TIME", help="For streams without a schedule, such as 5m.")] = None,
+    parallel: Annotated[int, Option(min=1, metavar="N", help="Streams loaded at a time.")] = 1,
+) -> int:
+    """Runs streams when they are due, in one warm process.
+
+    Until Ctrl-C or SIGTERM: the loads at work are finished first. With --json, one document a line and turn.
+    """
+    from tidegate.config.durations import duration  # noqa: PLC0415 - few calls state one
+
+    try:
+        usual = None if every is None else duration(every)
+    except ValueError as error:
+        raise ConfigError(f"--every {every!r} {error}", hint="Write --every 5m.") from error
+    with shell.project() as project:
+        project.watch(
+            *(streams or ()), select=select, every=usual, parallel=parallel, tell=lambda turned: _tell(shell, turned)
+        )
+    shell.say("stopped: no load was broken off")
+    return 0
+
+
+def _tell(shell: Shell, turned: WatchResult) -> None:
+    outcome = turned.outcome
+    if shell.as_json:
+        values = {
+            "ended_at": turned.ended_at.isoformat(),
+            "next_at": turned.next_at.isoformat(),
+            **outcome.to_dict(),
+            "upkeep": turned.upkeep.to_dict() if turned.upkeep else None,
+        }
+        sys.stdout.write(shell.redact(json.dumps(values, ensure_ascii=False)) + "\n")
+        sys.stdout.flush()
+        return
+    moved = f"{count(outcome.rows_inserted)} inserted, {count(outcome.rows_updated)} updated, "
+    moved += f"{count(outcome.rows_deleted)} deleted, " if outcome.rows_deleted else ""
+    took = seconds(outcome.seconds.get("total"))
+    loaded = moved if outcome.outcome == "loaded" else ""
+    shell.result(
+        f"{moment(turned.ended_at)}  {turned.stream}: {outcome.outcome}, {loaded}{took}, next {moment(turned.next_at)}"
+    )
+    if outcome.error:
+        shell.problem(code=outcome.error.code, message=outcome.error.message, hint=outcome.error.hint)
+    for table in turned.upkeep.tables if turned.upkeep else ():
+        if table.steps:
+            shell.result(
+                f"{turned.stream}: maintained {table.table}: {', '.join(str(done.step) for done in table.steps)}"
+            )
+    if turned.upkeep and turned.upkeep.error:
+        problem = turned.upkeep.error
+        shell.problem(code=problem.code, message=problem.message, hint=problem.hint)

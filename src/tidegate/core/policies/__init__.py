@@ -1,0 +1,1 @@
+"""Rules that a stream states, as pure decisions."""

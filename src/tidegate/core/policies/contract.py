@@ -1,0 +1,76 @@
+"""Decides which columns of a source a load leaves out of its table's own, and which of these it keeps in one.
+
+Asked by the probes of sources that can read some of their columns. Pure; must never leave out a column of the key.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Protocol, runtime_checkable
+
+from tidegate.core.schema import RESCUED, ChangeKind, Schema, SchemaChange, compare
+
+
+class Mode(StrEnum):
+    """What is done about one kind of change of a source's columns."""
+
+    EVOLVE = "evolve"
+    FILL = "fill"
+    KEEP = "keep"
+    RESCUE = "rescue"
+    DISCARD = "discard"
+    STOP = "stop"
+
+
+ASIDE = frozenset({Mode.RESCUE, Mode.DISCARD})
+LEAVES_OUT = (ChangeKind.ADD_COLUMN, ChangeKind.TYPE_CHANGE)
+"""The kinds of changes whose columns can be left out: the table has nothing that their values would fit."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ColumnMapping:
+    """How a source's columns are fitted to a table that is there.
+
+    Args:
+        table: its columns.
+        contract: the mode of each kind of change.
+        key: columns that are always loaded as they are.
+    """
+
+    table: Schema
+    contract: Mapping[str, str]
+    key: tuple[str, ...]
+
+    def aside(self, source: Schema) -> Mapping[SchemaChange, Mode]:
+        """The changes whose columns are not loaded into columns of the table, and what is done with their values."""
+        found: dict[SchemaChange, Mode] = {}
+        for change in compare(source=source, table=self.table):
+            if change.kind in LEAVES_OUT and change.column not in self.key:
+                mode = Mode(self.contract.get(change.kind, Mode.STOP))
+                if mode in ASIDE:
+                    found[change] = mode
+        return found
+
+    def rescues(self, aside: Mapping[SchemaChange, Mode]) -> bool:
+        """Whether the load fills `RESCUED`: with NULL where the table has it and nothing is left to keep."""
+        if not self.keeps:
+            return False
+        return self.table.find(RESCUED.name) is not None or Mode.RESCUE in aside.values()
+
+    @property
+    def keeps(self) -> bool:
+        """Whether the contract keeps values of any kind of change in `RESCUED`."""
+        return any(self.contract.get(kind) == Mode.RESCUE for kind in LEAVES_OUT)
+
+
+@runtime_checkable
+class Fitting(Protocol):
+    """A probe of a source that can read some of its columns and pack others into one."""
+
+    def fit(self, fit: ColumnMapping) -> None:
+        """From now on there are only the columns that the fit leaves, and `RESCUED` for those that it keeps."""
+
+    def aside(self) -> Mapping[SchemaChange, Mode]:
+        """The changes that the table sees nothing of, or no more than a text in `RESCUED`."""

@@ -1,0 +1,1 @@
+"""What the plugins owe, one file a kind."""

@@ -1,0 +1,5 @@
+"""DuckDB."""
+
+from tidegate.dialects.duckdb.dialect import Duckdb
+
+__all__ = ["Duckdb"]

@@ -1,0 +1,155 @@
+"""Decides what DuckDB's catalog tells of a table: its columns, keys and sequences.
+
+Called by the session. Must never read a row of a user's table, except to count.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from tidegate.core.ports.dialect import Relation, TableFacts
+from tidegate.core.schema import Column, Schema
+from tidegate.dialects.duckdb.types import column_of
+from tidegate.errors import ConfigError, EdgeUnknown, SchemaRefused
+
+if TYPE_CHECKING:
+    from tidegate.dialects.duckdb.session import DuckdbSession
+
+HERE = "database_name = current_database()"
+NEXTVAL = re.compile(r"nextval\('((?:[^']|'')+)'\)", re.IGNORECASE)
+
+
+def columns(session: DuckdbSession, relation: Relation, overrides: Mapping[str, str]) -> Schema:
+    """Every column, exactly.
+
+    Raises:
+        SchemaRefused: a type that cannot be kept, or two names that Spark cannot tell apart.
+        ConfigError: an override.
+    """
+    described = session.rows(f"DESCRIBE SELECT * FROM {relation.sql}")
+    names = [row[0] for row in described]
+    for index, name in enumerate(names):
+        if name.lower() in {other.lower() for other in names[:index]}:
+            raise SchemaRefused(
+                f"{relation.label} has two columns that Spark cannot tell apart, one of them {name!r}",
+                hint="Rename one of them with `source: {query: 'SELECT … AS …'}`.",
+            )
+    for name in overrides:
+        if name not in names:
+            raise ConfigError(f"columns: {relation.label} has no column {name!r}; it has {', '.join(names)}")
+    required = _not_null(session, relation)
+    return Schema(
+        columns=tuple(
+            column_of(row[0], row[1], nullable=row[0] not in required, override=overrides.get(row[0]))
+            for row in described
+        )
+    )
+
+
+def _named(session: DuckdbSession, relation: Relation) -> str:
+    """The condition by which the catalog finds the table; names differ by more than case."""
+    string = session.dialect.string
+    schema = string(relation.parts[0]) if len(relation.parts) > 1 else "current_schema()"
+    return (
+        f"{HERE} AND lower(schema_name) = lower({schema}) AND lower(table_name) = lower({string(relation.parts[-1])})"
+    )
+
+
+def _not_null(session: DuckdbSession, relation: Relation) -> frozenset[str]:
+    if not relation.parts:
+        return frozenset()
+    rows = session.rows(
+        f"SELECT column_name FROM duckdb_columns() WHERE {_named(session, relation)} AND NOT is_nullable"
+    )
+    return frozenset(name for (name,) in rows)
+
+
+def is_table(session: DuckdbSession, relation: Relation) -> bool:
+    """Whether it is a table rather than a view or a query."""
+    if not relation.parts:
+        return False
+    return bool(session.rows(f"SELECT 1 FROM duckdb_tables() WHERE {_named(session, relation)}"))
+
+
+def has_rowid(session: DuckdbSession, relation: Relation) -> bool:
+    """Whether rows have a number that no column hides."""
+    if not is_table(session, relation):
+        return False
+    hidden = f"{_named(session, relation)} AND lower(column_name) = 'rowid'"
+    return not session.rows(f"SELECT 1 FROM duckdb_columns() WHERE {hidden}")
+
+
+def unique_sets(session: DuckdbSession, relation: Relation) -> tuple[frozenset[str], ...]:
+    """The columns of the primary key and of each unique constraint or index over columns that are not NULL."""
+    if not relation.parts:
+        return ()
+    required = _not_null(session, relation)
+    found = [frozenset(names) for _, names in _keys(session, relation)]
+    return tuple(names for names in found if names and names <= required)
+
+
+def _keys(session: DuckdbSession, relation: Relation) -> list[tuple[bool, tuple[str, ...]]]:
+    """Of every key: whether it is the primary one, and its columns in order."""
+    rows = session.rows(
+        "SELECT constraint_type = 'PRIMARY KEY', constraint_column_names FROM duckdb_constraints() "
+        f"WHERE {_named(session, relation)} AND constraint_type IN ('PRIMARY KEY', 'UNIQUE') ORDER BY constraint_index"
+    )
+    return [(bool(primary), tuple(names)) for primary, names in rows]
+
+
+def must_be_counted(session: DuckdbSession, relation: Relation, column: str) -> None:
+    """Raises EdgeUnknown unless a growing sequence of the file fills the column."""
+    hint = "Give the column `DEFAULT nextval('…')`, or use `strategy: {kind: watermark}` or `{kind: full}`."
+    if not is_table(session, relation):
+        raise EdgeUnknown(f"{relation.label} is no table: name the table, or use another strategy", hint=hint)
+    named = f"{_named(session, relation)} AND column_name = {session.dialect.string(column)}"
+    rows = session.rows(f"SELECT coalesce(column_default, '') FROM duckdb_columns() WHERE {named}")
+    found = NEXTVAL.search(rows[0][0]) if rows else None
+    if found is None:
+        raise EdgeUnknown(
+            f"no sequence of the file fills column {column!r}, so its numbers may arrive in any order", hint=hint
+        )
+    name = found[1].replace("''", "'").replace('"', "").rsplit(".", 1)[-1]
+    steps = session.rows(
+        "SELECT increment_by, cycle FROM duckdb_sequences() "
+        f"WHERE {HERE} AND lower(sequence_name) = lower({session.dialect.string(name)})"
+    )
+    if not steps or any(step < 0 or cycles for step, cycles in steps):
+        raise EdgeUnknown(
+            f"sequence {name} behind column {column!r} is not one that only grows", hint="Use another strategy."
+        )
+
+
+def list_tables(session: DuckdbSession) -> list[tuple[str, str]]:
+    """The tables of the file."""
+    rows = session.rows(
+        f"SELECT schema_name, table_name FROM duckdb_tables() WHERE {HERE} AND NOT internal AND NOT temporary "
+        "ORDER BY 1, 2"
+    )
+    return [(schema, table) for schema, table in rows]
+
+
+def facts(session: DuckdbSession, schema: str, table: str) -> TableFacts:
+    """Keys, types, indexes and size of one table."""
+    quote = session.dialect.quote
+    relation = Relation(sql=f"{quote(schema)}.{quote(table)}", label=f"{schema}.{table}", parts=(schema, table))
+    required = _not_null(session, relation)
+    found: list[Column] = []
+    refused: dict[str, str] = {}
+    for name, native, *_ in session.rows(f"DESCRIBE SELECT * FROM {relation.sql}"):
+        try:
+            found.append(column_of(name, native, nullable=name not in required, override=None))
+        except SchemaRefused as error:
+            refused[name] = error.message
+    keys = _keys(session, relation)
+    return TableFacts(
+        schema=schema,
+        table=table,
+        columns=Schema(columns=tuple(found)),
+        refused=refused,
+        primary_key=next((names for primary, names in keys if primary), ()),
+        indexes=tuple(names for primary, names in keys if not primary),
+        rows=session.estimate(relation, "1 = 1"),
+    )

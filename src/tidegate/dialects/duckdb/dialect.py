@@ -1,0 +1,222 @@
+"""Decides DuckDB's SQL: quoting, literals, and one exact expression a type for reading and for hashing.
+
+Chosen by the scheme `duckdb`; the live side is in `_duckdb_session`. Must never give an expression that rounds, that
+depends on the session's time zone, or that compares by a collation.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, ClassVar
+
+from tidegate.core.flavours import ALL_BOUNDS, Bound
+from tidegate.core.ids import Connection
+from tidegate.core.refusals import marked
+from tidegate.core.schema import Column, Kind, Type
+from tidegate.core.wire_format import Reading, Travel
+from tidegate.errors import ConfigError, InternalError
+
+if TYPE_CHECKING:
+    from tidegate.dialects.duckdb.session import DuckdbSession
+
+MOST_DIGITS = "9" * 38
+BY_BYTES = 'COLLATE "binary"'
+
+
+class Duckdb:
+    """DuckDB 1.4 and later."""
+
+    kind: ClassVar[str] = "duckdb"
+    # Reads the files of every version from 0.10 on, and those of the Python package of the same number.
+    jars: ClassVar[tuple[str, ...]] = ("org.duckdb:duckdb_jdbc:2.0.0.0",)
+    sqlglot: ClassVar[str] = "duckdb"
+    # Not needed: DuckDB keeps the subquery's columns and computes each of them once.
+    fence: ClassVar[str] = ""
+    place: ClassVar[str] = "rowid"
+    bounds: ClassVar[frozenset[Bound]] = ALL_BOUNDS
+    ranges: ClassVar[bool] = False
+    known: ClassVar[re.Pattern[str]] = re.compile(
+        r"(TINYINT|SMALLINT|INTEGER|BIGINT|DECIMAL|FLOAT|DOUBLE|BOOLEAN|VARCHAR|BLOB|DATE|TIMESTAMP(_S|_MS|_NS)?$)"
+    )
+    ordered: ClassVar[frozenset[Kind]] = frozenset(
+        {Kind.INTEGER, Kind.DECIMAL, Kind.DATE, Kind.TIMESTAMP, Kind.TIMESTAMPTZ, Kind.TEXT, Kind.UUID}
+    )
+
+    def quote(self, name: str) -> str:
+        """One identifier, whatever it holds.
+
+        Raises:
+            ConfigError: a NUL character, which ends a statement.
+
+        Example:
+            >>> Duckdb().quote('a"b')
+            '"a""b"'
+        """
+        if "\0" in name:
+            raise ConfigError("a name cannot hold a NUL character")
+        return '"' + name.replace('"', '""') + '"'
+
+    def string(self, text: str) -> str:
+        """A text literal; a backslash is no escape, and a NUL character has no other way to be written."""
+        parts = ["'" + part.replace("'", "''") + "'" for part in text.split("\0")]
+        return parts[0] if len(parts) == 1 else f"({' || chr(0) || '.join(parts)})"
+
+    def literal(self, kind: Type, text: str) -> str:
+        """The value of a canonical text.
+
+        Example:
+            >>> from tidegate.core.schema import TIMESTAMPTZ
+            >>> Duckdb().literal(TIMESTAMPTZ, "2025-01-01 00:00:00.000000")
+            "TIMESTAMPTZ '2025-01-01 00:00:00.000000+00'"
+        """
+        match kind.kind:
+            case Kind.INTEGER:
+                return f"CAST({self.string(text)} AS BIGINT)"
+            case Kind.DECIMAL:
+                return f"CAST({self.string(text)} AS DECIMAL({kind.precision},{kind.scale}))"
+            case Kind.DATE | Kind.TIME | Kind.TIMESTAMP:
+                return f"{kind.kind.upper()} {self.string(text)}"
+            case Kind.TIMESTAMPTZ:
+                return f"TIMESTAMPTZ {self.string(f'{text}+00')}"
+            case Kind.TEXT | Kind.UUID:
+                return self.string(text)
+            case _:
+                raise InternalError(f"no literal for a column of type {kind}")
+
+    def text(self, sql: str, column: Column) -> str:  # noqa: PLR0911 - one answer a type
+        """The canonical text of an expression of the column's type; NULL stays NULL, a bad value is an error."""
+        kind = column.type
+        match kind.kind:
+            case Kind.INTEGER:
+                return f"CAST({sql} AS VARCHAR)"
+            case Kind.DECIMAL:
+                good = f"CAST(CAST({sql} AS DECIMAL(38,{kind.scale})) AS VARCHAR)"
+                return self._checked(sql, self._fits(sql, column), good, column)
+            case Kind.BOOLEAN:
+                return f"CASE {sql} WHEN true THEN '1' WHEN false THEN '0' END"
+            case Kind.DATE:
+                return self._checked(sql, self._in_years(sql, column), f"strftime({sql}, '%Y-%m-%d')", column)
+            case Kind.TIMESTAMP | Kind.TIMESTAMPTZ:
+                good = f"strftime({self._utc(sql, column)}, '%Y-%m-%d %H:%M:%S.%f')"
+                return self._checked(sql, self._in_years(sql, column), good, column)
+            case Kind.TIME:
+                clock = f"CAST({sql} AS VARCHAR)"
+                return f"rpad({clock} || CASE WHEN length({clock}) = 8 THEN '.' ELSE '' END, 15, '0')"
+            case Kind.BINARY:
+                return f"lower(hex({sql}))"
+            case Kind.TEXT | Kind.UUID | Kind.JSON:
+                return self._plain(sql)
+            case _:
+                raise InternalError(f"column {column.name!r} of type {kind} has no canonical text")
+
+    def read(self, column: Column) -> Reading:
+        """The exact expression that Spark reads.
+
+        Timestamps travel as microseconds and dates as days, so no time zone or calendar of a JVM touches them.
+        """
+        sql, kind = self.quote(column.name), column.type
+        match kind.kind:
+            case Kind.INTEGER:
+                whole = "BIGINT" if kind.bits == 64 else "INTEGER"
+                return Reading(sql=f"CAST({sql} AS {whole})", travel=Travel.NATIVE)
+            case Kind.FLOAT | Kind.BOOLEAN | Kind.BINARY:
+                return Reading(sql=sql, travel=Travel.NATIVE)
+            case Kind.DATE:
+                good = f"CAST({sql} - DATE '1970-01-01' AS INTEGER)"
+                return Reading(
+                    sql=self._checked(sql, self._in_years(sql, column), good, column, "INTEGER"), travel=Travel.DAYS
+                )
+            case Kind.TIMESTAMP | Kind.TIMESTAMPTZ:
+                good = self._micros(sql, column)
+                return Reading(
+                    sql=self._checked(sql, self._in_years(sql, column), good, column, "BIGINT"), travel=Travel.MICROS
+                )
+            case Kind.ARRAY:
+                return Reading(sql=f"CAST(to_json({sql}) AS VARCHAR)", travel=Travel.JSON)
+            case _:
+                return Reading(sql=self.text(sql, column), travel=Travel.TEXT)
+
+    def comparable(self, sql: str, column: Column) -> str:
+        """Texts compare by their bytes, uuids as their texts, as every engine does."""
+        return self._plain(sql) if column.type.kind in (Kind.TEXT, Kind.UUID) else sql
+
+    def likely_above(self, sql: str, column: Column, text: str) -> str:  # noqa: ARG002 - comparing is cheap
+        """Nothing: comparing is cheap here."""
+        return "1 = 1"
+
+    def as_text(self, sql: str) -> str:
+        """A number as text."""
+        return f"CAST({sql} AS VARCHAR)"
+
+    def concat(self, texts: Sequence[str]) -> str:
+        """Texts one after the other."""
+        return " || ".join(texts)
+
+    def left(self, sql: str, length: int) -> str:
+        """The first characters of a text, which compares by its bytes."""
+        return f"left({sql}, {length})"
+
+    def remainder(self, sql: str, divisor: int) -> str:
+        """Of a whole number's division; in a type that the divisor can be added to."""
+        return f"(CAST({sql} AS HUGEINT) % {divisor})"
+
+    def quick(self, columns: Sequence[Column]) -> str | None:  # noqa: ARG002 - whatever the columns are
+        """None: DuckDB's `hash` may be another in its next version."""
+        return None
+
+    def digest(self, row: str) -> str:
+        """The md5 of a row's text."""
+        return f"md5({row})"
+
+    def quarter(self, digest: str, index: int) -> str:
+        """One of the four 32-bit quarters of a digest as a number."""
+        return f"CAST('0x' || substr({digest}, {1 + 8 * index}, 8) AS BIGINT)"
+
+    def open(self, connection: Connection) -> DuckdbSession:
+        """Connects.
+
+        Raises:
+            EnvironmentMissing: the driver is not installed.
+        """
+        from tidegate.dialects.duckdb.session import DuckdbSession  # noqa: PLC0415 - the driver is optional
+
+        return DuckdbSession(self, connection)
+
+    def _plain(self, sql: str) -> str:
+        return f"CAST({sql} AS VARCHAR) {BY_BYTES}"
+
+    def _fits(self, sql: str, column: Column) -> str:
+        """Whether a whole number of 128 bits has no more than 38 digits, an exact one no more than was stated."""
+        if column.native == "UHUGEINT":
+            return f"{sql} <= CAST('{MOST_DIGITS}' AS UHUGEINT)"
+        if column.native == "HUGEINT":
+            return f"{sql} BETWEEN CAST('-{MOST_DIGITS}' AS HUGEINT) AND CAST('{MOST_DIGITS}' AS HUGEINT)"
+        return f"{sql} IS NOT NULL"
+
+    def _utc(self, sql: str, column: Column) -> str:
+        """A timestamp without zone in microseconds."""
+        return f"make_timestamp({self._micros(sql, column)})"
+
+    def _micros(self, sql: str, column: Column) -> str:
+        # The cast to a coarser timestamp would round.
+        return f"epoch_ns({sql}) // 1000" if column.native == "TIMESTAMP_NS" else f"epoch_us({sql})"
+
+    def _in_years(self, sql: str, column: Column) -> str:
+        """Years 1 to 9999, no infinity, and no digits beyond the microsecond."""
+        if column.type.kind is Kind.DATE:
+            return f"{sql} BETWEEN DATE '0001-01-01' AND DATE '9999-12-31'"
+        if column.type.kind is Kind.TIMESTAMPTZ:
+            low, high = "0001-01-01 00:00:00+00", "9999-12-31 23:59:59.999999+00"
+            return f"{sql} BETWEEN TIMESTAMPTZ '{low}' AND TIMESTAMPTZ '{high}'"
+        if column.native == "TIMESTAMP_NS":
+            # From 1677 to 2262; the remainder of what lies before 1970 is negative.
+            return f"CASE WHEN isfinite({sql}) THEN epoch_ns({sql}) % 1000 = 0 ELSE false END"
+        finite = f"isfinite({sql}) AND " if column.native in ("TIMESTAMP_S", "TIMESTAMP_MS") else ""
+        return f"{finite}{sql} BETWEEN TIMESTAMP '0001-01-01 00:00:00' AND TIMESTAMP '9999-12-31 23:59:59.999999'"
+
+    def _checked(self, sql: str, condition: str, good: str, column: Column, result: str = "VARCHAR") -> str:
+        """`good` where the condition holds, NULL for NULL, else an error that names the column, not the value."""
+        message = self.string(marked(f"column {column.name!r} holds a value that no {column.type} can keep"))
+        failed = f"CAST(error({message}) AS {result})"
+        return f"CASE WHEN {condition} THEN {good} WHEN {sql} IS NOT NULL THEN {failed} END"

@@ -1,0 +1,246 @@
+"""Decides how a DuckDB file is asked: read-only, so that its lock keeps every writer out while it is open.
+
+Made by the dialect's `open`. Must never close the file after it was opened by other means: the system would take the
+lock away.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar
+from urllib.parse import unquote
+
+from tidegate.core.bounds import Clock
+from tidegate.core.changes import SafeBound
+from tidegate.core.ids import Connection
+from tidegate.core.ports.dialect import Jdbc, Relation, Row, TableFacts
+from tidegate.core.refusals import said
+from tidegate.core.schema import Column, Kind, Schema
+from tidegate.dialects.duckdb import catalog
+from tidegate.dialects.shared.key_ranges import even
+from tidegate.dialects.shared.time_bounds import inclusive, must_be_time
+from tidegate.errors import (
+    ColumnMissing,
+    ConfigError,
+    EnvironmentMissing,
+    SchemaRefused,
+    SourceError,
+    SourceMoved,
+    SourceRefused,
+    SourceUnavailable,
+    TidegateError,
+)
+
+try:
+    import duckdb
+except ModuleNotFoundError as error:
+    raise EnvironmentMissing(
+        "the driver of DuckDB is not installed", hint="Install it: `pip install 'tidegate[duckdb]'`."
+    ) from error
+
+if TYPE_CHECKING:
+    from tidegate.dialects.duckdb import Duckdb
+
+MOST_ROW_BYTES = 4096
+# Two headers behind the one of the file tell in turn how many checkpoints there were, after their checksum. Source:
+# DuckDB, `src/include/duckdb/storage/storage_info.hpp`.
+MAGIC, MAGIC_AT, HEADERS, COUNT_AT = b"DUCK", 8, (4096, 8192), 8
+_opened: dict[tuple[int, int], int] = {}
+_opening = threading.Lock()
+
+
+class DuckdbSession:
+    """One probe's connection to one file; while it is open, nobody can write to the file."""
+
+    connections: ClassVar[int] = 1
+    has_snapshot: ClassVar[bool] = True
+
+    def __init__(self, dialect: Duckdb, connection: Connection) -> None:
+        self.dialect = dialect
+        self.name = connection.name
+        self.path = _path(connection)
+        self._lock = threading.Lock()
+        self._connection = self._open()
+        self._seen = self._sign()
+        ((self._zone,),) = self.rows("SELECT current_setting('TimeZone')")
+        self.rows("SET TimeZone = 'UTC'")
+
+    def rows(self, sql: str) -> list[Row]:
+        """The rows of one statement."""
+        with self._border(), self._lock:
+            return self._connection.execute(sql).fetchall()
+
+    def columns(self, relation: Relation, overrides: Mapping[str, str]) -> Schema:
+        """The columns with their exact types."""
+        return catalog.columns(self, relation, overrides)
+
+    def safe_time_bound(
+        self, relation: Relation, column: Column, *, clock: Clock, lag: timedelta, time_zone: str | None
+    ) -> SafeBound:
+        """The second before the present one: nobody writes now, and who writes later begins later.
+
+        Whole seconds, for a column may keep no more of the time.
+        """
+        del relation, clock  # the file has one writer, and the clock of its machine is ours
+        must_be_time(column.name, column.type)
+        now = datetime.now(UTC).replace(microsecond=0)
+        return SafeBound(upto=inclusive(now - lag, column.type, time_zone or str(self._zone)))
+
+    def safe_sequence_bound(self, relation: Relation, column: Column, *, wait: timedelta) -> SafeBound:
+        """The greatest id: nobody writes now."""
+        del wait
+        if column.type.kind is not Kind.INTEGER:
+            raise ConfigError(f"column {column.name!r} is {column.type}, and a sequence needs an integer")
+        catalog.must_be_counted(self, relation, column.name)
+        ((highest,),) = self.rows(f"SELECT max({self.dialect.quote(column.name)}) FROM {relation.sql}")
+        return SafeBound(upto=None if highest is None else str(highest))
+
+    def hold(self, relation: Relation) -> None:
+        """Nothing to take: the file is held since it was opened."""
+
+    def identity(self, relation: Relation) -> str:
+        """The file's own number in its file system, and the table."""
+        table = f":{'.'.join(relation.parts)}" if relation.parts else ""
+        return f"duckdb:{self.path.stat().st_ino}{table}"
+
+    def clock(self) -> int | None:
+        """How many checkpoints the file has had; a write that stands in its log alone counts with the next one."""
+        found = self.path.stat()
+        with _opening:
+            # Never closed: with the first descriptor of a file that a process closes it loses all of its locks.
+            place = (found.st_dev, found.st_ino)
+            if place not in _opened:
+                _opened[place] = os.open(self.path, os.O_RDONLY)
+            head = os.pread(_opened[place], HEADERS[-1] + COUNT_AT + 8, 0)
+        if head[MAGIC_AT : MAGIC_AT + len(MAGIC)] != MAGIC:
+            return None
+        return max(int.from_bytes(head[at + COUNT_AT : at + COUNT_AT + 8], "little") for at in HEADERS)
+
+    def unique_sets(self, relation: Relation) -> tuple[frozenset[str], ...]:
+        """From the primary key and the unique constraints over columns that are not NULL."""
+        return catalog.unique_sets(self, relation)
+
+    def row_bytes(self, relation: Relation) -> int:
+        """The file's size by the rows of the table, which bounds what a row takes compressed."""
+        rows = max(1, self.estimate(relation, "1 = 1"))
+        return max(1, min(MOST_ROW_BYTES, self.path.stat().st_size // rows))
+
+    def estimate(self, relation: Relation, condition: str) -> int:
+        """The exact number: counting is quick."""
+        ((rows,),) = self.rows(f"SELECT count(*) FROM {relation.sql} WHERE {condition}")
+        return int(rows)
+
+    def cuts(self, relation: Relation, parts: int) -> tuple[str, ...]:
+        """Ranges of rowid of the same width; the file stands still, so a row keeps its number."""
+        if parts < 2 or not catalog.has_rowid(self, relation):
+            return ()
+        place = self.dialect.place
+        ((low, high),) = self.rows(f"SELECT min({place}), max({place}) FROM {relation.sql}")
+        return even(place, low, high, parts)
+
+    def parallel(self, relation: Relation, statements: Sequence[str]) -> list[Row]:
+        """The rows of all the statements, one after the other: DuckDB spreads each over the cores."""
+        del relation
+        return [row for sql in statements for row in self.rows(sql)]
+
+    def verify_unchanged(self) -> None:
+        """Raises SourceMoved where a file system without locks let somebody write."""
+        if self._sign() != self._seen:
+            raise SourceMoved(f"connection {self.name!r}: {self.path.name} was written to while it was being read")
+
+    def jdbc(self) -> Jdbc:
+        """Connects Spark to the file, read-only as this connection is."""
+        if set("?#%;") & set(str(self.path)):
+            raise ConfigError(f"connection {self.name!r}: Spark's driver reads no file whose path holds ? # % or ;")
+        properties = {
+            "driver": "org.duckdb.DuckDBDriver",
+            "duckdb.read_only": "true",
+            # Else the driver keeps the whole result in memory.
+            "jdbc_stream_results": "true",
+            "sessionInitStatement": "SET TimeZone = 'UTC'",
+        }
+        return Jdbc(url=f"jdbc:duckdb:{self.path}", properties=properties)
+
+    def list_tables(self) -> list[tuple[str, str]]:
+        """The tables of the file."""
+        return catalog.list_tables(self)
+
+    def facts(self, schema: str, table: str) -> TableFacts:
+        """Keys, types, indexes and size of one table."""
+        return catalog.facts(self, schema, table)
+
+    def close(self) -> None:
+        """Ends the connection, and lets writers in."""
+        self._connection.close()
+
+    def _sign(self) -> tuple[tuple[int, int, int], ...]:
+        """What a write to the file or to its log changes."""
+        files = (self.path, self.path.with_name(f"{self.path.name}.wal"))
+        found = (file.stat() for file in files if file.exists())
+        return tuple((each.st_ino, each.st_size, each.st_mtime_ns) for each in found)
+
+    def _open(self) -> duckdb.DuckDBPyConnection:
+        about = f"connection {self.name!r}: {self.path}"
+        if not self.path.is_file():
+            raise SourceRefused(f"{about} does not exist")
+        try:
+            return duckdb.connect(str(self.path), read_only=True)
+        except duckdb.ConnectionException as error:
+            raise SourceUnavailable(
+                f"{about} is open for writing in this very process",
+                hint="Close that connection, or load in a process of its own.",
+            ) from error
+        except duckdb.IOException as error:
+            text = str(error)
+            if "lock" in text:
+                raise SourceUnavailable(
+                    f"{about} is open for writing in another process",
+                    hint="Run again once the writer has closed the file; DuckDB lets nobody read beside a writer.",
+                ) from error
+            if "not a valid DuckDB" in text:
+                raise SourceRefused(f"{about} is no DuckDB database") from error
+            raise SourceUnavailable(f"{about} cannot be opened", hint=SourceRefused.default_hint) from error
+        except duckdb.Error as error:
+            raise SourceUnavailable(
+                f"{about} cannot be opened: {type(error).__name__}", hint=SourceRefused.default_hint
+            ) from error
+
+    @contextmanager
+    def _border(self) -> Iterator[None]:
+        try:
+            yield
+        except duckdb.Error as error:
+            raise self._translate(error) from error
+
+    def _translate(self, error: duckdb.Error) -> TidegateError:
+        text = str(error)
+        if message := said(text):
+            return SchemaRefused(
+                f"connection {self.name!r}: {message}",
+                hint="Correct the row at the source, or leave the column out or cast it with `source: {query: …}`.",
+            )
+        if isinstance(error, duckdb.CatalogException):
+            return ColumnMissing(f"connection {self.name!r}: {text.splitlines()[0]}")
+        if isinstance(error, (duckdb.BinderException, duckdb.ParserException)):
+            return ConfigError(
+                f"connection {self.name!r}: {text.splitlines()[0]}", hint="Correct `query:` in tidegate.yaml."
+            )
+        # The text of any other could show a value.
+        return SourceError(f"connection {self.name!r}: DuckDB refused with {type(error).__name__}")
+
+
+def _path(connection: Connection) -> Path:
+    _, found, rest = connection.url.partition("://")
+    file = unquote(rest.split("?", 1)[0])
+    if not found or not file.startswith("/") or file in {"/", "/:memory:"}:
+        raise ConfigError(
+            f"connection {connection.name!r} names no file",
+            hint="Write duckdb:///relative.db or duckdb:////absolute.db.",
+        )
+    # As SQLAlchemy reads it: three slashes a relative path, four an absolute one.
+    return Path(file[1:]).absolute()

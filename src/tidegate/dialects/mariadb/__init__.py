@@ -1,0 +1,5 @@
+"""MariaDB."""
+
+from tidegate.dialects.mariadb.dialect import Mariadb
+
+__all__ = ["Mariadb"]

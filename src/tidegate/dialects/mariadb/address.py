@@ -1,0 +1,111 @@
+"""Decides what a MariaDB URL means to the two drivers: Python's and Spark's.
+
+Called by the session. Must never show a password.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import parse_qsl, quote, unquote, urlsplit
+
+from tidegate.core.ids import Connection
+from tidegate.core.ports.dialect import Jdbc
+from tidegate.errors import ConfigError
+
+PORT = 3306
+MODES = {"disable": "disable", "require": "trust", "verify-ca": "verify-ca", "verify-full": "verify-full"}
+WORDS = ("sslmode", "sslrootcert", "connect_timeout")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Address:
+    """Where a database is, and how to get there."""
+
+    host: str
+    port: int
+    user: str
+    database: str
+    options: Mapping[str, str]
+    password: str = field(repr=False)
+
+    @property
+    def where(self) -> str:
+        """Host and port, for people."""
+        return f"{self.host}:{self.port}"
+
+    def arguments(self) -> dict[str, Any]:
+        """What Python's driver is given."""
+        found: dict[str, Any] = {
+            "host": self.host,
+            "port": self.port,
+            "user": self.user,
+            "password": self.password,
+            "database": self.database,
+            "connect_timeout": int(self.options.get("connect_timeout", "10")),
+        }
+        mode = self.options.get("sslmode")
+        if mode == "disable":
+            found["ssl_disabled"] = True
+        elif mode is not None:
+            found["ssl"] = {
+                "ca": self.options.get("sslrootcert"),
+                "verify_mode": "none" if mode == "require" else "required",
+                "check_hostname": mode == "verify-full",
+            }
+        return found
+
+    def jdbc(self, settings: str) -> Jdbc:
+        """What Spark is given: its dialect for MySQL, which quotes as the server does, over MariaDB's driver."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        properties = {
+            "driver": "org.mariadb.jdbc.Driver",
+            "user": self.user,
+            "tinyInt1isBit": "false",
+            "yearIsDateType": "false",
+            "connectTimeout": str(1000 * int(self.options.get("connect_timeout", "10"))),
+            "sessionInitStatement": settings,
+        }
+        if self.password:
+            properties["password"] = self.password
+        if "sslmode" in self.options:
+            properties["sslMode"] = MODES[self.options["sslmode"]]
+        if "sslrootcert" in self.options:
+            properties["serverSslCert"] = self.options["sslrootcert"]
+        url = f"jdbc:mysql://{host}:{self.port}/{quote(self.database, safe='')}?permitMysqlScheme"
+        return Jdbc(url=url, properties=properties)
+
+
+def address_of(connection: Connection) -> Address:
+    """The parts of the URL.
+
+    Raises:
+        ConfigError: no host or database, a port that is no number, a word that is not known.
+    """
+    hint = "Write mariadb://user:password@host:3306/database; in user and password @ is %40, / is %2F, : is %3A."
+    try:
+        parts = urlsplit(connection.url)
+        port = parts.port or PORT
+    except ValueError:
+        # The text of the error shows the URL, password and all.
+        raise ConfigError(f"connection {connection.name!r}: the URL cannot be read", hint=hint) from None
+    database = unquote(parts.path.removeprefix("/"))
+    if not parts.hostname or not database or parts.fragment:
+        raise ConfigError(f"connection {connection.name!r} names no host or no database", hint=hint)
+    options = dict(parse_qsl(parts.query, keep_blank_values=True))
+    for word in options:
+        if word not in WORDS:
+            raise ConfigError(f"connection {connection.name!r}: {word!r} is not known; known: {', '.join(WORDS)}")
+    if options.get("sslmode", "disable") not in MODES:
+        raise ConfigError(f"connection {connection.name!r}: sslmode is one of {', '.join(MODES)}")
+    if not options.get("connect_timeout", "10").isdigit():
+        raise ConfigError(f"connection {connection.name!r}: connect_timeout is a number of seconds")
+    return Address(
+        host=unquote(parts.hostname),
+        port=port,
+        user=unquote(parts.username or ""),
+        password=unquote(parts.password or ""),
+        database=database,
+        options=options,
+    )

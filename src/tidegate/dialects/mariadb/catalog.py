@@ -1,0 +1,153 @@
+"""Decides what MariaDB tells of a table: its columns, keys, size and identity.
+
+Called by the session. Must never read a row of a user's table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from tidegate.core.ports.dialect import Relation, TableFacts
+from tidegate.core.schema import Column, Schema
+from tidegate.dialects.mariadb.types import column_of
+from tidegate.errors import ConfigError, SchemaRefused
+
+if TYPE_CHECKING:
+    from tidegate.dialects.mariadb.session import MariadbSession
+
+UNKNOWN_ROW_BYTES = 100
+SYSTEM = "'information_schema', 'mysql', 'performance_schema', 'sys'"
+# What only grows while a server goes on, by the names of MariaDB and of MySQL.
+LOG_POSITIONS = "'Innodb_lsn_current', 'Innodb_redo_log_current_lsn'"
+
+
+def columns(session: MariadbSession, relation: Relation, overrides: Mapping[str, str]) -> Schema:
+    """Every column, exactly.
+
+    Raises:
+        SchemaRefused: a type that cannot be kept, or two names that Spark cannot tell apart.
+        ConfigError: an override of a column that is not there.
+    """
+    natives = session.describe(f"SELECT * FROM {relation.sql} LIMIT 0")
+    names = [native.name for native in natives]
+    for index, name in enumerate(names):
+        if name.lower() in {other.lower() for other in names[:index]}:
+            raise SchemaRefused(
+                f"{relation.label} has two columns that Spark cannot tell apart, one of them {name!r}",
+                hint="Rename one of them with `source: {query: 'SELECT … AS …'}`.",
+            )
+    for name in overrides:
+        if name not in names:
+            raise ConfigError(f"columns: {relation.label} has no column {name!r}; it has {', '.join(names)}")
+    found = [column_of(native, override=overrides.get(native.name)) for native in natives]
+    if relation.parts:
+        return Schema(columns=tuple(found))
+    # An outer join of the query may give NULL where the table has none.
+    return Schema(columns=tuple(replace(column, nullable=True) for column in found))
+
+
+def named(session: MariadbSession, relation: Relation) -> str:
+    """The condition by which information_schema finds the table."""
+    string = session.dialect.string
+    schema = relation.parts[0] if len(relation.parts) > 1 else session.address.database
+    return f"table_schema = {string(schema)} AND table_name = {string(relation.parts[-1])}"
+
+
+def identity(session: MariadbSession, relation: Relation) -> str:
+    """The server's own id, else its host and port, with database and table."""
+    known: dict[str, str] = dict(
+        session.outside_rows(
+            "SHOW GLOBAL VARIABLES WHERE variable_name IN ('server_uid', 'server_uuid', 'hostname', 'port')"
+        )
+    )
+    server = known.get("server_uid") or known.get("server_uuid") or f"{known.get('hostname')}:{known.get('port')}"
+    schema = relation.parts[0] if len(relation.parts) > 1 else session.address.database
+    return ":".join(["mariadb", server, schema, *relation.parts[-1:]])
+
+
+def clock(session: MariadbSession) -> int | None:
+    """The position in InnoDB's log."""
+    rows = session.outside_rows(f"SHOW GLOBAL STATUS WHERE variable_name IN ({LOG_POSITIONS})")
+    return int(rows[0][1]) if rows else None
+
+
+def unique_sets(session: MariadbSession, relation: Relation) -> tuple[frozenset[str], ...]:
+    """The columns of each unique index that covers every row and no NULL."""
+    found = [names for unique, names in _indexes(session, relation) if unique]
+    return tuple(frozenset(names) for names in found)
+
+
+def _indexes(session: MariadbSession, relation: Relation) -> list[tuple[bool, tuple[str, ...]]]:
+    """Of every index over whole columns: whether it holds each value once and no NULL, and its columns in order."""
+    if not relation.parts:
+        return []
+    rows = session.outside_rows(
+        "SELECT index_name, non_unique, column_name, nullable FROM information_schema.statistics "
+        f"WHERE {named(session, relation)} ORDER BY index_name <> 'PRIMARY', index_name, seq_in_index"
+    )
+    indexes: dict[str, list[tuple[int, str | None, str]]] = {}
+    for index, repeats, column, nullable in rows:
+        indexes.setdefault(index, []).append((repeats, column, nullable))
+    found = []
+    for parts in indexes.values():
+        names = [column for _, column, _ in parts]
+        if None not in names:  # an index over an expression says nothing of a column
+            unique = not any(repeats or nullable == "YES" for repeats, _, nullable in parts)
+            found.append((unique, tuple(str(name) for name in names)))
+    return found
+
+
+def table_rows(session: MariadbSession, relation: Relation) -> int | None:
+    """The server's own estimate of a table's rows; None for what is no table."""
+    if not relation.parts:
+        return None
+    rows = session.outside_rows(f"SELECT table_rows FROM information_schema.tables WHERE {named(session, relation)}")
+    return int(rows[0][0]) if rows and rows[0][0] is not None else None
+
+
+def row_bytes(session: MariadbSession, relation: Relation) -> int:
+    """The server's average; a guess for what has none."""
+    if not relation.parts:
+        return UNKNOWN_ROW_BYTES
+    rows = session.outside_rows(
+        f"SELECT avg_row_length FROM information_schema.tables WHERE {named(session, relation)}"
+    )
+    return int(rows[0][0] or UNKNOWN_ROW_BYTES) if rows else UNKNOWN_ROW_BYTES
+
+
+def list_tables(session: MariadbSession) -> list[tuple[str, str]]:
+    """Tables that the user may see, outside the system's schemas."""
+    rows = session.outside_rows(
+        "SELECT table_schema, table_name FROM information_schema.tables "
+        f"WHERE table_type IN ('BASE TABLE', 'SYSTEM VERSIONED') AND table_schema NOT IN ({SYSTEM}) ORDER BY 1, 2"
+    )
+    return [(schema, table) for schema, table in rows]
+
+
+def facts(session: MariadbSession, schema: str, table: str) -> TableFacts:
+    """Keys, types, indexes and size of one table."""
+    quote = session.dialect.quote
+    relation = Relation(sql=f"{quote(schema)}.{quote(table)}", label=f"{schema}.{table}", parts=(schema, table))
+    found: list[Column] = []
+    refused: dict[str, str] = {}
+    for native in session.describe(f"SELECT * FROM {relation.sql} LIMIT 0"):
+        try:
+            found.append(column_of(native, override=None))
+        except SchemaRefused as error:
+            refused[native.name] = error.message
+    primary = session.outside_rows(
+        "SELECT column_name FROM information_schema.statistics "
+        f"WHERE {named(session, relation)} AND index_name = 'PRIMARY' ORDER BY seq_in_index"
+    )
+    indexes = [names for _, names in _indexes(session, relation)]
+    return TableFacts(
+        schema=schema,
+        table=table,
+        columns=Schema(columns=tuple(found)),
+        refused=refused,
+        primary_key=tuple(name for (name,) in primary),
+        indexes=tuple(indexes[1:] if primary else indexes),
+        rows=table_rows(session, relation) or 0,
+    )

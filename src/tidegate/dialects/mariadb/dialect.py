@@ -1,0 +1,244 @@
+"""Decides MariaDB's SQL: quoting, literals, and one exact expression a type for reading and for hashing.
+
+Chosen by the schemes `mariadb` and `mysql`; the live side is in `_mariadb_session`. Must never compare or group texts
+by a collation, nor let a function's silent NULL or a clipped number stand for a value.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, ClassVar
+
+from tidegate.core.flavours import ALL_BOUNDS, Bound
+from tidegate.core.ids import Connection
+from tidegate.core.refusals import marked
+from tidegate.core.schema import Column, Kind, Type
+from tidegate.core.wire_format import Reading, Travel
+from tidegate.dialects.mariadb.types import CHARSET
+from tidegate.errors import ConfigError, InternalError
+
+if TYPE_CHECKING:
+    from tidegate.dialects.mariadb.session import MariadbSession
+
+EPOCH_DAY = 719_528  # 1970-01-01 as TO_DAYS counts
+DATETIME = "%Y-%m-%d %H:%i:%s.%f"
+# Of these every character has its place in Unicode; of others some become a question mark.
+UNICODE = frozenset(
+    {"", "ascii", "binary", "latin1", "ucs2", "utf16", "utf16le", "utf32", "utf8", "utf8mb3", "utf8mb4"}
+)
+
+
+class Mariadb:
+    """MariaDB 10.6 and later; MySQL 8 by the same words."""
+
+    kind: ClassVar[str] = "mariadb"
+    jars: ClassVar[tuple[str, ...]] = ("org.mariadb.jdbc:mariadb-java-client:3.5.6",)
+    sqlglot: ClassVar[str] = "mysql"
+    # Keeps the optimizer from merging the subquery: it would compute md5 four times a row, which takes twice as long.
+    fence: ClassVar[str] = "LIMIT 18446744073709551615"
+    # No table has places: a character that stands in no condition.
+    place: ClassVar[str] = "\0"
+    bounds: ClassVar[frozenset[Bound]] = ALL_BOUNDS
+    ranges: ClassVar[bool] = False
+    # Its protocol calls a uuid and an address a `char`; the driver does not.
+    known: ClassVar[re.Pattern[str]] = re.compile("(?!char)")
+    ordered: ClassVar[frozenset[Kind]] = frozenset(
+        {Kind.INTEGER, Kind.DECIMAL, Kind.DATE, Kind.TIMESTAMP, Kind.TIMESTAMPTZ, Kind.TEXT}
+    )
+
+    def quote(self, name: str) -> str:
+        """One identifier, whatever it holds.
+
+        Raises:
+            ConfigError: a NUL character, which MariaDB has no way to write.
+
+        Example:
+            >>> Mariadb().quote("a`b")
+            '`a``b`'
+        """
+        if "\0" in name:
+            raise ConfigError("a name cannot hold a NUL character")
+        return "`" + name.replace("`", "``") + "`"
+
+    def string(self, text: str) -> str:
+        """A text literal; in hex where sql_mode decides what its characters mean.
+
+        Example:
+            >>> Mariadb().string("it's"), Mariadb().string(chr(92))
+            ("'it''s'", "CONVERT(X'5c' USING utf8mb4)")
+        """
+        if "\\" in text or "\0" in text:
+            return f"CONVERT(X'{text.encode().hex()}' USING utf8mb4)"
+        return "'" + text.replace("'", "''") + "'"
+
+    def literal(self, kind: Type, text: str) -> str:
+        """The value of a canonical text.
+
+        Example:
+            >>> from tidegate.core.schema import DATE
+            >>> Mariadb().literal(DATE, "2025-01-31")
+            "DATE '2025-01-31'"
+        """
+        match kind.kind:
+            case Kind.INTEGER:
+                return str(int(text))
+            case Kind.DECIMAL:
+                return f"CAST({self.string(text)} AS DECIMAL({kind.precision},{kind.scale}))"
+            case Kind.DATE:
+                return f"DATE {self.string(text)}"
+            case Kind.TIMESTAMP | Kind.TIMESTAMPTZ:
+                return f"TIMESTAMP {self.string(text)}"
+            case Kind.TIME:
+                return f"CAST({self.string(text)} AS TIME(6))"
+            case Kind.TEXT | Kind.UUID:
+                return f"CAST({self.string(text)} AS BINARY)"
+            case _:
+                raise InternalError(f"no literal for a column of type {kind}")
+
+    def text(self, sql: str, column: Column) -> str:  # noqa: PLR0911 - one answer a type
+        """The canonical text of an expression of the column's type; NULL stays NULL, a bad value is an error.
+
+        A text comes as its bytes in UTF-8: so no collation calls two of them equal.
+        """
+        kind = column.type
+        match kind.kind:
+            case Kind.INTEGER:
+                # The inner cast takes away the zeros of ZEROFILL.
+                return f"CAST(CAST({sql} AS SIGNED) AS CHAR)"
+            case Kind.DECIMAL:
+                good = f"CAST(CAST({sql} AS DECIMAL(38,{kind.scale})) AS CHAR)"
+                return good if self._declared(column) else self._checked(sql, self._fits(sql, kind), good, column)
+            case Kind.BOOLEAN:
+                return self._checked(sql, f"({sql}) + 0 IN (0, 1)", f"CAST(({sql}) + 0 AS CHAR)", column)
+            case Kind.DATE:
+                return self._checked(sql, self._is_day(sql), f"DATE_FORMAT({sql}, '%Y-%m-%d')", column)
+            case Kind.TIMESTAMP | Kind.TIMESTAMPTZ:
+                return self._checked(sql, self._is_day(sql), f"DATE_FORMAT({sql}, '{DATETIME}')", column)
+            case Kind.TIME:
+                return f"TIME_FORMAT({sql}, '%H:%i:%s.%f')"
+            case Kind.BINARY:
+                return f"LOWER(HEX({sql}))"
+            case Kind.TEXT | Kind.JSON:
+                return self._plain(sql, column)
+            case _:
+                raise InternalError(f"column {column.name!r} of type {kind} has no canonical text")
+
+    def read(self, column: Column) -> Reading:  # noqa: PLR0911 - one answer a type
+        """The exact expression that Spark reads.
+
+        Timestamps travel as microseconds, dates as days and texts as bytes, so that no driver interprets them.
+        """
+        sql, kind = self.quote(column.name), column.type
+        match kind.kind:
+            case Kind.INTEGER:
+                return Reading(sql=f"CAST({sql} AS SIGNED)", travel=Travel.NATIVE)
+            case Kind.FLOAT:
+                # The server writes a FLOAT with six digits, a DOUBLE with all of them.
+                return Reading(sql=f"CAST({sql} AS DOUBLE)", travel=Travel.NATIVE)
+            case Kind.BINARY:
+                return Reading(sql=f"CAST({sql} AS BINARY)", travel=Travel.NATIVE)
+            case Kind.DATE:
+                good = f"TO_DAYS({sql}) - {EPOCH_DAY}"
+                good = self._checked(sql, self._is_day(sql), good, column, number=True)
+                return Reading(sql=good, travel=Travel.DAYS)
+            case Kind.TIMESTAMP | Kind.TIMESTAMPTZ:
+                good = f"TIMESTAMPDIFF(MICROSECOND, TIMESTAMP '1970-01-01 00:00:00', {sql})"
+                good = self._checked(sql, self._is_day(sql), good, column, number=True)
+                return Reading(sql=good, travel=Travel.MICROS)
+            case Kind.TEXT | Kind.JSON:
+                return Reading(sql=self.text(sql, column), travel=Travel.BYTES)
+            case _:
+                return Reading(sql=self.text(sql, column), travel=Travel.TEXT)
+
+    def comparable(self, sql: str, column: Column) -> str:
+        """Texts compare by their bytes, blanks at their end included, as every engine does."""
+        return self._plain(sql, column) if column.type.kind is Kind.TEXT else sql
+
+    def likely_above(self, sql: str, column: Column, text: str) -> str:  # noqa: ARG002 - an index does it better
+        """Nothing: comparing is cheap here."""
+        return "1 = 1"
+
+    def as_text(self, sql: str) -> str:
+        """A number as text."""
+        return f"CAST({sql} AS CHAR)"
+
+    def concat(self, texts: Sequence[str]) -> str:
+        """Texts one after the other."""
+        return f"CONCAT({', '.join(texts)})"
+
+    def left(self, sql: str, length: int) -> str:
+        """The first characters, not bytes, of a text, which compares by its bytes."""
+        return f"CAST(LEFT(CONVERT({sql} USING utf8mb4), {length}) AS BINARY)"
+
+    def remainder(self, sql: str, divisor: int) -> str:
+        """Of a whole number's division."""
+        return f"({sql} % {divisor})"
+
+    def quick(self, columns: Sequence[Column]) -> str | None:  # noqa: ARG002 - whatever the columns are
+        """None: MariaDB's own checksum is of whole tables."""
+        return None
+
+    def digest(self, row: str) -> str:
+        """The md5 of a row's text; a row beyond max_allowed_packet, of which MariaDB makes NULL, is an error."""
+        return f"COALESCE(MD5({row}), {self._failure('a row is longer than max_allowed_packet', 'RAND()')})"
+
+    def quarter(self, digest: str, index: int) -> str:
+        """One of the four 32-bit quarters of a digest as a number."""
+        return f"CAST(CONV(SUBSTR({digest}, {1 + 8 * index}, 8), 16, 10) AS SIGNED)"
+
+    def open(self, connection: Connection) -> MariadbSession:
+        """Connects.
+
+        Raises:
+            EnvironmentMissing: the driver is not installed.
+        """
+        from tidegate.dialects.mariadb.session import MariadbSession  # noqa: PLC0415 - the driver is optional
+
+        return MariadbSession(self, connection)
+
+    def _plain(self, sql: str, column: Column) -> str:
+        """The bytes in UTF-8 of a text in any character set, or of such bytes themselves."""
+        native, _, charset = column.native.partition(CHARSET)
+        if native.startswith("decimal"):
+            return f"CAST(CAST(CAST({sql} AS {native.split()[0].upper()}) AS CHAR) AS BINARY)"
+        good = f"CAST(CONVERT({sql} USING utf8mb4) AS BINARY)"
+        if charset in UNICODE:
+            return good
+        # Also sound where the text is converted already, as a greatest value is.
+        same = f"{_marks(good)} = {_marks(f'CAST({sql} AS BINARY)')}"
+        return self._checked(sql, same, good, column)
+
+    def _declared(self, column: Column) -> bool:
+        """Whether the database itself holds the column to its precision and scale."""
+        return not column.native.endswith(" stated")
+
+    def _fits(self, sql: str, kind: Type) -> str:
+        whole = kind.precision - kind.scale
+        return f"{sql} = ROUND({sql}, {kind.scale}) AND ABS({sql}) < CAST('1{'0' * whole}' AS DECIMAL(65,0))"
+
+    def _is_day(self, sql: str) -> str:
+        """A day that exists, from year 1 on: neither zeros nor a 31st of February, which sql_mode may let in."""
+        return f"{sql} >= '0001-01-01' AND FROM_DAYS(TO_DAYS({sql})) = DATE({sql})"
+
+    def _checked(self, sql: str, condition: str, good: str, column: Column, *, number: bool = False) -> str:
+        """`good` where the condition holds, NULL for NULL, else an error that names the column, not the value."""
+        failed = self._failure(
+            f"column {column.name!r} holds a value that no {column.type} can keep", f"({sql} IS NULL)"
+        )
+        if number:
+            failed = f"CAST({failed} AS SIGNED)"
+        return f"CASE WHEN {condition} THEN {good} WHEN {sql} IS NOT NULL THEN {failed} END"
+
+    def _failure(self, message: str, varying: str) -> str:
+        """What no SELECT survives: an exponent out of range, of which the server repeats the words.
+
+        `varying` keeps the optimizer from computing it ahead of any row.
+        """
+        words = self.string(marked(message.replace("\\", "/").replace("\0", "")))
+        return f"LEFT(EXP(LENGTH({words}) * 1000 + {varying}), 0)"
+
+
+def _marks(sql: str) -> str:
+    """How many question marks some bytes hold."""
+    return f"(LENGTH({sql}) - LENGTH(REPLACE({sql}, '?', '')))"

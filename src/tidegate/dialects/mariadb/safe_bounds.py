@@ -1,0 +1,289 @@
+"""Decides how far a growing MariaDB table can be read without losing a row that is still being written.
+
+Asked by strategies through the probe, before the snapshot is taken. Must never trust the start of a transaction
+alone: NOW() is the start of a statement, which may lie before it; nor a list that the server kept from earlier.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
+
+from tidegate.core.bounds import Clock
+from tidegate.core.changes import SafeBound
+from tidegate.core.ports.dialect import Relation
+from tidegate.core.schema import Column, Kind
+from tidegate.dialects.mariadb.catalog import named
+from tidegate.dialects.mariadb.errors import DENIED, code_of
+from tidegate.dialects.shared.time_bounds import inclusive, must_be_time
+from tidegate.errors import ConfigError, EdgeUnknown, SourceError
+
+if TYPE_CHECKING:
+    from tidegate.dialects.mariadb.session import MariadbSession
+
+# Between the moment a statement takes the time and the one at which others can see it run.
+SETTLE = timedelta(seconds=1)
+POLL = 0.05
+NAMED = 3
+FRESH_TRIES = 20
+FRESH_WAIT = 0.15  # the server answers from a copy of its list for a tenth of a second
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+NOW = "SELECT CAST(UNIX_TIMESTAMP(NOW(6)) * 1000000 AS SIGNED)"
+# trx_started is in the time of the server's system; in its repeated hour the earlier instant counts.
+OPEN = """
+SELECT trx_mysql_thread_id, at - IF(FROM_UNIXTIME(at - 3600) = started, 3600, 0), busy
+FROM (
+  SELECT trx_mysql_thread_id, trx_started AS started, CAST(UNIX_TIMESTAMP(trx_started) AS SIGNED) AS at,
+         trx_rows_modified > 0 OR trx_tables_locked > 0 OR trx_state = 'LOCK WAIT' AS busy
+  FROM information_schema.innodb_trx
+) AS open_ones
+"""
+# Also who replicates: its threads run for ever. `time` has whole seconds, cut off.
+RUNNING = """
+SELECT id, user, command, UNIX_TIMESTAMP() - coalesce(time, 0) - 1, coalesce(info, ''), {statement}
+FROM information_schema.processlist
+WHERE id <> CONNECTION_ID() AND command NOT IN ('Sleep', 'Daemon') AND command NOT LIKE 'Binlog Dump%'
+"""
+USERS = "SELECT id, user, coalesce(db, '') FROM information_schema.processlist"
+ONLY_READS = re.compile(r"[\s(]*(select|show|with|explain)\b", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Writer:
+    """What may still bring a row: a transaction or a statement that runs.
+
+    Args:
+        mark: the same for the same one, another for the next of its connection.
+        thread: the connection; 0 where it is gone.
+        since: seconds since 1970.
+        writes: whether it may have taken a number already.
+    """
+
+    mark: tuple[str, int, int]
+    thread: int
+    since: int
+    writes: bool
+
+
+def safe_time_bound(
+    session: MariadbSession, column: Column, *, clock: Clock, lag: timedelta, time_zone: str | None
+) -> SafeBound:
+    """The bound least(clock - 1 s, the start of all that is open or runs), in whole seconds, less the lag.
+
+    Whole seconds, because a column without fractions keeps NOW() cut down to them. A statement that waits for a table
+    before its transaction begins, and whose transaction stays open afterwards, may carry a time before that
+    beginning; only a lag above such a wait covers it.
+    """
+    must_be_time(column.name, column.type)
+    where = time_zone or _zone(session, column)
+    if clock is Clock.APPLICATION:
+        ((now,),) = session.outside_rows(NOW)
+        return SafeBound(upto=inclusive(_instant(now / 1_000_000) - lag, column.type, where))
+    _must_be_primary(session)
+    # Before anybody is looked at: what begins in between starts later.
+    ((now,),) = session.outside_rows(NOW)
+    settled = int(now / 1_000_000 - SETTLE.total_seconds())
+    holding = [writer for writer in _writers(session) if writer.since < settled]
+    # Only after the writers: a transaction that is prepared in between is in one of the two lists.
+    prepared = _prepared(session)
+    if prepared:
+        raise EdgeUnknown(
+            f"connection {session.name!r}: the prepared transactions {', '.join(prepared[:NAMED])} hold rows of an "
+            "unknown time",
+            hint="Finish it with `XA COMMIT` or `XA ROLLBACK`, then run again.",
+        )
+    bound = min([settled, *(writer.since for writer in holding)])
+    oldest = sorted(holding, key=lambda writer: writer.since)
+    return SafeBound(
+        upto=inclusive(_instant(bound) - lag, column.type, where), held_by=_names(session, oldest, "writing since")
+    )
+
+
+def safe_sequence_bound(session: MariadbSession, relation: Relation, column: Column, *, wait: timedelta) -> SafeBound:
+    """The greatest id once all who could have taken a smaller one have ended; None while they write."""
+    if column.type.kind is not Kind.INTEGER and not (column.type.kind is Kind.DECIMAL and column.type.scale == 0):
+        raise ConfigError(f"column {column.name!r} is {column.type}, and a sequence needs an integer")
+    _must_be_counted(session, relation, column)
+    _must_be_primary(session)
+    ((highest,),) = session.outside_rows(f"SELECT MAX({session.dialect.quote(column.name)}) FROM {relation.sql}")
+    # Between taking a number and being listed lies no wait, but a moment.
+    time.sleep(POLL)
+    deadline = time.monotonic() + wait.total_seconds()
+    holders = [writer for writer in _writers(session) if writer.writes]
+    prepared = _prepared(session)
+    while (holders or prepared) and time.monotonic() < deadline:
+        time.sleep(POLL)
+        still, found = {writer.mark for writer in _writers(session)}, _prepared(session)
+        # A transaction that was prepared meanwhile may go on without the connection that it was known by.
+        ended = any(writer.mark not in still for writer in holders)
+        holders = [writer for writer in holders if writer.mark in still]
+        prepared = [xid for xid in found if ended or xid in prepared]
+    if holders or prepared:
+        xids = tuple(f"the prepared transaction {xid}" for xid in prepared[:NAMED])
+        return SafeBound(upto=None, held_by=(*xids, *_names(session, holders, "writing since")))
+    return SafeBound(upto=None if highest is None else str(highest))
+
+
+def _must_be_counted(session: MariadbSession, relation: Relation, column: Column) -> None:
+    """Raises EdgeUnknown where numbers may come in any order."""
+    if not relation.parts:
+        raise EdgeUnknown(
+            f"{relation.label} is a query, and nobody can tell who is still writing to its tables",
+            hint="Name the table with `source: {table: …}`, or use another strategy.",
+        )
+    rows = session.outside_rows(
+        "SELECT t.engine, c.extra FROM information_schema.columns c JOIN information_schema.tables t "
+        f"USING (table_schema, table_name) WHERE {named(session, relation)} "
+        f"AND column_name = {session.dialect.string(column.name)}"
+    )
+    if not rows or "auto_increment" not in str(rows[0][1]).lower():
+        raise EdgeUnknown(
+            f"column {column.name!r} of {relation.label} is no AUTO_INCREMENT, so its numbers may arrive in any order",
+            hint="Use an AUTO_INCREMENT column of the table itself, or another strategy.",
+        )
+    if str(rows[0][0]).lower() != "innodb":
+        raise EdgeUnknown(
+            f"{relation.label} is kept by {rows[0][0]}, which gives the number of a deleted last row again",
+            hint="Use another strategy, or `ALTER TABLE … ENGINE = InnoDB`.",
+        )
+
+
+def _must_be_primary(session: MariadbSession) -> None:
+    """Raises EdgeUnknown where rows arrive that others wrote at a time of their own."""
+    ((read_only,),) = session.outside_rows("SELECT @@global.read_only")
+    wsrep = session.outside_rows("SHOW GLOBAL VARIABLES LIKE 'wsrep_on'")
+    threads = session.outside_rows(
+        "SELECT count(*) FROM information_schema.processlist WHERE command LIKE 'Slave%' OR user = 'system user' "
+        "AND command = 'Connect'"
+    )
+    if read_only or threads[0][0] or _replicates(session):
+        raise EdgeUnknown(
+            f"connection {session.name!r} is a replica or read-only, and does not know the transactions of its primary",
+            hint="Connect to the primary, or use `strategy: {kind: full}`, or `clock: application` with a "
+            "`safety_lag` above the longest transaction and the delay of the replica.",
+        )
+    if wsrep and str(wsrep[0][1]).upper() == "ON":
+        raise EdgeUnknown(
+            f"connection {session.name!r} is a node of a Galera cluster, and does not know who writes on the others",
+            hint="Use `strategy: {kind: full}` or `{kind: checksum}`, or `clock: application` with a `safety_lag`.",
+        )
+
+
+def _replicates(session: MariadbSession) -> bool:
+    """Whether a primary is configured, as far as this user may know; its threads may stand still."""
+    try:
+        return bool(session.outside_rows("SHOW ALL SLAVES STATUS" if session.is_mariadb else "SHOW REPLICA STATUS"))
+    except SourceError as error:
+        if code_of(error.__cause__) not in DENIED:
+            raise
+        return False
+
+
+def _prepared(session: MariadbSession) -> list[str]:
+    try:
+        # A name may be any bytes.
+        words = "XA RECOVER FORMAT = 'SQL'" if session.is_mariadb else "XA RECOVER CONVERT XID"
+        return [str(row[3]) for row in session.outside_rows(words)]
+    except SourceError as error:
+        raise _hidden(session, "XA_RECOVER_ADMIN", error) from error
+
+
+def _writers(session: MariadbSession) -> list[Writer]:
+    """Everybody who has a transaction open or runs a statement, at a moment after this call.
+
+    The statements first: one that ends in between leaves its transaction open, which is then among the transactions.
+    """
+    statement = "query_id" if session.is_mariadb else "0"
+    found = [
+        Writer(mark=("statement", thread, number), thread=thread, since=int(since), writes=not ONLY_READS.match(text))
+        for thread, _, _, since, text, number in session.outside_rows(RUNNING.format(statement=statement))
+    ]
+    writing = {writer.thread for writer in found if writer.writes}
+    try:
+        transactions = _transactions(session)
+    except SourceError as error:
+        raise _hidden(session, "PROCESS", error) from error
+    found.extend(
+        # One whose statement writes goes on writing, if it is open, once that statement has ended.
+        Writer(mark=("transaction", thread, since), thread=thread, since=since, writes=bool(busy) or thread in writing)
+        for thread, since, busy in transactions
+    )
+    return found
+
+
+def _transactions(session: MariadbSession) -> list[tuple[int, int, int]]:
+    """The open transactions but our own.
+
+    Ours begins anew before each look and must be among them: a server that is asked often answers from an old copy.
+    """
+    own = session.thread
+    for _ in range(FRESH_TRIES):
+        session.outside_rows("COMMIT")
+        session.outside_rows("START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY")
+        session.outside_rows("SET time_zone = 'SYSTEM'")
+        try:
+            ((now,),) = session.outside_rows(NOW)
+            rows = [(int(thread), int(since), int(busy)) for thread, since, busy in session.outside_rows(OPEN)]
+        finally:
+            session.outside_rows("SET time_zone = '+00:00'")
+            session.outside_rows("COMMIT")
+        mine = [since for thread, since, _ in rows if thread == own]
+        if mine and abs(mine[0] - now / 1_000_000) <= 2:
+            return [row for row in rows if row[0] != own]
+        time.sleep(FRESH_WAIT)
+    raise EdgeUnknown(
+        f"connection {session.name!r}: the server's list of transactions is not up to date",
+        hint="Somebody reads information_schema.innodb_trx without a pause: let them wait 0.2 s in between.",
+    )
+
+
+def _hidden(session: MariadbSession, privilege: str, error: SourceError) -> SourceError:
+    if code_of(error.__cause__) not in DENIED:
+        return error
+    return EdgeUnknown(
+        f"connection {session.name!r}: this user may not see the transactions of others, so rows that are still being "
+        "written could be lost",
+        hint=f"Let this user see them: `GRANT {privilege} ON *.* TO …`; or set "
+        "`strategy: {clock: application, safety_lag: …, lookback: …}`.",
+    )
+
+
+def _names(session: MariadbSession, writers: list[Writer], doing: str) -> tuple[str, ...]:
+    if not writers:
+        return ()
+    users = {row[0]: row[1] for row in session.outside_rows(USERS)}
+    threads: dict[int, int] = {}
+    for writer in writers:
+        threads.setdefault(writer.thread, writer.since)
+    return tuple(
+        f"connection {thread} of user {users.get(thread, 'unknown')}, {doing} {_instant(since).isoformat()}"
+        for thread, since in list(threads.items())[:NAMED]
+    )
+
+
+def _zone(session: MariadbSession, column: Column) -> str:
+    """The server's time zone for a column that has none of its own.
+
+    Raises:
+        ConfigError: the server does not name it.
+    """
+    if column.type.kind is Kind.TIMESTAMPTZ:
+        return "UTC"
+    ((zone, system),) = session.outside_rows("SELECT @@global.time_zone, @@system_time_zone")
+    name = str(system if zone == "SYSTEM" else zone)
+    if name in ("UTC", "GMT", "+00:00", "-00:00"):
+        return "UTC"
+    if "/" in name:
+        return name
+    raise ConfigError(
+        f"column {column.name!r} has no time zone, and the server calls its own {name!r}, which says too little",
+        hint="Set `strategy: {time_zone: Europe/Oslo}` or the like: the zone in which the writers set the column.",
+    )
+
+
+def _instant(seconds: float) -> datetime:
+    return EPOCH + timedelta(seconds=seconds)

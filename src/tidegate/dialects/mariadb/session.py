@@ -1,0 +1,244 @@
+"""Decides how MariaDB is asked: one connection, its settings pinned, and whether a table moved while it was read.
+
+Made by the dialect's `open`. Must never write, nor say that a table stood still where the server cannot tell.
+"""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any, ClassVar, cast
+
+from tidegate.core.bounds import Clock
+from tidegate.core.changes import SafeBound
+from tidegate.core.ids import Connection
+from tidegate.core.ports.dialect import Jdbc, Relation, Row, TableFacts
+from tidegate.core.schema import Column, Schema
+from tidegate.dialects.mariadb import catalog
+from tidegate.dialects.mariadb.address import address_of
+from tidegate.dialects.mariadb.types import Native
+from tidegate.errors import EnvironmentMissing, SourceMoved
+
+try:
+    import pymysql
+    from pymysql.charset import charset_by_id
+except ModuleNotFoundError as error:
+    raise EnvironmentMissing(
+        "the driver of MariaDB is not installed", hint="Install it: `pip install 'tidegate[mariadb]'`."
+    ) from error
+from tidegate.dialects.mariadb import safe_bounds as edges
+from tidegate.dialects.mariadb.errors import border, refused
+
+if TYPE_CHECKING:
+    from tidegate.dialects.mariadb import Mariadb
+
+BEGIN = "START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY"
+# Of both connections, ours and Spark's: a query means the same on every server, and nothing is cut off.
+SETTINGS = (
+    "SET time_zone = '+00:00', sql_mode = 'STRICT_TRANS_TABLES,ERROR_FOR_DIVISION_BY_ZERO,NO_ENGINE_SUBSTITUTION', "
+    "sql_select_limit = 18446744073709551615, sql_big_selects = 1, sql_auto_is_null = 0, lock_wait_timeout = 30, "
+    "net_read_timeout = 3600, net_write_timeout = 3600, wait_timeout = 86400"
+)
+OF_MARIADB = "SET max_statement_time = 0, idle_transaction_timeout = 0, idle_readonly_transaction_timeout = 0"
+OF_MYSQL = "SET max_execution_time = 0, information_schema_stats_expiry = 0"
+NAMES = "SET NAMES utf8mb4 COLLATE utf8mb4_bin"
+# MariaDB sorts NULL last in descending order and has no words for it; quoted text stays as it is.
+PIECES = re.compile(r"`(?:[^`]|``)*`|'(?:[^'\\]|''|\\.)*'|\"(?:[^\"\\]|\"\"|\\.)*\"|(?P<last> NULLS LAST)\b", re.DOTALL)
+
+
+class MariadbSession:
+    """One probe's connection."""
+
+    connections: ClassVar[int] = 1
+    has_snapshot: ClassVar[bool] = False
+
+    def __init__(self, dialect: Mariadb, connection: Connection) -> None:
+        self.dialect = dialect
+        self.name = connection.name
+        self.address = address_of(connection)
+        self._lock = threading.Lock()
+        self._held: Relation | None = None
+        self._held_at = datetime.min  # noqa: DTZ901 - a time of the server, in UTC and without zone
+        self._answers: dict[str, list[Row]] = {}
+        self._connection = self._connect()
+        try:
+            ((version, self._thread),) = self.outside_rows("SELECT VERSION(), CONNECTION_ID()")
+            self.is_mariadb = "mariadb" in str(version).lower()
+            for setting in (NAMES, SETTINGS, OF_MARIADB if self.is_mariadb else OF_MYSQL):
+                self.outside_rows(setting)
+            self.outside_rows("SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+        except BaseException:
+            self._connection.close()
+            raise
+
+    @property
+    def thread(self) -> int:
+        """The number of this connection at the server."""
+        return int(self._thread)
+
+    def rows(self, sql: str) -> list[Row]:
+        """The rows of one statement; remembered from the snapshot on, see `still`."""
+        found = self.outside_rows(sql)
+        if self._held is not None:
+            self._answers.setdefault(sql, found)
+        return found
+
+    def outside_rows(self, sql: str) -> list[Row]:
+        """The rows of a statement that tells nothing of the table's rows; bytes are texts in UTF-8."""
+        with border(self.name), self._lock, self._connection.cursor() as cursor:
+            cursor.execute(_spoken(sql))
+            return [tuple(map(_decoded, row)) for row in cursor.fetchall()]
+
+    def describe(self, sql: str) -> list[Native]:
+        """The columns of a statement, each with its own character set."""
+        with border(self.name), self._lock, self._connection.cursor() as cursor:
+            cursor.execute("SET character_set_results = NULL")
+            try:
+                cursor.execute(sql)
+                # Its public description leaves out sign, character set and whether NULL is allowed.
+                fields = cast("Any", cursor)._result.fields  # noqa: SLF001
+                return [
+                    Native(
+                        name=field.name,
+                        code=field.type_code,
+                        flags=field.flags,
+                        length=field.length,
+                        scale=field.scale,
+                        charset=cast("Any", charset_by_id(field.charsetnr)).name,
+                    )
+                    for field in fields
+                ]
+            finally:
+                cursor.execute("SET character_set_results = utf8mb4")
+
+    def columns(self, relation: Relation, overrides: Mapping[str, str]) -> Schema:
+        """The columns with their exact types."""
+        return catalog.columns(self, relation, overrides)
+
+    def safe_time_bound(
+        self, relation: Relation, column: Column, *, clock: Clock, lag: timedelta, time_zone: str | None
+    ) -> SafeBound:
+        """See `_mariadb_edges`."""
+        del relation  # every session of the server may be about to write it
+        return edges.safe_time_bound(self, column, clock=clock, lag=lag, time_zone=time_zone)
+
+    def safe_sequence_bound(self, relation: Relation, column: Column, *, wait: timedelta) -> SafeBound:
+        """See `_mariadb_edges`."""
+        return edges.safe_sequence_bound(self, relation, column, wait=wait)
+
+    def hold(self, relation: Relation) -> None:
+        """Takes the snapshot of our own answers, and a lock that keeps ALTER and TRUNCATE out.
+
+        Spark's connections cannot share it: see `still`.
+        """
+        if self._held is not None:
+            return
+        self._take_snapshot(relation)
+        self._held = relation
+
+    def identity(self, relation: Relation) -> str:
+        """The server's id, database and table."""
+        return catalog.identity(self, relation)
+
+    def clock(self) -> int | None:
+        """The position in InnoDB's log: only a server that was set back has a smaller one."""
+        return catalog.clock(self)
+
+    def unique_sets(self, relation: Relation) -> tuple[frozenset[str], ...]:
+        """From the unique indexes over columns that are not NULL."""
+        return catalog.unique_sets(self, relation)
+
+    def row_bytes(self, relation: Relation) -> int:
+        """The server's average."""
+        return catalog.row_bytes(self, relation)
+
+    def estimate(self, relation: Relation, condition: str) -> int:
+        """What the optimizer expects."""
+        whole = catalog.table_rows(self, relation) if condition == "1 = 1" else None
+        if whole is not None:
+            return whole
+        plan = self.outside_rows(f"EXPLAIN SELECT 1 FROM {relation.sql} WHERE {condition}")
+        return max((int(row[8]) for row in plan if len(row) > 8 and row[8] is not None), default=0)
+
+    def cuts(self, relation: Relation, parts: int) -> tuple[str, ...]:
+        """None: rows have no places; a key of whole numbers cuts them."""
+        del relation, parts
+        return ()
+
+    def parallel(self, relation: Relation, statements: Sequence[str]) -> list[Row]:
+        """The rows of all the statements, one after the other: no other connection shares the snapshot."""
+        self.hold(relation)
+        return [row for sql in statements for row in self.rows(sql)]
+
+    def verify_unchanged(self) -> None:
+        """Looks for a commit since the snapshot was taken; where there may be one, asks again whatever was asked.
+
+        InnoDB knows the second of the last commit to a table, and forgets it at a restart or when it closes the table;
+        of views, queries and other engines there is none. Then only a change that shows in the answers is noticed:
+        any change of rows whose fingerprint was asked for, else one of their number or of their cursor.
+
+        Raises:
+            SourceMoved: another answer than before.
+        """
+        if self._held is None or self._stood_still(self._held):
+            return
+        self.outside_rows("COMMIT")
+        self._take_snapshot(self._held)
+        for sql, before in tuple(self._answers.items()):
+            # The rows of a grouped statement come in any order.
+            if sorted(map(repr, self.outside_rows(sql))) != sorted(map(repr, before)):
+                label = self._held.label
+                raise SourceMoved(f"connection {self.name!r}: {label} was written to while it was being read")
+
+    def jdbc(self) -> Jdbc:
+        """Connects Spark to the same server with the same settings."""
+        return self.address.jdbc(SETTINGS)
+
+    def list_tables(self) -> list[tuple[str, str]]:
+        """Tables outside the system's schemas."""
+        return catalog.list_tables(self)
+
+    def facts(self, schema: str, table: str) -> TableFacts:
+        """Keys, types, indexes and size of one table."""
+        return catalog.facts(self, schema, table)
+
+    def close(self) -> None:
+        """Ends the connection, and with it the snapshot."""
+        if self._connection.open:
+            self._connection.close()
+
+    def _take_snapshot(self, relation: Relation) -> None:
+        # The time first: what is committed after the snapshot has this second or a later one.
+        ((self._held_at,),) = self.outside_rows("SELECT UTC_TIMESTAMP()")
+        self.outside_rows(BEGIN)
+        self.outside_rows(f"SELECT 1 FROM {relation.sql} LIMIT 0")
+
+    def _stood_still(self, relation: Relation) -> bool:
+        """Whether the last commit that InnoDB knows of lies in a second before the snapshot's."""
+        if not relation.parts:
+            return False
+        rows = self.outside_rows(
+            "SELECT update_time FROM information_schema.tables "
+            f"WHERE {catalog.named(self, relation)} AND engine = 'InnoDB'"
+        )
+        last = rows[0][0] if rows else None
+        return isinstance(last, datetime) and last < self._held_at
+
+    def _connect(self) -> pymysql.Connection[pymysql.cursors.Cursor]:
+        try:
+            return pymysql.connect(
+                **self.address.arguments(), charset="utf8mb4", autocommit=True, program_name="tidegate"
+            )
+        except pymysql.Error as error:
+            raise refused(self.name, self.address.where, error) from error
+
+
+def _spoken(sql: str) -> str:
+    """A statement in MariaDB's own words."""
+    return PIECES.sub(lambda found: "" if found["last"] else found[0], sql) if " NULLS LAST" in sql else sql
+
+
+def _decoded(value: object) -> object:
+    return value.decode() if isinstance(value, bytes) else value

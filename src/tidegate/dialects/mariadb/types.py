@@ -1,0 +1,142 @@
+"""Decides which exact type a MariaDB type becomes, or that it is refused by name.
+
+Called by the catalog with what the server says of a result's columns, so that a query is described as a table is.
+Must never map a type of which one value would change.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from tidegate.core.schema import (
+    BIGINT,
+    BINARY,
+    BOOLEAN,
+    DATE,
+    DOUBLE,
+    INT,
+    REAL,
+    TEXT,
+    TIME,
+    TIMESTAMP,
+    TIMESTAMPTZ,
+    Column,
+    Kind,
+    Type,
+    decimal,
+)
+from tidegate.dialects.shared.type_names import parse_type
+from tidegate.errors import SchemaRefused
+
+NOT_NULL, UNSIGNED, ENUM, SET = 1, 32, 256, 2048  # flags of a column in the protocol
+DECIMAL, BIT, BIGINT_CODE, TINY = 246, 16, 8, 1
+BINARY_CHARSET = "binary"
+CHARSET = " charset "
+# By the protocol's number of the type. Source: MariaDB, "Result set packets", field types.
+PLAIN: Mapping[int, tuple[str, Type]] = {
+    1: ("tinyint", INT),
+    2: ("smallint", INT),
+    3: ("int", INT),
+    4: ("float", REAL),
+    5: ("double", DOUBLE),
+    7: ("timestamp", TIMESTAMPTZ),
+    8: ("bigint", BIGINT),
+    9: ("mediumint", INT),
+    10: ("date", DATE),
+    11: ("time", TIME),
+    12: ("datetime", TIMESTAMP),
+    13: ("year", INT),
+    14: ("date", DATE),
+    245: ("json", TEXT),
+}
+TEXTS = {15: "varchar", 249: "text", 250: "text", 251: "text", 252: "text", 253: "varchar", 254: "char"}
+ODD = {6: "null", 16: "bit", 255: "geometry"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Native:
+    """What the protocol says of a column: its charset is its own, not the connection's."""
+
+    name: str
+    code: int
+    flags: int
+    length: int
+    scale: int
+    charset: str
+
+    @property
+    def unsigned(self) -> bool:
+        """Whether it holds no negative numbers."""
+        return bool(self.flags & UNSIGNED)
+
+
+def column_of(native: Native, *, override: str | None) -> Column:
+    """The column, exactly.
+
+    Raises:
+        SchemaRefused: no type keeps every value; the hint says how to cast it.
+    """
+    kind, label = _type(native)
+    name, nullable = native.name, not native.flags & NOT_NULL
+    if override is not None:
+        return Column(name=name, type=_stated(name, kind, label, override), nullable=nullable, native=f"{label} stated")
+    if kind is None:
+        raise SchemaRefused(
+            f"column {name!r} has type {label}, which no column of a lake table keeps exactly",
+            hint=f'Leave it out or cast it with `source: {{query: "SELECT …, {_cast(name, label)} FROM …"}}`.',
+            column=name,
+        )
+    return Column(name=name, type=kind, nullable=nullable, native=label)
+
+
+def _stated(name: str, kind: Type | None, label: str, override: str) -> Type:
+    wanted = parse_type(name, override)
+    flag = wanted.kind is Kind.BOOLEAN and kind is not None and kind.kind in (Kind.INTEGER, Kind.BOOLEAN)
+    number = wanted.kind is Kind.DECIMAL and (label.startswith("decimal") or label == "bigint unsigned")
+    if not flag and not number:
+        raise SchemaRefused(
+            f"column {name!r} of type {label} cannot be read as {override!r}: only whole numbers can, as a boolean, "
+            "and decimals, as a decimal",
+            hint=f"Cast it in the source: {{query: 'SELECT CAST({name} AS …) AS {name} FROM …'}}.",
+            column=name,
+        )
+    return wanted
+
+
+def _type(native: Native) -> tuple[Type | None, str]:
+    if native.code == DECIMAL:
+        return _decimal(native)
+    if native.code == BIT:
+        return (BOOLEAN if native.length == 1 else None), f"bit({native.length})"
+    if native.code in TEXTS:
+        return _text(native)
+    if native.code not in PLAIN:
+        return None, ODD.get(native.code, f"number {native.code}")
+    label, kind = PLAIN[native.code]
+    if native.code == TINY and native.length == 1:
+        label = "tinyint(1)"
+    if not native.unsigned or kind.kind is not Kind.INTEGER or label == "year":
+        return kind, label
+    wider = decimal(20, 0) if native.code == BIGINT_CODE else BIGINT if label == "int" else INT
+    return wider, f"{label} unsigned"
+
+
+def _decimal(native: Native) -> tuple[Type, str]:
+    """Up to 38 digits a decimal, beyond that its exact text. Source: my_decimal_length_to_precision."""
+    precision = native.length - (native.scale > 0) - (not native.unsigned)
+    label = f"decimal({precision},{native.scale})"
+    return (decimal(precision, native.scale) if precision <= 38 else TEXT), label
+
+
+def _text(native: Native) -> tuple[Type, str]:
+    label = "enum" if native.flags & ENUM else "set" if native.flags & SET else TEXTS[native.code]
+    if native.charset == BINARY_CHARSET:
+        return BINARY, {"char": "binary", "varchar": "varbinary"}.get(label, "blob")
+    return TEXT, f"{label}{CHARSET}{native.charset}"
+
+
+def _cast(name: str, label: str) -> str:
+    if label.startswith("bit"):
+        return f"CAST({name} AS UNSIGNED) AS {name}"
+    return f"ST_AsText({name}) AS {name}" if label == "geometry" else f"CAST({name} AS CHAR) AS {name}"

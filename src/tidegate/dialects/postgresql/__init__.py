@@ -1,0 +1,5 @@
+"""PostgreSQL."""
+
+from tidegate.dialects.postgresql.dialect import Postgresql
+
+__all__ = ["Postgresql"]

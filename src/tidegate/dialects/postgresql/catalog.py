@@ -1,0 +1,250 @@
+"""Decides what PostgreSQL's catalog tells of a table: its columns, keys, size and identity.
+
+Called by the session. Must never read a row of a user's table.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from tidegate.core.ports.dialect import Relation, TableFacts
+from tidegate.core.schema import Column, Schema
+from tidegate.dialects.postgresql.types import DESCRIBE, Native, column_of
+from tidegate.errors import ColumnMissing, ConfigError, SchemaRefused
+
+if TYPE_CHECKING:
+    from tidegate.dialects.postgresql.session import PostgresqlSession
+
+TABLE_KINDS = ("r", "p")
+BOUNDS = re.compile(r"FOR VALUES FROM \((.+)\) TO \((.+)\)")
+ENDLESS = {"MINVALUE", "MAXVALUE", "'-infinity'", "'infinity'"}
+UNKNOWN_ROW_BYTES = 100
+HIDDEN_SCHEMAS = "n.nspname <> 'information_schema' AND n.nspname NOT LIKE 'pg\\_%'"
+
+
+def columns(session: PostgresqlSession, relation: Relation, overrides: Mapping[str, str]) -> Schema:
+    """Every column, exactly.
+
+    Raises:
+        SchemaRefused: a type that cannot be kept, or two names that Spark cannot tell apart.
+        ConfigError: an override of a column that is not there.
+    """
+    described = session.describe(f"SELECT * FROM {relation.sql} LIMIT 0")
+    natives = _natives(session, {kind for _, kind, _ in described})
+    required, numbers = _attributes(session, relation)
+    _check_names(relation, [name for name, _, _ in described], overrides)
+    found = []
+    for name, kind, modifier in described:
+        native = natives[kind]
+        if modifier >= 0:
+            native = Native(
+                modifier=modifier,
+                oid=native.oid,
+                name=native.name,
+                category=native.category,
+                built_in=native.built_in,
+                element=native.element,
+                called=native.called,
+            )
+        column = column_of(name, native, nullable=name not in required, override=overrides.get(name))
+        found.append(replace(column, ident=numbers.get(name, "")))
+    return Schema(columns=tuple(found))
+
+
+def _check_names(relation: Relation, names: list[str], overrides: Mapping[str, str]) -> None:
+    seen: dict[str, str] = {}
+    for name in names:
+        other = seen.setdefault(name.lower(), name)
+        if seen[name.lower()] is not name or names.count(name) > 1:
+            raise SchemaRefused(
+                f"{relation.label} has two columns that Spark cannot tell apart: {other!r} and {name!r}",
+                hint="Rename one of them with `source: {query: 'SELECT … AS …'}`.",
+            )
+    for name in overrides:
+        if name not in names:
+            raise ConfigError(f"columns: {relation.label} has no column {name!r}; it has {', '.join(names)}")
+
+
+def _natives(session: PostgresqlSession, oids: set[int]) -> dict[int, Native]:
+    if not oids:
+        return {}
+    rows = session.rows(DESCRIBE.format(oids=",".join(map(str, sorted(oids)))))
+    return {
+        origin: Native(
+            modifier=modifier, oid=oid, name=name, category=category, built_in=built_in, element=element, called=called
+        )
+        for origin, modifier, oid, name, category, built_in, element, called in rows
+    }
+
+
+def _attributes(session: PostgresqlSession, relation: Relation) -> tuple[frozenset[str], Mapping[str, str]]:
+    """The columns that are never NULL, and each column's number, which it keeps when its name changes."""
+    if not relation.parts:
+        return frozenset(), {}
+    rows = session.rows(
+        f"SELECT attname::text, attnum::text, attnotnull FROM pg_attribute WHERE attrelid = {_oid(session, relation)} "
+        "AND attnum > 0 AND NOT attisdropped"
+    )
+    return frozenset(name for name, _, required in rows if required), {name: number for name, number, _ in rows}
+
+
+def _oid(session: PostgresqlSession, relation: Relation) -> str:
+    return f"to_regclass({session.dialect.string(relation.sql)})"
+
+
+def oid_of(session: PostgresqlSession, relation: Relation) -> int:
+    """The table's oid.
+
+    Raises:
+        ColumnMissing: there is no such table.
+    """
+    ((oid,),) = session.rows(f"SELECT {_oid(session, relation)}::oid::bigint")
+    if oid is None:
+        raise ColumnMissing(f"connection {session.name!r}: there is no table {relation.label}", table=relation.label)
+    return int(oid)
+
+
+def is_table(session: PostgresqlSession, relation: Relation) -> bool:
+    """Whether it is a table, partitioned or not, rather than a view."""
+    rows = session.rows(f"SELECT relkind::text FROM pg_class WHERE oid = {oid_of(session, relation)}")
+    return rows[0][0] in TABLE_KINDS
+
+
+def is_plain(session: PostgresqlSession, relation: Relation) -> bool:
+    """Whether every row is in this very heap: no partitions, no heirs."""
+    rows = session.rows(
+        f"SELECT relkind = 'r' AND NOT relhassubclass FROM pg_class WHERE oid = {oid_of(session, relation)}"
+    )
+    return bool(rows[0][0])
+
+
+def pages(session: PostgresqlSession, relation: Relation) -> int:
+    """Pages of the heap."""
+    oid = oid_of(session, relation)
+    ((found,),) = session.rows(f"SELECT pg_relation_size({oid}) / current_setting('block_size')::bigint")
+    return int(found)
+
+
+def identity(session: PostgresqlSession, relation: Relation) -> str:
+    """System identifier, timeline, database and the table's oid."""
+    ((system, timeline, database),) = session.rows(
+        "SELECT (SELECT system_identifier FROM pg_control_system())::text, "
+        "CASE WHEN pg_is_in_recovery() THEN (SELECT timeline_id FROM pg_control_checkpoint()) "
+        "ELSE ('x' || left(pg_walfile_name(pg_current_wal_lsn()), 8))::bit(32)::int END, current_database()"
+    )
+    table = f":{oid_of(session, relation)}" if relation.parts else ""
+    return f"postgresql:{system}:{timeline}:{database}{table}"
+
+
+def clock(session: PostgresqlSession) -> int:
+    """The position in the write-ahead log as a number."""
+    ((found,),) = session.rows(
+        "SELECT (CASE WHEN pg_is_in_recovery() THEN pg_last_wal_replay_lsn() ELSE pg_current_wal_lsn() END "
+        "- '0/0'::pg_lsn)::text"
+    )
+    return int(found)
+
+
+def unique_sets(session: PostgresqlSession, relation: Relation) -> tuple[frozenset[str], ...]:
+    """The columns of each valid unique index that covers every row and no NULL."""
+    if not relation.parts:
+        return ()
+    rows = session.rows(
+        "SELECT array_agg(a.attname::text), bool_and(a.attnotnull) "
+        "FROM pg_index i JOIN pg_class c ON c.oid = i.indrelid "
+        "CROSS JOIN LATERAL unnest(i.indkey::smallint[]) WITH ORDINALITY AS k(attnum, place) "
+        "LEFT JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = k.attnum "
+        f"WHERE i.indrelid = {oid_of(session, relation)} AND i.indisunique AND i.indisvalid AND i.indpred IS NULL "
+        "AND i.indexprs IS NULL AND k.place <= i.indnkeyatts AND NOT (c.relkind = 'r' AND c.relhassubclass) "
+        "GROUP BY i.indexrelid"
+    )
+    return tuple(frozenset(names) for names, required in rows if required)
+
+
+def row_bytes(session: PostgresqlSession, relation: Relation) -> int:
+    """From the table's size and the planner's row count; a guess for what has neither."""
+    if not relation.parts:
+        return UNKNOWN_ROW_BYTES
+    ((size, rows),) = session.rows(
+        "SELECT coalesce(sum(pg_table_size(c.oid)), 0)::bigint, coalesce(sum(c.reltuples), 0)::bigint "
+        f"FROM pg_partition_tree({oid_of(session, relation)}) t JOIN pg_class c ON c.oid = t.relid AND t.isleaf"
+    )
+    return max(1, size // rows) if rows > 0 and size else UNKNOWN_ROW_BYTES
+
+
+def ranges(session: PostgresqlSession, relation: Relation) -> tuple[str, tuple[str, ...]] | None:
+    """The column by whose ranges the table is partitioned, and each range's finite bounds as expressions of its type.
+
+    None for what is not partitioned, or by other than ranges of one column. Of partitions within partitions the
+    outermost count.
+    """
+    if not relation.parts:
+        return None
+    oid = oid_of(session, relation)
+    found = session.rows(
+        "SELECT a.attname::text, format_type(a.atttypid, a.atttypmod) FROM pg_partitioned_table p "
+        "JOIN pg_attribute a ON a.attrelid = p.partrelid AND a.attnum = p.partattrs[0] "
+        f"WHERE p.partrelid = {oid} AND p.partstrat = 'r' AND p.partnatts = 1"
+    )
+    if not found:
+        return None
+    ((column, kind),) = found
+    bounds = session.rows(
+        "SELECT pg_get_expr(c.relpartbound, c.oid) FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid "
+        f"WHERE i.inhparent = {oid}"
+    )
+    ends = {end for (text,) in bounds for found in BOUNDS.finditer(text) for end in found.groups()}
+    return column, tuple(f"CAST({end} AS {kind})" for end in sorted(ends - ENDLESS))
+
+
+def list_tables(session: PostgresqlSession) -> list[tuple[str, str]]:
+    """Tables that the user may see, without partitions of listed ones."""
+    rows = session.rows(
+        "SELECT n.nspname::text, c.relname::text FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace "
+        f"WHERE c.relkind IN ('r', 'p', 'f') AND NOT c.relispartition AND {HIDDEN_SCHEMAS} "
+        "AND c.relpersistence <> 't' ORDER BY 1, 2"
+    )
+    return [(schema, table) for schema, table in rows]
+
+
+def facts(session: PostgresqlSession, schema: str, table: str) -> TableFacts:
+    """Keys, types, indexes and size of one table."""
+    quote = session.dialect.quote
+    relation = Relation(sql=f"{quote(schema)}.{quote(table)}", label=f"{schema}.{table}", parts=(schema, table))
+    found: list[Column] = []
+    refused: dict[str, str] = {}
+    described = session.describe(f"SELECT * FROM {relation.sql} LIMIT 0")
+    for name, _, _ in described:
+        one = Relation(sql=f"(SELECT {quote(name)} FROM {relation.sql}) AS one", label=relation.label)
+        try:
+            found.extend(columns(session, one, {}))
+        except SchemaRefused as error:
+            refused[name] = error.message
+    oid = oid_of(session, relation)
+    required, _ = _attributes(session, relation)
+    ordered = [
+        Column(name=column.name, type=column.type, nullable=column.name not in required, native=column.native)
+        for column in found
+    ]
+    indexes = session.rows(
+        "SELECT i.indisprimary, array_agg(a.attname::text ORDER BY k.place) FROM pg_index i "
+        "CROSS JOIN LATERAL unnest(i.indkey::smallint[]) WITH ORDINALITY AS k(attnum, place) "
+        "JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = k.attnum "
+        f"WHERE i.indrelid = {oid} AND i.indisvalid AND k.place <= i.indnkeyatts GROUP BY i.indexrelid, i.indisprimary"
+    )
+    ((rows,),) = session.rows(
+        "SELECT greatest(sum(c.reltuples), 0)::bigint "
+        f"FROM pg_partition_tree({oid}) t JOIN pg_class c ON c.oid = t.relid AND t.isleaf"
+    )
+    return TableFacts(
+        schema=schema,
+        table=table,
+        columns=Schema(columns=tuple(ordered)),
+        refused=refused,
+        primary_key=next((tuple(names) for primary, names in indexes if primary), ()),
+        indexes=tuple(tuple(names) for primary, names in indexes if not primary),
+        rows=int(rows or 0),
+    )

@@ -1,0 +1,363 @@
+"""Decides how PostgreSQL is asked about replication slots and publications, and how a slot is read and moved.
+
+Called by the source of a slot and by `tidegate slot`. Must never move a slot by reading it: only `advance` and `drop`
+let the server forget anything.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
+
+from psycopg import errors
+
+from tidegate.core.ports.dialect import Relation, Row
+from tidegate.dialects.postgresql.catalog import oid_of
+from tidegate.errors import ConfigError, HistoryGone, SourceError, SourceUnavailable, TidegateError
+
+if TYPE_CHECKING:
+    from tidegate.dialects.postgresql.session import PostgresqlSession
+
+PLUGIN = "pgoutput"
+FIRST_VERSION = 130000
+NAME = re.compile(r"[a-z0-9_]{1,63}")
+ROWS_AT_A_TIME = 5_000
+LOST = "lost"
+EPOCH = datetime(2000, 1, 1, tzinfo=UTC)
+"""What the server's times count microseconds from."""
+
+FACTS = """
+SELECT slot_name::text, plugin::text, active_pid, (restart_lsn - '0/0')::text, (confirmed_flush_lsn - '0/0')::text,
+       wal_status, (pg_current_wal_lsn() - restart_lsn)::text, (pg_current_wal_lsn() - confirmed_flush_lsn)::text
+FROM pg_replication_slots WHERE slot_type = 'logical' AND database = current_database()
+"""
+IDENTITY = """
+SELECT c.relkind::text, c.relreplident::text, coalesce(keys.names, '{{}}'),
+       coalesce((SELECT array_agg(attname::text ORDER BY attnum) FROM pg_attribute
+                 WHERE attrelid = c.oid AND attgenerated <> '' AND NOT attisdropped), '{{}}'),
+       (SELECT bool_and(leaf.relreplident = c.relreplident) FROM pg_partition_tree(c.oid) t
+        JOIN pg_class leaf ON leaf.oid = t.relid)
+FROM pg_class c LEFT JOIN LATERAL (
+  SELECT array_agg(a.attname::text ORDER BY k.place) AS names FROM pg_index i
+  CROSS JOIN LATERAL unnest(i.indkey::smallint[]) WITH ORDINALITY AS k(attnum, place)
+  JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = k.attnum
+  WHERE i.indrelid = c.oid AND k.place <= i.indnkeyatts
+    AND CASE c.relreplident WHEN 'i' THEN i.indisreplident ELSE i.indisprimary END
+) AS keys ON true
+WHERE c.oid = {oid}
+"""
+PUBLISHED = """
+SELECT p.oid::bigint, p.pubinsert AND p.pubupdate AND p.pubdelete AND p.pubtruncate, t.tablename IS NOT NULL,
+       (SELECT r.oid::bigint FROM pg_publication_rel r WHERE r.prpubid = p.oid AND r.prrelid = {oid}), {limited}
+FROM pg_publication p LEFT JOIN (pg_publication_tables t JOIN pg_class c ON c.oid = {oid}
+  AND t.tablename = c.relname AND t.schemaname::regnamespace = c.relnamespace) ON t.pubname = p.pubname
+WHERE p.pubname = {name}
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Slot:
+    """What the server says of a slot; places of the write-ahead log as bytes from its beginning.
+
+    Args:
+        active: the process that reads it now.
+        restart: the oldest place that is kept for it.
+        confirmed: up to where its reader said that everything is kept; None while it is being made.
+        status: `reserved`, `extended`, `unreserved` or `lost`.
+        retained: bytes of the log that are kept for it.
+        behind: bytes of the log after `confirmed`.
+    """
+
+    name: str
+    plugin: str
+    active: int | None
+    restart: int | None
+    confirmed: int | None
+    status: str | None
+    retained: int
+    behind: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Identified:
+    """How the log identifies a row of a table.
+
+    Args:
+        kind: of table, as the catalog says it.
+        identity: `d`, `n`, `f` or `i`.
+        columns: of the primary key, or of the index that was chosen for it.
+        generated: columns that the log does not carry.
+        uniform: its partitions say the same.
+    """
+
+    kind: str
+    identity: str
+    columns: tuple[str, ...]
+    generated: tuple[str, ...]
+    uniform: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Publication:
+    """What a publication says of a table.
+
+    Args:
+        mark: another text means that the table was taken out of it in between, or that it was made anew.
+        whole: it publishes every insert, update, delete and truncate.
+        holds: the table is in it.
+        limited: only some rows or columns of it are.
+    """
+
+    mark: str
+    whole: bool
+    holds: bool
+    limited: bool
+
+
+def check_server(session: PostgresqlSession) -> None:
+    """Raises ConfigError when the server cannot decode its log."""
+    if session.version < FIRST_VERSION:
+        raise ConfigError(f"connection {session.name!r}: a replication slot needs PostgreSQL 13 or later")
+    ((standby, level),) = session.rows("SELECT pg_is_in_recovery(), current_setting('wal_level')")
+    if standby:
+        raise ConfigError(
+            f"connection {session.name!r} is a standby", hint="Name the primary: its slots are the ones that last."
+        )
+    if level != "logical":
+        raise ConfigError(
+            f"connection {session.name!r}: the server's wal_level is {level}, and a replication slot needs logical",
+            hint="`ALTER SYSTEM SET wal_level = logical`, then restart the server.",
+        )
+
+
+def find(session: PostgresqlSession, name: str) -> Slot | None:
+    """The slot of that name in this database."""
+    return next((slot for slot in every(session) if slot.name == name), None)
+
+
+def every(session: PostgresqlSession) -> list[Slot]:
+    """The logical slots of this database."""
+    return [
+        Slot(
+            name=name,
+            plugin=plugin,
+            active=active,
+            restart=_number(restart),
+            confirmed=_number(confirmed),
+            status=status,
+            retained=_number(retained) or 0,
+            behind=_number(behind) or 0,
+        )
+        for name, plugin, active, restart, confirmed, status, retained, behind in session.rows(FACTS)
+    ]
+
+
+def make(session: PostgresqlSession, name: str) -> None:
+    """Makes the slot: every transaction that commits from now on is kept for it.
+
+    It waits for transactions that are open already, for they may commit what the slot has not seen from its beginning.
+    """
+    with _slot_border(session, name):
+        session.rows(f"SELECT pg_create_logical_replication_slot({session.dialect.string(name)}, '{PLUGIN}')")
+
+
+def drop(session: PostgresqlSession, name: str) -> None:
+    """Drops the slot and lets the server forget what it kept for it."""
+    with _slot_border(session, name):
+        session.rows(f"SELECT pg_drop_replication_slot({session.dialect.string(name)})")
+
+
+def advance(session: PostgresqlSession, name: str, place: str) -> None:
+    """Says that everything before that place is kept elsewhere."""
+    with _slot_border(session, name):
+        session.rows(f"SELECT pg_replication_slot_advance({session.dialect.string(name)}, '{place}')")
+
+
+def flushed(session: PostgresqlSession) -> int:
+    """Where the log ends that a slot can be read to."""
+    ((end,),) = session.rows("SELECT (pg_current_wal_flush_lsn() - '0/0')::text")
+    return int(end)
+
+
+def written(session: PostgresqlSession) -> int:
+    """A place after the commit of everything that can be seen now."""
+    ((end,),) = session.rows("SELECT (pg_current_wal_insert_lsn() - '0/0')::text")
+    return int(end)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ask:
+    """What of a slot is counted.
+
+    Args:
+        oid: of the table whose events count.
+        after: transactions whose commit begins before it do not count; None where the slot has none of them any more.
+        upto: a place of the log.
+        most: messages after which no further transaction is looked at; None for no limit.
+    """
+
+    oid: int
+    after: int | None
+    upto: str
+    most: int | None
+
+
+def count(session: PostgresqlSession, name: str, publication: str, ask: Ask) -> tuple[int, int, int | None]:
+    """Events of a table, messages, and the end of the last transaction among them; whole transactions only."""
+    begins, *changes, truncated = b"BIUDT"
+    given = _peek(session, name, publication, ask.upto, ask.most)
+    if ask.after is not None:
+        # Commits come in their order, so that the last one begun is the greatest.
+        commit = f"CASE get_byte(data, 0) WHEN {begins} THEN encode(substring(data FROM 2 FOR 8), 'hex') END"
+        running = f"max({commit}) OVER (ROWS UNBOUNDED PRECEDING)"
+        given = f"(SELECT lsn, data, {running} AS commit FROM {given}) AS known WHERE commit >= '{ask.after:016x}'"
+    asked = (
+        f"SELECT count(*) FILTER (WHERE get_byte(data, 0) = {truncated} OR get_byte(data, 0) IN "
+        f"({', '.join(map(str, changes))}) AND substring(data FROM 2 FOR 4) = '\\x{ask.oid:08x}'::bytea), "
+        f"count(*), (max(lsn) - '0/0')::text FROM {given}"
+    )
+    with _slot_border(session, name):
+        ((events, messages, last),) = session.rows(asked)
+    return events, messages, _number(last)
+
+
+def oldest(session: PostgresqlSession, name: str, publication: str, ask: Ask) -> datetime | None:
+    """When the first transaction committed that counts and changed a table of the publication; None for none."""
+    begins = b"B"[0]
+    after = "" if ask.after is None else f" AND encode(substring(data FROM 2 FOR 8), 'hex') >= '{ask.after:016x}'"
+    asked = (
+        "SELECT min(encode(substring(data FROM 10 FOR 8), 'hex')) FROM "
+        f"{_peek(session, name, publication, ask.upto, ask.most)} WHERE get_byte(data, 0) = {begins}{after}"
+    )
+    with _slot_border(session, name):
+        ((moment,),) = session.rows(asked)
+    return None if moment is None else EPOCH + timedelta(microseconds=int(moment, 16))
+
+
+def messages(session: PostgresqlSession, name: str, publication: str, *, upto: str) -> Iterator[Row]:
+    """The place of every message up to one, and its bytes; a few at a time, and the slot stays where it is."""
+    asked = f"SELECT (lsn - '0/0')::bigint, data FROM {_peek(session, name, publication, upto, None)}"
+    with _slot_border(session, name):
+        yield from session.stream(asked, ROWS_AT_A_TIME)
+
+
+def values(
+    session: PostgresqlSession, relation: Relation, key: Mapping[str, str], names: Sequence[str]
+) -> list[str | None] | None:
+    """What the columns of one row are now, as output functions write them; None where there is no such row."""
+    quote, string = session.dialect.quote, session.dialect.string
+    listed = ", ".join(f"CASE WHEN {quote(n)} IS NOT NULL THEN format('%s', {quote(n)}) END" for n in names)
+    where = " AND ".join(f"{quote(name)} = {string(text)}" for name, text in key.items())
+    rows = session.rows(f"SELECT {listed} FROM {relation.sql} WHERE {where}")
+    return list(rows[0]) if rows else None
+
+
+def identified(session: PostgresqlSession, relation: Relation) -> Identified:
+    """How the log identifies a row of the table."""
+    rows = session.rows(IDENTITY.format(oid=oid_of(session, relation)))
+    ((kind, identity, columns, generated, uniform),) = rows
+    return Identified(
+        kind=kind, identity=identity, columns=tuple(columns), generated=tuple(generated), uniform=uniform is not False
+    )
+
+
+def published(session: PostgresqlSession, publication: str, relation: Relation) -> Publication | None:
+    """What the publication says of the table; None where there is no such publication."""
+    columns = "(SELECT count(*) FROM pg_attribute WHERE attrelid = c.oid AND attnum > 0 AND NOT attisdropped)"
+    limited = (
+        f"t.rowfilter IS NOT NULL OR cardinality(t.attnames) < {columns}" if session.version >= 150000 else "false"
+    )
+    name, oid = session.dialect.string(publication), oid_of(session, relation)
+    rows = session.rows(PUBLISHED.format(oid=oid, name=name, limited=limited))
+    if not rows:
+        return None
+    own, whole, holds, member, narrowed = rows[0]
+    return Publication(mark=f"{own}:{member or 'all'}", whole=whole, holds=holds, limited=bool(narrowed))
+
+
+def publish(session: PostgresqlSession, publication: str, relation: Relation) -> None:
+    """Makes a publication of exactly that table."""
+    made = f"CREATE PUBLICATION {session.dialect.quote(publication)} FOR TABLE {relation.sql}"
+    try:
+        session.rows(f"{made} WITH (publish_via_partition_root = true)")
+    except TidegateError as error:
+        if isinstance(error.__cause__, errors.InsufficientPrivilege):
+            raise SourceError(
+                f"connection {session.name!r} may not publish {relation.label}",
+                hint=f"Let the table's owner run `{made}`.",
+            ) from error
+        raise
+
+
+def unpublish(session: PostgresqlSession, publication: str) -> None:
+    """Drops a publication that this user made; somebody else's stays."""
+    name = session.dialect.string(publication)
+    mine = "SELECT 1 FROM pg_publication WHERE pg_get_userbyid(pubowner) = current_user AND pubname = "
+    if session.rows(f"{mine}{name}"):
+        session.rows(f"DROP PUBLICATION {session.dialect.quote(publication)}")
+
+
+def check_name(name: str) -> None:
+    """Raises ConfigError for what no slot can be called."""
+    if not NAME.fullmatch(name):
+        raise ConfigError(
+            f"slot: {name!r} is no name of a replication slot", hint="Take lower-case letters, digits and underscores."
+        )
+
+
+def _peek(session: PostgresqlSession, name: str, publication: str, upto: str, most: int | None) -> str:
+    string = session.dialect.string
+    options = ("proto_version", "1", "publication_names", session.dialect.quote(publication))
+    given: Sequence[str] = (string(name), f"'{upto}'", str(most or "NULL"), *(string(option) for option in options))
+    return f"pg_logical_slot_peek_binary_changes({', '.join(given)})"
+
+
+@contextmanager
+def _slot_border(session: PostgresqlSession, name: str) -> Iterator[None]:
+    """What the server's refusals mean where a slot is concerned."""
+    try:
+        yield
+    except TidegateError as error:
+        found = _meaning(session.name, name, error.__cause__)
+        if found is None:
+            raise
+        raise found from error
+
+
+def _meaning(  # noqa: PLR0911 - one answer a refusal
+    connection: str, name: str, cause: BaseException | None
+) -> TidegateError | None:
+    where = f"connection {connection!r}: "
+    match cause:
+        case errors.ObjectInUse():
+            return SourceUnavailable(
+                f"{where}somebody else reads slot {name} now", hint="Run again once they have ended."
+            )
+        case errors.UndefinedObject():
+            return HistoryGone(f"{where}the slot {name} or its publication is gone")
+        case errors.InsufficientPrivilege():
+            return SourceError(
+                f"{where}the user may not use replication slots", hint="`ALTER ROLE … REPLICATION`, then run again."
+            )
+        case errors.LockNotAvailable():
+            return SourceUnavailable(
+                f"{where}the slot {name} cannot be made while transactions are open that began before it",
+                hint="Run again once they have ended: `SELECT pid, xact_start FROM pg_stat_activity`.",
+            )
+        case errors.ConfigurationLimitExceeded():
+            return ConfigError(
+                f"{where}the server has no room for another replication slot",
+                hint="`tidegate slot list` shows those of the project; `max_replication_slots` is the limit.",
+            )
+        case errors.ObjectNotInPrerequisiteState():
+            return HistoryGone(f"{where}the slot {name} cannot be read any more: the server has dropped what it kept")
+        case _:
+            return None
+
+
+def _number(text: str | None) -> int | None:
+    return None if text is None else int(text)

@@ -1,0 +1,277 @@
+"""Decides how PostgreSQL is asked: statements before the snapshot, then one snapshot for every connection.
+
+Made by the dialect's `open`. Must never write, nor let a statement of the edges run inside the snapshot.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any, ClassVar, cast
+
+import psycopg
+from psycopg.conninfo import conninfo_to_dict
+from psycopg.pq import TransactionStatus
+
+from tidegate.core.bounds import Clock
+from tidegate.core.changes import SafeBound
+from tidegate.core.ids import Connection
+from tidegate.core.ports.dialect import Jdbc, Relation, Row, SetBack, TableFacts
+from tidegate.core.schema import Column, Schema
+from tidegate.dialects.postgresql import catalog
+from tidegate.dialects.postgresql import safe_bounds as edges
+from tidegate.dialects.postgresql import server_history as history
+from tidegate.dialects.postgresql.errors import border, refused
+from tidegate.errors import ConfigError, InternalError, TidegateError
+
+if TYPE_CHECKING:
+    from tidegate.dialects.postgresql import Postgresql
+
+APPLICATION = "tidegate"
+BEGIN = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
+# The server must not end the session that holds the snapshot while Spark reads.
+SETTINGS = "SET idle_in_transaction_session_timeout = 0; SET lock_timeout = '30s'; SET extra_float_digits = 1"
+# What libpq's words mean to the JDBC driver; the others have the same name or no meaning there.
+TO_JDBC = {
+    "application_name": "ApplicationName",
+    "connect_timeout": "connectTimeout",
+    "options": "options",
+    "sslcert": "sslcert",
+    "sslkey": "sslkey",
+    "sslmode": "sslmode",
+    "sslpassword": "sslpassword",
+    "sslrootcert": "sslrootcert",
+}
+OWN_WORDS = frozenset({"host", "hostaddr", "port", "dbname", "user", "password"})
+
+
+class PostgresqlSession:
+    """One probe's connections."""
+
+    connections: ClassVar[int] = 4
+    has_snapshot: ClassVar[bool] = True
+
+    def __init__(self, dialect: Postgresql, connection: Connection) -> None:
+        self.dialect = dialect
+        self.name = connection.name
+        self._options = _options(connection)
+        self._main = self._connect()
+        self._snapshot: str | None = None
+        self._failed: TidegateError | None = None
+
+    @property
+    def version(self) -> int:
+        """The server's version as PostgreSQL counts: 150018."""
+        return self._main.info.server_version
+
+    def rows(self, sql: str) -> list[Row]:
+        """The rows of one statement."""
+        return self._ask(self._main, sql)
+
+    def stream(self, sql: str, at_a_time: int) -> Iterator[Row]:
+        """The rows of one statement in a transaction of its own, fetched so many at a time."""
+        main = self._main
+        with self._border(main), main.transaction(), main.cursor(name=f"{APPLICATION}_stream", binary=True) as cursor:
+            cursor.itersize = at_a_time
+            cursor.execute(sql)
+            yield from cursor
+
+    def describe(self, sql: str) -> list[tuple[str, int, int]]:
+        """Name, type and type modifier of the columns of a statement."""
+        with self._border(self._main), self._main.cursor() as cursor:
+            cursor.execute(sql)
+            result = cursor.pgresult
+            if result is None or cursor.description is None:
+                raise InternalError("a SELECT gave no description")
+            types = [(result.ftype(index), result.fmod(index)) for index in range(result.nfields)]
+            return [(column.name, *kind) for column, kind in zip(cursor.description, types, strict=True)]
+
+    def columns(self, relation: Relation, overrides: Mapping[str, str]) -> Schema:
+        """The columns with their exact types."""
+        return catalog.columns(self, relation, overrides)
+
+    def safe_time_bound(
+        self, relation: Relation, column: Column, *, clock: Clock, lag: timedelta, time_zone: str | None
+    ) -> SafeBound:
+        """See `_postgresql_edges`."""
+        return edges.safe_time_bound(self, relation, column, clock=clock, lag=lag, time_zone=time_zone)
+
+    def safe_sequence_bound(self, relation: Relation, column: Column, *, wait: timedelta) -> SafeBound:
+        """See `_postgresql_edges`."""
+        return edges.safe_sequence_bound(self, relation, column, wait=wait)
+
+    def hold(self, relation: Relation) -> None:
+        """Locks the table against TRUNCATE and ALTER, which no snapshot survives, then takes the snapshot."""
+        if self._snapshot is not None:
+            return
+        self.rows(BEGIN)
+        if relation.parts and catalog.is_table(self, relation):
+            self.rows(f"LOCK TABLE {relation.sql} IN ACCESS SHARE MODE")
+        ((self._snapshot,),) = self.rows("SELECT pg_export_snapshot()")
+
+    def identity(self, relation: Relation) -> str:
+        """System identifier, timeline, database and the table's oid."""
+        return catalog.identity(self, relation)
+
+    def clock(self) -> int | None:
+        """The position in the write-ahead log as a number; on a standby, of what was replayed."""
+        return catalog.clock(self)
+
+    def witness(self) -> dict[str, Any]:
+        """See `_postgresql_history`."""
+        return history.witness(self)
+
+    def set_back(self, witness: Mapping[str, Any], clock: int | None) -> SetBack:
+        """See `_postgresql_history`."""
+        return history.set_back(self, witness, clock)
+
+    def older_than(self, witness: Mapping[str, Any], relation: Relation, condition: str) -> str | None:
+        """See `_postgresql_history`."""
+        return history.older_than(self, witness, relation, condition)
+
+    def follows(self) -> bool:
+        """Whether it is a standby."""
+        ((standby,),) = self.rows("SELECT pg_is_in_recovery()")
+        return bool(standby)
+
+    def unique_sets(self, relation: Relation) -> tuple[frozenset[str], ...]:
+        """From the valid unique indexes over columns that are not NULL."""
+        return catalog.unique_sets(self, relation)
+
+    def ranges(self, relation: Relation) -> tuple[str, tuple[str, ...]] | None:
+        """From declarative partitioning by range."""
+        return catalog.ranges(self, relation)
+
+    def row_bytes(self, relation: Relation) -> int:
+        """From the table's size and the planner's row count."""
+        return catalog.row_bytes(self, relation)
+
+    def estimate(self, relation: Relation, condition: str) -> int:
+        """What the planner expects."""
+        ((plan,),) = self.rows(f"EXPLAIN (FORMAT JSON) SELECT 1 FROM {relation.sql} WHERE {condition}")
+        plan = json.loads(plan) if isinstance(plan, str) else plan
+        return int(plan[0]["Plan"]["Plan Rows"])
+
+    def cuts(self, relation: Relation, parts: int) -> tuple[str, ...]:
+        """Ranges of ctid with the same number of pages each; only where a range of them is read alone."""
+        if parts < 2 or self.version < 140000 or not relation.parts or not catalog.is_plain(self, relation):
+            return ()
+        pages = catalog.pages(self, relation)
+        starts = sorted({pages * part // parts for part in range(parts)})
+        bounds = [f"{self.dialect.place} >= '({start},0)'::tid" for start in starts]
+        uppers = [f" AND {self.dialect.place} < '({stop},0)'::tid" for stop in starts[1:]]
+        # The last range is open: the table may have grown since.
+        return tuple(low + high for low, high in zip(bounds, [*uppers, ""], strict=True))
+
+    def parallel(self, relation: Relation, statements: Sequence[str]) -> list[Row]:
+        """The rows of all the statements, over a few connections that share the snapshot."""
+        self.hold(relation)
+        if len(statements) == 1:
+            return self.rows(statements[0])
+        with ThreadPoolExecutor(min(self.connections, len(statements))) as pool:
+            return [row for rows in pool.map(self._aside, statements) for row in rows]
+
+    def verify_unchanged(self) -> None:
+        """Nothing to ask: the snapshot held."""
+
+    def jdbc(self) -> Jdbc:
+        """Connects Spark to the same snapshot."""
+        if self._snapshot is None:
+            raise InternalError("rows were asked for before the snapshot was taken")
+        info = self._main.info
+        if info.host.startswith("/"):
+            raise ConfigError(
+                f"connection {self.name!r} uses a Unix socket, which Spark's driver cannot",
+                hint="Name a host and a port in the URL, such as 127.0.0.1:5432.",
+            )
+        host = f"[{info.host}]" if ":" in info.host else info.host
+        properties = {
+            "driver": "org.postgresql.Driver",
+            "user": info.user,
+            "ApplicationName": APPLICATION,
+            # Every value in binary from the first fetch on: text takes a third longer.
+            "prepareThreshold": "-1",
+            "sessionInitStatement": "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY; "
+            f"SET TRANSACTION SNAPSHOT '{self._snapshot}'",
+            **{TO_JDBC[word]: value for word, value in self._options.items() if word in TO_JDBC},
+        }
+        if info.password:
+            properties["password"] = info.password
+        return Jdbc(url=f"jdbc:postgresql://{host}:{info.port}/{_escaped(info.dbname)}", properties=properties)
+
+    def list_tables(self) -> list[tuple[str, str]]:
+        """Tables, partitioned tables and foreign tables outside the system's schemas."""
+        return catalog.list_tables(self)
+
+    def facts(self, schema: str, table: str) -> TableFacts:
+        """Keys, types, indexes and size of one table."""
+        return catalog.facts(self, schema, table)
+
+    def close(self) -> None:
+        """Ends the connection, and with it the snapshot."""
+        self._main.close()
+
+    def _aside(self, sql: str) -> list[Row]:
+        with self._connect() as other:
+            self._ask(other, BEGIN)
+            self._ask(other, f"SET TRANSACTION SNAPSHOT '{self._snapshot}'")
+            return self._ask(other, sql)
+
+    def _connect(self) -> psycopg.Connection[Row]:
+        options = {"connect_timeout": "10", "application_name": APPLICATION, **self._options}
+        try:
+            connection: psycopg.Connection[Row] = psycopg.connect(
+                "", autocommit=True, prepare_threshold=None, **cast("Any", options)
+            )
+        except psycopg.Error as error:
+            where = f"{options.get('host', 'localhost')}:{options.get('port', 5432)}"
+            raise refused(self.name, where, error) from error
+        self._ask(connection, SETTINGS)
+        return connection
+
+    def _ask(self, connection: psycopg.Connection[Row], sql: str) -> list[Row]:
+        with self._border(connection), connection.cursor() as cursor:
+            cursor.execute(sql)
+            return cursor.fetchall() if cursor.description else []
+
+    @contextmanager
+    def _border(self, connection: psycopg.Connection[Row]) -> Iterator[None]:
+        """Our errors for the driver's; of a transaction that has failed, the error that it failed with.
+
+        Several threads ask over one connection: whichever comes after the failure is refused without a reason.
+        """
+        try:
+            with border(self.name):
+                yield
+        except TidegateError as error:
+            if connection is not self._main or connection.info.transaction_status != TransactionStatus.INERROR:
+                raise
+            if self._failed is None:
+                self._failed = error
+            if self._failed is error:
+                raise
+            raise self._failed from error
+
+
+def _options(connection: Connection) -> dict[str, str]:
+    scheme, found, rest = connection.url.partition("://")
+    if not found:
+        raise ConfigError(f"connection {connection.name!r} has no URL of the form postgresql://host/database")
+    try:
+        options = conninfo_to_dict(f"{scheme.split('+')[0]}://{rest}")
+    except psycopg.Error:
+        # The driver's text would show the URL, password and all.
+        raise ConfigError(
+            f"connection {connection.name!r}: the URL cannot be read",
+            hint="Percent-encode special characters of user and password: @ is %40, / is %2F, : is %3A.",
+        ) from None
+    return {word: str(value) for word, value in options.items() if value is not None}
+
+
+def _escaped(text: str) -> str:
+    from urllib.parse import quote  # noqa: PLC0415 - only a load needs it
+
+    return quote(text, safe="")

@@ -1,0 +1,65 @@
+"""Decides the inclusive bound of a time column from the instant before which nothing is written any more.
+
+Called by the edges of the databases; pure. Must never read a clock.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, date, datetime, timedelta
+
+from tidegate.core.schema import Kind, Type
+from tidegate.dialects.shared.local_times import earliest_local, zone
+from tidegate.errors import ConfigError
+
+TICK = timedelta(microseconds=1)
+TIMES = frozenset({Kind.DATE, Kind.TIMESTAMP, Kind.TIMESTAMPTZ})
+
+
+def must_be_time(column: str, kind: Type) -> None:
+    """Raises ConfigError for a column that no watermark can follow."""
+    if kind.kind not in TIMES:
+        raise ConfigError(
+            f"column {column!r} is {kind}, and a watermark needs a date or a timestamp",
+            hint="Name another column, or use `strategy: {kind: sequence}` for a growing number.",
+            column=column,
+        )
+
+
+def inclusive(instant: datetime, kind: Type, time_zone: str) -> str:
+    """The greatest value strictly before an instant, as canonical text of the column's type.
+
+    Example:
+        >>> from tidegate.core.schema import DATE
+        >>> inclusive(datetime(2025, 1, 2, 12, tzinfo=UTC), DATE, "UTC")
+        '2025-01-01'
+    """
+    if kind.kind is Kind.TIMESTAMPTZ:
+        return canonical(instant.astimezone(UTC) - TICK)
+    local = earliest_local(instant, zone(time_zone))
+    if kind.kind is Kind.DATE:
+        # The day of the bound is not over.
+        return (local.date() - timedelta(days=1)).isoformat()
+    return canonical(local - TICK)
+
+
+def lowered(text: str, by: timedelta, kind: Type) -> str | None:
+    """The value that lies this much below another, both canonical texts; None when there is no such time.
+
+    Example:
+        >>> from tidegate.core.schema import DATE, TIMESTAMP
+        >>> lowered("2025-01-02", timedelta(hours=1), DATE)
+        '2025-01-01'
+        >>> lowered("2025-01-02 00:00:00.000000", timedelta(hours=1), TIMESTAMP)
+        '2025-01-01 23:00:00.000000'
+    """
+    try:
+        if kind.kind is Kind.DATE:
+            return (date.fromisoformat(text) - timedelta(days=-(-by // timedelta(days=1)))).isoformat()
+        return canonical(datetime.fromisoformat(text) - by)
+    except OverflowError:
+        return None
+
+
+def canonical(moment: datetime) -> str:
+    """The canonical text of a timestamp; its zone, if any, is dropped."""
+    return moment.replace(tzinfo=None).isoformat(" ", "microseconds")

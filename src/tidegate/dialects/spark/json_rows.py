@@ -1,0 +1,76 @@
+"""Makes rows of JSON documents: every field as the text that the document has, and why a document cannot be taken.
+
+Used for files of JSON and files of events. A document is one object, or an array of them, in UTF-8; nothing may follow
+it, no name may stand in an object twice.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tidegate.core.schema import Column
+from tidegate.dialects.spark import Spark
+from tidegate.dialects.spark.json_text import BLANK, ESCAPE, cannot_be_kept, marked, one_document, unmarked
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+ROW = "map<string, string>"
+BOM = "\ufeff"
+# What Spark's parser takes and JSON does not have.
+STRICT = "map('allowSingleQuotes', 'false', 'allowNonNumericNumbers', 'false')"
+
+
+def read(documents: DataFrame, *, listed: bool = False, keep_blank: bool = False) -> DataFrame:
+    """A row for each object.
+
+    Args:
+        documents: `text` and other columns.
+        listed: a document may be an array of objects.
+        keep_blank: a blank document is a row, too, with a problem.
+
+    Rows: the other columns, `row` (of `ROW`, marked, see `field`) and `problem`, for people; NULL for none.
+    """
+    others = [Spark().quote(name) for name in documents.columns if name != "text"]
+    string = Spark().string
+    bare = f"trim(BOTH {string(BLANK)} FROM ltrim({string(BOM)}, text))"
+    found = documents.selectExpr(*others, f"{bare} AS text")
+    found = found if keep_blank else found.where("text <> ''")
+    begins = "substr(text, 1, 1)"
+    problem = (
+        "CASE WHEN NOT is_valid_utf8(text) THEN 'it is not text in UTF-8' "
+        f"WHEN NOT {begins} IN ({_openings(listed)}) THEN 'it is no JSON object' "
+        f"WHEN NOT {one_document('text')} THEN 'it is not one whole JSON document' "
+        f"WHEN contains(text, {string(ESCAPE)}) AND {cannot_be_kept('text')} "
+        "THEN 'it holds an escape that is no character' END"
+    )
+    if not listed:
+        found = found.selectExpr(*others, "text", f"{problem} AS problem")
+        found = found.selectExpr(*others, "problem", f"if(problem IS NULL, {marked('text')}, NULL) AS text")
+        found = found.selectExpr(*others, "problem", f"from_json(text, '{ROW}', {STRICT}) AS row")
+    else:
+        whole = f"if({begins} = '[', text, concat('[', text, ']'))"
+        found = found.selectExpr(*others, "text", f"{problem} AS problem")
+        found = found.selectExpr(*others, "problem", f"if(problem IS NULL, {marked(whole)}, NULL) AS text")
+        rows = f"from_json(text, 'array<{ROW}>', {STRICT})"
+        one = f"if(problem IS NULL, {rows}, array(CAST(NULL AS {ROW})))"
+        found = found.selectExpr(*others, "problem", f"explode(coalesce({one}, array(CAST(NULL AS {ROW})))) AS row")
+    reason = (
+        "CASE WHEN problem IS NOT NULL THEN problem WHEN row IS NULL THEN 'it is no JSON object' "
+        "WHEN size(row) > size(array_distinct(map_keys(row))) THEN 'a name stands in it twice' END"
+    )
+    return found.selectExpr(*others, "row", f"{reason} AS problem")
+
+
+def checked(row: str, problem: str, failure: str) -> str:
+    """The rows, where a problem ends the query with a message."""
+    return f"CASE WHEN {problem} IS NULL THEN {row} ELSE CAST(raise_error({failure}) AS {ROW}) END AS row"
+
+
+def field(row: str, column: Column) -> str:
+    """The text of a field of a row, as the document has it."""
+    return unmarked(f"{row}[{Spark().string(column.name)}]")
+
+
+def _openings(listed: bool) -> str:
+    return "'{', '['" if listed else "'{'"

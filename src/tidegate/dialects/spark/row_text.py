@@ -1,0 +1,47 @@
+"""Decides how Spark writes a whole row as one text from which the same row can be made again.
+
+Called by the engine for rows that are set aside; gives SQL text only. Must never lose a digit, nor take an empty text
+for NULL.
+"""
+
+from __future__ import annotations
+
+from tidegate.core.quarantine import FIELDS, ROW, RowText
+from tidegate.core.schema import Column, Kind, Schema
+from tidegate.core.wire_format import Travel
+from tidegate.dialects.spark import Spark
+
+KEEP_NULLS = "map('ignoreNullFields', 'false')"
+STRICT = "map('mode', 'FAILFAST')"
+
+
+def row_text(columns: Schema) -> RowText:
+    """A row as JSON of canonical texts, and back; a column that a text does not have is NULL."""
+    spark = Spark()
+    quote = spark.quote
+    fields = ", ".join(f"{spark.string(each.name)}, {_text(quote(each.name), each)}" for each in columns)
+    types = ", ".join(f"{quote(each.name)} {'array<string>' if _listed(each) else 'string'}" for each in columns)
+    return RowText(
+        pack=f"to_json(named_struct({fields}), {KEEP_NULLS})",
+        parse=f"from_json({ROW}, {spark.string(types)}, {STRICT})",
+        values=tuple(f"{_value(f'{FIELDS}.{quote(each.name)}', each)} AS {quote(each.name)}" for each in columns),
+    )
+
+
+def _listed(column: Column) -> bool:
+    return column.type.kind is Kind.ARRAY
+
+
+def _text(value: str, column: Column) -> str:
+    stored = column.type.stored
+    if stored.kind is Kind.ARRAY and stored.element is not None:
+        return f"transform({value}, x -> {_text('x', Column(name=column.name, type=stored.element))})"
+    # Spark's text of a float is the shortest that reads back as the same number.
+    return f"CAST({value} AS string)" if stored.kind is Kind.FLOAT else Spark().text(value, column)
+
+
+def _value(text: str, column: Column) -> str:
+    stored = column.type.stored
+    if stored.kind is Kind.ARRAY and stored.element is not None:
+        return f"transform({text}, x -> {_value('x', Column(name=column.name, type=stored.element))})"
+    return Spark().decode(text, column, Travel.TEXT)

@@ -1,0 +1,5 @@
+"""SQLite."""
+
+from tidegate.dialects.sqlite.dialect import Sqlite
+
+__all__ = ["Sqlite"]

@@ -1,0 +1,164 @@
+"""Decides what SQLite's catalog tells of a table: its columns, keys and rowid.
+
+Called by the session. Must never read a row of a user's table, except to count.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from tidegate.core.ports.dialect import Relation, Row, TableFacts
+from tidegate.core.schema import Column, Schema
+from tidegate.dialects.sqlite.types import column_of
+from tidegate.errors import ColumnMissing, ConfigError, SchemaRefused, SourceError
+
+if TYPE_CHECKING:
+    from tidegate.dialects.sqlite.session import SqliteSession
+
+VIEW = "tidegate described"
+ROWIDS = frozenset({"rowid", "_rowid_", "oid"})
+
+
+def columns(session: SqliteSession, relation: Relation, overrides: Mapping[str, str]) -> Schema:
+    """Every column, exactly.
+
+    Raises:
+        ColumnMissing: there is no such table.
+        SchemaRefused: a declaration that says too little.
+    """
+    described = _describe(session, relation)
+    names = [name for name, _, _ in described]
+    for name in overrides:
+        if name not in names:
+            raise ConfigError(f"columns: {relation.label} has no column {name!r}; it has {', '.join(names)}")
+    for index, name in enumerate(names):
+        if name.lower() in {other.lower() for other in names[:index]}:
+            raise SchemaRefused(f"{relation.label} has two columns that Spark cannot tell apart: {name!r}")
+    return Schema(
+        columns=tuple(
+            column_of(name, declared, nullable=nullable, override=overrides.get(name))
+            for name, declared, nullable in described
+        )
+    )
+
+
+def _describe(session: SqliteSession, relation: Relation) -> list[tuple[str, str, bool]]:
+    """Name, declaration and whether NULL is allowed."""
+    if not relation.parts:
+        view = session.dialect.quote(VIEW)
+        session.rows(f"CREATE TEMP VIEW {view} AS SELECT * FROM {relation.sql}")
+        try:
+            return [(row[1], row[2], True) for row in _info(session, (VIEW,))]
+        finally:
+            session.rows(f"DROP VIEW temp.{view}")
+    found = _info(session, relation.parts)
+    if not found:
+        raise ColumnMissing(f"connection {session.name!r}: there is no table {relation.label}", table=relation.label)
+    alias = rowid_alias(session, relation)
+    return [(row[1], row[2], not row[3] and row[1] != alias) for row in found]
+
+
+def _info(session: SqliteSession, parts: tuple[str, ...]) -> list[Row]:
+    """cid, name, type, notnull, default, place in the primary key."""
+    return session.rows(f"SELECT * FROM pragma_table_xinfo({_arguments(session, parts)}) WHERE hidden <> 1")
+
+
+def _arguments(session: SqliteSession, parts: tuple[str, ...]) -> str:
+    string = session.dialect.string
+    return f"{string(parts[-1])}, {string(parts[0])}" if len(parts) > 1 else string(parts[-1])
+
+
+def _created(session: SqliteSession, relation: Relation) -> str:
+    schema = session.dialect.quote(relation.parts[0] if len(relation.parts) > 1 else "main")
+    name = session.dialect.string(relation.parts[-1])
+    rows = session.rows(f"SELECT sql FROM {schema}.sqlite_schema WHERE type = 'table' AND name = {name} COLLATE NOCASE")
+    return str(rows[0][0]) if rows else ""
+
+
+def rowid_alias(session: SqliteSession, relation: Relation) -> str | None:
+    """The column that is the rowid itself: an INTEGER PRIMARY KEY."""
+    keys = [row for row in _info(session, relation.parts) if row[5]]
+    if len(keys) != 1 or keys[0][2].upper() != "INTEGER" or not has_rowid(session, relation):
+        return None
+    return str(keys[0][1])
+
+
+def grows(session: SqliteSession, relation: Relation, column: str) -> bool:
+    """Whether a number of the column is never given twice."""
+    # The word cannot stand in a column's name by itself without quotes, nor in any other clause.
+    words = re.sub(r"\"[^\"]*\"|'[^']*'|`[^`]*`|\[[^\]]*\]", " ", _created(session, relation))
+    return (
+        rowid_alias(session, relation) == column and re.search(r"\bAUTOINCREMENT\b", words, re.IGNORECASE) is not None
+    )
+
+
+def has_rowid(session: SqliteSession, relation: Relation) -> bool:
+    """Whether rows have a number that orders them."""
+    if not relation.parts or not _created(session, relation):
+        return False
+    if any(row[1].lower() in ROWIDS for row in _info(session, relation.parts)):
+        return False
+    try:
+        session.rows(f"SELECT rowid FROM {relation.sql} LIMIT 0")
+    except (ColumnMissing, SourceError):
+        return False
+    return True
+
+
+def unique_sets(session: SqliteSession, relation: Relation) -> tuple[frozenset[str], ...]:
+    """The columns of the primary key and of each unique index that covers every row and no NULL."""
+    if not relation.parts:
+        return ()
+    nullable = {name for name, _, nullable in _describe(session, relation) if nullable}
+    found = []
+    alias = rowid_alias(session, relation)
+    if alias is not None:
+        found.append(frozenset({alias}))
+    for _, name, unique, _, partial in session.rows(
+        f"SELECT * FROM pragma_index_list({_arguments(session, relation.parts)})"
+    ):
+        if unique and not partial:
+            names = _indexed(session, relation, name)
+            if None not in names and not nullable & set(names):
+                found.append(frozenset(str(name) for name in names))
+    return tuple(found)
+
+
+def _indexed(session: SqliteSession, relation: Relation, index: str) -> tuple[str | None, ...]:
+    parts = (*relation.parts[:-1], index)
+    return tuple(row[2] for row in session.rows(f"SELECT * FROM pragma_index_info({_arguments(session, parts)})"))
+
+
+def list_tables(session: SqliteSession) -> list[tuple[str, str]]:
+    """The tables of the file."""
+    rows = session.rows(
+        "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\' ORDER BY 1"
+    )
+    return [("main", name) for (name,) in rows]
+
+
+def facts(session: SqliteSession, schema: str, table: str) -> TableFacts:
+    """Keys, types, indexes and size of one table."""
+    quote = session.dialect.quote
+    relation = Relation(sql=f"{quote(schema)}.{quote(table)}", label=table, parts=(schema, table))
+    found: list[Column] = []
+    refused: dict[str, str] = {}
+    for name, declared, nullable in _describe(session, relation):
+        try:
+            found.append(column_of(name, declared, nullable=nullable, override=None))
+        except SchemaRefused as error:
+            refused[name] = error.message
+    keys = sorted((row[5], row[1]) for row in _info(session, relation.parts) if row[5])
+    listed = session.rows(f"SELECT * FROM pragma_index_list({_arguments(session, relation.parts)})")
+    indexes = [_indexed(session, relation, row[1]) for row in listed if row[3] != "pk"]
+    return TableFacts(
+        schema=schema,
+        table=table,
+        columns=Schema(columns=tuple(found)),
+        refused=refused,
+        primary_key=tuple(name for _, name in keys),
+        indexes=tuple(tuple(name for name in names if name is not None) for names in indexes),
+        rows=session.estimate(relation, "1 = 1"),
+    )

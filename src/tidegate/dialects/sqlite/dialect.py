@@ -1,0 +1,233 @@
+"""Decides SQLite's SQL: quoting, literals, and one exact expression a type for reading and for hashing.
+
+Chosen by the scheme `sqlite`; the live side is in `_sqlite_session`. SQLite keeps any value in any column, so every
+expression must end the statement at a value that its column's declared type does not allow, never change it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, ClassVar
+
+from tidegate.core.flavours import ALL_BOUNDS, Bound
+from tidegate.core.ids import Connection
+from tidegate.core.refusals import marked
+from tidegate.core.schema import Column, Kind, Type
+from tidegate.core.wire_format import Reading, Travel
+from tidegate.errors import InternalError
+
+if TYPE_CHECKING:
+    from tidegate.dialects.sqlite.session import SqliteSession
+
+DAY = "[0-9][0-9][0-9][0-9]-[0-9][0-9]-[0-9][0-9]"
+FLOAT_DIGITS = 15  # what a decimal of so many digits keeps on its way through a double
+
+
+class Sqlite:
+    """SQLite 3.38 and later."""
+
+    kind: ClassVar[str] = "sqlite"
+    jars: ClassVar[tuple[str, ...]] = ("org.xerial:sqlite-jdbc:3.50.3.0",)
+    sqlglot: ClassVar[str] = "sqlite"
+    fence: ClassVar[str] = "LIMIT -1 OFFSET 0"
+    place: ClassVar[str] = "rowid"
+    # Not decimals: those kept as text or as floating point have no exact order here.
+    bounds: ClassVar[frozenset[Bound]] = ALL_BOUNDS
+    ranges: ClassVar[bool] = False
+    known: ClassVar[re.Pattern[str]] = re.compile("")
+    ordered: ClassVar[frozenset[Kind]] = frozenset({Kind.INTEGER, Kind.DATE, Kind.TIMESTAMP, Kind.TEXT, Kind.UUID})
+
+    def quote(self, name: str) -> str:
+        """One identifier, whatever it holds."""
+        return '"' + name.replace('"', '""') + '"'
+
+    def string(self, text: str) -> str:
+        """A text literal."""
+        return "'" + text.replace("'", "''") + "'"
+
+    def literal(self, kind: Type, text: str) -> str:
+        """The value of a canonical text, comparable with `comparable`."""
+        match kind.kind:
+            case Kind.INTEGER:
+                return str(int(text))
+            case Kind.DATE | Kind.TIME | Kind.TIMESTAMP | Kind.TEXT | Kind.UUID:
+                return self.string(text)
+            case _:
+                raise InternalError(f"no literal for a column of type {kind}")
+
+    def text(self, sql: str, column: Column) -> str:  # noqa: PLR0911 - one answer a type
+        """The canonical text of an expression of the column's type; NULL stays NULL, a bad value is an error."""
+        kind = column.type
+        match kind.kind:
+            case Kind.INTEGER:
+                return self._case(sql, column, (self._is_integer(sql, kind), f"CAST({sql} AS TEXT)"))
+            case Kind.BOOLEAN:
+                return self._case(
+                    sql, column, (f"{self._is(sql, 'integer')} AND {sql} IN (0, 1)", f"CAST({sql} AS TEXT)")
+                )
+            case Kind.DECIMAL:
+                return self._decimal(sql, column)
+            case Kind.DATE:
+                return self._case(sql, column, (f"{self._is(sql, 'text')} AND {self._is_day(sql)}", sql))
+            case Kind.TIMESTAMP:
+                return self._timestamp(sql, column)
+            case Kind.TIME:
+                return self._time(sql, column)
+            case Kind.TEXT | Kind.JSON:
+                return self._case(sql, column, (self._is(sql, "text"), sql))
+            case Kind.UUID:
+                return self._case(sql, column, (f"{self._is(sql, 'text')} AND length({sql}) = 36", f"lower({sql})"))
+            case Kind.BINARY:
+                return self._case(sql, column, (self._is(sql, "blob"), f"lower(hex({sql}))"))
+            case _:
+                raise InternalError(f"column {column.name!r} of type {kind} has no canonical text")
+
+    def read(self, column: Column) -> Reading:
+        """The exact expression that Spark reads; the driver guesses types, so all but three travel as text."""
+        sql, kind = self.quote(column.name), column.type
+        match kind.kind:
+            case Kind.FLOAT:
+                # Beyond 2^53 a double no longer keeps every whole number.
+                good = f"({self._is(sql, 'real')} OR {self._is(sql, 'integer')} AND abs({sql}) <= {2**53})"
+                return Reading(sql=self._case(sql, column, (good, f"CAST({sql} AS REAL)")), travel=Travel.NATIVE)
+            case Kind.INTEGER:
+                good = self._is_integer(sql, kind)
+                return Reading(sql=self._case(sql, column, (good, sql)), travel=Travel.NATIVE)
+            case Kind.BINARY:
+                return Reading(sql=self._case(sql, column, (self._is(sql, "blob"), sql)), travel=Travel.NATIVE)
+            case Kind.TEXT | Kind.JSON:
+                # The driver puts a mark in place of bytes that are no UTF-8, and says nothing.
+                good = self._case(sql, column, (self._is(sql, "text"), f"CAST({sql} AS BLOB)"))
+                return Reading(sql=good, travel=Travel.BYTES)
+            case _:
+                return Reading(sql=self.text(sql, column), travel=Travel.TEXT)
+
+    def comparable(self, sql: str, column: Column) -> str:
+        """What is stored may have fractions or not, a T or a blank, or be no timestamp at all: the checked text."""
+        if column.type.kind in (Kind.DATE, Kind.TIMESTAMP, Kind.UUID):
+            return self.text(sql, column)
+        if column.type.kind is Kind.INTEGER:
+            return self._case(sql, column, (self._is_integer(sql, column.type), sql))
+        return f"{sql} COLLATE BINARY" if column.type.kind is Kind.TEXT else sql
+
+    def as_text(self, sql: str) -> str:
+        """A number as text."""
+        return f"CAST({sql} AS TEXT)"
+
+    def concat(self, texts: Sequence[str]) -> str:
+        """Texts one after the other."""
+        return " || ".join(texts)
+
+    def left(self, sql: str, length: int) -> str:
+        """The first characters of a text."""
+        return f"substr({sql}, 1, {length})"
+
+    def remainder(self, sql: str, divisor: int) -> str:
+        """Of a whole number's division."""
+        return f"({sql} % {divisor})"
+
+    def quick(self, columns: Sequence[Column]) -> str | None:  # noqa: ARG002 - whatever the columns are
+        """None: SQLite has no hash of its own."""
+        return None
+
+    def digest(self, row: str) -> str:
+        """The md5 of a row's text, by a function that the session adds."""
+        return f"tidegate_md5({row})"
+
+    def quarter(self, digest: str, index: int) -> str:
+        """One of the four 32-bit quarters of a digest, by a function that the session adds."""
+        return f"tidegate_quarter({digest}, {index})"
+
+    def open(self, connection: Connection) -> SqliteSession:
+        """Connects."""
+        from tidegate.dialects.sqlite.session import SqliteSession  # noqa: PLC0415 - only where a session is asked for
+
+        return SqliteSession(self, connection)
+
+    def _case(self, sql: str, column: Column, *goods: tuple[str, str]) -> str:
+        """The first good form that holds, NULL for NULL, else an error that names the column, not the value."""
+        label = column.native or str(column.type)
+        message = self.string(marked(f"column {column.name!r} holds a value that is no {label}"))
+        whens = " ".join(f"WHEN {condition} THEN {value}" for condition, value in goods)
+        # SQLite has no raise outside of triggers; a bad JSON path ends the statement and is quoted in the error.
+        return (
+            f"CASE WHEN {sql} IS NULL THEN NULL {whens} ELSE json_extract('[]', {message} || substr({sql}, 1, 0)) END"
+        )
+
+    def _is(self, sql: str, storage: str) -> str:
+        return f"typeof({sql}) = '{storage}'"
+
+    def _is_integer(self, sql: str, kind: Type) -> str:
+        """Also in range: the driver cuts a number that has too many bits for an int."""
+        integer = self._is(sql, "integer")
+        return integer if kind.bits == 64 else f"{integer} AND {sql} BETWEEN {-(2**31)} AND {2**31 - 1}"
+
+    def _is_day(self, sql: str) -> str:
+        """A day that exists, written in full: moved by no day it comes out as it went in."""
+        return f"date({sql}, '+0 days') IS {sql} AND {sql} >= '0001'"
+
+    def likely_above(self, sql: str, column: Column, text: str) -> str:
+        """What every row above a canonical text fulfils, and every row that holds no timestamp; cheap to ask."""
+        if column.type.kind not in (Kind.DATE, Kind.TIMESTAMP):
+            return "1 = 1"
+        return f"({sql} >= '{text[:10]}' OR typeof({sql}) <> 'text' OR {sql} NOT GLOB '{DAY}*')"
+
+    def _timestamp(self, sql: str, column: Column) -> str:
+        text, rest = self._is(sql, "text"), f"substr({sql}, 12)"
+        day = self._is_day(f"substr({sql}, 1, 10)")
+        # The usual form first, by one call: a column of timestamps is as long as its table.
+        usual = (f"{text} AND datetime({sql}, '+0 days') IS {sql} AND {sql} >= '0001'", f"{sql} || '.000000'")
+        whole = (f"{text} AND {self._is_day(sql)}", f"{sql} || ' 00:00:00.000000'")
+        parts = (
+            f"{text} AND length({sql}) BETWEEN 19 AND 26 AND {day} AND substr({sql}, 11, 1) IN (' ', 'T') "
+            f"AND {rest} < '24'"
+        )
+        value = f"substr({sql}, 1, 10) || ' ' || {self._clock(rest)}"
+        return self._case(sql, column, usual, whole, (f"{parts} AND {self._is_clock(rest)}", value))
+
+    def _time(self, sql: str, column: Column) -> str:
+        good = f"{self._is(sql, 'text')} AND length({sql}) BETWEEN 8 AND 15 AND {self._is_clock(sql)}"
+        return self._case(sql, column, (good, self._clock(sql)))
+
+    def _clock(self, sql: str) -> str:
+        return f"substr({sql} || substr('.000000', length({sql}) - 7), 1, 15)"
+
+    def _is_clock(self, sql: str) -> str:
+        """HH:MM:SS, then nothing or a point and one to six digits."""
+        head, tail = f"substr({sql}, 1, 8)", f"substr({sql}, 9)"
+        fraction = f"{tail} GLOB '.[0-9]*' AND substr({tail}, 2) NOT GLOB '*[^0-9]*'"
+        return f"time({head}) IS {head} AND ({tail} = '' OR {fraction})"
+
+    def _decimal(self, sql: str, column: Column) -> str:
+        kind = column.type
+        whole, scale = kind.precision - kind.scale, kind.scale
+        zeros = f" || '.{'0' * scale}'" if scale else ""
+        integer = (
+            f"{self._is(sql, 'integer')} AND length(ltrim(CAST({sql} AS TEXT), '-')) <= {max(whole, 1)}"
+            + (f" AND {sql} = 0" if whole == 0 else ""),
+            f"CAST({sql} AS TEXT){zeros}",
+        )
+        digits = min(FLOAT_DIGITS, kind.precision)
+        printed = f"printf('%.{scale}f', {sql})"
+        real = (
+            f"{self._is(sql, 'real')} AND abs({sql}) < 1e{digits - scale} AND CAST({printed} AS REAL) = {sql}",
+            f"CASE WHEN {sql} = 0 THEN {self.string('0' + ('.' + '0' * scale if scale else ''))} ELSE {printed} END",
+        )
+        return self._case(sql, column, integer, real, self._decimal_text(sql, whole, scale))
+
+    def _decimal_text(self, sql: str, whole: int, scale: int) -> tuple[str, str]:
+        """A decimal kept as text: exact at any length, brought to the column's scale."""
+        body = f"CASE WHEN {sql} LIKE '-%' THEN substr({sql}, 2) ELSE {sql} END"
+        point = f"instr(({body}) || '.', '.')"
+        left, right = f"substr({body}, 1, {point} - 1)", f"substr({body}, {point} + 1)"
+        head, tail = f"ltrim({left}, '0')", f"rtrim({right}, '0')"
+        good = (
+            f"{self._is(sql, 'text')} AND {left} <> '' AND {left} NOT GLOB '*[^0-9]*' AND {right} NOT GLOB '*[^0-9]*' "
+            f"AND length({head}) <= {whole} AND length({tail}) <= {scale}"
+        )
+        sign = f"CASE WHEN {sql} LIKE '-%' AND {head} || {tail} <> '' THEN '-' ELSE '' END"
+        number = f"({sign}) || CASE WHEN {head} = '' THEN '0' ELSE {head} END"
+        if scale:
+            number += f" || '.' || substr({tail} || '{'0' * scale}', 1, {scale})"
+        return good, number

@@ -1,0 +1,269 @@
+"""Decides how a SQLite file is asked: read-only, one statement after the other, and whether it moved meanwhile.
+
+Made by the dialect's `open`. Must never write; a writer is looked for by taking the write lock and letting it go.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import sqlite3
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar
+from urllib.parse import quote, unquote
+
+from tidegate.core.bounds import Clock
+from tidegate.core.changes import SafeBound
+from tidegate.core.ids import Connection
+from tidegate.core.ports.dialect import Jdbc, Relation, Row, TableFacts
+from tidegate.core.refusals import said
+from tidegate.core.schema import Column, Kind, Schema
+from tidegate.dialects.shared.key_ranges import even
+from tidegate.dialects.shared.time_bounds import inclusive, must_be_time
+from tidegate.dialects.sqlite import catalog
+from tidegate.errors import (
+    ColumnMissing,
+    ConfigError,
+    EdgeUnknown,
+    SchemaRefused,
+    SourceError,
+    SourceMoved,
+    SourceRefused,
+    SourceUnavailable,
+    TidegateError,
+)
+
+if TYPE_CHECKING:
+    from tidegate.dialects.sqlite import Sqlite
+
+BUSY = timedelta(seconds=5)
+CHANGE_COUNTER = slice(24, 28)  # of the file's header; see "The SQLite database file format", 1.3.7
+MAGIC = b"SQLite format 3\0"
+CLOCK = "SELECT strftime('%Y-%m-%d %H:%M:%S', 'now')"  # CURRENT_TIMESTAMP has whole seconds
+MISSING = ("no such table", "no such column")
+# A text that Python cannot decode, in a row that it asked for or on its way into `tidegate_md5`.
+UNREADABLE = ("Could not decode to UTF-8", "user-defined function raised exception")
+
+
+class SqliteSession:
+    """One probe's connection to one file."""
+
+    connections: ClassVar[int] = 1
+    has_snapshot: ClassVar[bool] = False
+
+    def __init__(self, dialect: Sqlite, connection: Connection) -> None:
+        self.dialect = dialect
+        self.name = connection.name
+        self.path = _path(connection)
+        self._lock = threading.Lock()
+        self._connection = self._open("ro")
+        self._connection.create_function("tidegate_md5", 1, _md5, deterministic=True)
+        self._connection.create_function("tidegate_quarter", 2, _quarter, deterministic=True)
+        self._seen = self._version()
+
+    def rows(self, sql: str) -> list[Row]:
+        """The rows of one statement."""
+        with self._border(), self._lock:
+            return self._connection.execute(sql).fetchall()
+
+    def columns(self, relation: Relation, overrides: Mapping[str, str]) -> Schema:
+        """The columns with their exact types."""
+        return catalog.columns(self, relation, overrides)
+
+    def safe_time_bound(
+        self, relation: Relation, column: Column, *, clock: Clock, lag: timedelta, time_zone: str | None
+    ) -> SafeBound:
+        """The second before the present one, at a moment when nobody writes; later writes carry a later second."""
+        del relation  # the whole file has one writer
+        must_be_time(column.name, column.type)
+        if clock is Clock.APPLICATION:
+            ((now,),) = self.rows(CLOCK)
+        else:
+            found = self._alone(CLOCK)
+            if found is None:
+                return SafeBound(upto=None, held_by=(f"another connection that is writing to {self.path.name}",))
+            now = found[0]
+        instant = datetime.fromisoformat(str(now)).replace(tzinfo=UTC)
+        return SafeBound(upto=inclusive(instant - lag, column.type, time_zone or "UTC"))
+
+    def safe_sequence_bound(self, relation: Relation, column: Column, *, wait: timedelta) -> SafeBound:
+        """The greatest id at a moment when nobody writes."""
+        if column.type.kind is not Kind.INTEGER:
+            raise ConfigError(f"column {column.name!r} is {column.type}, and a sequence needs an integer")
+        if not relation.parts:
+            raise EdgeUnknown(f"{relation.label} is a query: name the table, or use another strategy")
+        if not catalog.grows(self, relation, column.name):
+            raise EdgeUnknown(
+                f"column {column.name!r} of {relation.label} is no INTEGER PRIMARY KEY AUTOINCREMENT: SQLite gives the "
+                "number of a deleted last row again, and such a row would be lost",
+                hint="Declare it AUTOINCREMENT, or use `strategy: {kind: full}` or `{kind: watermark}`.",
+            )
+        found = self._alone(f"SELECT max({self.dialect.quote(column.name)}) FROM {relation.sql}", wait)
+        if found is None:
+            return SafeBound(upto=None, held_by=(f"another connection that is writing to {self.path.name}",))
+        return SafeBound(upto=None if found[0] is None else str(found[0]))
+
+    def hold(self, relation: Relation) -> None:
+        """Nothing to take: SQLite shares no snapshot between connections; see `still`."""
+
+    def identity(self, relation: Relation) -> str:
+        """The file's own number in its file system, and the table."""
+        table = f":{'.'.join(relation.parts)}" if relation.parts else ""
+        return f"sqlite:{self.path.stat().st_ino}{table}"
+
+    def clock(self) -> int | None:
+        """The file's change counter; it stands still between checkpoints of a write-ahead log."""
+        with self.path.open("rb") as file:
+            header = file.read(CHANGE_COUNTER.stop)
+        return int.from_bytes(header[CHANGE_COUNTER]) if header.startswith(MAGIC) else None
+
+    def unique_sets(self, relation: Relation) -> tuple[frozenset[str], ...]:
+        """From the primary key and the unique indexes over columns that are not NULL."""
+        return catalog.unique_sets(self, relation)
+
+    def row_bytes(self, relation: Relation) -> int:
+        """The file's size by the rows of the table: an upper bound."""
+        ((pages, size),) = self.rows("SELECT * FROM pragma_page_count(), pragma_page_size()")
+        ((rows,),) = self.rows(f"SELECT count(*) FROM {relation.sql}")
+        return int(max(1, min(4096, pages * size // max(1, rows))))
+
+    def estimate(self, relation: Relation, condition: str) -> int:
+        """The exact number: SQLite has no statistics worth trusting."""
+        ((rows,),) = self.rows(f"SELECT count(*) FROM {relation.sql} WHERE {condition}")
+        return int(rows)
+
+    def cuts(self, relation: Relation, parts: int) -> tuple[str, ...]:
+        """Ranges of rowid of the same width."""
+        if parts < 2 or not catalog.has_rowid(self, relation):
+            return ()
+        place = self.dialect.place
+        ((low,),) = self.rows(f"SELECT min({place}) FROM {relation.sql}")
+        ((high,),) = self.rows(f"SELECT max({place}) FROM {relation.sql}")
+        return even(place, low, high, parts)
+
+    def parallel(self, relation: Relation, statements: Sequence[str]) -> list[Row]:
+        """The rows of all the statements, one after the other: its functions are Python's."""
+        del relation
+        return [row for sql in statements for row in self.rows(sql)]
+
+    def verify_unchanged(self) -> None:
+        """Raises SourceMoved when another connection has committed since this one was opened."""
+        if self._version() != self._seen:
+            raise SourceMoved(f"connection {self.name!r}: {self.path.name} was written to while it was being read")
+
+    def jdbc(self) -> Jdbc:
+        """Connects Spark to the file, read-only."""
+        if set("?#%;") & set(str(self.path)):
+            raise ConfigError(f"connection {self.name!r}: Spark's driver reads no file whose path holds ? # % or ;")
+        milliseconds = str(int(BUSY.total_seconds() * 1000))
+        properties = {"driver": "org.sqlite.JDBC", "open_mode": "1", "busy_timeout": milliseconds}
+        return Jdbc(url=f"jdbc:sqlite:{self.path}", properties=properties)
+
+    def list_tables(self) -> list[tuple[str, str]]:
+        """The tables of the file."""
+        return catalog.list_tables(self)
+
+    def facts(self, schema: str, table: str) -> TableFacts:
+        """Keys, types, indexes and size of one table."""
+        return catalog.facts(self, schema, table)
+
+    def close(self) -> None:
+        """Ends the connection."""
+        self._connection.close()
+
+    def _alone(self, sql: str, wait: timedelta = timedelta(seconds=1)) -> Row | None:
+        """The first row of a statement asked while nobody writes; None when somebody does not stop writing."""
+        with self._border(), closing(self._open("rw", wait)) as other:
+            try:
+                other.execute("BEGIN IMMEDIATE")
+                ((version,),) = other.execute("PRAGMA user_version").fetchall()
+                # To a file that it may not write SQLite grants BEGIN IMMEDIATE without any lock: only a write, taken
+                # back at once, shows it.
+                other.execute(f"PRAGMA user_version = {version}")
+                row: Row = other.execute(sql).fetchone()
+            except sqlite3.OperationalError as error:
+                if "locked" in str(error) or "busy" in str(error):
+                    return None
+                if "readonly" not in str(error):
+                    raise
+                raise EdgeUnknown(
+                    f"connection {self.name!r}: only who may write to {self.path.name} can tell whether others do",
+                    hint="Give this user write permission to the file and its folder, or set `clock: application`.",
+                ) from error
+            finally:
+                if other.in_transaction:
+                    other.execute("ROLLBACK")
+            return row
+
+    def _open(self, mode: str, timeout: timedelta = BUSY) -> sqlite3.Connection:
+        try:
+            uri = f"file:{quote(str(self.path))}?mode={mode}"
+            connection = sqlite3.connect(
+                uri, uri=True, timeout=timeout.total_seconds(), isolation_level=None, check_same_thread=False
+            )
+            try:
+                connection.execute("SELECT count(*) FROM sqlite_schema").fetchall()
+            except sqlite3.Error:
+                connection.close()
+                raise
+        except sqlite3.Error as error:
+            about = f"connection {self.name!r}: {self.path}"
+            if not self.path.exists():
+                raise SourceRefused(f"{about} does not exist") from error
+            if "not a database" in str(error):
+                raise SourceRefused(f"{about} is no SQLite database") from error
+            raise SourceUnavailable(f"{about} cannot be opened: {error}", hint=SourceRefused.default_hint) from error
+        return connection
+
+    def _version(self) -> int:
+        return int(self.rows("PRAGMA data_version")[0][0])
+
+    @contextmanager
+    def _border(self) -> Iterator[None]:
+        try:
+            yield
+        except sqlite3.Error as error:
+            raise self._translate(str(error)) from error
+
+    def _translate(self, text: str) -> TidegateError:
+        if message := said(text):
+            return SchemaRefused(
+                f"connection {self.name!r}: {message}",
+                hint="Correct the row at the source, or state the column's type under `source: {columns: …}`.",
+            )
+        if text.startswith(UNREADABLE):
+            # The driver's text shows the value.
+            return SchemaRefused(
+                f"connection {self.name!r}: {self.path.name} holds text that is not UTF-8",
+                hint="Correct the row at the source, or leave the column out with `source: {query: …}`.",
+            )
+        if text.startswith(MISSING):
+            return ColumnMissing(f"connection {self.name!r}: {text}")
+        if "locked" in text or "busy" in text:
+            return SourceUnavailable(f"connection {self.name!r}: {self.path.name} is locked by a writer")
+        if "syntax error" in text:
+            return ConfigError(f"connection {self.name!r}: {text}", hint="Correct `query:` in tidegate.yaml.")
+        return SourceError(f"connection {self.name!r}: SQLite refused: {text}")
+
+
+def _path(connection: Connection) -> Path:
+    _, found, rest = connection.url.partition("://")
+    file = unquote(rest.split("?", 1)[0])
+    if not found or not file.startswith("/") or file in {"/", "/:memory:"}:
+        raise ConfigError(
+            f"connection {connection.name!r} names no file",
+            hint="Write sqlite:///relative.db or sqlite:////absolute.db.",
+        )
+    # As SQLAlchemy reads it: three slashes a relative path, four an absolute one.
+    return Path(file[1:]).absolute()
+
+
+def _md5(text: str) -> str:
+    return hashlib.md5(text.encode(), usedforsecurity=False).hexdigest()
+
+
+def _quarter(digest: str, index: int) -> int:
+    return int(digest[8 * index : 8 * index + 8], 16)

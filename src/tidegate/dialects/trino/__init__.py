@@ -1,0 +1,5 @@
+"""Trino."""
+
+from tidegate.dialects.trino.dialect import Trino
+
+__all__ = ["Trino"]

@@ -1,0 +1,100 @@
+"""Decides what a connection's URL says of a Trino server.
+
+Called by the session. Must never show the URL: it may hold a password.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from urllib.parse import parse_qsl, quote, unquote, urlsplit
+
+from tidegate.core.ids import Connection
+from tidegate.core.ports.dialect import Jdbc
+from tidegate.errors import ConfigError
+
+SHAPE = "Write trino://user[:password]@host[:port]/catalog[/schema][?ssl=true&verify=/path/to/ca.pem]."
+APPLICATION = "tidegate"
+DRIVER = "io.trino.jdbc.TrinoDriver"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Address:
+    """Where the server is and as whom it is asked.
+
+    Args:
+        ssl: whether it is asked over TLS.
+        verify: whether its certificate is looked at, or a file of the authorities that are trusted.
+    """
+
+    host: str
+    port: int
+    user: str
+    password: str | None = field(repr=False)
+    catalog: str
+    schema: str | None
+    ssl: bool
+    verify: bool | str
+
+    @property
+    def where(self) -> str:
+        """Host and port, as people are told."""
+        return f"{self.host}:{self.port}"
+
+    def jdbc(self) -> Jdbc:
+        """The same server for Spark's driver."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        schema = f"/{quote(self.schema, safe='')}" if self.schema else ""
+        properties = {"driver": DRIVER, "user": self.user, "source": APPLICATION}
+        if self.password is not None:
+            properties["password"] = self.password
+        if self.ssl:
+            properties["SSL"] = "true"
+            if self.verify is False:
+                properties["SSLVerification"] = "NONE"
+            elif isinstance(self.verify, str):
+                properties["SSLTrustStorePath"] = self.verify
+        return Jdbc(
+            url=f"jdbc:trino://{host}:{self.port}/{quote(self.catalog, safe='')}{schema}", properties=properties
+        )
+
+
+def address_of(connection: Connection) -> Address:
+    """The parts of the URL; TLS where there is a password, or at port 443, unless it says otherwise.
+
+    Raises:
+        ConfigError: something is missing, unknown or contradicts itself.
+    """
+    about = f"connection {connection.name!r}"
+    try:
+        parts = urlsplit(connection.url)
+        host, port, path = parts.hostname, parts.port, [unquote(part) for part in parts.path.split("/") if part]
+        options = dict(parse_qsl(parts.query, keep_blank_values=True, strict_parsing=bool(parts.query)))
+    except ValueError:
+        # The text of the error would show the URL, password and all.
+        raise ConfigError(f"{about}: the URL cannot be read", hint=SHAPE) from None
+    if not host or not parts.username or len(path) not in (1, 2):
+        raise ConfigError(f"{about}: the URL names no user, no host or no catalog", hint=SHAPE)
+    unknown = sorted(set(options) - {"ssl", "verify"})
+    if unknown:
+        raise ConfigError(f"{about}: {unknown[0]!r} is no option of the URL; known: ssl, verify", hint=SHAPE)
+    password = unquote(parts.password) if parts.password is not None else None
+    ssl = _switch(about, "ssl", options.get("ssl", "true" if password is not None or port == 443 else "false"))
+    if password is not None and not ssl:
+        raise ConfigError(f"{about}: Trino takes a password over TLS only", hint=SHAPE)
+    verify = options.get("verify", "true")
+    return Address(
+        host=host,
+        port=port or (443 if ssl else 8080),
+        user=unquote(parts.username),
+        password=password,
+        catalog=path[0],
+        schema=path[1] if len(path) == 2 else None,
+        ssl=ssl,
+        verify=verify if verify.startswith("/") else _switch(about, "verify", verify),
+    )
+
+
+def _switch(about: str, name: str, text: str) -> bool:
+    if text not in {"true", "false"}:
+        raise ConfigError(f"{about}: {name} is {text!r}, and must be true or false", hint=SHAPE)
+    return text == "true"

@@ -1,0 +1,126 @@
+"""Decides what Trino's catalogs tell of a table: its columns, and its snapshot where it keeps any.
+
+Called by the session. Must never read a row of a user's table, except to count.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from tidegate.core.ports.dialect import Relation, Row, TableFacts
+from tidegate.core.schema import Column, Schema
+from tidegate.dialects.trino.types import column_of
+from tidegate.errors import ColumnMissing, ConfigError, SchemaRefused, SourceError, SourceUnavailable
+
+if TYPE_CHECKING:
+    from tidegate.dialects.trino.session import TrinoSession
+
+BRANCH = "main"
+
+
+def columns(session: TrinoSession, relation: Relation, overrides: Mapping[str, str]) -> Schema:
+    """Every column, exactly.
+
+    Raises:
+        ColumnMissing: there is no such table.
+        SchemaRefused: a type that cannot be kept, or two names that Spark cannot tell apart.
+        ConfigError: an override of a column that is not there.
+    """
+    described = session.describe(f"SELECT * FROM {relation.sql} LIMIT 0")
+    names = [name for name, _ in described]
+    for index, name in enumerate(names):
+        if name.lower() in {other.lower() for other in names[:index]}:
+            raise SchemaRefused(
+                f"{relation.label} has two columns that Spark cannot tell apart: {name!r}",
+                hint="Rename one of them with `source: {query: 'SELECT … AS …'}`.",
+            )
+    for name in overrides:
+        if name not in names:
+            raise ConfigError(f"columns: {relation.label} has no column {name!r}; it has {', '.join(names)}")
+    required = _not_null(session, relation)
+    return Schema(
+        columns=tuple(
+            column_of(name, native, nullable=name not in required, override=overrides.get(name))
+            for name, native in described
+        )
+    )
+
+
+def _not_null(session: TrinoSession, relation: Relation) -> frozenset[str]:
+    found = place(session, relation)
+    if found is None:
+        return frozenset()
+    string = session.dialect.string
+    rows = session.ask(
+        f"SELECT column_name FROM {_schema_of_columns(session)}.columns WHERE table_schema = {string(found[0])} "
+        f"AND table_name = {string(found[1])} AND is_nullable = 'NO'"
+    )
+    return frozenset(str(name) for (name,) in rows)
+
+
+def place(session: TrinoSession, relation: Relation) -> tuple[str, str] | None:
+    """Schema and table as Trino keeps them; None for a query, or where no schema is named."""
+    schema = relation.parts[0] if len(relation.parts) > 1 else session.address.schema
+    if not relation.parts or schema is None:
+        return None
+    # Trino knows names in lower case only, quoted or not.
+    return schema.lower(), relation.parts[-1].lower()
+
+
+def snapshot(session: TrinoSession, relation: Relation) -> list[Row] | None:
+    """The snapshot that an Iceberg table has now, none for an empty one; None for a table that keeps no snapshots."""
+    found = place(session, relation)
+    if found is None:
+        return None
+    quote = session.dialect.quote
+    branches = f"{quote(found[0])}.{quote(f'{found[1]}$refs')}"
+    try:
+        return session.ask(f"SELECT snapshot_id FROM {branches} WHERE name = '{BRANCH}'")
+    except SourceUnavailable:
+        raise
+    except (ColumnMissing, ConfigError, SourceError):
+        return None
+
+
+def identity(session: TrinoSession, relation: Relation) -> str:
+    """Server, catalog and table, as the URL names them; Trino has no number of its own for any of them."""
+    found = place(session, relation)
+    table = f"/{'.'.join(found)}" if found else ""
+    return f"trino:{session.address.where}/{session.address.catalog}{table}"
+
+
+def list_tables(session: TrinoSession) -> list[tuple[str, str]]:
+    """The tables of the catalog."""
+    rows = session.ask(
+        f"SELECT table_schema, table_name FROM {_schema_of_columns(session)}.tables "
+        "WHERE table_schema <> 'information_schema' AND table_type = 'BASE TABLE' ORDER BY 1, 2"
+    )
+    return [(schema, table) for schema, table in rows]
+
+
+def facts(session: TrinoSession, schema: str, table: str) -> TableFacts:
+    """Types and size of one table; Trino tells of no keys and no indexes."""
+    quote = session.dialect.quote
+    relation = Relation(sql=f"{quote(schema)}.{quote(table)}", label=f"{schema}.{table}", parts=(schema, table))
+    required = _not_null(session, relation)
+    found: list[Column] = []
+    refused: dict[str, str] = {}
+    for name, native in session.describe(f"SELECT * FROM {relation.sql} LIMIT 0"):
+        try:
+            found.append(column_of(name, native, nullable=name not in required, override=None))
+        except SchemaRefused as error:
+            refused[name] = error.message
+    return TableFacts(
+        schema=schema,
+        table=table,
+        columns=Schema(columns=tuple(found)),
+        refused=refused,
+        primary_key=(),
+        indexes=(),
+        rows=session.estimate(relation, "1 = 1"),
+    )
+
+
+def _schema_of_columns(session: TrinoSession) -> str:
+    return f"{session.dialect.quote(session.address.catalog)}.information_schema"

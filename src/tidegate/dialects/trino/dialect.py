@@ -1,0 +1,217 @@
+"""Decides Trino's SQL: quoting, literals, and one exact expression a type for reading and for hashing.
+
+Chosen by the scheme `trino`; the live side is in `_trino_session`. Must never give an expression that rounds, or
+whose result depends on the session's time zone.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, ClassVar
+
+from tidegate.core.flavours import Bound
+from tidegate.core.ids import Connection
+from tidegate.core.refusals import marked
+from tidegate.core.schema import Column, Kind, Type
+from tidegate.core.wire_format import Reading, Travel
+from tidegate.errors import ConfigError, InternalError
+
+if TYPE_CHECKING:
+    from tidegate.dialects.trino.session import TrinoSession
+
+MICROS = 6  # digits of a second that a canonical text has
+PICOS = 12  # digits that Trino has at most
+PIECE = 80  # texts of a concat, which takes 127 at most
+PRECISION = re.compile(r"\((\d+)\)")
+
+
+class Trino:
+    """Trino 476 and what stands behind its catalogs."""
+
+    kind: ClassVar[str] = "trino"
+    jars: ClassVar[tuple[str, ...]] = ("io.trino:trino-jdbc:476",)
+    sqlglot: ClassVar[str] = "trino"
+    # Not needed: Trino computes an expression once that stands several times above it.
+    fence: ClassVar[str] = ""
+    # No table has places: a character that stands in no condition.
+    place: ClassVar[str] = "\0"
+    bounds: ClassVar[frozenset[Bound]] = frozenset({Bound.APPLICATION_TIME})
+    ranges: ClassVar[bool] = False
+    known: ClassVar[re.Pattern[str]] = re.compile(
+        "(tinyint|smallint|integer|bigint|decimal|real|double|boolean|varchar|date)"
+    )
+    ordered: ClassVar[frozenset[Kind]] = frozenset(
+        {Kind.INTEGER, Kind.DECIMAL, Kind.DATE, Kind.TIMESTAMP, Kind.TIMESTAMPTZ, Kind.TEXT, Kind.UUID}
+    )
+
+    def quote(self, name: str) -> str:
+        """One identifier, whatever it holds.
+
+        Raises:
+            ConfigError: a NUL character, which no catalog keeps in a name.
+
+        Example:
+            >>> Trino().quote('a"b')
+            '"a""b"'
+        """
+        if "\0" in name:
+            raise ConfigError("a name cannot hold a NUL character")
+        return '"' + name.replace('"', '""') + '"'
+
+    def string(self, text: str) -> str:
+        """A text literal; a backslash is no escape."""
+        return "'" + text.replace("'", "''") + "'"
+
+    def literal(self, kind: Type, text: str) -> str:
+        """The value of a canonical text.
+
+        Example:
+            >>> from tidegate.core.schema import TIMESTAMPTZ
+            >>> Trino().literal(TIMESTAMPTZ, "2025-01-01 00:00:00.000000")
+            "TIMESTAMP '2025-01-01 00:00:00.000000 UTC'"
+        """
+        match kind.kind:
+            case Kind.INTEGER:
+                return f"BIGINT '{int(text)}'"
+            case Kind.DECIMAL | Kind.DATE | Kind.TIME | Kind.TIMESTAMP:
+                return f"{kind.kind.upper()} {self.string(text)}"
+            case Kind.TIMESTAMPTZ:
+                return f"TIMESTAMP {self.string(f'{text} UTC')}"
+            case Kind.TEXT | Kind.UUID:
+                return self.string(text)
+            case _:
+                raise InternalError(f"no literal for a column of type {kind}")
+
+    def text(self, sql: str, column: Column) -> str:  # noqa: PLR0911 - one answer a type
+        """The canonical text of an expression of the column's type; NULL stays NULL, a bad value is an error."""
+        kind = column.type
+        match kind.kind:
+            case Kind.INTEGER | Kind.UUID:
+                return f"CAST({sql} AS varchar)"
+            case Kind.DECIMAL:
+                return f"CAST(CAST({sql} AS decimal(38,{kind.scale})) AS varchar)"
+            case Kind.BOOLEAN:
+                return f"CASE {sql} WHEN true THEN '1' WHEN false THEN '0' END"
+            case Kind.DATE:
+                return self._checked(sql, f"CAST({sql} AS varchar)", column)
+            case Kind.TIMESTAMP | Kind.TIMESTAMPTZ:
+                utc = f"{sql} AT TIME ZONE 'UTC'" if kind.kind is Kind.TIMESTAMPTZ else sql
+                return self._checked(sql, self._digits(utc, column, "timestamp", 26), column)
+            case Kind.TIME:
+                return self._digits(sql, column, "time", 15)
+            case Kind.TEXT:
+                text = f"CAST({sql} AS varchar)"
+                return f"trim(TRAILING ' ' FROM {text})" if column.native.startswith("char") else text
+            case Kind.BINARY:
+                return f"lower(to_hex({sql}))"
+            case Kind.JSON:
+                return f"json_format({sql})"
+            case _:
+                raise InternalError(f"column {column.name!r} of type {kind} has no canonical text")
+
+    def read(self, column: Column) -> Reading:
+        """The exact expression that Spark reads.
+
+        Timestamps travel as canonical text, for the driver gives Java's, which a zone or a calendar changes; texts as
+        bytes, for Trino does not look whether what a connector gives it is UTF-8.
+        """
+        sql, kind = self.quote(column.name), column.type
+        match kind.kind:
+            case Kind.INTEGER:
+                return Reading(sql=f"CAST({sql} AS {'bigint' if kind.bits == 64 else 'integer'})", travel=Travel.NATIVE)
+            case Kind.FLOAT | Kind.BOOLEAN | Kind.BINARY | Kind.DECIMAL:
+                return Reading(sql=sql, travel=Travel.NATIVE)
+            case Kind.DATE:
+                days = f"CAST(date_diff('day', DATE '1970-01-01', {sql}) AS integer)"
+                return Reading(sql=self._checked(sql, days, column, "integer"), travel=Travel.DAYS)
+            case Kind.TEXT:
+                return Reading(sql=f"to_utf8({self.text(sql, column)})", travel=Travel.BYTES)
+            case Kind.ARRAY:
+                return Reading(sql=f"json_format(CAST({sql} AS json))", travel=Travel.JSON)
+            case _:
+                return Reading(sql=self.text(sql, column), travel=Travel.TEXT)
+
+    def comparable(self, sql: str, column: Column) -> str:
+        """Timestamps as far as their canonical text goes, so that a row lies within the bound made from itself."""
+        kind = column.type.kind
+        if kind is Kind.INTEGER:
+            return f"CAST({sql} AS bigint)"
+        if kind in (Kind.TEXT, Kind.UUID):
+            return self.text(sql, column)
+        if kind not in (Kind.TIMESTAMP, Kind.TIMESTAMPTZ) or _precision(column) <= MICROS:
+            return sql
+        cut = f"CAST({self.text(sql, column)} AS timestamp({MICROS}))"
+        return f"with_timezone({cut}, 'UTC')" if kind is Kind.TIMESTAMPTZ else cut
+
+    def likely_above(self, sql: str, column: Column, text: str) -> str:
+        """Where a timestamp is cut to be compared: it is above the text before it is cut, and a connector can tell."""
+        cut = column.type.kind in (Kind.TIMESTAMP, Kind.TIMESTAMPTZ) and _precision(column) > MICROS
+        return f"{sql} > {self.literal(column.type, text)}" if cut else "1 = 1"
+
+    def as_text(self, sql: str) -> str:
+        """A number as text."""
+        return f"CAST({sql} AS varchar)"
+
+    def concat(self, texts: Sequence[str]) -> str:
+        """Texts one after the other, however many.
+
+        Trino makes one method of Java of an expression, which must not grow beyond 64 KB; a lambda is one of its own.
+        """
+        if len(texts) <= PIECE:
+            return f"concat({', '.join(texts)})" if len(texts) > 1 else texts[0]
+        pieces = [self.concat(texts[place : place + PIECE]) for place in range(0, len(texts), PIECE)]
+        return self.concat([f"transform(ARRAY[0], piece -> {piece})[1]" for piece in pieces])
+
+    def left(self, sql: str, length: int) -> str:
+        """The first characters of a text."""
+        return f"substr({sql}, 1, {length})"
+
+    def remainder(self, sql: str, divisor: int) -> str:
+        """Of a whole number's division."""
+        return f"({sql} % {divisor})"
+
+    def quick(self, columns: Sequence[Column]) -> str | None:  # noqa: ARG002 - whatever the columns are
+        """None: Trino's hashes differ between its versions and its types."""
+        return None
+
+    def digest(self, row: str) -> str:
+        """The md5 of a row's text in lower hex."""
+        return f"lower(to_hex(md5(to_utf8({row}))))"
+
+    def quarter(self, digest: str, index: int) -> str:
+        """One of the four 32-bit quarters of a digest; a decimal, whose sum overflows at no number of rows."""
+        return f"CAST(from_base(substr({digest}, {1 + 8 * index}, 8), 16) AS decimal(10,0))"
+
+    def open(self, connection: Connection) -> TrinoSession:
+        """Connects.
+
+        Raises:
+            EnvironmentMissing: the driver is not installed.
+        """
+        from tidegate.dialects.trino.session import TrinoSession  # noqa: PLC0415 - the driver is an extra
+
+        return TrinoSession(self, connection)
+
+    def _digits(self, sql: str, column: Column, word: str, length: int) -> str:
+        """Six digits of a second, the others cut off: a cast to fewer digits would round."""
+        if _precision(column) <= MICROS:
+            return f"CAST(CAST({sql} AS {word}({MICROS})) AS varchar)"
+        return f"substr(CAST(CAST({sql} AS {word}({PICOS})) AS varchar), 1, {length})"
+
+    def _checked(self, sql: str, good: str, column: Column, result: str = "varchar") -> str:
+        """`good` in the years 1 to 9999, NULL for NULL, else an error that names the column, not the value."""
+        message = self.string(marked(f"column {column.name!r} holds a value that no {column.type} can keep"))
+        if column.type.kind is Kind.DATE:
+            low, high = "DATE '0001-01-01'", "DATE '10000-01-01'"
+        else:
+            utc = " UTC" if column.type.kind is Kind.TIMESTAMPTZ else ""
+            low, high = (f"TIMESTAMP '{year}-01-01 00:00:00{utc}'" for year in ("0001", "10000"))
+        inside = f"{sql} >= {low} AND {sql} < {high}"
+        return f"CASE WHEN {inside} THEN {good} WHEN {sql} IS NOT NULL THEN CAST(fail({message}) AS {result}) END"
+
+
+def _precision(column: Column) -> int:
+    """Digits of a second; as many as there can be where the type does not tell."""
+    found = PRECISION.search(column.native)
+    return int(found[1]) if found else PICOS

@@ -1,0 +1,234 @@
+"""Decides how Trino is asked, and how a change is noticed while it is read: it holds no snapshot across statements.
+
+Made by the dialect's `open`. Must never write, nor call a bound safe: Trino does not know who else writes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from tidegate.core.bounds import Clock
+from tidegate.core.changes import SafeBound
+from tidegate.core.ids import Connection
+from tidegate.core.ports.dialect import Jdbc, Relation, Row, TableFacts
+from tidegate.core.schema import Column, Kind, Schema
+from tidegate.dialects.shared.time_bounds import inclusive, must_be_time
+from tidegate.dialects.trino import catalog
+from tidegate.dialects.trino.address import APPLICATION, address_of
+from tidegate.errors import ConfigError, EdgeUnknown, EnvironmentMissing, SourceMoved
+
+try:
+    from trino.auth import BasicAuthentication
+    from trino.dbapi import Connection as Driver
+except ModuleNotFoundError as error:
+    raise EnvironmentMissing(
+        "the driver of Trino is not installed", hint="Install it: `pip install 'tidegate[trino]'`."
+    ) from error
+from tidegate.dialects.trino.errors import border
+
+if TYPE_CHECKING:
+    from tidegate.dialects.trino import Trino
+
+NOW = "SELECT CAST(CAST(current_timestamp AT TIME ZONE 'UTC' AS timestamp(6)) AS varchar)"
+ROW_BYTES = 100  # a guess: most catalogs keep no statistics
+ATTEMPT = timedelta(seconds=30)
+
+
+class TrinoSession:
+    """One probe's connection: a user, a catalog, and what it was answered so far."""
+
+    connections: ClassVar[int] = 1
+    has_snapshot: ClassVar[bool] = False
+
+    def __init__(self, dialect: Trino, connection: Connection) -> None:
+        self.dialect = dialect
+        self.name = connection.name
+        self.address = address_of(connection)
+        self._held: Relation | None = None
+        self._snapshot: list[Row] | None = None
+        self._answers: dict[str, list[Row]] = {}
+        self._connection = self._connect()
+        try:
+            self.ask("SELECT 1")
+        except BaseException:
+            self._connection.close()
+            raise
+
+    def rows(self, sql: str) -> list[Row]:
+        """The rows of one statement; remembered where nothing else tells of a change, see `still`."""
+        found = self.ask(sql)
+        if self._held is not None and self._snapshot is None:
+            self._answers.setdefault(sql, found)
+        return found
+
+    def ask(self, sql: str) -> list[Row]:
+        """The rows of a statement that is not asked again."""
+        with border(self.name, self.address.where):
+            cursor = self._connection.cursor()
+            try:
+                cursor.execute(sql)
+                return [tuple(row) for row in cursor.fetchall()]
+            finally:
+                cursor.close()
+
+    def describe(self, sql: str) -> list[tuple[str, str]]:
+        """Name and type of the columns of a statement."""
+        with border(self.name, self.address.where):
+            cursor = self._connection.cursor()
+            try:
+                cursor.execute(sql)
+                cursor.fetchall()
+                return [(str(column[0]), str(column[1])) for column in cursor.description or ()]
+            finally:
+                cursor.close()
+
+    def columns(self, relation: Relation, overrides: Mapping[str, str]) -> Schema:
+        """The columns with their exact types."""
+        return catalog.columns(self, relation, overrides)
+
+    def safe_time_bound(
+        self, relation: Relation, column: Column, *, clock: Clock, lag: timedelta, time_zone: str | None
+    ) -> SafeBound:
+        """Trino's clock less the lag, where the user vouches for it with `clock: application`.
+
+        Raises:
+            EdgeUnknown: else, for Trino tells of no writer but itself.
+            ConfigError: the column has a zone, or nobody says in which one it is written.
+        """
+        must_be_time(column.name, column.type)
+        if clock is Clock.DATABASE:
+            raise EdgeUnknown(
+                f"connection {self.name!r}: through Trino nobody can tell who is still writing {relation.label}, so no "
+                f"bound of {column.name!r} is safe",
+                hint="Load with `strategy: {kind: full}` or `{kind: checksum}`, or set `clock: application` with a "
+                "`safety_lag` longer than the longest write and a `lookback`.",
+            )
+        if column.type.kind is Kind.TIMESTAMPTZ:
+            raise ConfigError(
+                f"column {column.name!r} has a time zone: Spark knows no such column of Trino's driver, so it "
+                "cannot read by ranges of it",
+                hint=f"Read it without: `source: {{query: \"SELECT *, CAST({column.name} AT TIME ZONE 'UTC' AS "
+                f'timestamp(6)) AS {column.name}_utc FROM …"}}`, with `strategy: {{time_zone: UTC}}`.',
+            )
+        if time_zone is None:
+            raise ConfigError(
+                f"column {column.name!r} has no time zone, and Trino does not know the one that it is written in",
+                hint="Set `strategy: {time_zone: UTC}`, or the zone that the writers use.",
+            )
+        ((now,),) = self.ask(NOW)
+        instant = datetime.fromisoformat(now).replace(tzinfo=UTC)
+        return SafeBound(upto=inclusive(instant - lag, column.type, time_zone))
+
+    def safe_sequence_bound(self, relation: Relation, column: Column, *, wait: timedelta) -> SafeBound:
+        """None.
+
+        Raises:
+            EdgeUnknown: always, for a smaller id may still be on its way.
+        """
+        del wait
+        raise EdgeUnknown(
+            f"connection {self.name!r}: through Trino nobody can tell which numbers of {column.name!r} in "
+            f"{relation.label} are still being written",
+            hint="Load with `strategy: {kind: full}` or `{kind: checksum}`, or connect to the database itself.",
+        )
+
+    def hold(self, relation: Relation) -> None:
+        """Notes the snapshot of an Iceberg table; of any other, from now on, what Trino answers."""
+        if self._held is None:
+            self._snapshot = catalog.snapshot(self, relation)
+            self._held = relation
+
+    def identity(self, relation: Relation) -> str:
+        """Server, catalog and table, as the URL names them."""
+        return catalog.identity(self, relation)
+
+    def clock(self) -> int | None:
+        """None: nothing in Trino only grows."""
+        return None
+
+    def unique_sets(self, relation: Relation) -> tuple[frozenset[str], ...]:
+        """None: Trino enforces no key."""
+        del relation
+        return ()
+
+    def row_bytes(self, relation: Relation) -> int:
+        """A guess."""
+        del relation
+        return ROW_BYTES
+
+    def estimate(self, relation: Relation, condition: str) -> int:
+        """The exact number."""
+        ((rows,),) = self.ask(f"SELECT count(*) FROM {relation.sql} WHERE {condition}")
+        return int(rows)
+
+    def cuts(self, relation: Relation, parts: int) -> tuple[str, ...]:
+        """None: rows have no places."""
+        del relation, parts
+        return ()
+
+    def parallel(self, relation: Relation, statements: Sequence[str]) -> list[Row]:
+        """The rows of all the statements, one after the other: Trino spreads each of them over its workers."""
+        del relation
+        return [row for sql in statements for row in self.rows(sql)]
+
+    def verify_unchanged(self) -> None:
+        """Looks at the snapshot again; where there is none, asks again whatever was asked.
+
+        Raises:
+            SourceMoved: another snapshot, or another answer.
+        """
+        if self._held is None:
+            return
+        if self._snapshot is not None:
+            if catalog.snapshot(self, self._held) != self._snapshot:
+                raise self._moved()
+            return
+        for sql, before in tuple(self._answers.items()):
+            # The rows of a grouped statement come in any order.
+            if sorted(map(repr, self.ask(sql))) != sorted(map(repr, before)):
+                raise self._moved()
+
+    def jdbc(self) -> Jdbc:
+        """Connects Spark to the same server, as the same user."""
+        return self.address.jdbc()
+
+    def list_tables(self) -> list[tuple[str, str]]:
+        """The tables of the catalog."""
+        return catalog.list_tables(self)
+
+    def facts(self, schema: str, table: str) -> TableFacts:
+        """Types and size of one table."""
+        return catalog.facts(self, schema, table)
+
+    def close(self) -> None:
+        """Ends the connection."""
+        with border(self.name, self.address.where):
+            self._connection.close()
+
+    def _moved(self) -> SourceMoved:
+        label = self._held.label if self._held is not None else "the source"
+        return SourceMoved(
+            f"connection {self.name!r}: {label} was written to while it was being read",
+            hint="Run again while fewer writes happen.",
+        )
+
+    def _connect(self) -> Any:
+        there = self.address
+        with border(self.name, there.where):
+            return Driver(
+                host=there.host,
+                port=there.port,
+                user=there.user,
+                source=APPLICATION,
+                catalog=there.catalog,
+                schema=there.schema,
+                http_scheme="https" if there.ssl else "http",
+                auth=BasicAuthentication(there.user, there.password) if there.password is not None else None,
+                verify=there.verify,
+                request_timeout=ATTEMPT.total_seconds(),
+                # Numbers and texts are all that is asked for; dates of odd years would not fit Python's.
+                legacy_primitive_types=True,
+                timezone="UTC",
+            )

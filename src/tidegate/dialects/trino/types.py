@@ -1,0 +1,95 @@
+"""Decides which exact type a Trino type becomes, or that it is refused by name.
+
+Called by the catalog with the text of a type. Must never map a type of which one value would change.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from tidegate.core.schema import (
+    BIGINT,
+    BINARY,
+    BOOLEAN,
+    DATE,
+    DOUBLE,
+    INT,
+    JSON,
+    REAL,
+    TEXT,
+    TIME,
+    TIMESTAMP,
+    TIMESTAMPTZ,
+    UUID,
+    Column,
+    Type,
+    array,
+    decimal,
+)
+from tidegate.dialects.shared.type_names import parse_type
+from tidegate.errors import SchemaRefused
+
+PLAIN: Mapping[str, Type] = {
+    "bigint": BIGINT,
+    "boolean": BOOLEAN,
+    "char": TEXT,
+    "date": DATE,
+    "double": DOUBLE,
+    "integer": INT,
+    "ipaddress": TEXT,
+    "json": JSON,
+    "real": REAL,
+    "smallint": INT,
+    "time": TIME,
+    "timestamp": TIMESTAMP,
+    "timestamp with time zone": TIMESTAMPTZ,
+    "tinyint": INT,
+    "uuid": UUID,
+    "varbinary": BINARY,
+    "varchar": TEXT,
+}
+# Of the others JSON does not keep every value.
+IN_ARRAYS = frozenset({"bigint", "boolean", "integer", "smallint", "tinyint", "varchar"})
+ARRAY = re.compile(r"array\((\w+)(?:\(\d+\))?\)")
+DECIMAL = re.compile(r"decimal\((\d+), ?(\d+)\)")
+LENGTH = re.compile(r"\(\d+\)")
+
+
+def column_of(name: str, native: str, *, nullable: bool, override: str | None) -> Column:
+    """The column, exactly.
+
+    Raises:
+        SchemaRefused: no type keeps every value, or another type was asked for; the hint says how to cast it.
+    """
+    kind = type_of(native)
+    if override is not None and parse_type(name, override) != kind:
+        raise SchemaRefused(
+            f"column {name!r} of type {native} cannot be read as {override!r}: Trino says all there is of a type",
+            hint=f'Cast it in the source: `{{query: "SELECT CAST({name} AS …) AS {name} FROM …"}}`.',
+            column=name,
+        )
+    if kind is None:
+        raise SchemaRefused(
+            f"column {name!r} has type {native}, which no column of a lake table keeps exactly",
+            hint=f'Leave it out or cast it with `source: {{query: "SELECT …, CAST({name} AS varchar) AS {name} …"}}`.',
+            column=name,
+        )
+    return Column(name=name, type=kind, nullable=nullable, native=native)
+
+
+def type_of(native: str) -> Type | None:
+    """The type that such a text stands for; None for one that is not kept.
+
+    Example:
+        >>> str(type_of("timestamp(9) with time zone")), str(type_of("decimal(12, 4)"))
+        ('timestamp', 'decimal(12,4)')
+    """
+    words = native.lower()
+    digits = DECIMAL.fullmatch(words)
+    if digits:
+        return decimal(int(digits[1]), int(digits[2]))
+    element = ARRAY.fullmatch(words)
+    if element:
+        return array(PLAIN[element[1]]) if element[1] in IN_ARRAYS else None
+    return PLAIN.get(LENGTH.sub("", words))

@@ -1,0 +1,1 @@
+"""From a project file to streams that can run."""

@@ -1,0 +1,222 @@
+"""Decides how a project's text becomes streams: plugins built, patterns expanded, parts joined and checked.
+
+Called by the API. Opens a source only to expand a pattern; must never let parts that do not fit run.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import fnmatch
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from tidegate import plugins
+from tidegate.config import Config, Node, StreamConfig, build
+from tidegate.config.checks import rule_of
+from tidegate.config.defaults import INFERRED_KINDS
+from tidegate.config.nodes import from_values
+from tidegate.config.options import fields, located, plugin_of
+from tidegate.config.targets import shared_target
+from tidegate.core.compatibility import misfits
+from tidegate.core.flavours import Flavour, flavour_of
+from tidegate.core.ids import Target, join_name, stream_uid
+from tidegate.core.policies.rules import Rule
+from tidegate.core.protocols import Format, Source
+from tidegate.engine import column_backfill, rescued_columns
+from tidegate.engine.quality.rules import renamed
+from tidegate.engine.replication_slot import refuse_shared
+from tidegate.engine.stream import Stream, VerifyLevel
+from tidegate.errors import ConfigError, Misfit
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Choice:
+    """Which streams of a project are meant: those named, else those that match, else all.
+
+    Args:
+        options: of the strategy, stated for this call alone; they win over the stream's own.
+    """
+
+    names: tuple[str, ...] = ()
+    select: str | None = None
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+    def takes(self, name: str) -> bool:
+        """Whether a stream of that name is meant."""
+        if self.names:
+            return name in self.names
+        return self.select is None or fnmatch.fnmatchcase(name, self.select)
+
+    def may_expand(self, pattern: str) -> bool:
+        """Whether a pattern can stand for a stream that is meant."""
+        return not self.names or any(fnmatch.fnmatchcase(name, pattern) for name in self.names)
+
+
+def formats(config: Config) -> dict[str, Format]:
+    """The lakes of a project, by name."""
+    return {name: build("formats", node, name=name, folder=config.folder) for name, node in config.lakes.items()}
+
+
+def streams(config: Config, lakes: dict[str, Format], choice: Choice) -> list[Stream]:
+    """The streams that are meant, in the order of the project.
+
+    Raises:
+        ConfigError: a name that no stream has, or nothing matches.
+        Misfit: parts that cannot work together; all reasons are in the message.
+    """
+    found = {stream.name: stream for stream in _all(config, lakes, choice)}
+    missing = [name for name in choice.names if name not in found]
+    if missing:
+        known = ", ".join(stream.name for stream in config.streams)
+        raise ConfigError(
+            f"{missing[0]!r} is not a stream of this project; it has: {known}", hint="Run `tidegate check`."
+        )
+    refuse_shared_targets(config, found.values())
+    if not found:
+        raise ConfigError(f"no stream matches {choice.select!r}", hint="`tidegate check` lists the streams.")
+    for name in choice.options:
+        if not any(hasattr(stream.strategy, name) for stream in found.values()):
+            raise ConfigError(f"no strategy of these streams has the option {name!r}")
+    return list(found.values())
+
+
+def refuse_shared_targets(config: Config, found: Iterable[Stream]) -> None:
+    """Refuses a stream that a pattern stands for whose table is another stream's.
+
+    Raises:
+        ConfigError: names both.
+    """
+    first: dict[Target, Stream] = {}
+    for stream in found:
+        other = first.setdefault(stream.target, stream)
+        if other is not stream:
+            entries = (entry for entry in config.streams if fnmatch.fnmatchcase(stream.name, entry.name))
+            mark = next(entries, config.streams[0]).mark
+            raise shared_target(mark, stream.target.parts, other.name)
+
+
+def _all(config: Config, lakes: dict[str, Format], choice: Choice) -> Iterator[Stream]:
+    for entry in config.streams:
+        if not entry.is_pattern:
+            if choice.takes(entry.name):
+                yield join(config, lakes, _overridden(entry, choice))
+        elif choice.may_expand(entry.name):
+            chosen = (one for one in _expand(config, entry) if choice.takes(one.name))
+            yield from (join(config, lakes, _overridden(one, choice)) for one in chosen)
+
+
+def _overridden(entry: StreamConfig, choice: Choice) -> StreamConfig:
+    """The stream with the options of this call that its strategy has."""
+    if not choice.options:
+        return entry
+    known = fields(plugin_of("strategies", entry.strategy))
+    options = from_values({name: value for name, value in choice.options.items() if name in known})
+    return dataclasses.replace(entry, strategy=entry.strategy.updated(options.items))
+
+
+def join(config: Config, lakes: dict[str, Format], entry: StreamConfig) -> Stream:
+    """One stream of its parts. Raises Misfit and ConfigError."""
+    strategy = build("strategies", entry.strategy)
+    writer = build("writers", entry.write)
+    plugin = plugin_of("sources", entry.source)
+    given: dict[str, Any] = {"connection": config.connections[entry.connection]} if entry.connection else {}
+    given |= _wanted(plugin, lakes=lakes, folder=config.folder, connections=config.connections)
+    source = build("sources", entry.source, **given)
+    flavour = _flavour(source, entry.source)
+    reasons = misfits(strategy=strategy, writer=writer, key=entry.key, flavour=flavour, deletes=entry.deletes)
+    reasons = (
+        *reasons,
+        *rescued_columns.misfits(plugin, entry.contract),
+        *column_backfill.misfits(strategy, writer, entry.contract),
+    )
+    if reasons:
+        raise Misfit(f"{entry.mark}: " + "; ".join(reasons), file=entry.mark.file, line=entry.mark.line)
+    refuse_shared(config, entry)
+    target = _target(entry)
+    if problem := next(iter(lakes[target.lake].layout_problems(entry.layout)), None):
+        raise entry.layout_mark.error(problem)
+    return Stream(
+        name=entry.name,
+        uid=entry.uid or stream_uid(entry.name, target),
+        source=rescued_columns.rescuing(source, entry.contract, lakes[target.lake], target, entry.key),
+        source_name=source_name(entry),
+        target=target,
+        format=lakes[target.lake],
+        strategy=strategy,
+        writer=writer,
+        key=entry.key,
+        verify=VerifyLevel(entry.verify),
+        contract=entry.contract,
+        layout=entry.layout,
+        deletes=entry.deletes,
+        maintenance=entry.maintenance,
+        schedule=entry.schedule,
+        checks=renamed([_rule(node, lakes, target) for node in entry.checks]),
+    )
+
+
+def _flavour(source: Source, node: Node) -> Flavour:
+    """What the source can be asked. Raises ConfigError where its connection is one that no rows are read from."""
+    try:
+        return flavour_of(source)
+    except ConfigError as error:
+        raise located(error, node.mark) from error
+
+
+def _rule(node: Node, lakes: dict[str, Format], target: Target) -> Rule:
+    return rule_of(node, **_wanted(plugin_of("checks", node), lakes=lakes, target=target))
+
+
+def _wanted(plugin: type[Any], **values: Any) -> dict[str, Any]:
+    """Those of the program's values that a plugin has a field for."""
+    own = {field.name for field in dataclasses.fields(plugin) if field.metadata.get("given")}
+    return {name: value for name, value in values.items() if name in own}
+
+
+def _target(entry: StreamConfig) -> Target:
+    """The table's name, of parts that every reader of the lake takes as they are."""
+    mark = entry.mark.inside("target")
+    for part in entry.target:
+        if not part.isprintable() or part != part.strip() or not part:
+            # PyIceberg takes blanks away, and no catalog keeps a zero byte.
+            raise mark.error(f"the name {part!r} begins or ends with a blank or holds what cannot be printed")
+        if "${" in part:
+            raise mark.error(f"the name {part!r} holds `${{`, in whose place Spark would read a variable")
+    return Target(lake=entry.target[0], namespace=entry.target[1:-1], table=entry.target[-1])
+
+
+def source_name(entry: StreamConfig) -> str:
+    """`connection: relation`, for people."""
+    named = (entry.source.get(key) for key in INFERRED_KINDS if key not in ("query", "envelope"))
+    relation = next((node.text() for node in named if node is not None), "a query")
+    return f"{entry.connection}: {relation}" if entry.connection else relation
+
+
+def _expand(config: Config, entry: StreamConfig) -> Iterator[StreamConfig]:
+    """One stream for each table that matches, in the order of their names."""
+    table = entry.source.get("table")
+    if table is None or entry.connection is None:
+        raise entry.mark.error("a name with * or ? needs a `source:` with a `table:` that has one too")
+    lister = plugins.load("sources", entry.source.items["kind"].text())
+    matches: Sequence[tuple[str | None, str]] = lister.tables(config.connections[entry.connection], table.text())
+    if not matches:
+        raise table.mark.error(f"no table matches {table.text()!r}")
+    for schema, name in matches:
+        parts = [part for part in (schema, name) if part]
+        relation = Node(value=join_name(parts), mark=table.mark)
+        yield dataclasses.replace(
+            entry,
+            name=_fill(entry.name, name),
+            source=entry.source.updated({"table": relation}),
+            target=tuple(_replaced(entry.target, schema=schema or "main", table=name)),
+        )
+
+
+def _fill(pattern: str, table: str) -> str:
+    return pattern.replace("*", table).replace("?", table)
+
+
+def _replaced(parts: Iterable[str], *, schema: str, table: str) -> Iterator[str]:
+    for part in parts:
+        yield part.replace("{schema}", schema).replace("{table}", table)

@@ -1,0 +1,150 @@
+"""Decides what `tidegate doctor` tells: whether each part that a run needs is ready, and how to repair it.
+
+Called by the API. Must never start Spark, write to a table or print a secret.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from tidegate.config import Config
+from tidegate.core.ids import Target
+from tidegate.core.protocols import Format
+from tidegate.engine import replication_slot
+from tidegate.engine.assemble import assemble
+from tidegate.engine.assemble.assemble import Choice
+from tidegate.engine.stream import Stream
+from tidegate.errors import EnvironmentMissing, SourceError, TidegateError
+from tidegate.registry.store import Registry
+
+NOBODY = "doctor"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """One thing that a run needs: `ok`, or what is wrong and the command that repairs it."""
+
+    name: str
+    ok: bool
+    detail: str
+    hint: str = ""
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON types only."""
+        return asdict(self)
+
+
+def examine(config: Config, lakes: Mapping[str, Format], *, fetch: bool) -> list[Finding]:
+    """Everything that a run of this project needs, in the order in which a run needs it."""
+    return list(_examine(config, lakes, fetch=fetch))
+
+
+def _examine(config: Config, lakes: Mapping[str, Format], *, fetch: bool) -> Iterator[Finding]:
+    yield _finding("registry", lambda: _registry(config))
+    for name, lake in lakes.items():
+        yield _finding(f"lake {name}", lambda lake=lake, name=name: _lake(lake, name))  # type: ignore[misc]
+        yield _finding(f"warehouse of {name}", lambda name=name: _warehouse(config, name))  # type: ignore[misc]
+    try:
+        streams = assemble.streams(config, dict(lakes), Choice())
+    except TidegateError as error:
+        streams = []
+        yield Finding(name="streams", ok=False, detail=error.message, hint=error.hint)
+    for stream in streams:
+        yield _finding(f"source of {stream.name}", lambda stream=stream: _source(stream))  # type: ignore[misc]
+        if _has_slot(stream):
+            yield _finding(f"slot of {stream.name}", lambda stream=stream: _slot(stream))  # type: ignore[misc]
+    if config.spark.remote:
+        yield _finding("spark", _connect_client)
+        return
+    yield _finding("java", _java)
+    sources = (jar for stream in streams for jar in stream.source.jars())
+    jars = tuple(dict.fromkeys((*sources, *(jar for lake in lakes.values() for jar in lake.jars()))))
+    yield _finding("jars", lambda: _jars(jars, fetch=fetch))
+
+
+def _finding(name: str, look: Callable[[], str]) -> Finding:
+    try:
+        return Finding(name=name, ok=True, detail=look())
+    except TidegateError as error:
+        return Finding(name=name, ok=False, detail=error.message, hint=error.hint)
+
+
+def _registry(config: Config) -> str:
+    with Registry.open(config.registry) as registry:
+        count = len(registry.status())
+    return f"ready, {count} stream{'s' if count != 1 else ''} known"
+
+
+def _lake(lake: Format, name: str) -> str:
+    lake.state(Target(lake=name, namespace=(NOBODY,), table=NOBODY), NOBODY)
+    return "the catalog answers"
+
+
+def _warehouse(config: Config, name: str) -> str:
+    node = config.lakes[name].get("warehouse")
+    text = node.text() if node else ""
+    local = Path(text.removeprefix("file://"))
+    if "://" in text and not text.startswith("file://"):
+        return f"{text} (a remote place: the first load tests it)"
+    folder = next(path for path in (local, *local.parents) if path.exists())
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise EnvironmentMissing(f"{folder} is not writable", hint=f"`chmod u+w {folder}`, or name another warehouse.")
+    free = shutil.disk_usage(folder).free // 2**30
+    return f"{local} is writable, {free} GiB free"
+
+
+def _source(stream: Stream) -> str:
+    with stream.source.probe() as probe:
+        columns = probe.schema()
+        probe.identity()
+    return f"{stream.source_name} answers, {len(columns.columns)} columns"
+
+
+def _has_slot(stream: Stream) -> bool:
+    return bool(getattr(stream.source, "slot", None))
+
+
+def _slot(stream: Stream) -> str:
+    kept = next((one.slot for one in replication_slot.slots([stream])), None)
+    if kept is None or not kept.exists:
+        return "not made yet: the first run makes it"
+    if kept.warning:
+        raise SourceError(
+            kept.warning, hint=f"`tidegate run {stream.name}`, or `tidegate slot drop {kept.name} --yes`."
+        )
+    return f"{kept.name} is {kept.status}, {kept.bytes / 2**20:,.0f} MiB of the log are kept for it"
+
+
+def _connect_client() -> str:
+    import importlib.util  # noqa: PLC0415 - only for this question
+
+    if importlib.util.find_spec("grpc") is None:
+        raise EnvironmentMissing("the Spark Connect client is not installed", hint="`pip install 'tidegate[connect]'`")
+    return "the Spark Connect client is installed"
+
+
+def _java() -> str:
+    from tidegate.spark import java  # noqa: PLC0415 - only for this question
+
+    found = java.find_java()
+    return f"version {found.version} at {found.path}"
+
+
+def _jars(coordinates: tuple[str, ...], *, fetch: bool) -> str:
+    from tidegate.spark import archive, jars  # noqa: PLC0415 - only for this question
+
+    if fetch:
+        jars.resolve(coordinates)
+        archive.make(coordinates)
+    missing = jars.missing(coordinates)
+    if missing:
+        raise EnvironmentMissing(
+            f"not fetched yet: {', '.join(missing)}", hint="`tidegate doctor --fetch`; the first run does it too."
+        )
+    slow = "" if archive.options(coordinates) else ", Spark starts faster after `tidegate doctor --fetch`"
+    return f"{len(coordinates)} in the cache{slow}"

@@ -1,0 +1,1 @@
+"""Ranges of a source that are loaded once more."""

@@ -1,0 +1,315 @@
+"""Decides how a range of a source is loaded once more, chunk by chunk, beside the loads that go on.
+
+Called by `api.Project.backfills`. Must never move the live position, nor read a chunk before the stream is its own: its
+rows are then at least as new as any that the table holds.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import timedelta
+
+from tidegate.core.backfill import MOST_CHUNKS, Backfill, Chunk, Progress, Scale, cut_by_rows, cut_evenly
+from tidegate.core.changes import ChangeSet
+from tidegate.core.ledger import unvouched
+from tidegate.core.policies.deletes import KEYS
+from tidegate.core.position import Position
+from tidegate.core.protocols import Probe
+from tidegate.core.schema import Kind
+from tidegate.core.slices import Meaning, Range
+from tidegate.core.source_identity import check_continues, check_owner
+from tidegate.core.versioned_writer import VersionedWriter
+from tidegate.engine import load
+from tidegate.engine.context import LoadContext, RunContext
+from tidegate.engine.events import Journal
+from tidegate.engine.lease import turn
+from tidegate.engine.recovery import recovery, restored_source
+from tidegate.engine.retries import retrying
+from tidegate.engine.stream import Stream
+from tidegate.errors import ConfigError, PlanError, PositionMissing, TidegateError
+from tidegate.registry.backfills import lease_name
+
+CHUNK_ROWS = 500_000
+BURST = 10  # seconds' worth of rows that one chunk may read where a rate is set
+BREATH = 0.5  # between two commits, so that a load that waits gets its turn
+IN_A_ROW = 3
+KINDS = (Kind.INTEGER, Kind.DATE, Kind.TIMESTAMP, Kind.TIMESTAMPTZ)
+Told = Callable[[Backfill], None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """What a backfill is asked for.
+
+    Args:
+        begin, end: values of the cursor; `begin` belongs to the range, `end` does not.
+        chunk: how much of the cursor a chunk spans, or how many rows it has at most.
+    """
+
+    begin: str
+    end: str
+    chunk: timedelta | int | None = None
+    parallel: int = 1
+    rate: int | None = None
+
+
+def ignore(_: Backfill) -> None:
+    """Tells nobody."""
+
+
+class Backfills:
+    """The backfills of a project's streams, by name."""
+
+    def __init__(self, find: Callable[[str], Stream], context: RunContext) -> None:
+        self._find = find
+        self._context = context
+
+    def start(self, name: str, request: Request, *, told: Told = ignore) -> Backfill:
+        """Plans the chunks of a range and loads them; what became of them. Raises like `start`."""
+        stream = self._find(name)
+        return work_off(stream, self._context, start(stream, self._context, request), told)
+
+    def resume(self, name: str, *, told: Told = ignore) -> Backfill:
+        """Goes on with the stream's open backfill; chunks that failed are tried again."""
+        stream = self._find(name)
+        return work_off(stream, self._context, resume(stream, self._context), told)
+
+    def pause(self, name: str) -> Backfill:
+        """Lets the stream's backfill end after the commit it is at; `resume` goes on with it."""
+        return self._mark(name, Progress.PAUSED)
+
+    def cancel(self, name: str) -> Backfill:
+        """Ends the stream's backfill after the commit it is at; what was loaded stays."""
+        return self._mark(name, Progress.CANCELLED)
+
+    def list(self, *names: str) -> list[Backfill]:
+        """The backfills of these streams, newest first."""
+        return self._context.registry.backfills.all_of([self._find(name).uid for name in names])
+
+    def _mark(self, name: str, status: Progress) -> Backfill:
+        kept, found = self._context.registry.backfills, opened(self._find(name), self._context)
+        kept.mark(found.backfill_id, status)
+        return kept.get(found.backfill_id)
+
+
+def start(stream: Stream, context: RunContext, request: Request) -> Backfill:
+    """A new backfill, its chunks planned and kept; nothing is loaded yet.
+
+    Raises:
+        ConfigError: a range that is empty or the wrong way round, or reaches beyond what the table holds.
+        PlanError: rows of this stream cannot be loaded again, or another backfill of it is open.
+    """
+    _refuse(stream, request)
+    restored_source.refuse(stream, context)
+    registry = context.registry
+    registry.register(uid=stream.uid, name=stream.name, source=stream.source_name, target=str(stream.target))
+    since = stream.format.state(stream.target, stream.uid).position
+    with stream.source.probe(context.sessions) as probe:
+        position = _position(stream, since)
+        check_continues(position, probe)
+        alone = _alone(stream, probe)
+        scale = Scale(kind=probe.schema().find(stream.strategy.cursor[0]).type.kind)  # type: ignore[union-attr]
+        if scale.kind not in KINDS:
+            raise PlanError(f"a range of {stream.strategy.cursor[0]!r} cannot be cut into chunks")
+        low, high = _ends(stream, scale, request, position)
+        chunks = tuple(_chunks(stream, probe, scale, (low, high), request))
+    asked = Backfill(
+        backfill_id=0,
+        stream=stream.name,
+        begin=scale.text(low),
+        end=scale.text(high + 1),
+        parallel=1 if alone else request.parallel,
+        rate=request.rate,
+        status=Progress.RUNNING,
+        chunks=chunks,
+        created_at=context.now(),
+    )
+    return registry.backfills.create(stream.uid, asked)
+
+
+def resume(stream: Stream, context: RunContext) -> Backfill:
+    """The stream's open backfill, to go on with what is not done: chunks that failed are tried again.
+
+    Raises:
+        PlanError: there is none.
+    """
+    found = opened(stream, context)
+    again = (replace(chunk, status=Progress.WAITING) for chunk in found.chunks if chunk.status is not Progress.DONE)
+    context.registry.backfills.keep(found.backfill_id, *again)
+    context.registry.backfills.mark(found.backfill_id, Progress.RUNNING)
+    return context.registry.backfills.get(found.backfill_id)
+
+
+def opened(stream: Stream, context: RunContext) -> Backfill:
+    """The stream's backfill that is neither done nor cancelled. Raises PlanError if there is none."""
+    found = context.registry.backfills.open_of(stream.uid)
+    if found is None:
+        raise PlanError(
+            f"stream {stream.name!r} has no backfill that is open",
+            hint="`tidegate backfill list` shows them; `tidegate backfill STREAM --from A --to B` starts one.",
+        )
+    return found
+
+
+def work_off(stream: Stream, context: RunContext, backfill: Backfill, told: Told) -> Backfill:
+    """Loads the chunks that wait, until none is left or somebody pauses or cancels it.
+
+    Args:
+        told: after each commit, how far it is.
+
+    Raises:
+        LeaseHeld: another process works on this backfill.
+    """
+    kept, number, failures = context.registry.backfills, backfill.backfill_id, 0
+    with context.registry.lease(lease_name(number)):
+        while True:
+            now = kept.get(number)
+            if now.status is not Progress.RUNNING:
+                return now
+            if not now.waiting or failures >= IN_A_ROW:
+                failed = now.waiting or any(chunk.status is Progress.FAILED for chunk in now.chunks)
+                kept.mark(number, Progress.FAILED if failed else Progress.DONE, among=(Progress.RUNNING,))
+                return kept.get(number)
+            group = now.waiting[: now.parallel]
+            # A chunk that failed beside others is tried alone.
+            group = group[:1] if group[0].attempts else tuple(chunk for chunk in group if not chunk.attempts)
+            loaded = _loaded(stream, context, group)
+            kept.keep(number, *loaded)
+            failures = 0 if loaded[0].status is Progress.DONE else failures + int(loaded[0].status is Progress.FAILED)
+            told(kept.get(number))
+            rows, seconds = sum(chunk.rows for chunk in loaded), sum(chunk.seconds for chunk in loaded)
+            time.sleep(max(BREATH, rows / now.rate - seconds if now.rate else 0))
+
+
+def _loaded(stream: Stream, context: RunContext, group: Sequence[Chunk]) -> list[Chunk]:
+    """The chunks as they stand after one commit, or after an attempt at it."""
+    began = time.monotonic()
+    try:
+        rows = retrying()(_load, stream, context, group)
+    except TidegateError as error:
+        text = f"{error.code}: {context.redact(error.message)}"
+        status = Progress.WAITING if len(group) > 1 else Progress.FAILED
+        return [replace(chunk, status=status, attempts=chunk.attempts + 1, error=text) for chunk in group]
+    spent = (time.monotonic() - began) / len(group)
+    return [
+        replace(chunk, status=Progress.DONE, rows=rows[chunk.number], seconds=round(spent, 3), error=None)
+        for chunk in group
+    ]
+
+
+def _load(stream: Stream, context: RunContext, group: Sequence[Chunk]) -> dict[int, int]:
+    """One load of these chunks at the live position; the rows of each."""
+    journal = Journal(stream=stream.name)
+    with turn(context.registry, stream.uid, waits=lambda: True) as lease:
+        restored_source.refuse(stream, context)
+        stands = recovery.recover(stream, context)
+        position = _position(stream, stands.since)
+        with stream.source.probe(context.sessions) as probe:
+            work = LoadContext(stream=stream, context=context, journal=journal, probe=probe, standing=stands)
+            work = recovery.prove(work)
+            check_continues(position, probe)
+            _alone(stream, probe)
+            parts = {
+                chunk.number: Range(cursor=stream.strategy.cursor, after=chunk.after, upto=chunk.upto)
+                for chunk in group
+            }
+            rows = {number: probe.stats(part).rows for number, part in parts.items()}
+            if any(rows.values()):
+                changes = _changes(tuple(parts.values()), position, sum(rows.values()))
+                load.move(work, load.plan(work, changes, save=context.save, some=True), lease)
+            return rows
+
+
+def _changes(parts: tuple[Range, ...], since: Position, rows: int) -> ChangeSet:
+    return ChangeSet(
+        slices=parts,
+        meaning=Meaning.UPSERTS,
+        # Rows may come that the position's claims do not know of.
+        state={name: value for name, value in unvouched(since.state).items() if name != KEYS},
+        loaded_through=since.loaded_through,
+        rows=rows,
+        again="rows of a backfill may stand in the table already",
+        reason=f"backfill of {rows} rows in {', '.join(part.label for part in parts)}",
+    )
+
+
+def _refuse(stream: Stream, request: Request) -> None:
+    if not stream.strategy.cursor:
+        raise PlanError(
+            f"stream {stream.name!r}: strategy {stream.strategy.kind} has no cursor, so there is no range to load",
+            hint=f"Compare and mend the table instead: `tidegate verify {stream.name} --repair`.",
+        )
+    if not (stream.writer.idempotent and stream.writer.needs_key):
+        raise PlanError(
+            f"stream {stream.name!r}: write: {stream.writer.kind} would add rows that are there already once more",
+            hint="Use `write: merge` with a `key:`.",
+        )
+    if request.parallel < 1 or (request.rate is not None and request.rate < 1):
+        raise ConfigError("parallel and rate should be 1 or more", hint="Try --parallel 2 --rate 10000.")
+    if (isinstance(request.chunk, int) and request.chunk < 1) or request.chunk == timedelta(0):
+        raise ConfigError("a chunk of nothing", hint="Try --chunk 7d, or a number of rows: --chunk 100000.")
+
+
+def _position(stream: Stream, since: Position | None) -> Position:
+    if since is None or since.loaded_through is None:
+        raise PositionMissing(
+            f"the table of stream {stream.name!r} has not been loaded yet", hint=f"Run `tidegate run {stream.name}`."
+        )
+    check_owner(since, stream.strategy.kind, stream.strategy.cursor)
+    return since
+
+
+def _alone(stream: Stream, probe: Probe) -> bool:
+    """Whether chunks are loaded one by one: a source with several rows of a key is compared with all that is loaded.
+
+    Raises:
+        PlanError: the writer would take such a row for a new version of its key.
+    """
+    if probe.unique(stream.key):
+        return False
+    if isinstance(stream.writer, VersionedWriter):
+        raise PlanError(
+            f"stream {stream.name!r}: the source may have several rows of one key, and write: {stream.writer.kind} "
+            "keeps each of them as a version",
+            hint=f"Compare and repair the table instead: `tidegate verify {stream.name} --repair`.",
+        )
+    return True
+
+
+def _ends(stream: Stream, scale: Scale, request: Request, since: Position) -> tuple[int, int]:
+    """First and last number of the range."""
+    first, beyond = (scale.number(stream.strategy.resume(text)["value"]) for text in (request.begin, request.end))
+    if first >= beyond:
+        raise ConfigError(
+            f"the range from {request.begin} to {request.end} is empty or the wrong way round",
+            hint="`--to` is the first value that is left out, and comes after `--from`.",
+        )
+    through = scale.number(since.loaded_through or "")
+    if beyond > through + 1:
+        raise ConfigError(
+            f"the range reaches to {request.end}, and stream {stream.name!r} has been loaded through "
+            f"{since.loaded_through}: what comes after is for its next loads",
+            hint=f"Use --to {scale.text(through + 1)}, or run `tidegate run {stream.name}` first.",
+        )
+    return first, beyond - 1
+
+
+def _chunks(stream: Stream, probe: Probe, scale: Scale, ends: tuple[int, int], request: Request) -> Iterator[Chunk]:
+    def rows_of(low: int, high: int) -> int:
+        part = Range(cursor=stream.strategy.cursor, after=scale.text(low - 1), upto=scale.text(high))
+        return probe.stats(part).rows
+
+    if isinstance(request.chunk, timedelta):
+        if scale.kind is Kind.INTEGER:
+            raise ConfigError("a cursor of numbers has no duration", hint="Give rows a chunk: --chunk 100000.")
+        width = scale.width(request.chunk)
+        if (ends[1] - ends[0]) // width >= MOST_CHUNKS:
+            raise ConfigError(f"more than {MOST_CHUNKS} chunks", hint="Give a longer --chunk.")
+        parts = [(low, high, rows_of(low, high)) for low, high in cut_evenly(*ends, width)]
+    else:
+        most = request.chunk or min(CHUNK_ROWS, BURST * request.rate if request.rate else CHUNK_ROWS)
+        parts = list(cut_by_rows(*ends, most, rows_of))
+    for number, (low, high, rows) in enumerate(parts, start=1):
+        yield Chunk(number=number, after=scale.text(low - 1), upto=scale.text(high), rows=rows)

@@ -1,0 +1,33 @@
+"""Decides when a run has read what its log held: load after load, each of no more than one may take.
+
+Called by the runner, under the stream's lease. Must never begin a load after one that did not land, nor follow a log
+that grows as fast as it is read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from tidegate.core.outcome import Outcome, Result
+from tidegate.engine import outcome
+from tidegate.engine.context import RunContext
+
+
+def drained(load: Callable[[RunContext], Outcome], context: RunContext) -> Outcome:
+    """Loads until what waited when the first load was planned is in the table, or one does not land.
+
+    Args:
+        load: one load; its error is part of what it returns.
+    """
+    done = [load(context)]
+    left = done[0].log_behind
+    later = replace(context, full_refresh=False, resync=False)
+    while left > 0 and _goes_on(done[-1]) and not context.ended():
+        done.append(load(later))
+        left -= done[-1].log_taken
+    return outcome.drained(done)
+
+
+def _goes_on(last: Outcome) -> bool:
+    return last.outcome is Result.LOADED and last.error is None and last.log_behind > 0

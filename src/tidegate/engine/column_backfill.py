@@ -1,0 +1,61 @@
+"""Decides when a column that has come to a source is filled for the rows that were loaded before it came.
+
+Asked where streams are put together and when a stream looks for changes. Must never take a load that did not land, or
+that read some rows alone, for one that has filled the column.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from tidegate.core.changes import ChangeSet
+from tidegate.core.policies.contract import Mode
+from tidegate.core.protocols import Strategy, Writer
+from tidegate.core.schema import ChangeKind
+from tidegate.engine.context import LoadContext
+
+
+def misfits(strategy: Strategy, writer: Writer, contract: Mapping[str, str]) -> list[str]:
+    """Why old rows cannot be filled, a sentence each; nothing where they can, or where nobody asks for it.
+
+    Strategies without a cursor that read no log look at every row whenever the columns change, and need nothing.
+    """
+    if contract[ChangeKind.ADD_COLUMN] != Mode.FILL:
+        return []
+    found = []
+    if getattr(strategy, "reads", None):
+        found.append(
+            f"contract: {{add_column: fill}} reads every row again, and strategy {strategy.kind} reads what changed; "
+            "use add_column: evolve, and `tidegate resync STREAM` once a column has come"
+        )
+    if strategy.cursor and writer.kind != "merge":
+        found.append(
+            f"contract: {{add_column: fill}} finds a row's older self by its key, and write: {writer.kind} does not; "
+            "use merge"
+        )
+    return found
+
+
+def come(work: LoadContext) -> tuple[str, ...]:
+    """The columns that not every loaded row has yet, if they are to be filled for all rows.
+
+    The position says with which columns every row was loaded: loads of some rows alone, such as a chunk of a backfill
+    or a repair, leave that as it was. Without a registry that knows those columns they are all new, if they are not the
+    ones that the source has now.
+    """
+    stream = work.stream
+    if stream.contract.get(ChangeKind.ADD_COLUMN) != Mode.FILL or not stream.strategy.cursor:
+        return ()
+    since, columns = work.standing.since, work.probe.schema()
+    if since is None or since.schema == columns.digest:
+        return ()
+    known = work.context.registry.loaded_columns(stream.uid, since.schema)
+    idents = set(known.values()) - {""}
+    return tuple(each.name for each in columns if each.name not in known and each.ident not in idents)
+
+
+def filled(changes: ChangeSet, come: tuple[str, ...]) -> ChangeSet:
+    """Every row, of which those that the new columns make different are written."""
+    why = f"{', '.join(come)} has come to the source, so every row is read again"
+    return replace(changes, again=changes.again or why, reason=f"{why}: {changes.reason}")

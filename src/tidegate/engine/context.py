@@ -1,0 +1,103 @@
+"""Decides nothing: the values that one stream's run is made of.
+
+Made by the API and the pipeline, handed to every part of the engine. Holds an open source only inside its `with`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from tidegate.core.plan import LoadPlan, Reset
+from tidegate.core.protocols import Probe
+from tidegate.engine.events import Journal
+from tidegate.engine.reconcile import RecoveryState
+from tidegate.engine.stream import Stream
+from tidegate.registry.store import Registry
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from tidegate.engine.deletes.key_diff import KeyDiff
+    from tidegate.spark.session import Sessions
+
+
+def _never() -> bool:
+    return False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunContext:
+    """What all streams of a run share.
+
+    Args:
+        redact: takes the project's secrets out of a text that is kept or shown.
+        allow_deletes: any number of rows may go, this once.
+        full_refresh: what is read replaces what the table holds.
+        resync: what is read is compared with what the table holds, and what differs is written.
+        ended: whether no further load is to begin, although more waits.
+    """
+
+    registry: Registry
+    sessions: Sessions
+    run_id: str
+    now: Callable[[], datetime]
+    redact: Callable[[str], str]
+    full_refresh: bool = False
+    allow_deletes: bool = False
+    resync: bool = False
+    ended: Callable[[], bool] = _never
+
+    @property
+    def reset(self) -> Reset | None:
+        """What the user's flag allows: nothing that the table holds has to be kept."""
+        return Reset() if self.full_refresh else None
+
+    @property
+    def anew(self) -> bool:
+        """Whether every row is read again, whatever was loaded before."""
+        return self.full_refresh or self.resync
+
+    @contextmanager
+    def session(self, *, small: bool = False) -> Iterator[SparkSession]:
+        """A session of one's own, ended with the block; see `Sparks.load_session`."""
+        session = self.sessions.load_session(small=small)
+        try:
+            yield session
+        finally:
+            self.sessions.release(session)
+
+    def save(self, plan: LoadPlan) -> None:
+        """Keeps the plan, before anything is read."""
+        self.registry.save_plan(plan, self.run_id)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoadContext:
+    """One stream at work, its source open.
+
+    Args:
+        key_diff: how keys that are gone at the source are looked for; None where nobody does.
+    """
+
+    stream: Stream
+    context: RunContext
+    journal: Journal
+    probe: Probe
+    standing: RecoveryState
+    key_diff: KeyDiff | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedLoad:
+    """A load that is known before anything moves.
+
+    Args:
+        unique: the source guarantees one row a key.
+    """
+
+    plan: LoadPlan
+    unique: bool

@@ -1,0 +1,65 @@
+"""Decides whether a load may delete as much as it would: the fuse of `deletes: {max_fraction: …}`.
+
+Called by the pipeline before a plan is made. Must never let an emptied source empty a table unasked.
+"""
+
+from __future__ import annotations
+
+from tidegate.core.changes import Action, ChangeSet
+from tidegate.core.slices import Everything
+from tidegate.engine.context import LoadContext
+from tidegate.engine.reconcile import holds_rows
+from tidegate.errors import DeleteFuse
+
+ALL_OF_THEM = 1
+
+
+def guard(work: LoadContext, changes: ChangeSet) -> None:
+    """Refuses what is known to be too much before a row is read; what only a comparison can tell, the write refuses.
+
+    Raises:
+        DeleteFuse: the source is empty, or has so few rows that more than `max_fraction` of the table's must be gone.
+    """
+    if not _deletes(work, changes):
+        return
+    stream, table = work.stream, work.standing.table
+    if work.context.allow_deletes:
+        work.context.registry.record(stream.uid, ("DELETES GUARDED", "DELETES ALLOWED"), reason="run --allow-deletes")
+        return
+    known = work.key_diff.rows if work.key_diff else changes.rows
+    if stream.deletes.max_fraction != ALL_OF_THEM and _emptied(work, changes, known):
+        raise DeleteFuse(f"stream {stream.name!r}: the source is empty, and {stream.target} has rows")
+    most = limit(work)
+    whole = work.key_diff is not None or changes.grouping is None
+    if most is None or known is None or table.rows is None or not whole or stream.deletes.soft:
+        return
+    if table.rows - known > most:
+        raise DeleteFuse(
+            f"stream {stream.name!r}: the source has {known} rows and {stream.target} has {table.rows}; one load may "
+            f"delete {most} (deletes: {{max_fraction: {stream.deletes.fraction}}})"
+        )
+
+
+def limit(work: LoadContext) -> int | None:
+    """The most rows that this load may delete; None for any number."""
+    fraction, rows = work.stream.deletes.fraction, work.standing.table.rows
+    if fraction is None or fraction == ALL_OF_THEM or work.context.allow_deletes:
+        return None
+    if rows is None or not holds_rows(work.standing.table):
+        return None
+    return int(fraction * rows)
+
+
+def _emptied(work: LoadContext, changes: ChangeSet, known: int | None) -> bool:
+    """Whether the source has no row any more, or none of the files that were loaded and no other."""
+    if any(part.file is not None for part in changes.parts):
+        return not changes.skipped and all(part.action is Action.DELETE for part in changes.parts)
+    return known == 0 and not work.probe.stats(Everything()).rows
+
+
+def _deletes(work: LoadContext, changes: ChangeSet) -> bool:
+    """Whether rows of the table may go that the source does not have."""
+    if not holds_rows(work.standing.table):
+        return False
+    parts = changes.grouping is not None or any(part.action is Action.DELETE for part in changes.parts)
+    return work.key_diff is not None or changes.mirror or parts or work.context.full_refresh

@@ -1,0 +1,318 @@
+"""Decides which keys of a table its source does not have any more: by fingerprints of keys first, then by few keys.
+
+Called by the pipeline: `watch` before a load, without Spark, `find` once its rows are read. Must never call a key gone
+that the source has, also beyond the bound of what is loaded, nor fetch keys where both sides hold the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from tidegate.core.batch import Checked
+from tidegate.core.bucketing import Buckets, HashesKeys
+from tidegate.core.changes import ChangeSet
+from tidegate.core.fingerprint import Fingerprint
+from tidegate.core.plan import LoadPlan, Prune
+from tidegate.core.policies.deletes import KEYS, Detect, Scope
+from tidegate.core.protocols import Staging
+from tidegate.core.schema import Column, Kind, Schema
+from tidegate.core.slices import Everything, Keys, Meaning, Range
+from tidegate.dialects.spark import Spark
+from tidegate.engine.context import LoadContext
+from tidegate.engine.quarantine.quarantine import Quarantine
+from tidegate.engine.reconcile import holds_rows
+from tidegate.engine.verification.comparison import within
+from tidegate.engine.verification.drilldown import differing
+from tidegate.engine.verification.fingerprint_sources import TableSide
+from tidegate.errors import PlanError, VerifyFailed
+from tidegate.spark import dataframe_ops
+from tidegate.spark.failures import translated
+from tidegate.spark.sql import quote
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+MOST_BUCKETS = 65_536
+BUCKET_KEYS = 256
+WIDEST = 2**40  # beyond, keys lie too far apart for ranges, and the sums of their distances grow too great
+FEW_KEYS = 1_000  # so few are fetched at the cost of a fingerprint
+MOST_FETCHED = 200_000
+MOST_NAMED = 500  # buckets in one statement, candidates in one slice
+MOST_LISTED = 5_000
+MOST_LITERALS = 200  # of more values Iceberg does not look which files may hold one
+MOST_CANDIDATES = 20_000
+SORTED = frozenset({Kind.INTEGER, Kind.TEXT, Kind.DATE, Kind.TIMESTAMP, Kind.TIMESTAMPTZ})
+"""Types of which the order of values is that of numbers, or of their canonical texts."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeyDiff:
+    """How keys that are gone are looked for.
+
+    Args:
+        rows: keys that the source has; None where only a window is looked at.
+        spread: the buckets that both sides can be compared by; None for fetching all keys, or those of the window.
+        source: what the source holds of each bucket.
+    """
+
+    rows: int | None = None
+    spread: Buckets | None = None
+    source: Mapping[str, Fingerprint] = field(default_factory=dict)
+
+
+def watch(work: LoadContext, changes: ChangeSet | None) -> tuple[LoadContext, ChangeSet | None]:
+    """The changes, with deletes where keys of the table may be gone; starts no Spark.
+
+    The new position vouches for the keys that the source has: while they are these, nothing of the table is gone.
+
+    Raises:
+        PlanError: a column of the key has no exact text.
+    """
+    stream, table = work.stream, work.standing.table
+    if stream.deletes.detect is not Detect.KEY_DIFF:
+        return work, changes
+    # What waits in the quarantine may be gone as well.
+    filled = (holds_rows(table) or Quarantine.of(stream).filled) and not work.context.full_refresh
+    if stream.deletes.scope is Scope.WINDOW:
+        if changes is None or not filled:
+            return work, changes
+        reason = "rows of the loaded window are looked for at the source by key"
+        return replace(work, key_diff=KeyDiff()), replace(changes, gone=reason, notes=(*changes.notes, reason))
+    diff, told = _asked(work)
+    since = work.standing.vouched
+    if changes is None:
+        if since is None or not filled or since.state.get(KEYS) == told:
+            return work, None
+        changes = ChangeSet(
+            slices=(),
+            meaning=Meaning.UPSERTS,
+            state=since.state,
+            loaded_through=since.loaded_through,
+            rows=0,
+            bytes=0,
+            reason="no row changed, but the source's keys are not those that were loaded",
+        )
+    changes = replace(changes, state={**changes.state, KEYS: told})
+    if not filled:
+        return work, changes
+    diff, reason = _cheapest(work, diff)
+    return replace(work, key_diff=diff), replace(changes, gone=reason, notes=(*changes.notes, reason))
+
+
+def find(work: LoadContext, plan: LoadPlan, session: SparkSession, staging: Staging, checked: Checked) -> Checked:
+    """The batch with the keys that are gone; a load of no rows of which none is gone is skipped.
+
+    Raises:
+        DeleteFuse: more of them than the plan lets go.
+    """
+    if work.key_diff is None:
+        return checked
+    with translated(f"comparing the keys of {plan.target}"):
+        named = _named(work, plan, session, staging, checked)
+        if named is not None:
+            plan.refuse_many(len(named))
+            found = _listed(plan, session, named, checked) if named else checked
+        else:
+            found = _looked_for(work, plan, session, staging, checked)
+    if found.gone is not None or plan.changes.slices:
+        return found
+    return replace(checked, skipped="no key of the table is gone at the source")
+
+
+def need_absent(plan: LoadPlan, staging: Staging, checked: Checked) -> None:
+    """Raises VerifyFailed when the committed version still has a key that is gone."""
+    if checked.gone is None:
+        return
+    # Where nothing but these keys was reached for, and literals name each, no key has to be joined.
+    named = not plan.changes.slices and len(plan.key) == 1 and any(bound.values for bound in checked.reach)
+    if not staging.read_keys(None if named else checked.gone, prune=checked.reach).isEmpty():
+        raise VerifyFailed(
+            f"stream {plan.stream!r}: keys that are gone at the source are still in {plan.target}", load_id=plan.load_id
+        )
+
+
+def _named(
+    work: LoadContext, plan: LoadPlan, session: SparkSession, staging: Staging, checked: Checked
+) -> list[tuple[str, ...]] | None:
+    """The keys that are gone as canonical texts, sorted; None where Spark must compare because they are too many."""
+    diff = work.key_diff
+    if diff is None or diff.spread is None:
+        return None
+    keys = [quote(name) for name in plan.key]
+    present = _present(work, plan, session, staging).selectExpr(*keys)
+    after = present
+    if plan.changes.slices:
+        # What the table will hold of keys once the batch is in, without a look at which of them are new.
+        batch = checked.frame.selectExpr(*keys)
+        after = present.join(batch, on=list(plan.key), how="left_anti").unionAll(batch)
+    columns = Schema(columns=_key_columns(work))
+    theirs = TableSide(rows=after, columns=columns, key=plan.key).spread(diff.spread)
+    names = tuple(name for name in differing(diff.source, theirs) if name in theirs)
+    fetched = sum(side[name].rows for side in (diff.source, theirs) for name in names if name in side)
+    if fetched > MOST_FETCHED or len(names) > MOST_NAMED:
+        return None
+    if not names:
+        return []
+    spread = replace(diff.spread, within=names, among=diff.spread.count)
+    there = {row.key for row in work.probe.digests(Everything(), plan.key, spread)}
+    side = TableSide(rows=present, columns=columns, key=plan.key)
+    here = set(zip(*dataframe_ops.columns_of(side.within(spread).selectExpr(*side.texts())), strict=True))
+    gone = sorted(key for key in here - there if None not in key)
+    return gone if len(gone) <= MOST_LISTED else None
+
+
+def _listed(plan: LoadPlan, session: SparkSession, named: Sequence[tuple[str, ...]], checked: Checked) -> Checked:
+    """The batch with these keys as literals, which no later statement has to look for again."""
+    types = [plan.columns.find(name) for name in plan.key]
+    rows = [[Spark().literal(one.type, text) for one, text in zip(types, key, strict=True) if one] for key in named]
+    reach: tuple[Prune, ...] = ()
+    column = types[0]
+    if column is not None and len(types) == 1 and column.type.stored.kind in SORTED:
+        texts = sorted((text for (text,) in named), key=int if column.type.kind is Kind.INTEGER else str)
+        values = tuple(texts) if len(texts) <= MOST_LITERALS else ()
+        reach = (Prune(column=column.name, type=column.type, low=texts[0], high=texts[-1], values=values),)
+    return replace(checked, gone=dataframe_ops.listed(session, rows, plan.key), reach=reach)
+
+
+def _looked_for(
+    work: LoadContext, plan: LoadPlan, session: SparkSession, staging: Staging, checked: Checked
+) -> Checked:
+    """The batch with the keys that a join finds to be gone."""
+    diff, keys = work.key_diff, [quote(name) for name in plan.key]
+    if diff is None or diff.rows is None:
+        gone = _of_window(work, plan, session, staging, checked.frame.selectExpr(*keys))
+    else:
+        present = _present(work, plan, session, staging).selectExpr(*keys)
+        gone = present.join(_source_keys(work, plan, session), on=list(plan.key), how="left_anti")
+    gone.persist()
+    try:
+        texts = TableSide(rows=gone, columns=Schema(columns=_key_columns(work)), key=plan.key).texts()
+        named = [tuple(row) for row in gone.selectExpr(*texts).limit(MOST_LISTED + 1).collect()]
+        few = len(named) <= MOST_LISTED and not any(None in key for key in named)
+        plan.refuse_many(len(named) if few else gone.count())
+    except BaseException:
+        gone.unpersist()
+        raise
+    if not few:
+        return replace(checked, gone=gone)
+    gone.unpersist()
+    return _listed(plan, session, sorted(named), checked) if named else checked
+
+
+def _of_window(
+    work: LoadContext, plan: LoadPlan, session: SparkSession, staging: Staging, batch: DataFrame
+) -> DataFrame:
+    """Keys of the window's rows that neither the batch has, which is all of the window, nor anything beyond it."""
+    keys, columns = [quote(name) for name in plan.key], plan.columns
+    windows = [part for part in plan.changes.slices if isinstance(part, Range)]
+    where = " OR ".join(within(part, columns) for part in windows) or "false"
+    candidates = (
+        _present(work, plan, session, staging)
+        .where(where)
+        .selectExpr(*keys)
+        .join(batch, on=list(plan.key), how="left_anti")
+        .persist()
+    )
+    texts = TableSide(rows=candidates, columns=Schema(columns=_key_columns(work)), key=plan.key).texts()
+    found = [tuple(row) for row in candidates.selectExpr(*texts).limit(MOST_CANDIDATES + 1).collect()]
+    if len(found) > MOST_CANDIDATES:
+        there = _source_keys(work, plan, session)
+    else:
+        slices = [
+            Keys(columns=plan.key, values=tuple(found[first : first + MOST_NAMED]))
+            for first in range(0, len(found), MOST_NAMED)
+        ]
+        there = work.stream.source.read(session, work.probe, slices, columns).selectExpr(*keys)
+    return candidates.join(there, on=list(plan.key), how="left_anti")
+
+
+def _present(work: LoadContext, plan: LoadPlan, session: SparkSession, staging: Staging) -> DataFrame:
+    """The rows of the table, and those of other keys that wait in the quarantine."""
+    rows, quarantine = dataframe_ops.completed(staging.read(), plan.columns), Quarantine.of(work.stream)
+    if not quarantine.filled:
+        return rows
+    waiting = dataframe_ops.completed(quarantine.waiting(session, plan.position, plan.columns), plan.columns)
+    known = " AND ".join(f"{quote(name)} IS NOT NULL" for name in plan.key)
+    waiting = waiting.where(known).dropDuplicates(list(plan.key))
+    return rows.unionAll(
+        dataframe_ops.without_keys(waiting, rows, plan.key).selectExpr(*map(quote, plan.columns.names))
+    )
+
+
+def _source_keys(work: LoadContext, plan: LoadPlan, session: SparkSession) -> DataFrame:
+    rows = work.stream.source.read(session, work.probe, (Everything(),), plan.columns)
+    return rows.selectExpr(*(quote(name) for name in plan.key))
+
+
+def _key_columns(work: LoadContext) -> tuple[Column, ...]:
+    columns = work.probe.schema()
+    return tuple(column for name in work.stream.key if (column := columns.find(name)) is not None)
+
+
+def _asked(work: LoadContext) -> tuple[KeyDiff, str]:
+    """What the source says of its keys, by the cheapest that tells other keys; and a text that no other keys have.
+
+    Ranges for integers that lie close enough together, the engine's own hash where it has one, else buckets by md5.
+    """
+    key, probe = work.stream.key, work.probe
+    columns = _key_columns(work)
+    for column in columns:
+        if not column.type.covered:
+            raise PlanError(
+                f"the key column {column.name!r} is {column.type}, which has no exact text, so keys cannot be compared",
+                hint="Choose a `key:` of other columns, or `deletes: {detect: none}`.",
+            )
+    spread = _ranges(work, columns)
+    if spread is None and isinstance(probe, HashesKeys) and (hashed := probe.hashed(key)) is not None:
+        return KeyDiff(rows=hashed[0]), f"{','.join(key)} {hashed[1]}"
+    if spread is None:
+        buckets = _power((work.standing.table.rows or 0) // BUCKET_KEYS)
+        spread = Buckets(count=min(MOST_BUCKETS, buckets), keys=True)
+    source = probe.spread(Everything(), key, spread)
+    rows = sum(one.rows for one in source.values())
+    return KeyDiff(rows=rows, spread=spread, source=source), _digest(key, spread, source)
+
+
+def _ranges(work: LoadContext, key: Sequence[Column]) -> Buckets | None:
+    if len(key) != 1 or key[0].type.kind is not Kind.INTEGER:
+        return None
+    bounds = work.probe.key_bounds(Everything(), key[0].name)
+    span = int(bounds.high) - int(bounds.low) if bounds else 0
+    return Buckets(count=1, keys=True, width=_power(max(BUCKET_KEYS, span // MOST_BUCKETS))) if span <= WIDEST else None
+
+
+def _power(number: int) -> int:
+    """The least power of two that is not below a number.
+
+    Example:
+        >>> _power(0), _power(64), _power(65)
+        (1, 64, 128)
+    """
+    return 1 << max(number - 1, 0).bit_length()
+
+
+def _cheapest(work: LoadContext, diff: KeyDiff) -> tuple[KeyDiff, str]:
+    """Buckets, unless as many keys seem to be gone that most buckets would be fetched anyway.
+
+    Without buckets, all keys: where the engine has a hash of its own, one md5 of a key on either side costs five times
+    what fetching it does.
+    """
+    rows, table_rows, spread = diff.rows or 0, work.standing.table.rows, diff.spread
+    about = f"the table has {table_rows} rows, the source {rows} keys"
+    missing = max(0, (table_rows or 0) - rows)
+    fetched = min(rows, missing * rows // max(len(diff.source), 1))
+    if spread is None or rows <= FEW_KEYS or fetched > rows // 2:
+        return KeyDiff(rows=rows), f"deleted keys: {about}; all keys are fetched, the cheaper way"
+    how = "fingerprints of buckets" if spread.width is None else f"count and sum over ranges of {spread.width}"
+    return diff, f"deleted keys: {about}; compared by {how}, about {fetched} keys fetched of {len(diff.source)} buckets"
+
+
+def _digest(key: tuple[str, ...], spread: Buckets, source: Mapping[str, Fingerprint]) -> str:
+    """A text that no other keys have, whatever buckets they were asked by."""
+    total = sum(source.values(), Fingerprint())
+    if spread.width is None:
+        return f"{','.join(key)} {total}"
+    numbers = sum(int(name) * one.rows + one.s0 for name, one in source.items())
+    return f"{','.join(key)} {total.rows} keys, sum {numbers}"

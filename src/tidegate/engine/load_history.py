@@ -1,0 +1,35 @@
+"""Decides what is told of a stream's earlier loads to a strategy that learns from them.
+
+Called before such a strategy is asked. Reads the registry alone; must never ask a source or a table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tidegate.core.bucketing import Level
+from tidegate.core.cost_model import CHOICE, Cost, Experience, LoadMethod
+from tidegate.core.outcome import Result
+from tidegate.registry.store import Registry
+from tidegate.registry.values import RunRecord, Status
+
+RUNS = 50
+TASKS = 500
+
+
+def of(registry: Registry, uid: str) -> Experience:
+    """What the last loads took, and when `tidegate verify` last found the whole table equal."""
+    proofs = (task for task in registry.tasks(uid, Status.OK, limit=TASKS) if (task.result_payload or {}).get("equal"))
+    newest = next((task for task in proofs if (task.result_payload or {}).get("level") != Level.COUNTS), None)
+    return Experience(
+        costs=tuple(cost for run in registry.history(uid, RUNS) for cost in _costs(run)),
+        proven_at=newest.start_ts if newest else None,
+    )
+
+
+def _costs(run: RunRecord) -> Iterator[Cost]:
+    """What the run took, if it loaded and says which way it went."""
+    told = run.details or {}
+    choice = ((told.get("position") or {}).get("state") or {}).get(CHOICE)
+    if run.outcome == Result.LOADED and choice:
+        yield Cost(way=LoadMethod(choice["way"]), rows=choice["rows"], seconds=told["seconds"]["total"])

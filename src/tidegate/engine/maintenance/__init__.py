@@ -1,0 +1,1 @@
+"""Upkeep of tables, and going back to an earlier version."""

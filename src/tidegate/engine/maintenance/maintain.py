@@ -1,0 +1,211 @@
+"""Decides when a stream's tables are maintained, and what is told of it: what was worth doing, what was done and saved.
+
+Called by the API and by `watch`. Must never work on a table without the stream's lease, nor change rows or a position.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from datetime import datetime
+from typing import Any
+
+from tidegate.core.outcome import EXIT_ORDER, Problem
+from tidegate.core.policies.maintenance import Maintained, Need, Step, Upkeep, Usage
+from tidegate.engine.context import RunContext
+from tidegate.engine.outcome import failure
+from tidegate.engine.retries import retrying
+from tidegate.engine.run import first_line
+from tidegate.engine.stream import Stream
+from tidegate.errors import ConfigError, InternalError, TidegateError
+from tidegate.registry.leases import Lease
+from tidegate.registry.values import Status
+
+TASK = "maintain"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Done:
+    """A step: why it is worth doing, and what it did; None where nothing was done."""
+
+    step: Step
+    reason: str
+    did: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableUpkeep:
+    """What was done to one table.
+
+    Args:
+        before, after: what it takes up in the warehouse; None where that was not looked at.
+    """
+
+    table: str
+    steps: tuple[Done, ...]
+    before: Usage | None = None
+    after: Usage | None = None
+
+    @property
+    def saved(self) -> Usage | None:
+        """Files and bytes that are gone; negative where there are more."""
+        if self.before is None or self.after is None:
+            return None
+        return Usage(files=self.before.files - self.after.files, bytes=self.before.bytes - self.after.bytes)
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON types only."""
+        saved = self.saved
+        values = {**asdict(self), "steps": [{**asdict(done), "step": str(done.step)} for done in self.steps]}
+        return {**values, "saved": asdict(saved) if saved else None}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StreamUpkeep:
+    """What was done to the tables of one stream.
+
+    Args:
+        outcome: `maintained`, `unchanged` when no step was worth doing, `due` of a dry run that found some; or
+            `failed`, `stopped`, `held`.
+    """
+
+    stream: str
+    outcome: str
+    tables: tuple[TableUpkeep, ...] = ()
+    error: Problem | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON types only."""
+        return {
+            "stream": self.stream,
+            "outcome": self.outcome,
+            "tables": [table.to_dict() for table in self.tables],
+            "error": self.error.to_dict() if self.error else None,
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UpkeepReport:
+    """What one maintenance did to each stream."""
+
+    streams: tuple[StreamUpkeep, ...]
+
+    @property
+    def exit_code(self) -> int:
+        """0, or the first of 1, 3, 4, 5 that a stream stands for."""
+        codes = {stream.error.exit_code for stream in self.streams if stream.error}
+        return next((code for code in EXIT_ORDER if code in codes), max(codes, default=0))
+
+    def to_dict(self) -> dict[str, Any]:
+        """The document of `maintain --json`."""
+        return {"streams": [stream.to_dict() for stream in self.streams], "exit_code": self.exit_code}
+
+
+def maintain_stream(stream: Stream, context: RunContext, *, force: bool = False, dry_run: bool = False) -> StreamUpkeep:
+    """Maintains the tables of one stream under its lease; errors become part of what is told, never an exception.
+
+    Args:
+        force: every step that there is anything for, whatever its threshold.
+        dry_run: only looks; takes no lease and starts no Spark.
+    """
+    try:
+        if dry_run:
+            return _looked(stream, context, force=force)
+        context.registry.register(
+            uid=stream.uid, name=stream.name, source=stream.source_name, target=str(stream.target)
+        )
+        with context.registry.lease(stream.uid) as lease:
+            return _maintained(stream, context, lease, force=force)
+    except Exception as error:  # noqa: BLE001 - the border of a stream: a bug must not take the others down
+        wrapped = error if isinstance(error, TidegateError) else _bug(stream, error)
+        told = failure(stream, wrapped, context.redact)
+        return StreamUpkeep(stream=stream.name, outcome=str(told.outcome), error=told.error)
+
+
+def _bug(stream: Stream, error: Exception) -> InternalError:
+    wrapped = InternalError(f"stream {stream.name!r}: {type(error).__name__}: {first_line(error)}")
+    wrapped.__cause__ = error
+    return wrapped
+
+
+def last_look(stream: Stream, context: RunContext) -> datetime | None:
+    """When orphan files of the stream's tables were last looked for."""
+    for task in context.registry.tasks(stream.uid, Status.OK, task_type=TASK):
+        steps = (done for table in (task.result_payload or {}).get("tables", ()) for done in table["steps"])
+        if any(done["step"] == Step.ORPHANS for done in steps):
+            return task.start_ts
+    return None
+
+
+def _looked(stream: Stream, context: RunContext, *, force: bool) -> StreamUpkeep:
+    found = [
+        TableUpkeep(table=str(upkeep.target), steps=tuple(Done(step=need.step, reason=need.reason) for need in needs))
+        for upkeep, needs in _surveyed(stream, context, force=force)
+    ]
+    due = any(table.steps for table in found)
+    return StreamUpkeep(stream=stream.name, outcome="due" if due else "unchanged", tables=tuple(found))
+
+
+def _maintained(stream: Stream, context: RunContext, lease: Lease, *, force: bool) -> StreamUpkeep:
+    surveyed = _surveyed(stream, context, force=force)
+    if not any(needs for _, needs in surveyed):
+        tables = tuple(TableUpkeep(table=str(upkeep.target), steps=()) for upkeep, _ in surveyed)
+        return StreamUpkeep(stream=stream.name, outcome="unchanged", tables=tables)
+    with context.registry.task(stream.uid, TASK, run_id=context.run_id) as payload:
+        done: list[TableUpkeep] = []
+        payload["tables"] = []
+        for upkeep, needs in surveyed:
+            done.append(_table(stream, context, lease, upkeep, needs))
+            payload["tables"].append(done[-1].to_dict())
+    return StreamUpkeep(stream=stream.name, outcome="maintained", tables=tuple(done))
+
+
+def _surveyed(stream: Stream, context: RunContext, *, force: bool) -> list[tuple[Upkeep, tuple[Need, ...]]]:
+    keeper = maintained(stream)
+    upkeep = Upkeep(
+        target=stream.target,
+        uid=stream.uid,
+        rules=stream.maintenance,
+        now=context.now(),
+        partition_by=stream.layout.partition_by,
+        force=force,
+        looked_at=last_look(stream, context),
+    )
+    sides = (replace(upkeep, target=side, partition_by=()) for side in keeper.side_tables(stream.target))
+    return [(each, keeper.survey(each)) for each in (upkeep, *sides)]
+
+
+def _table(stream: Stream, context: RunContext, lease: Lease, upkeep: Upkeep, needs: Sequence[Need]) -> TableUpkeep:
+    keeper, target = maintained(stream), upkeep.target
+    if not needs:
+        return TableUpkeep(table=str(target), steps=())
+    before = keeper.usage(target)
+    done = [
+        Done(step=need.step, reason=need.reason, did=_do(stream, context, lease, upkeep, need.step)) for need in needs
+    ]
+    return TableUpkeep(table=str(target), steps=tuple(done), before=before, after=keeper.usage(target))
+
+
+def _do(stream: Stream, context: RunContext, lease: Lease, upkeep: Upkeep, step: Step) -> str:
+    """The step, again where somebody else came in between; in a session of its own, for it sets what it needs."""
+
+    def once() -> str:
+        lease.check()
+        with context.session() as session:
+            return maintained(stream).maintain(session, upkeep, step)
+
+    return retrying()(once)
+
+
+def maintained(stream: Stream) -> Maintained:
+    """The part of the stream's format that keeps tables small.
+
+    Raises:
+        ConfigError: it has none.
+    """
+    if not isinstance(stream.format, Maintained):
+        raise ConfigError(
+            f"the lake of stream {stream.name!r} has a format that Tidegate does not maintain",
+            hint="Use the format's own tools; keep the newest version of the table.",
+        )
+    return stream.format

@@ -1,0 +1,159 @@
+"""Decides which version of a table a rollback means, and takes rows and position there together.
+
+Called by the API. Must never go back to a version that is not whole any more, nor leave the registry behind the table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from typing import Any
+
+from tidegate.core.policies.maintenance import Travelling, Version
+from tidegate.core.position import Position
+from tidegate.engine.context import RunContext
+from tidegate.engine.recovery.recovery import unproven
+from tidegate.engine.stream import Stream
+from tidegate.errors import ConfigError, VersionGone
+from tidegate.registry.values import PlanStatus
+
+SHOWN = 5
+TASK = "rollback"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RolledBack:
+    """What a rollback did.
+
+    Args:
+        version: what was gone back to.
+        snapshot: what is visible now.
+        position: of the stream, as the table has it now; the next run goes on from it.
+    """
+
+    stream: str
+    version: Version
+    snapshot: str | None
+    position: dict[str, Any]
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON types only."""
+        made_at = self.version.made_at.isoformat()
+        return {**asdict(self), "version": {**asdict(self.version), "made_at": made_at}}
+
+
+def versions(stream: Stream) -> Sequence[Version]:
+    """The versions of the stream's table that are kept, newest first, without Spark."""
+    return tuple(reversed(travelling(stream).versions(stream.target, stream.uid)))
+
+
+def choose(stream: Stream, found: Sequence[Version], to: str) -> Version:
+    """The version that is meant: by its id, or the newest that was there at a time.
+
+    Args:
+        found: newest first.
+
+    Raises:
+        ConfigError: neither a version nor a time.
+        VersionGone: it is not kept any more, or not whole; the message says what can be read.
+    """
+    named = next((each for each in found if each.id == to), None)
+    moment = None if named or to.isdigit() else _moment(to)
+    if moment is not None:
+        named = next((each for each in found if each.made_at <= moment), None)
+    if named is None or not named.readable:
+        why = "is not kept any more" if named is None else "is not whole any more: files of it were deleted"
+        what = f"the version of {to}" if moment else f"version {to}"
+        raise VersionGone(f"stream {stream.name!r}: {what} {why}; {_readable(found)}")
+    if named.load is None:
+        raise ConfigError(
+            f"stream {stream.name!r}: version {named.id} shows no load of this stream, so there is nothing to go on "
+            f"from; {_readable(found)}",
+            hint=f"`tidegate history {stream.name} --versions` lists them; `tidegate run {stream.name} --full-refresh "
+            "--yes` loads the table anew.",
+        )
+    return named
+
+
+def rollback(stream: Stream, context: RunContext, to: str) -> RolledBack:
+    """The table shows that version again, and the stream stands where it stood then; recorded.
+
+    Rows and position go back in one commit of the table; the registry follows. If it cannot, a rollback to the same
+    version again brings it up to date.
+
+    Raises:
+        VersionGone: it is not kept any more; nothing was changed.
+        LeaseHeld: a load is at work.
+        CommitConflict: another writer came in between; nothing was changed.
+    """
+    registry = context.registry
+    registry.register(uid=stream.uid, name=stream.name, source=stream.source_name, target=str(stream.target))
+    with registry.lease(stream.uid) as lease:
+        version = choose(stream, versions(stream), to)
+        with registry.task(stream.uid, TASK, run_id=context.run_id) as payload:
+            payload["version"] = version.id
+            if not version.current:
+                with context.session(small=True) as session:
+                    lease.check()
+                    travelling(stream).rollback(session, stream.target, version.id)
+            table = stream.format.state(stream.target, stream.uid)
+            if table.position is None or table.position.sequence != version.load:
+                raise VersionGone(f"the table of stream {stream.name!r} does not show version {version.id} as expected")
+            for saved in registry.open_plans(stream.uid):
+                registry.finish_plan(saved.load_id, PlanStatus.DROPPED)
+            registry.set_position(
+                stream.uid,
+                table.position,
+                snapshot=table.position_snapshot,
+                table_uuid=table.uuid,
+                reason=f"rollback to version {version.id}, load {version.load}",
+                verified=_verified(stream, context, table.position),
+            )
+            payload["load"] = version.load
+    return RolledBack(stream=stream.name, version=version, snapshot=table.snapshot, position=table.position.to_dict())
+
+
+def travelling(stream: Stream) -> Travelling:
+    """The part of the stream's format that goes back in time.
+
+    Raises:
+        ConfigError: it has none.
+    """
+    if not isinstance(stream.format, Travelling):
+        raise ConfigError(
+            f"the lake of stream {stream.name!r} has a format whose tables keep no versions",
+            hint=f"`tidegate state rewind {stream.name}` sets the position back and keeps the rows.",
+        )
+    return stream.format
+
+
+def _verified(stream: Stream, context: RunContext, position: Position) -> bool | None:
+    """Whether the load that the stream goes back to was verified, as the registry saw it then."""
+    known = context.registry.positions(stream.uid, limit=100_000)
+    seen = {each.verified for each in known if each.position.load_id == position.load_id}
+    return True if True in seen else unproven(stream)
+
+
+def _moment(text: str) -> datetime:
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError as error:
+        raise ConfigError(
+            f"--to {text!r} is neither a version nor a time",
+            hint="Write a version that `tidegate history STREAM --versions` lists, or a time such as "
+            "2025-03-01T09:00:00Z.",
+        ) from error
+    if moment.tzinfo is None:
+        raise ConfigError(f"--to {text!r} has no time zone", hint=f"Write {text}Z if it is a time in UTC.")
+    return moment
+
+
+def _readable(found: Sequence[Version]) -> str:
+    """What people can go back to."""
+    whole = [each for each in found if each.readable and each.load is not None]
+    if not whole:
+        return "no version can be gone back to"
+    listed = ", ".join(f"{each.id} of {each.made_at:%Y-%m-%d %H:%M:%S}Z" for each in whole[:SHOWN])
+    more = f" and {len(whole) - SHOWN} more" if len(whole) > SHOWN else ""
+    return f"there are {listed}{more}"

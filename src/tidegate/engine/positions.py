@@ -1,0 +1,378 @@
+"""Decides how a position is looked at, set, adopted, rewound and repaired by hand.
+
+Called by `api.Project.state`. Every change is a commit of the table and a line in the registry; a sequence
+never goes down.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from tidegate.core.changes import ChangeSet
+from tidegate.core.grouping import Grouping, Period, Periods, Prefixes, Ranges, Steps, Whole
+from tidegate.core.ids import new_load_id
+from tidegate.core.ledger import Ledger, unvouched
+from tidegate.core.plan import LoadPlan, Mode, WriteChoice
+from tidegate.core.position import Position
+from tidegate.core.protocols import Probe, TableState
+from tidegate.core.schema import Schema
+from tidegate.core.slices import Everything, Meaning, Range, Slice
+from tidegate.dialects.spark import Spark
+from tidegate.engine import partitions
+from tidegate.engine.context import RunContext
+from tidegate.engine.publish import discarded_on_error, publish
+from tidegate.engine.reconcile import holds_rows, next_sequence
+from tidegate.engine.recovery.recovery import unproven
+from tidegate.engine.recovery.repeats import refuse_repeats
+from tidegate.engine.stages.plan import signature
+from tidegate.engine.stream import Stream
+from tidegate.engine.verification import comparison, expected
+from tidegate.errors import CommitConflict, ConfigError, InternalError, PositionMissing, VerifyFailed
+from tidegate.registry.leases import Lease
+from tidegate.spark import sql
+from tidegate.strategies.checksum import Checksum
+from tidegate.strategies.files import Files
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StateView:
+    """Where a stream stands: what the table says, what the registry remembers, whether they agree."""
+
+    stream: str
+    uid: str
+    target: str
+    table_exists: bool
+    table_rows: int | None
+    table: dict[str, Any] | None
+    registry: dict[str, Any] | None
+    agree: bool
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON types only."""
+        return asdict(self)
+
+
+class States:
+    """Positions of a project's streams, by name, looked at and moved by hand; every move is recorded."""
+
+    def __init__(self, find: Callable[..., Sequence[Stream]], context: Callable[[], RunContext]) -> None:
+        self._find = find
+        self._context = context
+
+    def show(self, name: str) -> StateView:
+        """What the table says and what the registry remembers."""
+        return show(self._one(name), self._context())
+
+    def set(self, name: str, value: str) -> StateView:
+        """The position becomes that cursor value."""
+        return set_value(self._one(name), self._context(), value, reason="state set")
+
+    def adopt(self, name: str, value: str | None = None) -> StateView:
+        """Takes over a table that has rows and no position, at `value` or its greatest cursor."""
+        return adopt(self._one(name), self._context(), value)
+
+    def rewind(self, name: str, to_sequence: int) -> StateView:
+        """The position becomes what it was after an earlier load."""
+        return rewind(self._one(name), self._context(), to_sequence)
+
+    def repair(self, *names: str) -> Sequence[StateView]:
+        """The registry takes the tables' word; without names for every stream."""
+        context = self._context()
+        return [repair(stream, context) for stream in self._find(*names)]
+
+    def _one(self, name: str) -> Stream:
+        return self._find(name)[0]
+
+
+def show(stream: Stream, context: RunContext) -> StateView:
+    """Looks; changes nothing."""
+    table = stream.format.state(stream.target, stream.uid)
+    remembered = context.registry.position(stream.uid)
+    mine = table.position.to_dict() if table.position else None
+    theirs = remembered.position.to_dict() if remembered else None
+    return StateView(
+        stream=stream.name,
+        uid=stream.uid,
+        target=str(stream.target),
+        table_exists=table.exists,
+        table_rows=table.rows,
+        table=mine,
+        registry=theirs,
+        agree=mine == theirs,
+    )
+
+
+def repair(stream: Stream, context: RunContext) -> StateView:
+    """The registry takes the table's word, whatever it remembered.
+
+    Of a stream that is loaded by partitions it takes what Spark finds in each of them. Where the table's position
+    does not vouch for that, because rows were changed behind it, the position is written anew and does.
+    """
+    _register(stream, context)
+    table = stream.format.state(stream.target, stream.uid)
+    if table.position is None and holds_rows(table):
+        raise PositionMissing(f"the table of stream {stream.name!r} has rows but no position to repair from")
+    if table.position is None or table.position.kind != stream.strategy.kind or "method" not in table.position.state:
+        _take_word(stream, context, table)
+        return show(stream, context)
+    with context.registry.lease(stream.uid) as lease:
+        table = stream.format.state(stream.target, stream.uid)
+        _take_word(stream, context, table)
+        if table.position is not None:
+            _measure(stream, context, table, table.position, lease)
+    return show(stream, context)
+
+
+def set_value(stream: Stream, context: RunContext, value: str | None, *, reason: str) -> StateView:
+    """The position becomes that cursor value; the next run reads what lies behind it.
+
+    Raises:
+        PlanError: the table would gain rows once more that it has.
+    """
+    state = stream.strategy.resume(value)
+    refuse_repeats(stream, context, stream.format.state(stream.target, stream.uid), state)
+    return _stamp(stream, context, stream.strategy.resume(value), value, reason=reason)
+
+
+def adopt(stream: Stream, context: RunContext, value: str | None = None) -> StateView:
+    """Takes over a table that somebody else filled.
+
+    The position becomes `value`, else the greatest cursor that the table holds; of a stream that is loaded by files,
+    the files that are there now. Where the table is meant to hold what the source holds up to there, that is proven
+    first. A strategy that compares (checksum, full, snapshot_diff) proves it by its first load.
+
+    Raises:
+        ConfigError: there is nothing to adopt, or a position is there already.
+        VerifyFailed: the table holds other rows than the source; nothing was changed.
+    """
+    table = stream.format.state(stream.target, stream.uid)
+    if table.position is not None:
+        raise ConfigError(
+            f"stream {stream.name!r} has a position already",
+            hint=f"Look at it with `tidegate state show {stream.name}`.",
+        )
+    if not holds_rows(table):
+        raise ConfigError(f"the table of stream {stream.name!r} is empty: there is nothing to adopt", hint="Run it.")
+    if value is None and stream.strategy.cursor:
+        value = _greatest_cursor(stream, context, table)
+    reason = "state adopt"
+    with stream.source.probe(context.sessions) as probe:
+        if isinstance(stream.strategy, Files):
+            state, listed = stream.strategy.adopted(probe)
+            _prove(stream, context, table, probe, Everything())
+            _stamp(stream, context, state, None, reason=reason, proven=table)
+            context.registry.keep_manifest(stream.uid, listed)
+            return show(stream, context)
+        if stream.strategy.cursor and (stream.writer.idempotent or stream.strategy.emits == {Meaning.NEW}):
+            part = Range(cursor=stream.strategy.cursor, after=None, upto=value, nulls=True)
+            _prove(stream, context, table, probe, part)
+    return _stamp(stream, context, stream.strategy.resume(value), value, reason=reason, proven=table)
+
+
+def _prove(stream: Stream, context: RunContext, table: TableState, probe: Probe, part: Slice) -> None:
+    """Compares what the table holds with what the source holds of the slice, by count and fingerprint."""
+    with context.session() as session:
+        theirs = comparison.fingerprint(stream, session, table, probe.schema())
+        wanted = expected.of_part(stream, part, probe)
+        mine = probe.fingerprint(wanted.part, latest=wanted.latest)
+        probe.verify_unchanged()
+    if mine != theirs:
+        cursor = bool(stream.strategy.cursor)
+        unseen = f", or take it as it is with `tidegate state set {stream.name} VALUE`" if cursor else ""
+        what = "rows" if mine.rows != theirs.rows else "values"
+        raise VerifyFailed(
+            f"the table of stream {stream.name!r} is not what its source holds: other {what}, {mine.rows} rows at the "
+            f"source and {theirs.rows} in {stream.target}; nothing was adopted",
+            hint=f"Load it anew with `tidegate run {stream.name} --full-refresh --yes`{unseen}.",
+        )
+
+
+def rewind(stream: Stream, context: RunContext, to_sequence: int) -> StateView:
+    """The position becomes what it was after an earlier load; rows stay, and are read again by the next run.
+
+    Raises:
+        PlanError: the table would gain rows once more that it has.
+    """
+    known = (entry.position for entry in context.registry.positions(stream.uid, limit=100_000))
+    position = next((found for found in known if found.sequence == to_sequence), None)
+    if position is None:
+        raise ConfigError(
+            f"the registry knows no load {to_sequence} of stream {stream.name!r}",
+            hint=f"`tidegate history {stream.name}` lists the loads.",
+        )
+    # The table does not go back, so it holds other rows than those that an earlier commit vouched for.
+    reason = f"state rewind to load {to_sequence}"
+    refuse_repeats(stream, context, stream.format.state(stream.target, stream.uid), position.state)
+    return _stamp(stream, context, unvouched(position.state), position.loaded_through, reason=reason)
+
+
+def _register(stream: Stream, context: RunContext) -> None:
+    context.registry.register(uid=stream.uid, name=stream.name, source=stream.source_name, target=str(stream.target))
+
+
+def _take_word(stream: Stream, context: RunContext, table: TableState) -> None:
+    context.registry.set_position(
+        stream.uid,
+        table.position,
+        snapshot=table.position_snapshot,
+        table_uuid=table.uuid,
+        reason="state repair: the table's word",
+        verified=unproven(stream),
+    )
+
+
+def _measure(stream: Stream, context: RunContext, table: TableState, since: Position, lease: Lease) -> None:
+    """Keeps what each partition of the table holds, once the table's position vouches for it."""
+    strategy = stream.strategy
+    with context.session() as session, stream.source.probe(context.sessions) as probe:
+        grouping = strategy.grouping(probe) if isinstance(strategy, Checksum) else grouping_of(since.state["method"])
+        columns, method = probe.schema(), grouping.to_dict()
+        found = partitions.measured(stream, context, session, grouping=grouping, columns=columns)
+        if partitions.trusted(found, since, columns) is None or since.state["method"] != method:
+            position = replace(
+                since,
+                sequence=next_sequence(table, since, context.registry.last_sequence(stream.uid)),
+                load_id=new_load_id(),
+                state={"method": method, **found.voucher()},
+                schema=columns.digest,
+            )
+            # Fenced by the version that was there before anything was measured.
+            _commit(
+                stream,
+                context,
+                table,
+                position,
+                lease=lease,
+                session=session,
+                reason="state repair: measured by Spark",
+            )
+        context.registry.keep_ledger(stream.uid, method, found, filters=_filters(found, grouping, probe))
+
+
+def _filters(found: Ledger, grouping: Grouping, probe: Probe) -> dict[str, tuple[str, str]]:
+    """Each partition in the words of source and table, by its label."""
+    columns, spark = probe.schema(), Spark()
+    column = columns.find(grouping.column) if grouping.column else None
+    parts = {label: grouping.part(grouping.bucket(label), column) for label in found.entries}
+    return {label: (probe.condition(part), spark.among([part], columns)) for label, part in parts.items()}
+
+
+def grouping_of(method: Mapping[str, Any]) -> Grouping:
+    """The inverse of `Grouping.to_dict`.
+
+    Example:
+        >>> steps = Steps(column="id", width=10)
+        >>> grouping_of(steps.to_dict()) == steps
+        True
+    """
+    match method:
+        case {"type": "whole_table"}:
+            return Whole()
+        case {"type": "by_integer", "column_name": column, "modulus": width}:
+            return Steps(column=column, width=width)
+        case {"type": "by_date", "column_name": column, "period": period}:
+            return Periods(column=column, period=Period(period))
+        case {"type": "by_range", "column_name": column, "cuts": cuts}:
+            return Ranges(column=column, cuts=tuple(cuts))
+        case {"type": "by_substr", "column_name": column, "length": length}:
+            return Prefixes(column=column, length=length)
+        case _:
+            raise InternalError(f"no way to cut a table into partitions: {dict(method)}")
+
+
+def _stamp(  # noqa: PLR0913 - what a position is made of
+    stream: Stream,
+    context: RunContext,
+    state: Mapping[str, Any],
+    through: str | None,
+    *,
+    reason: str,
+    proven: TableState | None = None,
+) -> StateView:
+    """One commit without rows that carries the position, fenced like a load.
+
+    Args:
+        proven: the table as it was compared with its source; another version of it gets no position.
+    """
+    _register(stream, context)
+    with context.registry.lease(stream.uid) as lease:
+        table = stream.format.state(stream.target, stream.uid)
+        if not table.exists or table.schema is None:
+            raise ConfigError(f"the table of stream {stream.name!r} is not there yet", hint="Run the stream first.")
+        if proven is not None and proven.snapshot != table.snapshot:
+            raise CommitConflict(f"the table of stream {stream.name!r} was written to while it was looked at")
+        known = context.registry.last_sequence(stream.uid)
+        with stream.source.probe(context.sessions) as probe:
+            position = Position(
+                sequence=next_sequence(table, table.position, known),
+                load_id=new_load_id(),
+                kind=stream.strategy.kind,
+                source=probe.identity(),
+                clock=probe.clock(),
+                state=state,
+                loaded_through=through,
+                schema=table.position.schema if table.position else table.schema.digest,
+                writer=table.position.writer if table.position else signature(stream),
+            )
+        with context.session(small=True) as session:
+            _commit(stream, context, table, position, lease=lease, session=session, reason=reason)
+    return show(stream, context)
+
+
+def _commit(  # noqa: PLR0913 - what a commit is made of
+    stream: Stream,
+    context: RunContext,
+    table: TableState,
+    position: Position,
+    *,
+    lease: Lease,
+    session: SparkSession,
+    reason: str,
+) -> None:
+    """Of no rows; refused if the table is not at the version that was looked at."""
+    plan = _empty_plan(stream, table, table.schema or Schema(columns=()), position, context.now())
+    staging = stream.format.stage(session, stream.target, plan)
+    with discarded_on_error(lambda: staging):
+        staging.append(staging.read().limit(0))
+        lease.check()
+        receipt = publish(stream.format, stream.target, plan, staging)
+    context.registry.set_position(stream.uid, position, snapshot=receipt.snapshot, table_uuid=table.uuid, reason=reason)
+
+
+def _empty_plan(stream: Stream, table: TableState, schema: Schema, position: Position, now: datetime) -> LoadPlan:
+    return LoadPlan(
+        load_id=position.load_id,
+        stream=stream.name,
+        uid=stream.uid,
+        target=str(stream.target),
+        created_at=now,
+        base=table.snapshot,
+        since=table.position,
+        position=position,
+        changes=ChangeSet(slices=(), meaning=Meaning.NEW, state=position.state, rows=0),
+        columns=schema,
+        key=stream.key,
+        schema_changes=(),
+        evolve=(),
+        write=WriteChoice(mode=Mode.APPEND, reason="carries a position, no rows"),
+    )
+
+
+def _greatest_cursor(stream: Stream, context: RunContext, table: TableState) -> str | None:
+    column = table.schema.find(stream.strategy.cursor[0]) if table.schema else None
+    if column is None:
+        raise ConfigError(
+            f"the table of stream {stream.name!r} has no column {stream.strategy.cursor[0]!r} to adopt a position from",
+            hint=f"Name it: `tidegate state adopt {stream.name} --at VALUE`.",
+        )
+    greatest = Spark().text_of(f"max({sql.quote(column.name)})", column.type)
+    with context.session(small=True) as session:
+        rows = stream.format.read(session, stream.target, table.snapshot)
+        value: str | None = rows.selectExpr(f"{greatest} AS greatest").collect()[0][0]
+    return value

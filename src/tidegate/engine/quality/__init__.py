@@ -1,0 +1,1 @@
+"""Rules and column contracts applied to a batch."""

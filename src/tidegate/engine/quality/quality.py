@@ -1,0 +1,327 @@
+"""Decides which rows of a load go on and which are set aside, before anything is visible.
+
+Called by the pipeline between read and write, and around the write for what only the whole table tells. Must never let
+a load go on whose rows break a rule that stops it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from tidegate.core.batch import Batch, Checked, Latest
+from tidegate.core.log import ORIGIN, REFUSED
+from tidegate.core.outcome import Outcome, Result
+from tidegate.core.plan import LoadPlan, Mode
+from tidegate.core.policies.rules import Broken, Known, MeasuredCheck, Rule, Scope
+from tidegate.core.protocols import Staging
+from tidegate.core.quarantine import REFUSED_EVENT
+from tidegate.core.schema import Schema
+from tidegate.core.slices import Meaning
+from tidegate.core.versioned_writer import VersionedWriter, mirrored
+from tidegate.dialects.spark import Spark
+from tidegate.engine.context import LoadContext, PlannedLoad
+from tidegate.engine.quality import rules
+from tidegate.engine.quarantine.quarantine import Quarantine, put_aside
+from tidegate.engine.quarantine.superseded import Load, one_a_key
+from tidegate.engine.stream import Stream
+from tidegate.errors import CheckFailed, DuplicateKeys, PlanError, WriteError
+from tidegate.spark import dataframe_ops, validation
+from tidegate.spark.failures import translated
+from tidegate.spark.sql import quote
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+LOADS = 50
+NAMED = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ValidationSplit:
+    """What the rules say of the rows of a load.
+
+    Args:
+        good: the rows that go on.
+        read: every row that was read, with `sorting.ERRORS` where rules of rows were asked.
+        rows, bad: how many were read and how many are set aside; None where nobody counted.
+        findings: see `Checked`.
+    """
+
+    good: DataFrame
+    read: DataFrame
+    rows: int | None = None
+    bad: int = 0
+    findings: tuple[str, ...] = ()
+
+
+def check(work: LoadContext, planned: PlannedLoad, batch: Batch, rows: DataFrame, held: ExitStack) -> Checked:
+    """The rows that may be written, the others in the stream's quarantine, in a commit that counts once these land.
+
+    Args:
+        held: lets go what Spark keeps for the load, when it ends.
+
+    Raises:
+        CheckFailed: rows break a rule that stops a load; nothing was written.
+        DuplicateKeys: see `Writer.check`.
+    """
+    stream, plan, session = work.stream, planned.plan, rows.sparkSession
+    folds = batch.fence is not None  # and counts in the same pass what cannot be taken, which is hardly ever there
+    if not stream.checks and (folds or REFUSED not in rows.columns) and not Quarantine.of(stream).filled:
+        checked = stream.writer.check(rows, plan, batch)
+        held.callback(release, checked)
+        if not checked.refused:
+            return checked
+    kept = rows
+    if stream.checks or REFUSED in rows.columns or plan.key:
+        kept = rows.persist()  # looked at, then written to two tables
+        held.callback(kept.unpersist)
+    found = _sorted(work, plan, kept)
+    if found.bad:
+        batch = replace(batch, bounds=())  # they were told of all the rows
+        _refuse_ties(work, planned, found.read)
+    checked = stream.writer.check(found.good, plan, replace(batch, cheap=batch.cheap or folds))
+    held.callback(release, checked)
+    load = Load(
+        plan=plan,
+        read=found.read,
+        bad=found.bad,
+        rule=_last(checked, planned, stream),
+        unique=planned.unique,
+        full_refresh=work.context.full_refresh,
+        fence=batch.fence,
+        folded=checked.folded,
+    )
+    aside = put_aside(work.context, stream, session, load)
+    return replace(checked, aside=aside, findings=found.findings)
+
+
+def good(work: LoadContext, plan: LoadPlan, rows: DataFrame) -> DataFrame:
+    """Of rows that are read again: those that went on when they were read first."""
+    read = _annotated(work, plan, rows)
+    return rows if read is None else validation.good(read, rows.columns)
+
+
+def judged(stream: Stream, columns: Schema, rows: DataFrame, *, key: Sequence[str]) -> DataFrame:
+    """Quarantined rows with what the rules say of each now, and whether it may be loaded."""
+    rules.refuse_rules(stream.name, stream.checks, columns)
+    return validation.replayable(
+        _asked(stream, columns, rows), key, complete=isinstance(stream.writer, VersionedWriter)
+    )
+
+
+def _annotated(work: LoadContext, plan: LoadPlan, rows: DataFrame) -> DataFrame | None:
+    """The rows with what the rules of single rows say of each; None where there is none."""
+    stream = work.stream
+    if REFUSED not in rows.columns and not rules.conditions(stream.checks, plan.columns):
+        return None
+    return _asked(stream, plan.columns, rows)
+
+
+def _asked(stream: Stream, columns: Schema, rows: DataFrame) -> DataFrame:
+    lookups = rules.lookups(stream.checks)
+    for rule, lookup in lookups:
+        rows = validation.looked_up(rows, lookup.there(rows.sparkSession), rule.name, lookup.columns)
+    if lookups:
+        rows = rows.localCheckpoint()  # Spark 4.1 cannot merge from a view over another table of a lake
+    return validation.annotated(rows, rules.conditions(stream.checks, columns), refused=stream.refused)
+
+
+def _last(checked: Checked, planned: PlannedLoad, stream: Stream) -> Latest | None:
+    """The rule that tells the last row of each key; None where no two rows have one."""
+    if checked.latest is not None or not planned.plan.key:
+        return checked.latest
+    if planned.plan.changes.meaning is Meaning.CHANGELOG:
+        return Latest(key=planned.plan.key, order=(dataframe_ops.ORDER,))
+    return None if planned.unique else Latest(key=planned.plan.key, order=stream.order)
+
+
+def _refuse_ties(work: LoadContext, planned: PlannedLoad, read: DataFrame) -> None:
+    """Raises DuplicateKeys where nothing says which of several rows counts: that one of them is bad does not say it."""
+    stream, plan = work.stream, planned.plan
+    if planned.unique or not one_a_key(stream) or plan.changes.meaning is Meaning.CHANGELOG:
+        return
+    rule = Latest(key=plan.key, order=stream.order)
+    if isinstance(stream.writer, VersionedWriter):
+        moment = stream.writer.moment(stream.strategy.cursor)
+        if moment is None or plan.changes.meaning is Meaning.ALL:
+            return
+        read = read.selectExpr("*", f"{moment} AS {dataframe_ops.MOMENT}")
+        rule = Latest(key=(*plan.key, dataframe_ops.MOMENT), order=())
+    known = " AND ".join(f"{quote(name)} IS NOT NULL" for name in rule.key)
+    columns = dict.fromkeys((*plan.columns.names, *rule.key))
+    with _asking(plan):
+        tied = dataframe_ops.ties(read.where(known).selectExpr(*map(quote, columns)), rule)
+    if tied:
+        raise DuplicateKeys(
+            f"{tied} keys ({', '.join(plan.key)}) have several different rows, good ones and bad ones, and "
+            "nothing says which one is later",
+            hint="Name columns that order them: `write: {kind: merge, order_by: [column]}`.",
+        )
+
+
+def release(checked: Checked) -> None:
+    """Spark forgets the rows that it kept for the write."""
+    if checked.held is not None:
+        with suppress(Exception):  # a Spark that died holds nothing, and the reason is on its way
+            checked.held.unpersist()
+
+
+def _sorted(work: LoadContext, plan: LoadPlan, rows: DataFrame) -> ValidationSplit:
+    """One pass over the rows for all rules."""
+    stream, columns = work.stream, rows.columns
+    # Of a load that only deletes no row was expected.
+    of_load = rules.measured(stream.checks, Scope.LOAD) if plan.changes.slices else []
+    asked = rules.conditions(stream.checks, plan.columns)
+    with _asking(plan):
+        read = _annotated(work, plan, rows)
+        if read is None and not of_load:
+            return ValidationSplit(good=rows, read=rows)
+        read = read if read is not None else validation.annotated(rows, (), refused=stream.refused)
+        names = [each.rule for each in asked]
+        counts = ["count(*)", validation.BROKEN, *map(validation.breaking, [*names, REFUSED_EVENT])]
+        answers, found = _answers(read, counts, of_load, plan)
+    total, bad, *each = (int(number) for number in answers)
+    broken = [
+        Broken(rule=one.rule, columns=one.columns, on_fail=one.on_fail, reason=one.reason, rows=number)
+        for one, number in zip(asked, each, strict=False)
+        if number
+    ]
+    if each[-1]:
+        reason = f"events that cannot be taken ({_first(read)})"
+        broken.append(Broken(rule=REFUSED_EVENT, columns=(), on_fail=stream.refused, reason=reason, rows=each[-1]))
+    broken += _judged(found, _known(work, of_load))
+    findings = rules.settle(stream.name, broken, total)
+    return ValidationSplit(good=validation.good(read, columns), read=read, rows=total, bad=bad, findings=findings)
+
+
+def _first(read: DataFrame) -> str:
+    """Where the first events stand that cannot be taken, and why; never what they say."""
+    found = read.where(f"{REFUSED} IS NOT NULL").selectExpr(ORIGIN, REFUSED).limit(NAMED).collect()
+    return "; ".join(f"{origin}: {why}" for origin, why in found)
+
+
+Judging = Sequence[tuple[Rule, MeasuredCheck]]
+
+
+def _answers(
+    rows: DataFrame, counts: Sequence[str], judging: Judging, plan: LoadPlan
+) -> tuple[list[Any], list[tuple[Rule, MeasuredCheck, list[Any]]]]:
+    """The counts, and what each check asked, by one pass over the rows."""
+    own = [validation.filtered(check.ask(plan.columns), rule.where) for rule, check in judging]
+    answers = validation.measured(rows, [*counts, *(one for some in own for one in some)])
+    rest, found = answers[len(counts) :], []
+    for (rule, check), some in zip(judging, own, strict=True):
+        found.append((rule, check, rest[: len(some)]))
+        rest = rest[len(some) :]
+    return answers[: len(counts)], found
+
+
+def _judged(found: Sequence[tuple[Rule, MeasuredCheck, list[Any]]], known: Known) -> list[Broken]:
+    told = ((rule, check.judge(answers, known)) for rule, check, answers in found)
+    return [
+        Broken(rule=rule.name, columns=rule.check.columns, on_fail=rule.on_fail, reason=reason)
+        for rule, reason in told
+        if reason is not None
+    ]
+
+
+def _known(work: LoadContext, judging: Judging) -> Known:
+    context = work.context
+    past = context.registry.history(work.stream.uid, LOADS) if judging else []
+    loads = [run.details["rows_read"] for run in past if run.outcome == Result.LOADED and run.details]
+    return Known(now=context.now(), loads=loads)
+
+
+def foreseen(work: LoadContext, plan: LoadPlan, checked: Checked) -> Checked:
+    """The same rows, once the rules of the whole table have been asked of them where the load makes the table.
+
+    Not of a history: its versions are known once they are written.
+
+    Raises:
+        CheckFailed: the table would break a rule that stops a load; it was not made.
+    """
+    judging = rules.measured(work.stream.checks, Scope.TABLE)
+    if judging and work.standing.table.snapshot is None and not isinstance(work.stream.writer, VersionedWriter):
+        _of_table(work, plan, _to_be(checked, plan, checked.frame.where("false"), "true"), judging)
+    return checked
+
+
+def write(work: LoadContext, plan: LoadPlan, staging: Staging, checked: Checked) -> Checked:
+    """The writer's commit, and the rules that need the whole table: on the invisible version, where there is one.
+
+    Where a write is seen at once they are asked before it, of the table as it would be.
+
+    Raises:
+        CheckFailed: the table would break a rule that stops a load; it stays as it was.
+        PlanError: how the table would be cannot be told before it is written.
+    """
+    judging = rules.measured(work.stream.checks, Scope.TABLE)
+    if not judging:
+        return work.stream.writer.write(checked, plan, staging)
+    findings: tuple[str, ...] = ()
+    if not staging.invisible:
+        findings = _of_table(work, plan, _to_be(checked, plan, staging.read(), mirrored(work.stream.writer)), judging)
+    written = work.stream.writer.write(checked, plan, staging)
+    if staging.invisible and written.skipped is None:
+        findings = _of_table(work, plan, staging.read().where(mirrored(work.stream.writer)), judging)
+    return replace(written, findings=(*written.findings, *findings))
+
+
+def _of_table(work: LoadContext, plan: LoadPlan, table: DataFrame, judging: Judging) -> tuple[str, ...]:
+    with _asking(plan):
+        _, found = _answers(table, (), judging, plan)
+    return rules.settle(work.stream.name, _judged(found, _known(work, judging)), None)
+
+
+def _to_be(checked: Checked, plan: LoadPlan, present: DataFrame, counts: str) -> DataFrame:
+    """The rows that the write would leave in the table, as far as `counts`, a condition, says that these matter."""
+    now = dataframe_ops.completed(present.where(counts), plan.columns)
+    changelog = plan.changes.meaning is Meaning.CHANGELOG
+    coming = checked.frame.where(f"NOT {dataframe_ops.GONE} AND ({counts})") if changelog else checked.frame
+    coming = dataframe_ops.completed(coming, plan.columns)
+    match plan.write.mode:
+        case Mode.APPEND:
+            return now.unionAll(coming)
+        case Mode.OVERWRITE | Mode.MERGE_DIFFERENCES:
+            return coming
+        case Mode.OVERWRITE_PARTITIONS | Mode.MERGE_PARTITIONS | Mode.REPLACE_FILES:
+            within = Spark().among(plan.changes.slices, plan.columns)
+            now = now.where(f"NOT coalesce({within}, false)")
+        case Mode.MERGE_ON_READ | Mode.COPY_ON_WRITE:
+            pass
+        case _:
+            raise PlanError(
+                f"stream {plan.stream!r}: on a Delta lake a check of the whole table is asked before the write, and "
+                f"write: {plan.write.mode} does not tell how the table will be",
+                hint="Leave out `unique` and `row_count: {of: table}`, or write into an Iceberg lake.",
+            )
+    return (
+        dataframe_ops.without_keys(now, checked.frame, plan.key).unionAll(coming) if plan.key else now.unionAll(coming)
+    )
+
+
+@contextmanager
+def _asking(plan: LoadPlan) -> Iterator[None]:
+    try:
+        with translated(f"checking the rows for {plan.target}"):
+            yield
+    except WriteError as error:
+        raise CheckFailed(
+            f"{error.message}; nothing was published",
+            hint="Where it is the SQL of a check, correct it under `checks:`, then run `tidegate check`.",
+        ) from error
+
+
+def rows_of(checked: Checked) -> int | None:
+    """How many rows a load has, those that were set aside included; None where nobody counted them."""
+    return None if checked.rows is None else checked.rows + (checked.aside.rows if checked.aside else 0)
+
+
+def told(outcome: Outcome, checked: Checked) -> Outcome:
+    """The outcome of a load, with what its checks found."""
+    aside = checked.aside.rows if checked.aside else 0
+    notes = (*outcome.notes, *checked.findings)
+    return replace(outcome, rows_quarantined=aside, notes=notes)

@@ -1,0 +1,121 @@
+"""Decides what the rules of a stream come to: whether they fit its columns, and what a broken one does to a load.
+
+Called by the planner before a row is read, and by the checks of a load. Pure; must never read a row.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Sequence
+from dataclasses import replace
+
+from tidegate.core.policies.rules import Broken, Lookup, MeasuredCheck, OnFail, RowCheck, Rule, Scope
+from tidegate.core.schema import Schema
+from tidegate.errors import CheckFailed, ColumnMissing, ConfigError
+from tidegate.spark import validation
+from tidegate.spark.expressions import columns_of
+from tidegate.spark.validation import Condition
+
+
+def refuse_rules(name: str, rules: Sequence[Rule], columns: Schema) -> None:
+    """Refuses rules that cannot be asked of these columns.
+
+    Raises:
+        ColumnMissing: a column that is not there; the nearest one is named.
+        ConfigError: values that do not fit a column, or rows set aside by a rule that judges them as a whole.
+    """
+    for rule in rules:
+        missing = [each for each in rule.check.columns if _absent(each, columns, rule)]
+        missing += [each for each in (columns_of(rule.where) if rule.where else ()) if _absent(each, columns)]
+        if missing:
+            near = difflib.get_close_matches(missing[0], columns.names, n=1, cutoff=0.5)
+            nearest = f"did you mean {near[0]!r}?" if near else f"it has: {', '.join(columns.names)}"
+            raise ColumnMissing(
+                f"stream {name!r}: check {rule.name} names the column {missing[0]!r}, which is not there; {nearest}",
+                hint="Correct `checks:` in tidegate.yaml, then run `tidegate check`.",
+                column=missing[0],
+                rule=rule.name,
+            )
+        if rule.on_fail is OnFail.QUARANTINE and isinstance(rule.check, MeasuredCheck):
+            raise ConfigError(
+                f"stream {name!r}: check {rule.name} judges the rows as a whole, so none of them can be set aside",
+                hint="Give it `on_fail: stop` or `on_fail: warn`.",
+            )
+        rule.check.refuse(columns)
+
+
+def _absent(column: str, columns: Schema, rule: Rule | None = None) -> bool:
+    if rule is None or getattr(rule.check, "any_case", False):
+        # Spark's own expressions name columns in any case.
+        return column.casefold() not in {name.casefold() for name in columns.names}
+    return columns.find(column) is None
+
+
+def conditions(rules: Sequence[Rule], columns: Schema) -> list[Condition]:
+    """The rules of single rows, compiled; a lookup is a condition on the columns that `looked_up` adds."""
+    found = []
+    for rule in rules:
+        if isinstance(rule.check, RowCheck):
+            good = rule.check.condition(columns)
+        elif isinstance(rule.check, Lookup):
+            good = validation.found(rule.name, rule.check.columns)
+        else:
+            continue
+        found.append(
+            Condition(
+                rule=rule.name,
+                reason=rule.check.reason(),
+                on_fail=rule.on_fail,
+                good=good,
+                where=rule.where,
+                columns=rule.check.columns,
+            )
+        )
+    return found
+
+
+def lookups(rules: Sequence[Rule]) -> list[tuple[Rule, Lookup]]:
+    """The rules that ask for rows elsewhere."""
+    return [(rule, rule.check) for rule in rules if isinstance(rule.check, Lookup)]
+
+
+def measured(rules: Sequence[Rule], scope: Scope) -> list[tuple[Rule, MeasuredCheck]]:
+    """The rules that judge rows as a whole."""
+    found = ((rule, rule.check) for rule in rules if isinstance(rule.check, MeasuredCheck))
+    return [(rule, check) for rule, check in found if check.scope is scope]
+
+
+def settle(stream: str, broken: Sequence[Broken], read: int | None) -> tuple[str, ...]:
+    """What people are told of broken rules that do not stop a load.
+
+    Raises:
+        CheckFailed: one of them does; every rule that stops it is named, and no value of a row.
+    """
+    stopping = [each for each in broken if each.on_fail is OnFail.STOP]
+    if stopping:
+        first = stopping[0]
+        of = f" of {read} rows" if read is not None else ""
+        raise CheckFailed(
+            f"stream {stream!r} stops{of}: "
+            + "; ".join(each.sentence for each in stopping)
+            + "; nothing was published",
+            hint="Correct the rows at the source, or let the others through with `on_fail: quarantine`, then run "
+            "`tidegate run STREAM`."
+            if first.rows is not None
+            else "Look at the source; where this is right, change the check, then run `tidegate run STREAM`.",
+            rule=first.rule,
+            column=", ".join(first.columns),
+            rows=first.rows,
+        )
+    return tuple(each.sentence for each in broken if each.on_fail is OnFail.WARN)
+
+
+def renamed(rules: Sequence[Rule]) -> tuple[Rule, ...]:
+    """The rules, of which no two have one name."""
+    seen: dict[str, int] = {}
+    found = []
+    for rule in rules:
+        seen[rule.name] = seen.get(rule.name, 0) + 1
+        again = seen[rule.name]
+        found.append(rule if again == 1 else replace(rule, name=f"{rule.name} #{again}"))
+    return tuple(found)

@@ -1,0 +1,1 @@
+"""Rows that were set aside, and how they come back."""

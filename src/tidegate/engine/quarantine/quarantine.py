@@ -1,0 +1,209 @@
+"""Decides what the quarantine of a stream holds once a load has landed, and which of its rows count.
+
+Called by the checks of a load, before its table is written, and by whoever looks at quarantined rows. Must never be
+written after the table: a kill between the two commits has to leave rows that do not count, never rows that are gone.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from tidegate.core.batch import Aside
+from tidegate.core.log import AppliesEvents
+from tidegate.core.plan import LoadPlan, Mode
+from tidegate.core.position import Position
+from tidegate.core.protocols import Receipt, TableState
+from tidegate.core.quarantine import COLUMNS, Superseding, beside, uid_of
+from tidegate.core.schema import Schema
+from tidegate.core.slices import Meaning
+from tidegate.core.versioned_writer import VersionedWriter
+from tidegate.dialects.spark import Spark
+from tidegate.dialects.spark.row_text import row_text
+from tidegate.engine.context import RunContext
+from tidegate.engine.publish import SideTable
+from tidegate.engine.quarantine.superseded import Load, how, left, one_a_key
+from tidegate.engine.reconcile import holds_rows
+from tidegate.engine.stream import Stream
+from tidegate.errors import VerifyFailed
+from tidegate.spark.failures import translated
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Quarantine:
+    """The quarantine of one stream, as it stood when a load was planned."""
+
+    stream: Stream
+    state: TableState
+
+    @classmethod
+    def of(cls, stream: Stream) -> Quarantine:
+        """As it stands; asked without Spark."""
+        return cls(stream=stream, state=stream.format.state(beside(stream.target), uid_of(stream.uid)))
+
+    @property
+    def filled(self) -> bool:
+        """Whether it holds a row of any load."""
+        return self.state.exists and holds_rows(self.state)
+
+    def kept(self, session: SparkSession) -> DataFrame:
+        """Every row, as committed; also those of loads that never landed."""
+        from tidegate.spark import dataframe_ops  # noqa: PLC0415 - as above
+
+        kept = self.stream.format.read(session, beside(self.stream.target), self.state.snapshot)
+        return dataframe_ops.completed(kept, COLUMNS)  # one that was made before lacks the later ones
+
+    def rows(self, session: SparkSession, since: Position | None) -> DataFrame:
+        """Rows: those of loads that landed; `until` is NULL where none that landed has taken it back."""
+        from tidegate.spark import validation  # noqa: PLC0415 - rows are looked at, Spark is running
+
+        return validation.landed(self.kept(session), since.sequence if since else 0)
+
+    def unpacked(self, session: SparkSession, since: Position | None, columns: Schema) -> DataFrame:
+        """The same rows with their columns, and the quarantine's own (see `sorting.unpacked`)."""
+        from tidegate.spark import validation  # noqa: PLC0415 - as above
+
+        return validation.unpacked(self.rows(session, since), row_text(columns))
+
+    def waiting(self, session: SparkSession, since: Position | None, columns: Schema) -> DataFrame:
+        """Rows: those that landed and wait, with their columns and the quarantine's own (see `sorting.unpacked`)."""
+        from tidegate.spark import validation  # noqa: PLC0415 - as above
+
+        rows = self.rows(session, since)
+        return validation.unpacked(rows.where("until IS NULL AND row IS NOT NULL"), row_text(columns))
+
+    def after(self, session: SparkSession, load: Load, mine: DataFrame | None) -> DataFrame | None:
+        """What it holds once the load has landed; None for nothing.
+
+        Args:
+            mine: the rows that the load adds, as the quarantine keeps them.
+        """
+        from tidegate.spark import validation  # noqa: PLC0415 - as above
+
+        plan = load.plan
+        parts = [self.rows(session, plan.since)] if self.filled else []
+        parts += [] if mine is None else [mine]
+        if not parts:
+            return None
+        rows = parts[0] if len(parts) == 1 else parts[0].unionAll(parts[1])
+        return validation.repacked(left(self.stream, validation.unpacked(rows, row_text(plan.columns)), session, load))
+
+    def replace(self, session: SparkSession, rows: DataFrame, context: RunContext) -> Receipt:
+        """It holds just these rows: one fenced commit.
+
+        Raises:
+            PositionMoved, CommitConflict: somebody else has written it since.
+        """
+        table = SideTable(
+            lake=self.stream.format,
+            target=beside(self.stream.target),
+            stream=f"{self.stream.name} (quarantine)",
+            uid=uid_of(self.stream.uid),
+            kind="quarantine",
+            columns=COLUMNS,
+            state=self.state,
+        )
+        return table.commit(session, rows, Mode.OVERWRITE, now=context.now(), told={})
+
+
+def as_read(  # noqa: PLR0913 - a version of a table, and what waits
+    stream: Stream,
+    session: SparkSession,
+    rows: DataFrame,
+    *,
+    snapshot: str | None,
+    since: Position | None,
+    columns: Schema,
+) -> tuple[DataFrame, int]:
+    """The rows of a table as they would be had none been set aside, and how many rows wait in the quarantine.
+
+    A row that waits stands for its key: what the table has of that key is older. In a history it does where nothing
+    newer is known of the key.
+
+    Args:
+        rows: of that version, those that are meant to be the source's.
+    """
+    from tidegate.spark import dataframe_ops  # noqa: PLC0415 - rows are looked at, Spark is running
+    from tidegate.spark import quarantined_rows as versions  # noqa: PLC0415 - as above
+
+    rows, writer = dataframe_ops.completed(rows, columns), stream.writer
+    quarantine = Quarantine.of(stream)
+    if not quarantine.filled:
+        return rows, 0
+    waiting = quarantine.waiting(session, since, columns)
+    aside = waiting.count()
+    each = isinstance(writer, VersionedWriter) and stream.strategy.emits == {Meaning.NEW}
+    if isinstance(writer, VersionedWriter) and not each:
+        stored, moment = stream.format.read(session, stream.target, snapshot), writer.moment(stream.strategy.cursor)
+        waiting = versions.standing(waiting, stored, key=stream.key, moment=moment, known=writer.known)
+    elif isinstance(stream.strategy, AppliesEvents) and one_a_key(stream):
+        waiting = versions.applied(waiting, rows, columns, key=stream.key)
+    if one_a_key(stream) and not each:
+        rows = dataframe_ops.without_keys(rows, waiting, stream.key)
+    return dataframe_ops.completed(rows, columns).unionAll(dataframe_ops.completed(waiting, columns)), aside
+
+
+def put_aside(context: RunContext, stream: Stream, session: SparkSession, load: Load) -> Aside | None:
+    """The quarantine as it will count once the load has landed; None where the load adds nothing to it.
+
+    Nothing is written where nothing changes: no row is bad, and nothing takes the place of one that waits.
+    """
+    from tidegate.spark import validation  # noqa: PLC0415 - rows are looked at, Spark is running
+
+    quarantine, plan, bad = Quarantine.of(stream), load.plan, load.bad
+    if not bad and not quarantine.filled:
+        return None
+    with translated(f"setting rows of {plan.target} aside"):
+        after = quarantine.after(session, load, _mine(stream, load) if bad else None)
+        if after is None or (not bad and not validation.stale(quarantine.kept(session), after)):
+            return None
+        quarantine.replace(session, after, context)
+        if not bad:
+            return None
+        held = Quarantine.of(stream).kept(session).where(f"load_id = '{plan.load_id}'")
+        if (there := held.count()) != bad:
+            raise VerifyFailed(
+                f"stream {stream.name!r}: {bad} rows were to be set aside, the quarantine has {there}; "
+                "nothing was published",
+                load_id=plan.load_id,
+            )
+        frame = validation.unpacked(held.where("row IS NOT NULL"), row_text(plan.columns))
+        keeps = isinstance(stream.writer, VersionedWriter) and plan.changes.meaning is Meaning.ALL
+        key = load.rule.key if load.rule else plan.key
+        return Aside(rows=bad, frame=frame, last=f"{validation.META}last", key=key, keeps=keeps)
+
+
+def let_go(stream: Stream, session: SparkSession, plan: LoadPlan, gone: DataFrame, context: RunContext) -> None:
+    """Rows of keys that the source has no more wait no more, once the load has landed that found them gone."""
+    from tidegate.spark import dataframe_ops, quarantined_rows, validation  # noqa: PLC0415 - rows are looked at, Spark is running
+
+    quarantine, number = Quarantine.of(stream), plan.position.sequence
+    if not quarantine.filled:
+        return
+    with translated(f"reading {beside(stream.target)}"):
+        rows = validation.unpacked(quarantine.rows(session, plan.position), row_text(plan.columns))
+        keys = gone.selectExpr(*map(Spark().quote, plan.key), f"{number + 1}L AS {dataframe_ops.NUMBER}")
+        after = validation.repacked(quarantined_rows.by_order(rows, keys, key=plan.key, order=(), number=number))
+        if validation.stale(quarantine.kept(session), after):
+            quarantine.replace(session, after, context)
+
+
+def _mine(stream: Stream, load: Load) -> DataFrame:
+    """The rows that the load adds."""
+    from tidegate.core.log import UNKNOWN  # noqa: PLC0415 - as above
+    from tidegate.spark import dataframe_ops, validation  # noqa: PLC0415 - as above
+
+    plan, events = load.plan, load.plan.changes.events
+    order = dataframe_ops.ORDER if UNKNOWN in load.read.columns else None
+    if events is not None and plan.changes.meaning is not Meaning.CHANGELOG:
+        order = Spark().string(events.floor or "")  # rows read in bulk are older than any event that counts
+    each = how(stream, load) in (Superseding.EVENT, Superseding.VERSION, Superseding.NOTHING)
+    return validation.bad(load.read, row_text(plan.columns), load.rule, _stamp(plan), log_order=order, each=each)
+
+
+def _stamp(plan: LoadPlan) -> tuple[str, str, str]:
+    at = f"TIMESTAMP '{plan.created_at.isoformat()}'"
+    return f"{plan.position.sequence}L", f"'{plan.load_id}'", at

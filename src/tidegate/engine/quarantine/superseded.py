@@ -1,0 +1,211 @@
+"""Decides which rows of a quarantine still wait once a load has landed, by the stream's own order.
+
+Called by the quarantine, for the loads of a stream and for replays alike. Must never end the wait of a row that nothing
+later takes the place of, nor let one wait whose place was taken.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from tidegate.core.batch import Fence, Folded, Latest
+from tidegate.core.log import UNKNOWN, AppliesEvents
+from tidegate.core.manifest import MANIFEST
+from tidegate.core.plan import LoadPlan
+from tidegate.core.policies.deletes import DELETED_AT
+from tidegate.core.quarantine import Superseding, everything, superseding
+from tidegate.core.slices import Meaning
+from tidegate.core.versioned_writer import VersionedWriter
+from tidegate.dialects.spark import Spark
+from tidegate.dialects.spark.row_text import row_text
+from tidegate.engine.stream import Stream
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Load:
+    """What a load tells its quarantine.
+
+    Args:
+        read: every row of the load; with `sorting.ERRORS` where some are bad.
+        bad: how many of them are not loaded.
+        rule: tells the last row of each key; None where no two rows have one.
+        unique: the source guarantees one row a key.
+        full_refresh: the table becomes what is read, whatever it held.
+        fence, folded: what was applied of events before, and what this load applies.
+    """
+
+    plan: LoadPlan
+    read: DataFrame
+    bad: int = 0
+    rule: Latest | None = None
+    unique: bool = False
+    full_refresh: bool = False
+    fence: Fence | None = None
+    folded: Folded | None = None
+
+
+def how(stream: Stream, load: Load) -> Superseding:
+    """By what the load's rows take the place of those that wait; of files the load that read them says it."""
+    by_load = MANIFEST in load.plan.position.state
+    return superseding(
+        load.plan.changes,
+        one_a_key=one_a_key(stream),
+        history=isinstance(stream.writer, VersionedWriter),
+        applies_events=isinstance(stream.strategy, AppliesEvents),
+        unique=load.unique or not stream.order or by_load,
+    )
+
+
+def whole(stream: Stream, load: Load) -> bool:
+    """Whether the table becomes what is read and nothing else, so that nothing that waited before counts."""
+    plan, changes = load.plan, load.plan.changes
+    if load.full_refresh or plan.reset is not None or plan.since is None:
+        return True
+    if isinstance(stream.writer, VersionedWriter):
+        return False
+    mirrors = changes.mirror or changes.grouping is not None or stream.writer.accepts == {Meaning.ALL}
+    return everything(changes) and mirrors
+
+
+def one_a_key(stream: Stream) -> bool:
+    """Whether the table keeps one row a key, or one history."""
+    return bool(stream.key) and stream.writer.needs_key
+
+
+def left(stream: Stream, rows: DataFrame, session: SparkSession, load: Load) -> DataFrame:
+    """The rows of a quarantine, of which those wait no more that the load takes the place of.
+
+    Args:
+        rows: of `sorting.unpacked`, those that the load adds among them.
+    """
+    from tidegate.spark import validation  # noqa: PLC0415 - rows are looked at, Spark is running
+
+    plan, number = load.plan, load.plan.position.sequence
+    older = f"{validation.META}load < {number}"
+    among = Spark().among(plan.changes.slices, plan.columns)
+    if whole(stream, load):
+        rows = validation.closed(rows, older, number)
+    match how(stream, load):
+        case Superseding.SLICES:
+            rows = validation.closed(rows, f"{older} AND {among}", number)
+            return _read_again(rows, load) if one_a_key(stream) else rows
+        case Superseding.KEY:
+            return _read_again(_without_a_key(stream, rows, load), load)
+        case Superseding.ORDER:
+            return _by_order(stream, _without_a_key(stream, rows, load), session, load)
+        case Superseding.EVENT:
+            return _by_event(rows, load)
+        case Superseding.VERSION:
+            return _by_version(stream, rows, load, among)
+        case Superseding.NOTHING:
+            return rows
+
+
+def _without_a_key(stream: Stream, rows: DataFrame, load: Load) -> DataFrame:
+    """Of rows that no key tells apart, those wait no more that were read again: all of them, or one as it was."""
+    from tidegate.spark import quarantined_rows, validation  # noqa: PLC0415 - as above
+
+    plan, number = load.plan, load.plan.position.sequence
+    keyless = " OR ".join(f"{Spark().quote(name)} IS NULL" for name in plan.key)
+    if everything(plan.changes):
+        return validation.closed(rows, f"{validation.META}load < {number} AND ({keyless})", number)
+    return (
+        quarantined_rows.the_same(rows, where=keyless, whole=row_text(plan.columns).pack, number=number)
+        if stream.strategy.rereads or plan.changes.again
+        else rows
+    )
+
+
+def _read_again(rows: DataFrame, load: Load) -> DataFrame:
+    """Whatever was read of a key before is older."""
+    from tidegate.spark import dataframe_ops, quarantined_rows  # noqa: PLC0415 - as above
+
+    key, number = load.plan.key, load.plan.position.sequence
+    others = load.read.selectExpr(*map(Spark().quote, key), f"{number}L AS {dataframe_ops.NUMBER}")
+    return quarantined_rows.by_order(rows, others, key=key, order=(), number=number)
+
+
+def _by_order(stream: Stream, rows: DataFrame, session: SparkSession, load: Load) -> DataFrame:
+    """Of several rows of one key the greatest counts, also one that the table has."""
+    from tidegate.spark import dataframe_ops, quarantined_rows  # noqa: PLC0415 - as above
+
+    plan, number, quote = load.plan, load.plan.position.sequence, Spark().quote
+    asked = tuple(dict.fromkeys((*plan.key, *stream.order)))
+    others = load.read.selectExpr(*map(quote, asked), f"{number}L AS {dataframe_ops.NUMBER}")
+    if plan.base is not None:
+        table = stream.format.read(session, stream.target, plan.base)
+        there = table.where(f"{DELETED_AT} IS NULL") if DELETED_AT in table.columns else table
+        types = dict(others.dtypes)  # the table may keep wider ones
+        cast = (f"try_cast({quote(name)} AS {types[name]}) AS {quote(name)}" for name in asked)
+        present = dataframe_ops.completed(there, plan.columns).selectExpr(*cast, f"0L AS {dataframe_ops.NUMBER}")
+        others = others.unionAll(present)
+    return quarantined_rows.by_order(rows, others, key=plan.key, order=stream.order, number=number)
+
+
+def _by_event(rows: DataFrame, load: Load) -> DataFrame:
+    """Of several events of one key the last one counts, also one that was applied before."""
+    from tidegate.spark import dataframe_ops, latest_events, quarantined_rows, validation  # noqa: PLC0415 - as above
+
+    plan, fence, folded = load.plan, load.fence or Fence(), load.folded
+    keys = [Spark().quote(name) for name in plan.key]
+    number, parts = plan.position.sequence, []
+    if fence.records is not None:
+        asked = rows.where(validation.WAITS).selectExpr(*keys).distinct()
+        parts.append(fence.records(asked).selectExpr(*keys, latest_events.APPLIED, latest_events.KNOWN))
+    if folded is not None:
+        parts.append(
+            folded.applied.selectExpr(*keys, f"{dataframe_ops.ORDER} AS {latest_events.APPLIED}", latest_events.KNOWN)
+        )
+    applied = parts[0] if parts else None
+    if applied is not None and len(parts) > 1:
+        applied = dataframe_ops.latest(applied.unionAll(parts[1]), Latest(key=plan.key, order=(latest_events.APPLIED,)))
+    emptied = folded.emptied if folded else None
+    ends = [each for each in (plan.changes.events.floor if plan.changes.events else None, fence.floor) if each]
+    whole = row_text(plan.columns).pack
+    return quarantined_rows.by_event(
+        rows, applied, key=plan.key, number=number, whole=whole, floor=max(ends, default=None), emptied=emptied
+    )
+
+
+def _by_version(stream: Stream, rows: DataFrame, load: Load, among: str) -> DataFrame:
+    """Every version counts; what is gone has ended, and the same version again is not another one."""
+    from tidegate.spark import dataframe_ops, quarantined_rows, validation  # noqa: PLC0415 - as above
+
+    plan, number, writer = load.plan, load.plan.position.sequence, stream.writer
+    if not isinstance(writer, VersionedWriter):
+        return rows
+    read, whole = load.read, plan.changes.meaning is Meaning.ALL
+    at = f"TIMESTAMP '{plan.created_at.isoformat()}'"
+    logged = dataframe_ops.GONE in read.columns
+    if whole:
+        rows = quarantined_rows.ended(rows, read, key=plan.key, among=among, at=at, number=number)
+    elif logged:
+        place = dataframe_ops.ORDER if UNKNOWN in read.columns else f"CAST(NULL AS string) AS {dataframe_ops.ORDER}"
+        gone = read.where(dataframe_ops.GONE).selectExpr(*map(Spark().quote, plan.key), place)
+        rows = quarantined_rows.deleted(rows, gone, key=plan.key, at=at, number=number)
+    moment, keys = writer.moment(stream.strategy.cursor), [Spark().quote(name) for name in plan.key]
+    events = logged and isinstance(stream.strategy, AppliesEvents)
+    if moment is None:
+        pack = row_text(plan.columns).pack
+        if events:
+            fence = load.fence or Fence()
+            asked = rows.where(validation.WAITS).selectExpr(*keys).distinct()
+            applied = fence.records(asked) if fence.records is not None else None
+            return quarantined_rows.came_late(rows, applied, key=plan.key, whole=pack, number=number)
+        return quarantined_rows.repeated(rows, key=plan.key, whole=pack, number=number) if whole else rows
+    came = read.where(f"NOT {dataframe_ops.GONE}") if logged else read
+    order = (dataframe_ops.ORDER,) if events else ()
+    others = came.selectExpr(
+        *keys, f"{moment} AS {dataframe_ops.MOMENT}", f"{number}L AS {dataframe_ops.NUMBER}", *order
+    )
+    own = [
+        f"{moment} AS {dataframe_ops.MOMENT}",
+        *([f"{quarantined_rows.ORDERED} AS {dataframe_ops.ORDER}"] if events else []),
+    ]
+    key = (*plan.key, dataframe_ops.MOMENT)
+    found = quarantined_rows.by_order(rows.selectExpr("*", *own), others, key=key, order=order, number=number)
+    return found.drop(dataframe_ops.MOMENT, dataframe_ops.ORDER)

@@ -1,0 +1,131 @@
+"""Decides where a stream stands: the table's own position, reconciled with what the registry remembers.
+
+Called first in every run; pure but for `heal`, which lets the registry catch up. Must never start over by itself.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import Protocol
+
+from tidegate.core.ledger import VOUCHER
+from tidegate.core.policies.deletes import KEYS
+from tidegate.core.position import Position
+from tidegate.core.protocols import TableState
+from tidegate.errors import PositionMissing, PositionMoved
+
+CLAIMS = (*VOUCHER, KEYS, "version", "fingerprint")
+"""The keys of a position's state by which a strategy knows, without a look, that the table is as the source."""
+
+
+class Remembered(Protocol):
+    """What a registry remembers of a stream's position."""
+
+    @property
+    def position(self) -> Position:
+        """The last position that it saw."""
+
+    @property
+    def table_uuid(self) -> str | None:
+        """The table that carried it; None when not known."""
+
+
+class Heal(StrEnum):
+    """What the registry has to do to follow the table."""
+
+    NOTHING = "nothing"
+    CATCH_UP = "catch_up"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecoveryState:
+    """Where a stream stands before a run.
+
+    Args:
+        since: None only for a table that holds nothing of anybody.
+        proven: no load is seen that still has to be verified.
+    """
+
+    table: TableState
+    since: Position | None
+    heal: Heal
+    proven: bool = True
+
+    @property
+    def vouched(self) -> Position | None:
+        """`since`; of a load that was never verified it claims nothing of the table's rows."""
+        if self.proven or self.since is None:
+            return self.since
+        return replace(self.since, state={name: v for name, v in self.since.state.items() if name not in CLAIMS})
+
+
+def reconcile(name: str, table: TableState, remembered: Remembered | None) -> RecoveryState:
+    """The position to start from; the table's word counts, and a contradiction stops the run.
+
+    Raises:
+        PositionMissing: the table has rows and no position of this stream.
+        PositionMoved: the registry knows more than the table does, or another history of it.
+    """
+    if table.position is None and remembered is not None and _by_number(table, remembered):
+        return RecoveryState(table=table, since=remembered.position, heal=Heal.NOTHING)
+    if table.position is None:
+        _refuse_missing(name, table, remembered)
+        return RecoveryState(table=table, since=None, heal=Heal.NOTHING)
+    if remembered is None:
+        return RecoveryState(table=table, since=table.position, heal=Heal.CATCH_UP)
+    mine, theirs = table.position, remembered.position
+    if remembered.table_uuid and table.uuid and remembered.table_uuid != table.uuid:
+        raise PositionMoved(
+            f"the table of stream {name!r} is not the one that was loaded before: it was dropped and made again, "
+            "or the target was exchanged",
+            hint=f"If that is right, take the table's word: `tidegate state repair {name}`.",
+        )
+    if mine.sequence < theirs.sequence or (mine.sequence == theirs.sequence and mine.load_id != theirs.load_id):
+        raise PositionMoved(
+            f"the registry knows load {theirs.sequence} of stream {name!r}, the table only load {mine.sequence}: "
+            "the table was rolled back or restored, or the registry belongs to another one",
+            hint=f"If the table is right, load the difference again: `tidegate state repair {name}`, then run.",
+        )
+    heal = Heal.CATCH_UP if mine.sequence > theirs.sequence else Heal.NOTHING
+    return RecoveryState(table=table, since=mine, heal=heal)
+
+
+def next_sequence(table: TableState, since: Position | None, known: int) -> int:
+    """The number of the next load: above every one that position, table or registry know of.
+
+    Neither takes one below it: not after a repair, and not after a RESTORE.
+
+    Args:
+        known: by the registry.
+
+    Example:
+        >>> next_sequence(TableState(exists=True, last_sequence=4), None, 2)
+        5
+    """
+    return max(since.sequence if since else 0, table.last_sequence, known) + 1
+
+
+def holds_rows(table: TableState) -> bool:
+    """Whether the table shows rows; an unknown number counts as rows."""
+    return table.snapshot is not None and table.rows != 0
+
+
+def _by_number(table: TableState, remembered: Remembered) -> bool:
+    """Whether the table has forgotten the position but not the load's number, by which the registry knows it."""
+    return remembered.position.sequence == table.number and remembered.table_uuid in (None, table.uuid)
+
+
+def _refuse_missing(name: str, table: TableState, remembered: Remembered | None) -> None:
+    if holds_rows(table):
+        raise PositionMissing(
+            f"the table of stream {name!r} has rows but no position of this stream: it was filled by somebody "
+            "else, the stream was renamed, or the snapshots with its position were expired",
+            hint=f"Take the table over with `tidegate state adopt {name}`, or name another target.",
+        )
+    if remembered is not None:
+        raise PositionMoved(
+            f"the registry knows load {remembered.position.sequence} of stream {name!r}, "
+            "but the table is gone or empty",
+            hint=f"If it was emptied on purpose, `tidegate state repair {name}` lets the next run load it anew.",
+        )

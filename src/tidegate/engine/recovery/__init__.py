@@ -1,0 +1,1 @@
+"""Where a stream stands after whatever happened before."""

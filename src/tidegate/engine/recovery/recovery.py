@@ -1,0 +1,123 @@
+"""Decides what a run may build on: the table's own position, and rows that were proven to be the source's.
+
+Called by the pipeline and by verification before anything else. Must never go on from a load that is visible and was
+never verified: where a format has no branch, a load is seen before it is proven.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+from typing import Any
+
+from tidegate.core.plan import LoadPlan
+from tidegate.core.protocols import Staging
+from tidegate.core.slices import Meaning, Range
+from tidegate.engine.context import LoadContext, RunContext
+from tidegate.engine.reconcile import Heal, RecoveryState, reconcile
+from tidegate.engine.stream import Stream, VerifyLevel
+from tidegate.engine.verification import comparison, events
+from tidegate.engine.verification.proof import MEND
+from tidegate.errors import TidegateError, VerifyFailed
+from tidegate.registry.values import PlanStatus
+
+
+def recover(stream: Stream, context: RunContext) -> RecoveryState:
+    """The table's own position; the registry catches up with a load that landed before a crash."""
+    registry = context.registry
+    remembered = registry.position(stream.uid)
+    table = stream.format.state(stream.target, stream.uid)
+    standing = reconcile(stream.name, table, remembered)
+    since = standing.since
+    for saved in registry.open_plans(stream.uid):
+        landed = since is not None and since.load_id == saved.load_id
+        if landed and saved.since == (remembered.position if remembered else None):
+            # Where a load is seen only once it is published, nothing unverified is ever seen.
+            verified = None if stream.verify is VerifyLevel.NONE else stream.format.invisible
+            registry.advance(saved, snapshot=table.position_snapshot, table_uuid=table.uuid, verified=verified)
+            return _weighed(standing, stream, context)
+        registry.finish_plan(saved.load_id, PlanStatus.PUBLISHED if landed else PlanStatus.DROPPED)
+    if standing.heal is Heal.CATCH_UP:
+        registry.set_position(
+            stream.uid,
+            since,
+            snapshot=table.position_snapshot,
+            table_uuid=table.uuid,
+            reason="recovered from the table",
+            verified=unproven(stream),
+        )
+    return _weighed(standing, stream, context)
+
+
+def unproven(stream: Stream) -> bool | None:
+    """What a registry notes of a position that it takes from the table: False where it still has to be verified."""
+    return None if stream.format.invisible or stream.verify is VerifyLevel.NONE else False
+
+
+def prove(work: LoadContext) -> LoadContext:
+    """Compares what the last load left unverified with the source, where there is anything to prove.
+
+    Strategies that look at every row again need it not: they build on nothing, see `RecoveryState.vouched`.
+
+    Raises:
+        VerifyFailed: the rows differ, and not because the source has gone on.
+    """
+    stream, context, since = work.stream, work.context, work.standing.since
+    if work.standing.proven or since is None or context.anew or stream.strategy.emits == {Meaning.ALL}:
+        return work
+    with context.session() as session:
+        comparison.choose_loaded(stream, context, work.probe, since)
+        after = None
+        saved = context.registry.plan(since.load_id)
+        if saved is not None and events.was_of_events(saved):
+            found = events.difference(work, session, saved)
+        elif comparison.mirrors(stream):
+            # Without a record of the last load every row counts as loaded earlier; a full refresh loaded them itself.
+            earlier = saved.since if saved else since
+            refreshed = saved is not None and saved.plan.get("reset") is not None
+            before = None if refreshed or earlier is None else earlier.loaded_through
+            found = comparison.of_last_load(work, session, before)
+        else:
+            whole = {"upto": since.loaded_through, "nulls": True}
+            ends: Mapping[str, Any] = saved.plan["changes"]["slices"][0] if saved else whole
+            part = Range(
+                cursor=stream.strategy.cursor,
+                after=ends.get("after"),
+                upto=ends.get("upto"),
+                nulls=bool(ends.get("nulls")),
+            )
+            found, after = comparison.window(work, session, part), part.after
+        work.probe.verify_unchanged()
+    if not found.equal:
+        raise VerifyFailed(
+            f"stream {stream.name!r}: load {since.sequence} is in {stream.target} and was never verified, and the "
+            f"table differs from the source: {found.source_rows} rows at the source, {found.target_rows} in the table",
+            hint=MEND
+            if comparison.mirrors(stream) and not events.was_of_events(saved)
+            else "Load it anew: `tidegate run STREAM --full-refresh --yes`.",
+            load_id=since.load_id,
+        )
+    context.registry.verified(stream.uid, since, after=after)
+    return replace(work, standing=replace(work.standing, proven=True))
+
+
+@contextmanager
+def seen_unverified(work: LoadContext, plan: LoadPlan, staging: Staging) -> Iterator[None]:
+    """Around a verification: if it fails, the registry notes that what is seen already is not verified."""
+    try:
+        yield
+    except TidegateError:
+        if not staging.invisible:
+            with suppress(TidegateError):  # the next run finds the load in the table, and notes the same
+                uuid = work.stream.format.state(work.stream.target, work.stream.uid).uuid
+                snapshot = staging.receipt().snapshot
+                work.context.registry.advance(plan, snapshot=snapshot, table_uuid=uuid, verified=False)
+        raise
+
+
+def _weighed(standing: RecoveryState, stream: Stream, context: RunContext) -> RecoveryState:
+    if unproven(stream) is None or standing.since is None:
+        return standing
+    remembered = context.registry.position(stream.uid)
+    return replace(standing, proven=remembered is None or remembered.verified is not False)

@@ -1,0 +1,58 @@
+"""Refuses a position from which a table would gain rows once more that it holds.
+
+Asked before `state set` and `state rewind` move a position; looks into the table where a cursor tells which rows lie
+after it. Must never refuse a writer that takes a row twice without harm.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from tidegate.core.protocols import TableState
+from tidegate.core.slices import Meaning, Range
+from tidegate.core.versioned_writer import VersionedWriter
+from tidegate.engine.context import RunContext
+from tidegate.engine.reconcile import holds_rows
+from tidegate.engine.stream import Stream
+from tidegate.engine.verification.comparison import within
+from tidegate.errors import PlanError
+from tidegate.spark.failures import translated
+
+
+def refuse_repeats(stream: Stream, context: RunContext, table: TableState, state: Mapping[str, Any]) -> None:
+    """Looks into the table for rows that the next run would read again.
+
+    Args:
+        state: the strategy's part of the position to be.
+
+    Raises:
+        PlanError: there are some, or nothing tells.
+    """
+    unmoved = table.position is not None and table.position.state == state
+    if _takes_twice(stream) or not holds_rows(table) or table.schema is None or unmoved:
+        return
+    cursor, value = stream.strategy.cursor, state.get("value")
+    again = f"or load the table again: `tidegate run {stream.name} --full-refresh --yes`."
+    if not cursor or value is None or any(table.schema.find(name) is None for name in cursor):
+        raise PlanError(
+            f"stream {stream.name!r}: from that position on write: {stream.writer.kind} would add rows once more that "
+            f"{stream.target} holds, and nothing tells which these are",
+            hint=f"Take loads back with `tidegate rollback {stream.name}`, {again}",
+        )
+    where = within(Range(cursor=cursor, after=str(value), upto=None), table.schema)
+    with context.session(small=True) as session, translated(f"reading {stream.target}"):
+        rows = stream.format.read(session, stream.target, table.snapshot).where(where).count()
+    if rows:
+        raise PlanError(
+            f"stream {stream.name!r}: {rows} rows of {stream.target} lie after that position, and write: "
+            f"{stream.writer.kind} would add them once more",
+            hint=f"Delete them first, in Spark `DELETE FROM {stream.target} WHERE {where}`, {again}",
+        )
+
+
+def _takes_twice(stream: Stream) -> bool:
+    """Whether a row that comes again changes nothing; in a history that its loads date an event does."""
+    writer, strategy = stream.writer, stream.strategy
+    by_loads = isinstance(writer, VersionedWriter) and writer.moment(strategy.cursor) is None
+    return writer.idempotent and not (by_loads and Meaning.CHANGELOG in strategy.emits)

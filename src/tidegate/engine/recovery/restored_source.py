@@ -1,0 +1,37 @@
+"""Decides that a source which was restored stays refused, also once it has been written past where it was loaded from.
+
+Asked before a stream is loaded, planned or backfilled. Only a load of the whole source takes the refusal away.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from tidegate.core.outcome import Outcome
+from tidegate.engine.context import RunContext
+from tidegate.engine.stream import Stream
+from tidegate.errors import HistoryGone
+
+
+def refuse(stream: Stream, context: RunContext) -> None:
+    """Raises HistoryGone where an earlier run saw that the source was restored."""
+    known = None if context.anew else context.registry.gone(stream.uid)
+    if known is not None:
+        raise HistoryGone(
+            f"{known}; seen by an earlier run",
+            hint=f"Replace the table by what the source holds now: `tidegate resync {stream.name} --replace --yes`.",
+        )
+
+
+def remembering(stream: Stream, context: RunContext, load: Callable[[], Outcome]) -> Outcome:
+    """What the load says; that it found the source restored is kept, and forgotten once everything was loaded."""
+    refuse(stream, context)
+    try:
+        outcome = load()
+    except HistoryGone as gone:
+        if gone.context.get("restored"):
+            context.registry.mark_gone(stream.uid, gone.message)
+        raise
+    if context.anew and outcome.error is None:
+        context.registry.mark_gone(stream.uid, None)
+    return outcome

@@ -1,0 +1,87 @@
+"""Decides that a source seems to have the columns of its table, and one more for what is kept of the others.
+
+Called where streams are put together, for a `contract:` that says rescue or discard. Must never change what a column
+of the table is loaded with.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from tidegate.core.bounds import BoundRequest
+from tidegate.core.ids import Target
+from tidegate.core.policies.contract import ASIDE, LEAVES_OUT, ColumnMapping, Fitting, Mode
+from tidegate.core.protocols import Format, Probe, Source, Sparks
+from tidegate.core.schema import ChangeKind, Schema, SchemaChange
+from tidegate.core.slices import Slice
+from tidegate.errors import InternalError
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+def misfits(source: type[Any], contract: Mapping[str, str]) -> list[str]:
+    """Why the contract cannot be kept with such a source, a sentence each; nothing where it can."""
+    found = []
+    asked = [f"{kind}: {contract[kind]}" for kind in LEAVES_OUT if contract[kind] in ASIDE]
+    if asked and not getattr(source, "packs", False):
+        found.append(
+            f"contract: {{{', '.join(asked)}}} is for tables and queries of databases; "
+            "add_column can be evolve, fill or stop, type_change stop"
+        )
+    empties = contract[ChangeKind.TYPE_CHANGE] in ASIDE
+    if empties and contract[ChangeKind.DROP_COLUMN] == Mode.STOP:
+        found.append(
+            f"contract: {{type_change: {contract[ChangeKind.TYPE_CHANGE]}}} loads nothing into the table's column any "
+            "more, which drop_column: stop forbids; use drop_column: keep, or type_change: stop"
+        )
+    return found
+
+
+def rescuing(source: Source, contract: Mapping[str, str], lake: Format, target: Target, key: tuple[str, ...]) -> Source:
+    """The source as its table sees it; itself, unless the contract leaves columns out."""
+    if not any(contract[kind] in ASIDE for kind in LEAVES_OUT):
+        return source
+    return Rescuing(source=source, lake=lake, target=target, contract=contract, key=key)
+
+
+def aside(probe: Probe) -> tuple[SchemaChange, ...]:
+    """The changes of columns that the load leaves out of its table's own."""
+    return tuple(probe.aside()) if isinstance(probe, Fitting) else ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rescuing:
+    """A source whose columns that the table does not have are packed into one, or left out."""
+
+    source: Source
+    lake: Format
+    target: Target
+    contract: Mapping[str, str]
+    key: tuple[str, ...]
+
+    @contextmanager
+    def probe(self, sparks: Sparks | None = None, bound: BoundRequest | None = None) -> Iterator[Probe]:
+        """Opens the source; a table that is not there yet gets all its columns."""
+        table = self.lake.state(self.target, "").schema
+        with self.source.probe(sparks, bound) as probe:
+            if not isinstance(probe, Fitting):
+                raise InternalError(f"the source of {self.target} cannot leave columns out")
+            if table is not None:
+                probe.fit(ColumnMapping(table=table, contract=self.contract, key=self.key))
+            yield probe
+
+    def read(self, session: SparkSession, probe: Probe, parts: Sequence[Slice], schema: Schema) -> DataFrame:
+        """The rows of the slices, see `Source`."""
+        return self.source.read(session, probe, parts, schema)
+
+    def jars(self) -> tuple[str, ...]:
+        """Those of the source."""
+        return self.source.jars()
+
+    def spark_conf(self) -> Mapping[str, str]:
+        """Those of the source."""
+        return self.source.spark_conf()

@@ -1,0 +1,120 @@
+"""Decides how many streams run: leases, retries, parallel loads, and what becomes of an error.
+
+Called by `api.Project`. Must never let one stream's failure undo or hide another's result.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+import uuid
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from datetime import UTC, datetime
+
+from tidegate.core.outcome import Outcome, RunReport
+from tidegate.engine import catch_up, load
+from tidegate.engine.context import RunContext
+from tidegate.engine.events import Journal, Listener
+from tidegate.engine.lease import turn
+from tidegate.engine.outcome import failure
+from tidegate.engine.retries import retrying
+from tidegate.engine.stream import Stream
+from tidegate.errors import InternalError, TidegateError, interrupted
+from tidegate.registry.leases import Lease
+
+log = logging.getLogger("tidegate")
+
+
+def utc_now() -> datetime:
+    """The clock of every record."""
+    return datetime.now(UTC)
+
+
+def new_run_id() -> str:
+    """A fresh name for one run of any number of streams."""
+    return uuid.uuid4().hex
+
+
+def run_streams(
+    streams: Sequence[Stream],
+    context: RunContext,
+    *,
+    listener: Listener,
+    parallel: int = 1,
+    fail_fast: bool = False,
+) -> RunReport:
+    """Runs each stream once, up to `parallel` at a time; with `fail_fast` none starts after the first failure."""
+    started = context.now()
+    failed = threading.Event()
+
+    def one(stream: Stream) -> Outcome | None:
+        if fail_fast and failed.is_set():
+            return None
+        outcome = run_stream(stream, context, listener)
+        if outcome.error is not None:
+            failed.set()
+        return outcome
+
+    if parallel == 1 or len(streams) == 1:
+        outcomes = [one(stream) for stream in streams]
+    else:
+        with ThreadPoolExecutor(max_workers=parallel, thread_name_prefix="stream") as pool:
+            outcomes = list(pool.map(one, streams))
+    return RunReport(
+        run_id=context.run_id,
+        started_at=started,
+        finished_at=context.now(),
+        streams=tuple(outcome for outcome in outcomes if outcome is not None),
+    )
+
+
+def run_stream(stream: Stream, context: RunContext, listener: Listener) -> Outcome:
+    """Runs one stream under its lease; errors become part of the outcome, never an exception."""
+    began = time.monotonic()
+    journal, backfills = Journal(stream=stream.name, listener=listener), context.registry.backfills
+    try:
+        context.registry.register(
+            uid=stream.uid, name=stream.name, source=stream.source_name, target=str(stream.target)
+        )
+        with turn(context.registry, stream.uid, waits=lambda: backfills.at_work(stream.uid)) as lease:
+            context.registry.start_run(context.run_id, stream.uid)
+            context.registry.close_crashed(stream.uid, keep_run=context.run_id)
+            drained = catch_up.drained(lambda each: _attempts(stream, each, lease, journal), context)
+            outcome = _timed(drained, journal, began)
+            context.registry.finish_run(context.run_id, outcome)
+    except TidegateError as error:
+        outcome = _timed(failure(stream, error, context.redact), journal, began)
+    return outcome
+
+
+def _attempts(stream: Stream, context: RunContext, lease: Lease, journal: Journal) -> Outcome:
+    try:
+        return retrying()(load.run, stream, context, lease, journal)
+    except Exception as error:  # the border of a stream: a bug must not take the others down
+        if interrupted(error):
+            raise KeyboardInterrupt from error
+        if isinstance(error, TidegateError):
+            return failure(stream, error, context.redact)
+        wrapped = InternalError(f"stream {stream.name!r}: {type(error).__name__}: {first_line(error)}")
+        wrapped.__cause__ = error
+        return failure(stream, wrapped, context.redact)
+
+
+def first_line(error: BaseException) -> str:
+    """What fits on one line of an error that is not ours."""
+    return (str(error).strip().splitlines() or ["no message"])[0][:300]
+
+
+def _timed(outcome: Outcome, journal: Journal, began: float) -> Outcome:
+    spent = journal.seconds
+    seconds = {
+        "detect": spent.get("detect", 0.0),
+        "plan": spent.get("plan", 0.0),
+        "read_write": sum(spent.get(stage, 0.0) for stage in ("read", "check", "write")),
+        "verify": spent.get("verify", 0.0),
+        "total": time.monotonic() - began,
+    }
+    return replace(outcome, seconds={name: round(value, 3) for name, value in seconds.items()})

@@ -1,0 +1,116 @@
+"""Decides what a stream's strategy is asked with, and what is remembered of its answer.
+
+Called by the pipeline, by `plan` and by the checksum tasks. Must never start Spark unless it is given the means to
+measure a table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from tidegate.core.changes import ChangeSet
+from tidegate.core.cost_model import Learning
+from tidegate.core.grouping import Grouping
+from tidegate.core.ledger import Ledger
+from tidegate.core.manifest import MANIFEST, Manifest
+from tidegate.core.position import Position
+from tidegate.core.slices import Meaning, SnapshotPair
+from tidegate.core.versioned_writer import VersionedWriter
+from tidegate.engine import column_backfill, load_history, partitions
+from tidegate.engine.context import LoadContext
+from tidegate.engine.events import Stage
+from tidegate.errors import PlanError
+
+Measure = Callable[[LoadContext, Grouping], Ledger]
+
+
+def detect(work: LoadContext, *, measure: Measure | None = None) -> tuple[ChangeSet | None, Ledger]:
+    """What changed, None for nothing, and the partitions that the table holds.
+
+    Starts no Spark, unless the partitions of a filled table are not known.
+
+    Args:
+        measure: computes what the table holds of each partition, where neither the registry nor the sum that its
+            position vouches for can tell; without it they count as changed.
+    """
+    stream, probe = work.stream, work.probe
+    come = column_backfill.come(work)
+    since = None if work.context.anew or come else work.standing.vouched
+    with work.journal.stage(Stage.DETECT) as tell:
+        kept, strategy = _kept(work, since), stream.strategy
+        if isinstance(strategy, Learning):
+            strategy = strategy.learned(load_history.of(work.context.registry, stream.uid))
+        changes = strategy.detect(probe, since, kept)
+        grouping = changes.grouping if changes else None
+        if grouping is not None and since is not None and since.state.get("method") != grouping.to_dict():
+            kept = None  # of partitions that were cut another way
+        # A resync believes nothing that was loaded, yet has to see which partitions only the table has.
+        basis = since or (work.standing.since if work.context.resync and grouping is not None else None)
+        if grouping is not None and measure is not None and kept is None and basis is not None:
+            kept = measure(work, grouping)
+            known = replace(basis, state={**basis.state, "method": grouping.to_dict()})
+            # The position is to vouch for what was measured, even where nothing has to move.
+            changes = strategy.detect(probe, known, kept) or partitions.nothing(grouping, basis)
+        if work.context.resync:
+            _need_mirror(work, changes)
+        if changes is not None and come:
+            changes = column_backfill.filled(changes, come)
+        if changes is not None and isinstance(stream.writer, VersionedWriter) and stream.writer.moment(()) is not None:
+            changes = _in_order(changes)
+        tell(changes.reason if changes else "nothing changed")
+    return changes, kept or Ledger()
+
+
+def _in_order(changes: ChangeSet) -> ChangeSet:
+    """Rows that came to a table, as events: the order of its versions tells that they came after a delete of their key.
+
+    That delete is dated by the load which noticed it, and what a row says of itself may be earlier.
+    """
+    if not any(isinstance(part, SnapshotPair) and part.appends for part in changes.slices):
+        return changes
+    parts = (replace(part, appends=False) if isinstance(part, SnapshotPair) else part for part in changes.slices)
+    return replace(changes, meaning=Meaning.CHANGELOG, slices=tuple(parts))
+
+
+def _need_mirror(work: LoadContext, changes: ChangeSet | None) -> None:
+    """Refuses to compare a table with what is no table: rows that are gone at the source would stay.
+
+    Raises:
+        PlanError: what is read is not all that the table should hold.
+    """
+    if changes is None or not (changes.mirror or changes.meaning is Meaning.ALL):
+        raise PlanError(
+            f"stream {work.stream.name!r} has nothing to compare its table with: {work.stream.source_name} tells what "
+            "changed, and not every row",
+            hint="Replace the table by what it leaves from its beginning: `tidegate resync STREAM --replace --yes`.",
+        )
+
+
+def _kept(work: LoadContext, since: Position | None) -> Ledger | None:
+    if since is not None and MANIFEST in since.state:
+        files = work.context.registry.manifest(work.stream.uid)
+        return Ledger(files=files) if files.vouched(since.state) else None
+    if since is None or "ledger" not in since.state:
+        return None
+    return partitions.trusted(work.context.registry.ledger(work.stream.uid), since, work.probe.schema())
+
+
+def remember_files(work: LoadContext, changes: ChangeSet) -> None:
+    """What hashing told of files that are as they were; all of them where the registry had forgotten them."""
+    seen = [part.file for part in changes.parts if part.file is not None]
+    since, registry, uid = work.standing.since, work.context.registry, work.stream.uid
+    if seen and since is not None:
+        if (found := Manifest.of(seen)).vouched(since.state):
+            registry.keep_manifest(uid, found)
+        else:
+            registry.stamp_files(uid, seen)
+
+
+def measure(work: LoadContext, grouping: Grouping) -> Ledger:
+    """The registry catches up with what the table holds of each partition."""
+    with work.context.session() as session:
+        columns = work.probe.schema()
+        found = partitions.measured(work.stream, work.context, session, grouping=grouping, columns=columns)
+        work.context.registry.keep_ledger(work.stream.uid, grouping.to_dict(), found)
+        return found

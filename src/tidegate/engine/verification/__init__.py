@@ -1,0 +1,1 @@
+"""Proof that a table holds what its source holds."""

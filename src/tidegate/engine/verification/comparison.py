@@ -1,0 +1,172 @@
+"""Decides what of a table is compared with what of its source when both are looked at as a whole.
+
+Called by verification, and before a run builds on a load that was never verified. Must never call a row wrong that the
+next load is about to bring.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from tidegate.core.bucketing import Level
+from tidegate.core.fingerprint import Fingerprint
+from tidegate.core.manifest import MANIFEST, Lister
+from tidegate.core.policies.deletes import DELETED_AT, Detect
+from tidegate.core.position import Position
+from tidegate.core.protocols import Probe, TableState
+from tidegate.core.schema import Schema
+from tidegate.core.slices import Meaning, Range
+from tidegate.core.versioned_writer import VersionedWriter
+from tidegate.dialects.spark import Spark
+from tidegate.engine.context import LoadContext, RunContext
+from tidegate.engine.quarantine.quarantine import as_read
+from tidegate.engine.stream import Stream
+from tidegate.engine.verification import drilldown, expected, last_loads
+from tidegate.engine.verification.drilldown import Difference
+from tidegate.engine.verification.fingerprint_sources import SourceSide, TableSide
+from tidegate.errors import PlanError
+from tidegate.spark.failures import translated
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+def mirrors(stream: Stream) -> bool:
+    """Whether the table is meant to hold just what the source holds."""
+    return stream.writer.idempotent or stream.strategy.emits != {Meaning.UPSERTS}
+
+
+def difference(work: LoadContext, session: SparkSession, level: Level, part: Range | None = None) -> Difference:
+    """Each side as of one moment: the probe's snapshot, and the table's version whose position was read.
+
+    Args:
+        part: only these rows; the whole table unless given.
+    """
+    stream, probe, table, since = work.stream, work.probe, work.standing.table, work.standing.since
+    wanted = expected.of_part(stream, part, probe, since) if part else expected.of_table(stream, since, probe)
+    rows = live(stream, session, table.snapshot)
+    columns = probe.schema()
+    key = named_by(stream, columns)
+    with translated(f"reading {stream.target}"):
+        full, aside = as_read(stream, session, rows, snapshot=table.snapshot, since=since, columns=columns)
+        full = full if part is None else full.where(within(part, columns))
+        if level is Level.COUNTS:
+            counted = (probe.count(wanted.part, latest=wanted.latest), full.count())
+            found = Difference(source_rows=counted[0], target_rows=counted[1], buckets=int(counted[0] != counted[1]))
+        else:
+            found = drilldown.compare(
+                SourceSide(probe=probe, part=wanted.part, key=key, latest=wanted.latest),
+                TableSide(rows=full, columns=columns, key=key),
+                rows=table.rows or 0,
+                to_rows=level is Level.ROWS,
+            )
+        return replace(found, target_rows=rows.count(), aside=aside) if aside and part is None else found
+
+
+def of_last_load(work: LoadContext, session: SparkSession, before: str | None) -> Difference:
+    """The whole table; rows of earlier loads that the source has deleted since do not count as different.
+
+    A stream that does not detect deletes keeps such rows on purpose.
+
+    Args:
+        before: the cursor up to which the table had been loaded before its last load; None for nothing.
+    """
+    stream, since = work.stream, work.standing.since
+    found = difference(work, session, Level.ROWS)
+    keeps = Meaning.UPSERTS in stream.strategy.emits and stream.deletes.detect is Detect.NONE
+    only_extra = found.rows == len(found.extra)
+    if found.equal or not keeps or not only_extra or before is None or since is None or not stream.strategy.cursor:
+        return found
+    new = Range(cursor=stream.strategy.cursor, after=before, upto=since.loaded_through)
+    return difference(work, session, Level.ROWS, new)
+
+
+def named_by(stream: Stream, columns: Schema) -> tuple[str, ...]:
+    """The key by which rows that differ are named; none where a column of it has no exact text."""
+    found = [columns.find(name) for name in stream.key]
+    return stream.key if all(column is not None and column.type.covered for column in found) else ()
+
+
+def window(work: LoadContext, session: SparkSession, part: Range) -> Difference:
+    """The rows of one window, which is all that can be compared of a table that keeps every version of a row."""
+    stream, columns = work.stream, work.probe.schema()
+    if columns.find(part.cursor[0]) is None:
+        return Difference(source_rows=0, target_rows=0, buckets=1)
+    where = within(part, columns)
+    theirs = fingerprint(stream, session, work.standing.table, columns, where, since=work.standing.since)
+    mine = work.probe.fingerprint(part)
+    return Difference(source_rows=mine.rows, target_rows=theirs.rows, buckets=int(mine != theirs))
+
+
+def within(part: Range, columns: Schema) -> str:
+    """What a row of the table fulfils that lies in the slice."""
+    column, spark = columns.find(part.cursor[0]), Spark()
+    cursor = f"coalesce({', '.join(map(spark.quote, part.cursor))})"
+    ends = []
+    if column is not None and part.after is not None:
+        ends.append(spark.compared(cursor, ">", column.type, part.after))
+    if column is not None and part.upto is not None:
+        ends.append(spark.compared(cursor, "<=", column.type, part.upto))
+    return f"(({' AND '.join(ends) or 'true'})" + (f" OR {cursor} IS NULL)" if part.nulls else ")")
+
+
+def fingerprint(  # noqa: PLR0913 - a version of a table, and which of its rows
+    stream: Stream,
+    session: SparkSession,
+    table: TableState,
+    columns: Schema,
+    where: str = "true",
+    *,
+    since: Position | None = None,
+) -> Fingerprint:
+    """Of the rows of one version of the table; a column that it does not have yet counts as NULL.
+
+    Args:
+        since: with the rows that were set aside up to this position; None for the table's own rows alone.
+    """
+    from tidegate.spark import dataframe_ops  # noqa: PLC0415 - rows are looked at, Spark is running
+
+    rows = live(stream, session, table.snapshot)
+    with translated(f"reading {stream.target}"):
+        full = rows
+        if since:
+            full, _ = as_read(stream, session, rows, snapshot=table.snapshot, since=since, columns=columns)
+        return dataframe_ops.fingerprint(
+            dataframe_ops.completed(full, columns).where(where), Spark().steps(columns.columns)
+        )
+
+
+def live(stream: Stream, session: SparkSession, snapshot: str | None) -> DataFrame:
+    """The rows of one version of the table that are meant to be the source's, not those that were once.
+
+    Where every row of the source is a change by itself, each version of a history is; else of each key the current one.
+    """
+    rows = stream.format.read(session, stream.target, snapshot)
+    if isinstance(stream.writer, VersionedWriter) and stream.strategy.emits != {Meaning.NEW}:
+        return rows.where(stream.writer.current)
+    return rows.where(f"{DELETED_AT} IS NULL") if stream.deletes.soft and DELETED_AT in rows.columns else rows
+
+
+def choose_loaded(stream: Stream, context: RunContext, probe: Probe, since: Position) -> None:
+    """Of a source of files: those that the position says are in the table; others are not missing, they are next.
+
+    Raises:
+        PlanError: a file is gone whose rows the table keeps, or nobody remembers which files were loaded, or in which
+            order where that decides.
+    """
+    if not isinstance(probe, Lister) or MANIFEST not in since.state:
+        return
+    kept = context.registry.manifest(stream.uid)
+    known = kept if kept.vouched(since.state) else None
+    there = probe.listing(known).ready
+    manifest = there if known is None else known
+    gone = [path for path in manifest.files if path not in there.files]
+    if gone or not manifest.vouched(since.state):
+        what = f"{gone[0]} and its like are gone" if gone else "nobody remembers which files were loaded"
+        raise PlanError(
+            f"the table of stream {stream.name!r} cannot be compared with its files: {what}",
+            hint=f"Put them back, or run `tidegate run {stream.name}`.",
+        )
+    probe.choose(manifest.files.values(), dict(since.state.get("columns", ())))
+    last_loads.refuse_unknown(stream, since, manifest, probe)

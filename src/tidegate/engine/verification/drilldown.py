@@ -1,0 +1,200 @@
+"""Decides how two sides that hold the same rows are proven equal, and how those that differ are found.
+
+Called by `tidegate verify`; pure: each side is asked for fingerprints of buckets, then for the rows of the smallest
+that differ. Must never fetch the rows of a bucket that is equal.
+
+Source: the bisection of reladiff and data-diff, by buckets of the key's hash in place of ranges of the key, so that
+neither gaps nor collations matter and one grouped question serves a level.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Protocol, TypeVar
+
+from tidegate.core.bucketing import Buckets, RowDigest
+from tidegate.core.fingerprint import Fingerprint
+
+LEAF_ROWS = 1_024
+MOST_LEAF_ROWS = 16_384
+MOST_BUCKETS = 4_096
+FINER = 64
+DEEPEST = 2**31
+
+Key = tuple[str | None, ...]
+T = TypeVar("T")
+
+
+class Side(Protocol):
+    """One side of the comparison; both answer alike for equal rows."""
+
+    def spread(self, spread: Buckets) -> Mapping[str, Fingerprint]:
+        """Fingerprint of every bucket that has rows."""
+
+    def digests(self, spread: Buckets) -> Sequence[RowDigest]:
+        """The rows of the buckets named by `within`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Difference:
+    """What a comparison found.
+
+    Args:
+        buckets: smallest buckets that differ.
+        missing: keys that the table lacks, changed: whose rows differ, extra: that only the table has. Without a key
+            rows are counted in `missing_rows` and `extra_rows` alone.
+        more: rows of these keys that differ beyond one for each.
+        fetched: rows that travelled to find this, from both sides together.
+        aside: rows that wait in the quarantine, compared with the table's and counted apart from them.
+    """
+
+    source_rows: int
+    target_rows: int
+    buckets: int = 0
+    missing: tuple[Key, ...] = ()
+    changed: tuple[Key, ...] = ()
+    extra: tuple[Key, ...] = ()
+    missing_rows: int = 0
+    extra_rows: int = 0
+    more: int = 0
+    fetched: int = 0
+    aside: int = 0
+
+    @property
+    def rows(self) -> int:
+        """Rows that differ: a changed row counts once, one that is there several times as often as it is too many."""
+        keyed = len(self.missing) + len(self.changed) + len(self.extra)
+        return keyed + self.more + self.missing_rows + self.extra_rows
+
+    @property
+    def equal(self) -> bool:
+        """Whether both sides hold the same rows."""
+        return not self.buckets
+
+
+def buckets_for(rows: int) -> int:
+    """A power of two of buckets that leaves about `LEAF_ROWS` rows in each.
+
+    Example:
+        >>> buckets_for(10), buckets_for(100_000), buckets_for(10**12)
+        (1, 128, 4096)
+    """
+    wanted = 1
+    while wanted < MOST_BUCKETS and rows > wanted * LEAF_ROWS:
+        wanted *= 2
+    return wanted
+
+
+def compare(source: Side, target: Side, *, rows: int, to_rows: bool) -> Difference:
+    """Level by level to the buckets that differ, and to their rows if asked for.
+
+    Args:
+        rows: about how many there are.
+        to_rows: fetch the rows of the smallest buckets that differ.
+    """
+    spread = Buckets(count=buckets_for(rows))
+    mine, theirs = _both(source.spread, target.spread, spread)
+    totals = (_rows(mine.values()), _rows(theirs.values()))
+    unlike = differing(mine, theirs)
+    leaves: list[tuple[int, tuple[str, ...]]] = []
+    while to_rows and unlike:
+        small = tuple(name for name in unlike if _leaf(mine, theirs, name) or spread.count >= DEEPEST)
+        if small:
+            leaves.append((spread.count, small))
+        large = tuple(name for name in unlike if name not in set(small))
+        if not large:
+            break
+        spread = Buckets(count=spread.count * FINER, within=large, among=spread.count)
+        mine, theirs = _both(source.spread, target.spread, spread)
+        unlike = differing(mine, theirs)
+    if not to_rows:
+        return Difference(source_rows=totals[0], target_rows=totals[1], buckets=len(unlike))
+    found = _Found()
+    for count, names in leaves:
+        within = Buckets(count=count, within=names, among=count)
+        found.compare(*_both(source.digests, target.digests, within))
+    return found.told(totals, sum(len(names) for _, names in leaves))
+
+
+def _both(source: Callable[[Buckets], T], target: Callable[[Buckets], T], spread: Buckets) -> tuple[T, T]:
+    """The same question to both sides at the same time: each works on an engine of its own."""
+    with ThreadPoolExecutor(max_workers=1, thread_name_prefix="source") as pool:
+        asked = pool.submit(source, spread)
+        theirs = target(spread)
+        return asked.result(), theirs
+
+
+class _Found:
+    """Gathers the differing rows of the leaves."""
+
+    def __init__(self) -> None:
+        self.missing: list[Key] = []
+        self.changed: list[Key] = []
+        self.extra: list[Key] = []
+        self.lost = self.surplus = self.more = self.fetched = 0
+
+    def compare(self, source: Sequence[RowDigest], target: Sequence[RowDigest]) -> None:
+        """The rows of one set of buckets, as multisets by key."""
+        self.fetched += len(source) + len(target)
+        # A row that has changed since the position is not behind: the next load brings it.
+        pending = {row.key for row in source if not row.inside}
+        mine, theirs = _by_key(source, pending), _by_key(target, pending)
+        for key in mine.keys() | theirs.keys():
+            lacks, exceeds = mine[key] - theirs[key], theirs[key] - mine[key]
+            if not key:
+                self.lost += lacks.total()
+                self.surplus += exceeds.total()
+                continue
+            self.more += max(0, max(lacks.total(), exceeds.total()) - 1)
+            if lacks and exceeds:
+                self.changed.append(key)
+            elif lacks:
+                (self.changed if theirs[key] else self.missing).append(key)
+            elif exceeds:
+                (self.changed if mine[key] else self.extra).append(key)
+
+    def told(self, totals: tuple[int, int], buckets: int) -> Difference:
+        """The sum of it."""
+        any_rows = self.missing or self.changed or self.extra or self.lost or self.surplus
+        return Difference(
+            source_rows=totals[0],
+            target_rows=totals[1],
+            buckets=buckets if any_rows else 0,
+            missing=_sorted(self.missing),
+            changed=_sorted(self.changed),
+            extra=_sorted(self.extra),
+            missing_rows=self.lost,
+            extra_rows=self.surplus,
+            more=self.more,
+            fetched=self.fetched,
+        )
+
+
+def _by_key(rows: Sequence[RowDigest], pending: set[Key]) -> defaultdict[Key, Counter[str]]:
+    found: defaultdict[Key, Counter[str]] = defaultdict(Counter)
+    for row in rows:
+        if not row.key or row.key not in pending:
+            found[row.key][row.digest] += int(row.inside)
+    return found
+
+
+def differing(mine: Mapping[str, Fingerprint], theirs: Mapping[str, Fingerprint]) -> tuple[str, ...]:
+    """The buckets of which both sides do not hold the same, sorted."""
+    nothing = Fingerprint()
+    names = sorted(mine.keys() | theirs.keys())
+    return tuple(name for name in names if mine.get(name, nothing) != theirs.get(name, nothing))
+
+
+def _leaf(mine: Mapping[str, Fingerprint], theirs: Mapping[str, Fingerprint], name: str) -> bool:
+    return _rows(side[name] for side in (mine, theirs) if name in side) <= 2 * MOST_LEAF_ROWS
+
+
+def _rows(found: Iterable[Fingerprint]) -> int:
+    return sum(each.rows for each in found)
+
+
+def _sorted(keys: list[Key]) -> tuple[Key, ...]:
+    return tuple(sorted(keys, key=lambda key: [text or "" for text in key]))

@@ -1,0 +1,232 @@
+"""Decides how a load of events is proven: the log is read once more and folded anew, and the table asked by key.
+
+Called by the pipeline in place of a question to the source, which keeps events and no rows. Must never look at the rows
+that were handed to the writer.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import datetime
+from functools import partial
+from typing import TYPE_CHECKING
+
+from tidegate.core.batch import Batch, Checked, Fence
+from tidegate.core.changes import ChangeSet
+from tidegate.core.fingerprint import Fingerprint
+from tidegate.core.log import REFUSED, EventRules, Logged, ReadTwice
+from tidegate.core.plan import LoadPlan, Mode, WriteChoice
+from tidegate.core.protocols import Probe, Staging, Writer
+from tidegate.core.schema import Schema
+from tidegate.core.slices import Everything, LogRange, Meaning
+from tidegate.core.versioned_writer import VersionedWriter
+from tidegate.dialects.spark import Spark
+from tidegate.engine.applied_events import Applied, present, updates
+from tidegate.engine.applied_history import AppliedEvents
+from tidegate.engine.context import LoadContext
+from tidegate.engine.quality import quality
+from tidegate.engine.quarantine.quarantine import Quarantine
+from tidegate.engine.stream import Stream, VerifyLevel
+from tidegate.engine.verification import comparison
+from tidegate.engine.verification.drilldown import Difference
+from tidegate.engine.verification.proof import Sides, Verdict, judge, measured
+from tidegate.errors import VerifyFailed
+from tidegate.registry.values import SavedPlan
+from tidegate.spark.failures import translated
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+def of_events(plan: LoadPlan, writer: Writer) -> bool:
+    """Whether what the table should hold is told by events: its source keeps no rows, or not those that ended."""
+    logged = plan.changes.meaning is Meaning.CHANGELOG
+    return logged and (plan.changes.events is not None or isinstance(writer, VersionedWriter))
+
+
+def was_of_events(saved: SavedPlan | None) -> bool:
+    """Whether a load of an earlier run was one of events of a log."""
+    changes = saved.plan["changes"] if saved else {}
+    return changes.get("events") is not None and changes["meaning"] == Meaning.CHANGELOG
+
+
+def applied(work: LoadContext, session: SparkSession, plan: LoadPlan) -> Applied | None:
+    """What the table has taken of its log before; None where nothing is delivered twice."""
+    if plan.changes.events is None or plan.changes.meaning is not Meaning.CHANGELOG:
+        return None
+    return remembered(work.stream, session, plan)
+
+
+def fence(work: LoadContext, session: SparkSession, plan: LoadPlan, applied: Applied | None) -> Fence | None:
+    """What is known of the events that were applied before; None where the rows are no events."""
+    if applied is not None:
+        return applied.fence()
+    if not of_events(plan, work.stream.writer):
+        return None
+    return Fence(present=partial(present, work.stream, session, plan) if updates(plan) else None)
+
+
+def remembered(stream: Stream, session: SparkSession, plan: LoadPlan) -> Applied:
+    """What the table has taken of its log, as the writer needs it."""
+    moments = stream.writer.moments(plan) if isinstance(stream.writer, VersionedWriter) else None
+    if moments is None:
+        return Applied(stream=stream, session=session, plan=plan)
+    return AppliedEvents(stream=stream, session=session, plan=plan, moments=moments)
+
+
+def judged(rows: DataFrame, plan: LoadPlan) -> DataFrame:
+    """Events with the reason why one cannot be taken, also where only the key tells it; other rows as given."""
+    if REFUSED not in rows.columns:
+        return rows
+    from tidegate.spark import latest_events  # noqa: PLC0415 - rows are looked at, Spark is running
+
+    others = [Spark().quote(name) for name in rows.columns if name != REFUSED]
+    return rows.selectExpr(*others, f"{latest_events.reason(plan.key)} AS {REFUSED}")
+
+
+def verify_events(work: LoadContext, session: SparkSession, plan: LoadPlan, staging: Staging, batch: Batch) -> Verdict:
+    """Compares what the events, read and folded again, leave of every key with what the committed version holds of it.
+
+    Raises:
+        VerifyFailed: the table is not what the events make it, or another reader reads other events.
+    """
+    level = work.stream.verify
+    if level is VerifyLevel.NONE:
+        return Verdict(equal=None)
+    agree(work.probe, session, plan, level)
+    again = _again(work, session, plan, batch)
+    try:
+        whole = plan.write.mode is Mode.OVERWRITE
+        table = staging.read() if whole else staging.read_keys(again.keys, prune=again.prune)
+        both = sides(work.stream, again, table, plan, level)
+    finally:
+        quality.release(again)
+    seen, unchanged = not staging.invisible, work.probe.verify_unchanged
+    return judge(plan, level, both, again=lambda: both.source, verify_unchanged=unchanged, seen=seen)
+
+
+def agree(probe: Probe, session: SparkSession, plan: LoadPlan, level: VerifyLevel) -> None:
+    """Asks another reader than Spark's for the records of the load.
+
+    Raises:
+        VerifyFailed: it finds others.
+        SourceMoved: the log was changed meanwhile.
+    """
+    mine, theirs = _both(probe, session, plan, level)
+    if mine != theirs:
+        probe.verify_unchanged()
+        other = f"{theirs.rows}" if mine.rows != theirs.rows else "as many with other values"
+        raise VerifyFailed(
+            f"stream {plan.stream!r}: Spark reads {mine.rows} records of its log, and another reader {other}",
+            load_id=plan.load_id,
+        )
+
+
+def _both(probe: Probe, session: SparkSession, plan: LoadPlan, level: VerifyLevel) -> tuple[Fingerprint, Fingerprint]:
+    """What Spark and another reader find of the load's records; the same where no other reads them."""
+    parts = [part for part in plan.changes.slices if isinstance(part, LogRange)]
+    found = None
+    if parts and isinstance(probe, ReadTwice):
+        found = probe.both(session, parts, values=level is VerifyLevel.MOVED)
+    return found or (Fingerprint(), Fingerprint())
+
+
+def difference(work: LoadContext, session: SparkSession, saved: SavedPlan) -> Difference:
+    """The same of a load that an earlier run left unverified, against the table as it stands."""
+    from tidegate.spark import dataframe_ops  # noqa: PLC0415 - rows have moved, Spark is running
+
+    stream, plan = work.stream, _replanned(work, saved)
+    if isinstance(work.probe, Logged):  # which files there are, and of which columns, a log is asked by its position
+        work.probe.after(saved.since.state if saved.since else None, most=None)
+    columns = work.probe.schema()
+    own = stream.writer.added(columns, stream.strategy.cursor) if isinstance(stream.writer, VersionedWriter) else ()
+    plan = replace(plan, columns=columns, added=Schema(columns=(*stream.added, *own)))
+    mine, theirs = _both(work.probe, session, plan, VerifyLevel.MOVED)
+    if mine != theirs:
+        return Difference(source_rows=theirs.rows, target_rows=mine.rows, buckets=1)
+    fence = remembered(stream, session, plan).fence()
+    fence = (
+        replace(fence, horizon=None) if _replayed(plan) and not isinstance(stream.writer, VersionedWriter) else fence
+    )
+    again = _again(work, session, plan, Batch(latest=None, keys_unique=False, skip_equal=False, fence=fence))
+    try:
+        rows = dataframe_ops.completed(_rows(stream, session, work.standing.table.snapshot), plan.table)
+        with translated(f"reading {stream.target}"):
+            if plan.write.mode is not Mode.OVERWRITE and again.keys is not None:
+                rows = dataframe_ops.of_keys(rows, again.keys, plan.key)
+            both = sides(stream, again, rows, plan, VerifyLevel.MOVED)
+    finally:
+        quality.release(again)
+    mine, theirs = both.source, both.table
+    return Difference(source_rows=mine.rows, target_rows=theirs.rows, buckets=int(mine != theirs))
+
+
+def _rows(stream: Stream, session: SparkSession, snapshot: str | None) -> DataFrame:
+    """The rows of the table that events make: of a history every version."""
+    if isinstance(stream.writer, VersionedWriter):
+        return stream.format.read(session, stream.target, snapshot)
+    return comparison.live(stream, session, snapshot)
+
+
+def _replanned(work: LoadContext, saved: SavedPlan) -> LoadPlan:
+    """The load as it was planned, as far as its events tell."""
+    stream, was = work.stream, saved.plan
+    rules = was["changes"]["events"]
+    return LoadPlan(
+        load_id=saved.load_id,
+        stream=stream.name,
+        uid=stream.uid,
+        target=str(stream.target),
+        created_at=datetime.fromisoformat(was["created_at"]),  # it dates versions, to the microsecond
+        base=was["base"],
+        since=saved.since,
+        position=saved.position,
+        changes=ChangeSet(
+            # A replay has read its quarantine.
+            slices=tuple(LogRange(**part) if part else Everything() for part in was["changes"]["slices"]),
+            meaning=Meaning.CHANGELOG,
+            events=EventRules(floor=rules["floor"], truncate=rules["truncate"]),
+        ),
+        columns=stream.added,
+        key=stream.key,
+        schema_changes=(),
+        evolve=(),
+        write=WriteChoice(mode=Mode(was["write"]["mode"]), reason=was["write"]["reason"]),
+        deletes=stream.deletes,
+    )
+
+
+def _again(work: LoadContext, session: SparkSession, plan: LoadPlan, batch: Batch) -> Checked:
+    read = judged(_events(work, session, plan), plan)
+    batch = replace(batch, again=True)
+    if batch.fence is not None and not work.stream.checks:
+        return work.stream.writer.check(read, plan, batch)
+    read = read.persist()  # a condition that is pushed down would read the same values once more for each of its own
+    try:
+        return work.stream.writer.check(quality.good(work, plan, read), plan, batch)
+    finally:
+        read.unpersist()
+
+
+def _events(work: LoadContext, session: SparkSession, plan: LoadPlan) -> DataFrame:
+    if not _replayed(plan):
+        return work.stream.source.read(session, work.probe, plan.changes.slices, plan.columns)
+    from tidegate.spark import quarantined_rows, validation  # noqa: PLC0415 - as above
+
+    rows = Quarantine.of(work.stream).unpacked(session, work.standing.since, plan.columns)
+    rows = rows.where(f"{validation.META}until = {plan.position.sequence} AND {validation.META}row IS NOT NULL")
+    return quarantined_rows.as_events(quarantined_rows.with_lacks(rows), plan.columns.names)
+
+
+def _replayed(plan: LoadPlan) -> bool:
+    return any(isinstance(part, Everything) for part in plan.changes.slices)
+
+
+def sides(stream: Stream, again: Checked, table: DataFrame, plan: LoadPlan, level: VerifyLevel) -> Sides:
+    """What events make of their keys, and what the table holds of these: of a history every version they can change."""
+    from tidegate.spark import dataframe_ops  # noqa: PLC0415 - as above
+
+    wanted = again.frame.where(f"NOT {dataframe_ops.GONE}")
+    if isinstance(stream.writer, VersionedWriter):
+        plan, table = replace(plan, columns=plan.table), table.where(again.touched or "true")
+    return Sides(source=measured(wanted, plan, level), table=measured(table, plan, level))

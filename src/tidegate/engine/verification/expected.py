@@ -1,0 +1,93 @@
+"""Says what a table should hold of its source: the one definition that every comparison goes by.
+
+Asked by a load's own check, by `verify`, by `--repair` and by backfills; a pure function of a stream and of slices.
+Must never depend on what a table holds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tidegate.core.batch import Latest
+from tidegate.core.change_feed import Versioned
+from tidegate.core.ledger import BEGIN
+from tidegate.core.manifest import LOADED, MANIFEST
+from tidegate.core.position import Position
+from tidegate.core.protocols import Probe
+from tidegate.core.slices import Everything, Meaning, Partition, Range, Slice, SnapshotPair
+from tidegate.core.versioned_writer import KeepsLatest, VersionedWriter
+from tidegate.engine.stream import Stream
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Expected:
+    """The rows of a source that its table should hold.
+
+    Args:
+        part: among these rows; later ones are not missing, they are next.
+        latest: of each key the last of them; None for every one of them.
+    """
+
+    part: Slice
+    latest: Latest | None = None
+
+
+def of_table(stream: Stream, since: Position | None, probe: Probe) -> Expected:
+    """What the whole table should hold at a position."""
+    return of_part(stream, loaded(stream, since, probe), probe, since)
+
+
+def of_part(stream: Stream, part: Slice, probe: Probe, since: Position | None = None) -> Expected:
+    """What the whole table should hold where these rows are loaded."""
+    latest = rule(stream, since)
+    if latest is not None and (not latest.ordered or probe.unique(stream.key)):
+        latest = None
+    return Expected(part=part, latest=latest)
+
+
+def rule(stream: Stream, since: Position | None) -> Latest | None:
+    """By what the table chooses among several rows of one key; None where it keeps them all.
+
+    Where the position names a manifest, the row of the file that was loaded last comes first: `core.manifest.LOADED`.
+    """
+    if not stream.key or not isinstance(stream.writer, KeepsLatest):
+        return None
+    if isinstance(stream.writer, VersionedWriter) and stream.strategy.emits == {Meaning.NEW}:
+        return None  # each row is a version of its own
+    by_load = since is not None and MANIFEST in since.state
+    return stream.writer.latest(stream.key, (LOADED,) if by_load else stream.strategy.cursor)
+
+
+def loaded(stream: Stream, since: Position | None, probe: Probe) -> Slice:
+    """The rows that the position says are in the table."""
+    through = since.loaded_through if since else None
+    version = since.state.get("version") if since else None
+    if version is not None and isinstance(probe, Versioned):  # files have one, too, and keep no earlier ones
+        return SnapshotPair(after=None, upto=version)
+    begin = since.state.get(BEGIN) if since else None
+    if begin is not None:
+        return Partition(column=begin["column"], label=f"from {begin['value']}", low=begin["value"], nulls=True)
+    if not stream.strategy.cursor or through is None:
+        return Everything()
+    return Range(cursor=stream.strategy.cursor, after=None, upto=through, nulls=True)
+
+
+def around(slices: Sequence[Slice], through: str | None) -> Range | None:
+    """Where the last row of a key of these slices lies, if that may be outside of them.
+
+    Args:
+        through: the end of all that is loaded once these slices are.
+
+    Example:
+        >>> new = Range(cursor=("at",), after="3", upto="5")
+        >>> old = Range(cursor=("at",), after="0", upto="1")
+        >>> around([new], "5"), around([new], "7").upto, around([old, new], "5").upto
+        (None, '7', '5')
+    """
+    ranges = [part for part in slices if isinstance(part, Range)]
+    if through is None or not ranges or len(ranges) < len(slices):
+        return None
+    first = ranges[0]
+    newest = len(ranges) == 1 and first.upto == through and (first.after is None or not first.nulls)
+    return None if newest else Range(cursor=first.cursor, after=None, upto=through, nulls=True)

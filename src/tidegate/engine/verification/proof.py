@@ -1,0 +1,175 @@
+"""Decides whether what was written equals what the source held.
+
+Called between write and advance. The source's engine computes one side, Spark the other from the committed
+snapshot; must never look at the rows that were handed to the writer.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from tidegate.core import canonical_text
+from tidegate.core.batch import Aside, Checked, Latest
+from tidegate.core.fingerprint import Fingerprint
+from tidegate.core.plan import LoadPlan, Mode
+from tidegate.core.protocols import Probe, Staging
+from tidegate.core.slices import Meaning, Slice
+from tidegate.dialects.spark import Spark
+from tidegate.engine.stream import VerifyLevel
+from tidegate.engine.verification import expected
+from tidegate.errors import VerifyFailed
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+MEND = "Mend the table with `tidegate verify STREAM --repair`; until then no run goes on from it."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """The result of a verification that did not fail: None when none was asked for."""
+
+    equal: bool | None
+    rows: int | None = None
+    not_covered: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sides:
+    """What the source holds and what the table holds of the rows that moved."""
+
+    source: Fingerprint
+    table: Fingerprint
+
+
+def source_side(
+    probe: Probe,
+    plan: LoadPlan,
+    level: VerifyLevel,
+    latest: Latest | None,
+    *,
+    moved: tuple[Slice, ...] | None = None,
+) -> Fingerprint:
+    """What the source holds of the plan's slices: rows alone at level counts, all five numbers at level moved.
+
+    Args:
+        moved: slices that the write found to have moved, in place of the plan's.
+    """
+    measured = [part.fingerprint for part in plan.changes.parts if part.fingerprint is not None]
+    if moved is None and len(measured) == len(plan.changes.slices):
+        total = sum(measured, Fingerprint())
+        return total if level is VerifyLevel.MOVED else Fingerprint(rows=total.rows)
+    total, parts = Fingerprint(), plan.changes.slices if moved is None else moved
+    if latest is not None and (whole := expected.around(parts, plan.changes.loaded_through)) is not None:
+        parts, latest = (whole,), replace(latest, touched=parts)
+    for part in parts:
+        if level is VerifyLevel.COUNTS:
+            total += Fingerprint(rows=probe.count(part, latest=latest))
+        else:
+            total += probe.fingerprint(part, latest=latest)
+    return total
+
+
+def read_back(plan: LoadPlan, staging: Staging, checked: Checked, level: VerifyLevel) -> Fingerprint | None:
+    """The same as `table_side`, of few rows and without Spark; None where that cannot be said so.
+
+    What it finds unequal is no proof yet: rows that were left alone because they are equal are in no new file.
+    """
+    apart = (checked.compared, checked.aside, checked.moved, checked.gone, checked.touched, checked.folded)
+    if plan.changes.meaning is Meaning.CHANGELOG or any(each is not None for each in apart):
+        return None
+    rows = staging.written() if isinstance(staging, canonical_text.ReadsCommittedRows) else None
+    if rows is None:
+        return None
+    if level is VerifyLevel.COUNTS:
+        return Fingerprint(rows=rows.num_rows)
+    with contextlib.suppress(ValueError, ArithmeticError):
+        return canonical_text.of_table(plan.columns.covered, rows)
+    return None
+
+
+def table_side(plan: LoadPlan, staging: Staging, checked: Checked, level: VerifyLevel) -> Fingerprint:
+    """What the committed, invisible version holds of the same rows; of a load that read none, no rows."""
+    if not plan.changes.slices and checked.moved is None:
+        return Fingerprint()
+    rows = _moved(plan, staging, checked)
+    rows = rows if checked.compared is None else rows.where(checked.compared)
+    if checked.aside is not None:
+        rows = _with_those_aside(rows, checked.aside, plan, checked)
+    return measured(rows, plan, level)
+
+
+def measured(rows: DataFrame, plan: LoadPlan, level: VerifyLevel) -> Fingerprint:
+    """The fingerprint of rows with the plan's columns; at level counts their number alone."""
+    from tidegate.spark import dataframe_ops  # noqa: PLC0415 - rows have moved, Spark is running
+
+    if level is VerifyLevel.COUNTS:
+        return Fingerprint(rows=rows.count())
+    return dataframe_ops.fingerprint(rows, Spark().steps(plan.columns.columns))
+
+
+def _moved(plan: LoadPlan, staging: Staging, checked: Checked) -> DataFrame:
+    if plan.write.mode in (Mode.OVERWRITE_PARTITIONS, Mode.MERGE_PARTITIONS, Mode.REPLACE_FILES):
+        return staging.read_partitions(plan.changes.slices)
+    if plan.write.mode is Mode.APPEND:
+        return staging.read_added()
+    if checked.moved is not None:
+        return staging.read_partitions(checked.moved)
+    if plan.write.mode in (Mode.OVERWRITE, Mode.MERGE_DIFFERENCES):
+        return staging.read()
+    return staging.read_keys(checked.keys, prune=checked.prune)
+
+
+def _with_those_aside(rows: DataFrame, aside: Aside, plan: LoadPlan, checked: Checked) -> DataFrame:
+    """The rows and, in the quarantine's own commit, those that the source holds and the table does not.
+
+    Where the source is asked for the last row of each key, a row aside stands for its key if it is the last one.
+    """
+    from tidegate.spark import dataframe_ops  # noqa: PLC0415 - rows have moved, Spark is running
+
+    held = aside.frame
+    if checked.latest is not None:
+        held = held.where(aside.last)
+    if checked.latest is not None or aside.keeps:
+        rows = dataframe_ops.without_keys(rows, held, aside.key)
+    if checked.moved is not None:
+        held = held.where(Spark().among(checked.moved, plan.columns))
+    return dataframe_ops.completed(rows, plan.columns).unionAll(dataframe_ops.completed(held, plan.columns))
+
+
+def judge(  # noqa: PLR0913 - both sides, and the ways to ask again
+    plan: LoadPlan,
+    level: VerifyLevel,
+    sides: Sides,
+    *,
+    again: Callable[[], Fingerprint],
+    verify_unchanged: Callable[[], None],
+    seen: bool = False,
+) -> Verdict:
+    """Equal, or an error; a source that changed in between is told apart from a table that is wrong.
+
+    Args:
+        again: asks the source once more; called only when the sides differ.
+        verify_unchanged: raises SourceMoved when the source has changed since it was opened and no snapshot held it.
+        seen: the rows are visible already, because the format has no place to hide them.
+
+    Raises:
+        SourceMoved: the source has changed in between.
+        VerifyFailed: the source stood still and the sides differ, so the table is wrong.
+    """
+    source, table = sides.source, sides.table
+    if source != table and again() != table:
+        verify_unchanged()
+        what = "rows" if source.rows != table.rows else "fingerprints"
+        raise VerifyFailed(
+            f"stream {plan.stream!r}: {what} differ after the write: {source.rows} rows at the source, "
+            f"{table.rows} in {plan.target}; " + ("the rows are visible" if seen else "nothing was published"),
+            hint=MEND if seen else None,
+            load_id=plan.load_id,
+        )
+    not_covered = plan.columns.not_covered if level is VerifyLevel.MOVED else ()
+    return Verdict(equal=True, rows=table.rows, not_covered=not_covered)

@@ -1,0 +1,119 @@
+"""Decides what a Delta table can tell of a range of its versions, from its log and its change data feed.
+
+Called by the Delta format. Must never take a range for told whose log or whose files are not there any more.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote
+
+from tidegate.core.change_feed import Span, Told
+from tidegate.errors import HistoryGone, WriteError
+from tidegate.formats.delta.ddl import by_path
+from tidegate.formats.delta.log import Commit, Log, rows_of
+from tidegate.spark.dataframe_ops import changelog
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+FEED = "delta.enableChangeDataFeed"
+WENT = "_change_type IN ('delete', 'update_preimage')"
+OF_THE_FEED = ("_change_type", "_commit_version", "_commit_timestamp")
+
+
+def between(log: Log, after: str, upto: str) -> Span:
+    """What the log tells of the versions above one up to another.
+
+    Raises:
+        HistoryGone: commits of the range, or files that they name, are not there any more.
+    """
+    commits = list(_commits(log, after, upto))
+    moved = [commit for commit in commits if commit.changes_rows]
+    if not moved:
+        return Span(told=Told.NOTHING)
+    if (reason := _untold(log, after, upto, commits)) is not None:
+        return Span(told=Told.UNTOLD, reason=reason)
+    _need_files(log, moved)
+    if all(_appends(commit) for commit in moved):
+        counted = [rows_of(file) for commit in moved for file in commit.of("add")]
+        return Span(told=Told.APPENDS, rows=None if None in counted else sum(number or 0 for number in counted))
+    return Span(told=Told.CHANGES)
+
+
+def deaf(log: Log, location: str) -> str:
+    """The statement by which the log tells from then on which rows come; empty where it does."""
+    if (log.snapshot().metadata.get("configuration") or {}).get(FEED, "false").lower() == "true":
+        return ""
+    return f"ALTER TABLE {by_path(location)} SET TBLPROPERTIES ('{FEED}' = 'true')"
+
+
+def feed(session: SparkSession, log: Log, location: str, after: str, upto: str) -> DataFrame:
+    """Every row that came or went, see `core.change_feed.Feed`."""
+    moved = [commit.version for commit in _commits(log, after, upto) if commit.changes_rows]
+    reader = session.read.format("delta").option("readChangeFeed", "true")
+    # From the first version that moved rows on: those before it need not have had a feed.
+    rows = reader.option("startingVersion", str(moved[0])).option("endingVersion", str(moved[-1])).load(location)
+    return changelog(rows, went=WENT, commit="_commit_version", drop=OF_THE_FEED)
+
+
+def _commits(log: Log, after: str, upto: str) -> Iterator[Commit]:
+    if int(upto) < int(after):
+        raise HistoryGone(f"the source went back in time: version {after} was loaded and its newest is {upto}")
+    for version in range(int(after) + 1, int(upto) + 1):
+        commit = log.commit(version)
+        if commit is None:
+            raise HistoryGone(f"version {version} of the source, which was not loaded yet, is not in its log any more")
+        yield commit
+
+
+def _untold(log: Log, after: str, upto: str, commits: Iterable[Commit]) -> str | None:
+    """Why the feed does not tell the whole range; None where it does."""
+    now = log.snapshot(int(upto)).metadata
+    try:
+        changed = any(True for commit in commits for _ in commit.of("metaData"))
+        before = log.snapshot(int(after)).metadata if changed else now
+    except WriteError:
+        return "nobody can tell any more whether its change data feed was enabled for all of these versions"
+    kept = _columns(now)
+    for commit in commits:
+        before = next(commit.of("metaData"), before)
+        if commit.changes_rows and (before.get("configuration") or {}).get(FEED, "false").lower() != "true":
+            return f"the change data feed ({FEED}) was not enabled for version {commit.version}"
+        if commit.changes_rows and not _columns(before).items() <= kept.items():
+            return f"columns were renamed, dropped or retyped after version {commit.version}"
+    return None
+
+
+def _columns(metadata: Mapping[str, Any]) -> dict[str, str]:
+    fields = json.loads(metadata["schemaString"])["fields"]
+    return {field["name"]: json.dumps(field["type"], sort_keys=True) for field in fields}
+
+
+def _appends(commit: Commit) -> bool:
+    went = any(each.get("dataChange", True) for each in commit.of("remove"))
+    return not went and not any(commit.of("cdc"))
+
+
+def _need_files(log: Log, commits: Iterable[Commit]) -> None:
+    """Raises HistoryGone where VACUUM took a file that the feed of these commits is read from."""
+    folders: defaultdict[str, dict[str, int]] = defaultdict(dict)
+    for commit in commits:
+        told = list(commit.of("cdc")) or [
+            each for kind in ("add", "remove") for each in commit.of(kind) if each.get("dataChange", True)
+        ]
+        for each in told:
+            path = unquote(each["path"])
+            if "://" not in path and not path.startswith(("/", "file:")):
+                folder, _, name = path.rpartition("/")
+                folders[folder][name] = commit.version
+    for folder, names in folders.items():
+        there = set(log.store.names(folder) or ())
+        gone = [version for name, version in names.items() if name not in there]
+        if gone:
+            raise HistoryGone(
+                f"files of version {min(gone)} of the source, which was not loaded yet, are not there any more (VACUUM)"
+            )

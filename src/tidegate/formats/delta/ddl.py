@@ -1,0 +1,121 @@
+"""Decides the statements that make and change a Delta table.
+
+Called by the Delta format; gives SQL text only. Must never write a name that is not quoted, nor raise what a reader
+has to understand before a table needs it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+
+from tidegate.core.ids import Target
+from tidegate.core.protocols import Layout
+from tidegate.core.schema import Kind, Schema, SchemaChange
+from tidegate.errors import ConfigError
+from tidegate.formats.shared import statements
+from tidegate.formats.shared.statements import evolved, folder, known, pairs
+from tidegate.spark import sql
+
+MAPPING = "delta.columnMapping.mode"
+WIDENING = "delta.enableTypeWidening"
+LOCAL_TIMES = "delta.feature.timestampNtz"
+# Deletion vectors make small changes cheap; two writers never both win.
+PROPERTIES = {
+    "delta.enableDeletionVectors": "true",
+    "delta.isolationLevel": "Serializable",
+}
+_TRANSFORM = re.compile(r"(years?|months?|days?|hours?|bucket|truncate)\(.+\)", re.DOTALL)
+# What no column of a Parquet file may be called: such names are kept in the log alone.
+_UNUSUAL = re.compile(r"[ ,;{}()\n\t=]")
+
+
+def location(target: Target, warehouse: str) -> str:
+    """Where the table lies: a folder for each part of its name, none of which becomes a path."""
+    return "/".join([warehouse, *map(folder, filter(None, target.parts[1:]))])
+
+
+def by_path(location: str) -> str:
+    """The table in a statement."""
+    return f"delta.{sql.quote(location)}"
+
+
+def create(location: str, schema: Schema, layout: Layout) -> str:
+    """The statement that makes an empty table, every column nullable.
+
+    Raises:
+        ConfigError: the layout asks for what Delta does not have, or names a column that there is not.
+    """
+    if layout.sort_by:
+        raise ConfigError("layout: sort_by is not there on Delta", hint="Leave it out; OPTIMIZE … ZORDER BY sorts.")
+    columns = ", ".join(f"{sql.quote(column.name)} {column.type.spark}" for column in schema)
+    parts = [f"CREATE TABLE IF NOT EXISTS {by_path(location)} ({columns}) USING delta"]
+    if layout.partition_by:
+        parts.append(f"PARTITIONED BY ({', '.join(_partition(each, schema) for each in layout.partition_by)})")
+    properties = dict(PROPERTIES)
+    if any(map(unusual, schema.names)):
+        properties[MAPPING] = "name"
+    parts.append(f"TBLPROPERTIES ({pairs(properties)})")
+    return " ".join(parts)
+
+
+def layout_problems(layout: Layout) -> Iterator[str]:
+    """Why Delta has no such layout, whatever the columns."""
+    if layout.sort_by:
+        yield "sort_by is not there on Delta; leave it out, OPTIMIZE … ZORDER BY sorts"
+    for expression in layout.partition_by:
+        if _TRANSFORM.fullmatch(expression.strip()):
+            yield (
+                f"partition_by {expression!r} is a transform, which Delta does not have; name a column, which a "
+                "`query:` can compute from another"
+            )
+
+
+def register(target: Target, location: str) -> tuple[str, ...]:
+    """The statements by which Spark's own catalog knows the table; its columns are those of the log."""
+    names = [sql.quote(part) for part in ("spark_catalog", *target.parts[1:])]
+    return (
+        f"CREATE SCHEMA IF NOT EXISTS {'.'.join(names[:-1])}",
+        f"CREATE TABLE IF NOT EXISTS {'.'.join(names)} USING delta LOCATION {sql.string(location)}",
+    )
+
+
+def evolve(
+    location: str, changes: Sequence[SchemaChange], schema: Schema, properties: Mapping[str, str]
+) -> Iterator[str]:
+    """The statements that rename columns, add others, all in one, and widen others.
+
+    Args:
+        properties: of the table, as it is.
+
+    Raises:
+        InternalError: a change that is none of these.
+    """
+    table = by_path(location)
+    evolution = evolved(changes, schema)
+    wanted: dict[str, str] = {}
+    named = evolution.renamed or any(unusual(column.name) for column in evolution.added)
+    if named and properties.get(MAPPING, "none") == "none":
+        wanted[MAPPING] = "name"
+    if any(column.type.stored.kind is Kind.TIMESTAMP for column in evolution.added):
+        wanted[LOCAL_TIMES] = "supported"
+    if evolution.widened:
+        wanted[WIDENING] = "true"
+    if wanted:
+        yield f"ALTER TABLE {table} SET TBLPROPERTIES ({pairs(wanted)})"
+    yield from statements.evolve(table, evolution)
+
+
+def unusual(name: str) -> bool:
+    """Whether a column of that name needs a name of its own within the files."""
+    return _UNUSUAL.search(name) is not None
+
+
+def _partition(expression: str, schema: Schema) -> str:
+    name = expression.strip()
+    if schema.find(name) is None and "(" in name:
+        raise ConfigError(
+            f"layout: partition_by {expression!r} is a transform, which Delta does not have",
+            hint="Name a column; a `query:` can give one that is computed from another.",
+        )
+    return sql.quote(known(name, schema, "partition_by"))

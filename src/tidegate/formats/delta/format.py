@@ -1,0 +1,243 @@
+"""Decides how Tidegate reads, makes and changes Delta tables.
+
+Chosen by `format: delta` of a lake; called by the engine. Must never import Spark to answer what a table's log tells,
+nor commit anything that does not carry the load's number and position.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar
+
+from tidegate.core.change_feed import Span
+from tidegate.core.grouping import Grouping
+from tidegate.core.ids import Target
+from tidegate.core.plan import LoadPlan, Prune
+from tidegate.core.policies.maintenance import SIDE, Need, Step, Upkeep, Usage, Version
+from tidegate.core.protocols import Layout, TableState
+from tidegate.core.schema import Schema, SchemaChange
+from tidegate.errors import ConfigError, WriteError
+from tidegate.formats.delta import change_feed as history
+from tidegate.formats.delta import ddl, maintenance, table
+from tidegate.formats.delta import versions as travel
+from tidegate.formats.delta.log import Log
+from tidegate.formats.delta.staging import DeltaStaging, read
+from tidegate.formats.delta.store import store_of
+from tidegate.formats.shared.storage import usage
+from tidegate.spark import jars
+from tidegate.spark.failures import translated
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+EXTENSIONS = "io.delta.sql.DeltaSparkSessionExtension"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Delta:
+    """Delta tables below one folder.
+
+    Args:
+        name: the lake.
+        warehouse: where tables lie: `<warehouse>/<schema>/<table>`; `./warehouse` of the project by default.
+        catalog: `{type: spark}`: Spark's own catalog knows the tables by `<schema>.<table>`, too.
+        folder: the project's folder, which relative paths start from.
+    """
+
+    kind: ClassVar[str] = "delta"
+    invisible: ClassVar[bool] = False
+
+    name: str
+    warehouse: str = "./warehouse"
+    catalog: Mapping[str, str] = field(default_factory=dict)
+    folder: Path = field(default_factory=Path.cwd)
+
+    def __post_init__(self) -> None:
+        if self.catalog and dict(self.catalog) != {"type": "spark"}:
+            raise ConfigError(
+                f"lake {self.name!r}: a Delta lake has no catalog but Spark's own",
+                hint="Write `catalog: {type: spark}`, or leave it out: tables are found by their path.",
+            )
+        if "://" not in self.warehouse and not self.warehouse.startswith("file:"):
+            where = f"file://{(self.folder / self.warehouse).resolve()}"
+            object.__setattr__(self, "warehouse", where)
+        object.__setattr__(self, "warehouse", self.warehouse.rstrip("/"))
+
+    def state(self, target: Target, uid: str) -> TableState:
+        """What the table says of itself, read from its log.
+
+        Raises:
+            WriteError: the log cannot be read, or something else lies where the table should.
+            SchemaRefused: the table has a column that Tidegate does not load.
+        """
+        log = self._log(target)
+        if log is None:
+            return TableState(exists=False)
+        snapshot = log.snapshot()
+        landed = table.landed(log, snapshot, uid)
+        return TableState(
+            exists=True,
+            uuid=snapshot.metadata["id"],
+            snapshot=str(snapshot.version),
+            rows=snapshot.rows,
+            position=landed.position,
+            position_snapshot=None if landed.version is None else str(landed.version),
+            number=landed.number,
+            last_sequence=snapshot.transactions.get(uid, 0),
+            schema=table.schema(snapshot),
+            properties=snapshot.metadata["configuration"],
+            location=self._location(target),
+        )
+
+    def may_hold(self, target: Target, bound: Prune) -> bool:
+        """Whether a file may hold a value within the bound, from the log; yes where nothing proves otherwise."""
+        log = self._log(target)
+        return log is None or table.may_hold(log.snapshot(), bound)
+
+    def layout_problems(self, layout: Layout) -> Iterable[str]:
+        """Why no table can have that layout, whatever its columns."""
+        return ddl.layout_problems(layout)
+
+    def partition_by(self, grouping: Grouping) -> tuple[str, ...]:  # noqa: ARG002 - whatever the grouping is
+        """Nothing: Delta cuts tables by whole values of columns, which would be too many folders."""
+        return ()
+
+    def aligned(self, target: Target, grouping: Grouping) -> bool:  # noqa: ARG002 - as above
+        """True: `replaceWhere` takes rows out of files that hold others, too, in the same commit."""
+        return True
+
+    def spark_conf(self) -> Mapping[str, str]:
+        """Settings by which a session reads and writes Delta tables."""
+        return {"spark.sql.extensions": EXTENSIONS, "spark.sql.catalog.spark_catalog": jars.DELTA_CATALOG}
+
+    def jars(self) -> tuple[str, ...]:
+        """Maven coordinates."""
+        return (jars.DELTA, jars.DELTA_STORAGE, *(jars.S3A if self.warehouse.startswith("s3a:") else ()))
+
+    def read(self, session: SparkSession, target: Target, snapshot: str | None) -> DataFrame:
+        """The rows of one version of the table, the newest by default."""
+        return read(session, target, self._location(target), snapshot)
+
+    def create(self, session: SparkSession, target: Target, schema: Schema, layout: Layout) -> None:
+        """Makes an empty table in that layout; a table that is there stays as it is.
+
+        Raises:
+            ConfigError: the layout does not fit the columns.
+            WriteError: the warehouse refused it.
+        """
+        statement = ddl.create(self._location(target), schema, layout)
+        with translated(f"creating {target}", self.warehouse):
+            session.sql(statement)
+
+    def evolve(self, session: SparkSession, target: Target, changes: Sequence[SchemaChange], schema: Schema) -> None:
+        """Adds and widens columns; rows that are there read NULL in the new ones.
+
+        Raises:
+            WriteError: the table refused it.
+        """
+        log = self._log(target)
+        properties = log.snapshot().metadata["configuration"] if log else {}
+        with translated(f"changing the columns of {target}", self.warehouse):
+            for statement in ddl.evolve(self._location(target), changes, schema, properties):
+                session.sql(statement)
+
+    def stage(self, session: SparkSession, target: Target, plan: LoadPlan) -> DeltaStaging:
+        """Opens a load of the table at `plan.base`.
+
+        Raises:
+            CommitConflict: the table is gone or has moved on.
+        """
+        staging = DeltaStaging(
+            session=session,
+            target=target,
+            plan=plan,
+            location=self._location(target),
+            load=lambda: self._log(target),
+        )
+        staging.open()
+        if self.catalog:
+            self._register(session, target)
+        return staging
+
+    def between(self, target: Target, after: str, upto: str) -> Span:
+        """What happened to the table above one version up to another, from its log."""
+        return history.between(self._need_log(target), after, upto)
+
+    def deaf(self, target: Target) -> str:
+        """The statement that turns the change data feed on; empty where it is."""
+        return history.deaf(self._need_log(target), self._location(target))
+
+    def appended(self, session: SparkSession, target: Target, after: str, upto: str) -> DataFrame:
+        """The rows that came in versions in which nothing else happened."""
+        return self.changes(session, target, after, upto)
+
+    def changes(self, session: SparkSession, target: Target, after: str, upto: str) -> DataFrame:
+        """Every row that came or went, see `core.change_feed.Feed`."""
+        return history.feed(session, self._need_log(target), self._location(target), after, upto)
+
+    def drop_branches(self, session: SparkSession, target: Target, branches: Sequence[str]) -> None:
+        """Nothing: Delta has no branches."""
+
+    def side_tables(self, target: Target) -> tuple[Target, ...]:
+        """The tables that belong to a stream beside its own, found beside its folder."""
+        above, _, own = self._location(target).rpartition("/")
+        names = store_of(above).names("") or ()
+        found = sorted(name.removeprefix(own) for name in names if name.startswith(f"{own}{SIDE}"))
+        return tuple(replace(target, table=f"{target.table}{ending}") for ending in found)
+
+    def layout_differs(self, target: Target, partition_by: Sequence[str]) -> str:
+        """Why the table is not partitioned like that; empty where it is."""
+        log = self._log(target) if partition_by else None
+        return "" if log is None else maintenance.layout_differs(log.snapshot(), partition_by)
+
+    def survey(self, upkeep: Upkeep) -> tuple[Need, ...]:
+        """The steps that are worth doing, told by log and listing."""
+        log = self._log(upkeep.target)
+        return () if log is None else tuple(maintenance.survey(log, self._location(upkeep.target), upkeep))
+
+    def maintain(self, session: SparkSession, upkeep: Upkeep, step: Step) -> str:
+        """Does the step by Delta's statements; what it did, for people."""
+        keeper = maintenance.Keeper(
+            session=session,
+            upkeep=upkeep,
+            load=lambda: self._log(upkeep.target),
+            location=self._location(upkeep.target),
+        )
+        return keeper.do(step)
+
+    def versions(self, target: Target, uid: str) -> tuple[Version, ...]:
+        """The versions whose commits the log keeps, oldest first."""
+        log = self._log(target)
+        return () if log is None else tuple(travel.versions(log, self._location(target), uid))
+
+    def rollback(self, session: SparkSession, target: Target, version: str) -> None:
+        """Makes that version the visible one by RESTORE."""
+        travel.rollback(session, target, self._location(target), version)
+
+    def usage(self, target: Target) -> Usage | None:
+        """What lies below the table's folder; None where that cannot be listed."""
+        return usage(self._location(target))
+
+    def _location(self, target: Target) -> str:
+        return ddl.location(target, self.warehouse)
+
+    def _log(self, target: Target) -> Log | None:
+        return Log.open(store_of(self._location(target)))
+
+    def _need_log(self, target: Target) -> Log:
+        log = self._log(target)
+        if log is None:
+            raise WriteError(f"table {target} is not there any more", hint="Run again.")
+        return log
+
+    def _register(self, session: SparkSession, target: Target) -> None:
+        if len(target.namespace) != 1:
+            raise ConfigError(
+                f"the name {target} has {len(target.parts)} parts, and Spark's catalog takes lake, schema and table",
+                hint="Leave out `catalog:`, or shorten the `target:`.",
+            )
+        with translated(f"registering {target}", self.warehouse):
+            for statement in ddl.register(target, self._location(target)):
+                session.sql(statement)

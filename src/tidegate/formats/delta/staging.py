@@ -1,0 +1,286 @@
+"""Decides how one load gets into a Delta table: in one commit that carries its number and its position.
+
+Made by the Delta format, used by writers and the engine. Delta has no branch, so the commit is seen at once; must never
+take a write for done before the load's own mark was read back: Delta leaves out, and calls a success, what has a number
+that the table knows.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from tidegate.core.ids import Target
+from tidegate.core.plan import LoadPlan, Mode, Prune
+from tidegate.core.protocols import Receipt
+from tidegate.core.slices import Slice
+from tidegate.dialects.spark import Spark
+from tidegate.errors import CommitConflict, InternalError, PositionMoved, TidegateError
+from tidegate.formats.delta import table
+from tidegate.formats.delta.ddl import by_path
+from tidegate.formats.delta.log import Commit, Log
+from tidegate.formats.shared.small_write import SETTINGS, few, named
+from tidegate.formats.shared.statements import Statement, bound, deleting, live, merging, together
+from tidegate.spark import sql
+from tidegate.spark.dataframe_ops import completed, of_keys
+from tidegate.spark.failures import translated
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+NUMBER = "spark.databricks.delta.write."
+USER_METADATA = "spark.databricks.delta.commitInfo.userMetadata"
+# What Spark takes for a pattern in the path of a file.
+GLOB = frozenset("[]{}*?\\")
+# Delta reads its log by Spark: fifty tasks, planned in several stages, for a log of a few lines.
+FEW_FILES = 10_000
+SHORT_LOG = {"spark.databricks.delta.snapshotPartitions": "1"}
+SMALL_TABLE = 200_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeltaStaging:
+    """A load of one table, from the version that its position was read from.
+
+    Args:
+        location: where the table lies.
+        load: its log as of now, read without Spark.
+    """
+
+    invisible: ClassVar[bool] = False
+
+    session: SparkSession
+    target: Target
+    plan: LoadPlan
+    location: str
+    load: Callable[[], Log | None]
+    _opened: list[int] = field(default_factory=list, init=False, repr=False, compare=False)
+    _landed: list[int] = field(default_factory=list, init=False, repr=False, compare=False)
+
+    def open(self) -> None:
+        """Looks whether the table still stands where the load was planned.
+
+        Raises:
+            CommitConflict: the table is gone, or rows came or went since.
+        """
+        log = self._log()
+        self._need_base(log)
+        snapshot = log.snapshot()
+        self._opened.append(snapshot.version)
+        settings = SHORT_LOG if len(snapshot.files) <= FEW_FILES else {}
+        if self._few(snapshot.rows):
+            settings = {**settings, **SETTINGS}
+        for name, value in settings.items():
+            self.session.conf.set(name, value)
+
+    def append(self, rows: DataFrame) -> None:
+        """Adds the rows."""
+        with self._committing("writing to"):
+            self._writer(rows).mode("append").save(self.location)
+
+    def overwrite(self, rows: DataFrame, parts: Sequence[Slice] | None = None) -> None:
+        """Replaces every row, or every row of these partitions, whether they are whole files or not."""
+        writer = self._writer(rows).mode("overwrite")
+        if parts is not None:
+            writer = writer.option("replaceWhere", Spark().among(parts, self.plan.columns))
+        with self._committing("writing to"):
+            writer.save(self.location)
+
+    def merge(  # noqa: PLR0913 - what a merge is made of
+        self,
+        rows: DataFrame,
+        *,
+        prune: Sequence[Prune],
+        skip_equal: bool,
+        gone: str | None = None,
+        again: str | None = None,
+        by: Sequence[str] = (),
+    ) -> None:
+        """Updates and inserts by key; keys must be unique in `rows`."""
+        self._merged(rows, merging(self.plan, prune=prune, skip_equal=skip_equal, gone=gone, again=again, by=by))
+
+    def delete(self, keys: DataFrame, *, prune: Sequence[Prune]) -> None:
+        """Deletes, or marks, the rows of these keys."""
+        self._merged(keys, deleting(self.plan, prune=prune))
+
+    def _merged(self, rows: DataFrame, statement: Statement) -> None:
+        """One commit by a statement over the table and a view of the rows."""
+        view = f"tidegate_{self.plan.load_id}"
+        with self._committing("merging into"):
+            rows.createOrReplaceTempView(view)
+            settings = {USER_METADATA: self._metadata()}
+            if not self._landed:
+                # A second merge of one load would be taken for the first one done again, and left out.
+                settings |= self._number(NUMBER)
+            try:
+                for name, value in settings.items():
+                    self.session.conf.set(name, value)
+                self.session.sql(statement(by_path(self.location), sql.quote(view)))
+            finally:
+                for name in settings:
+                    self.session.conf.unset(name)
+                self.session.catalog.dropTempView(view)
+
+    def read(self) -> DataFrame:
+        """The whole version that the load made, before it did the one that it was opened on; of live rows."""
+        rows = read(self.session, self.target, self.location, str([*self._opened, *self._landed][-1]))
+        return rows.where(live(self.plan))
+
+    def read_keys(self, keys: DataFrame | None, *, prune: Sequence[Prune]) -> DataFrame:
+        """The rows, as committed, whose key is among `keys` and within `prune`."""
+        with self._translated("reading"):
+            within = self.read().where(" AND ".join(bound(each) for each in prune) or "true")
+            return within if keys is None else of_keys(within, keys, keys.columns)
+
+    def read_partitions(self, parts: Sequence[Slice]) -> DataFrame:
+        """The rows of these partitions, as committed; other files are pruned."""
+        with self._translated("reading"):
+            return self.read().where(Spark().among(parts, self.plan.columns))
+
+    def read_added(self) -> DataFrame:
+        """The rows that an append added, as committed: only its files are read."""
+        log = self._log()
+        files = list(self._commit(log).of("add"))
+        columns = table.fields(log.snapshot())
+        values = [file["partitionValues"] for file in files if file["partitionValues"]]
+        with self._translated("reading"):
+            if values or not files or GLOB & set(self.location):
+                names = ", ".join(sql.string(file["path"].rpartition("/")[2]) for file in files)
+                added = f"_metadata.file_name IN ({names})" if files else "false"
+                return self.read().where(" AND ".join((*_within(values, columns), added)))
+            # Their own reader: Delta's would open every file of the table to look for these.
+            paths = [f"{self.location}/{file['path']}" for file in files]
+            stored = ", ".join(f"{sql.quote(table.physical(each))} {table.spark_type(each)}" for each in columns)
+            renamed = [f"{sql.quote(table.physical(each))} AS {sql.quote(each['name'])}" for each in columns]
+            return self.session.read.schema(stored).parquet(*paths).selectExpr(*renamed)
+
+    def receipt(self) -> Receipt:
+        """What the commit did, in its own words."""
+        return table.receipt(self._commit(self._log()))
+
+    def publish(self) -> Receipt:
+        """The receipt: what was committed is seen already."""
+        log = self._log()
+        commits = [commit for version in reversed(self._landed) if (commit := log.commit(version)) is not None]
+        return together([table.receipt(commit) for commit in commits]) if commits else self.receipt()
+
+    def discard(self) -> None:
+        """Nothing: what was not committed is in no version, and what was cannot be taken back."""
+
+    def _few(self, table_rows: int | None) -> bool:
+        """Whether few rows come and few of the table meet them."""
+        small = table_rows is not None and table_rows <= SMALL_TABLE
+        return few(self.plan) and (small or self.plan.write.mode is Mode.APPEND or named(self.plan))
+
+    def _writer(self, rows: DataFrame) -> Any:
+        wanted = completed(rows, self.plan.table)
+        options = {**self._number(""), "userMetadata": self._metadata()}
+        return wanted.write.format("delta").options(**options)
+
+    def _number(self, prefix: str) -> dict[str, str]:
+        return {f"{prefix}txnAppId": self.plan.uid, f"{prefix}txnVersion": str(self.plan.position.sequence)}
+
+    def _metadata(self) -> str:
+        return table.user_metadata(self.plan.uid, self.plan.position)
+
+    @contextmanager
+    def _committing(self, doing: str) -> Iterator[None]:
+        """One write: fenced before it, looked for after it, also when Spark says that it failed."""
+        if not self._landed:
+            self._need_base(self._log())
+        known = len(self._landed)
+        try:
+            with self._translated(doing):
+                yield
+        except TidegateError:
+            with contextlib.suppress(TidegateError):
+                self._look()
+            if len(self._landed) == known:
+                self._need_own()
+                raise
+        else:
+            self._look()
+            self._need_own()
+        if not self._landed:
+            if self._log().snapshot().transactions.get(self.plan.uid, 0) >= self.plan.position.sequence:
+                raise PositionMoved(
+                    f"the table knows load {self.plan.position.sequence} of stream {self.plan.stream!r} already, so "
+                    "this one was left out"
+                )
+            raise InternalError("a commit does not carry the position it was given")
+
+    def _look(self) -> None:
+        """Notes the versions that carry this load's mark."""
+        for commit in self._log().commits(after=self._base):
+            if commit.version not in self._landed and self._marked(commit):
+                self._landed.append(commit.version)
+
+    def _need_own(self) -> None:
+        """Raises PositionMoved if another load of this stream, or a RESTORE, came between the plan and this load."""
+        log = self._log()
+        upto = self._landed[0] if self._landed else log.version
+        for commit in log.commits(after=self._base, upto=upto):
+            other = table.position_of(commit, self.plan.uid)
+            if self._marked(commit):
+                continue
+            if other is not None or table.restored_from(log, commit) is not None:
+                raise PositionMoved(
+                    f"another runner has loaded stream {self.plan.stream!r}, or the table was restored, while this "
+                    f"load was under way; {'its rows are in the table, too' if self._landed else 'it was left out'}",
+                    hint="Mend the table with `tidegate verify STREAM --repair`." if self._landed else "Run again.",
+                )
+
+    def _need_base(self, log: Log) -> None:
+        if self.plan.base is None or int(self.plan.base) <= log.version:
+            moved = (
+                each.changes_rows or table.restored_from(log, each) is not None
+                for each in log.commits(after=self._base)
+            )
+            if not any(moved):
+                return
+        raise CommitConflict(f"table {self.target} has moved since the load was planned")
+
+    @property
+    def _base(self) -> int:
+        return -1 if self.plan.base is None else int(self.plan.base)
+
+    def _log(self) -> Log:
+        log = self.load()
+        if log is None:
+            raise CommitConflict(f"table {self.target} is not there any more", hint="Run again.")
+        return log
+
+    def _commit(self, log: Log) -> Commit:
+        commit = log.commit(self._landed[-1]) if self._landed else None
+        if commit is None:
+            raise InternalError(f"load {self.plan.load_id} has not been committed")
+        return commit
+
+    def _marked(self, commit: Commit) -> bool:
+        found = table.position_of(commit, self.plan.uid)
+        return found is not None and found.to_json() == self.plan.position.to_json()
+
+    def _translated(self, doing: str) -> contextlib.AbstractContextManager[None]:
+        return translated(f"{doing} {self.target}", self.location)
+
+
+def _within(values: Sequence[Mapping[str, str | None]], columns: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """For each column that a table is partitioned by, the values among which all of these files lie."""
+    for column in columns:
+        name = table.physical(column)
+        found = {each[name] for each in values if name in each}
+        if found:
+            kind, quoted = table.spark_type(column), sql.quote(column["name"])
+            texts = ", ".join(f"CAST({sql.string(value)} AS {kind})" for value in found if value is not None)
+            some = f"{quoted} IN ({texts})" if texts else "false"
+            yield f"({some} OR {quoted} IS NULL)" if None in found else some
+
+
+def read(session: SparkSession, target: Target, location: str, version: str | None) -> DataFrame:
+    """The rows of one version, the newest by default."""
+    with translated(f"reading {target}", location):
+        reader = session.read.format("delta")
+        return (reader if version is None else reader.option("versionAsOf", version)).load(location)

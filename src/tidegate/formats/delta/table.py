@@ -1,0 +1,206 @@
+"""Decides what a Delta table's log means to a load: the position it stands at, its columns, what a commit did.
+
+Called by the Delta format and its staging. Pure but for the log; must never take the number of a load for its rows:
+RESTORE brings rows back and keeps the number.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from tidegate.core import schema as types
+from tidegate.core.plan import Prune
+from tidegate.core.position import Position, property_name
+from tidegate.core.protocols import Receipt
+from tidegate.core.schema import Column, Kind, Schema, Type
+from tidegate.errors import WriteError
+from tidegate.formats.delta.log import Commit, Log, Snapshot, rows_of, statistics
+from tidegate.formats.shared.columns import shown, type_of
+
+PHYSICAL = "delta.columnMapping.physicalName"
+_SIMPLE = {
+    "boolean": types.BOOLEAN,
+    "integer": types.INT,
+    "long": types.BIGINT,
+    "float": types.REAL,
+    "double": types.DOUBLE,
+    "date": types.DATE,
+    "timestamp_ntz": types.TIMESTAMP,
+    "timestamp": types.TIMESTAMPTZ,
+    "string": types.TEXT,
+    "binary": types.BINARY,
+}
+_DECIMAL = re.compile(r"decimal\((\d+),\s*(-?\d+)\)")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Landed:
+    """Where a stream stands in a table.
+
+    Args:
+        position: of the newest load whose rows the table shows; None where no commit tells.
+        version: of the commit that carries it.
+        number: of the newest load, where its commit is not kept any more; None where that is not known either.
+    """
+
+    position: Position | None = None
+    version: int | None = None
+    number: int | None = None
+
+
+def landed(log: Log, snapshot: Snapshot, uid: str) -> Landed:
+    """The stream's newest load among the commits that the visible version stands on.
+
+    What was restored to stands on the version that it was restored from, whatever came in between.
+
+    Raises:
+        WriteError: the position is damaged or was written by a newer version.
+    """
+    restored = False
+    for commit in ancestors(log, snapshot.version):
+        if commit is None:
+            number = None if restored else snapshot.transactions.get(uid)
+            return Landed(number=number)
+        restored = restored or restored_from(log, commit) is not None
+        found = position_of(commit, uid)
+        if found is not None:
+            return Landed(position=found, version=commit.version)
+    return Landed(number=None if restored else snapshot.transactions.get(uid))
+
+
+def ancestors(log: Log, version: int) -> Iterator[Commit | None]:
+    """The commits that a version stands on, newest first; None and the end where one is not kept any more."""
+    while version >= 0:
+        commit = log.commit(version)
+        yield commit
+        if commit is None:
+            return
+        back = restored_from(log, commit)
+        version = version - 1 if back is None else back
+
+
+def restored_from(log: Log, commit: Commit) -> int | None:
+    """The version that a RESTORE brought back; None for any other commit."""
+    if commit.info.get("operation") != "RESTORE":
+        return None
+    asked = commit.info.get("operationParameters") or {}
+    if asked.get("version") is not None:
+        return int(asked["version"])
+    moment = datetime.fromisoformat(str(asked["timestamp"]).replace(" ", "T")).timestamp() * 1000
+    before = (log.commit(version) for version in range(commit.version - 1, -1, -1))
+    return next((each.version for each in before if each and each.info.get("timestamp", 0) <= moment), -1)
+
+
+def user_metadata(uid: str, position: Position) -> str:
+    """What a load's commit carries of its position."""
+    return json.dumps({property_name(uid): position.to_dict()}, sort_keys=True, separators=(",", ":"))
+
+
+def position_of(commit: Commit, uid: str) -> Position | None:
+    """The position of the stream that the commit carries; None if it is another's.
+
+    Raises:
+        WriteError: it is damaged or was written by a newer version.
+    """
+    text = commit.info.get("userMetadata") or ""
+    if property_name(uid) not in text:
+        return None
+    try:
+        return Position.from_json(json.dumps(json.loads(text)[property_name(uid)]))
+    except (ValueError, KeyError, TypeError) as error:
+        raise WriteError(
+            f"the position that version {commit.version} of the table carries cannot be read",
+            hint="Use the version of Tidegate that wrote it, or `tidegate state adopt STREAM`.",
+        ) from error
+
+
+def receipt(commit: Commit) -> Receipt:
+    """What the commit did to rows, in its own words."""
+    metrics: Mapping[str, str] = commit.info.get("operationMetrics") or {}
+    if "numTargetRowsInserted" in metrics:
+        return Receipt(
+            snapshot=str(commit.version),
+            rows_inserted=int(metrics["numTargetRowsInserted"]),
+            rows_updated=int(metrics.get("numTargetRowsUpdated", 0)),
+            rows_deleted=int(metrics.get("numTargetRowsDeleted", 0)),
+        )
+    removed, added = ({file["path"]: rows_of(file) or 0 for file in commit.of(kind)} for kind in ("remove", "add"))
+    # Rows that stay: in a file of which others were deleted, or copied into another; Delta may count both as copied.
+    stayed = sum(rows for path, rows in added.items() if path in removed)
+    kept = max(stayed, int(metrics.get("numCopiedRows", 0)))
+    return Receipt(
+        snapshot=str(commit.version),
+        rows_inserted=sum(added.values()) - kept,
+        rows_deleted=sum(removed.values()) - kept,
+    )
+
+
+def schema(snapshot: Snapshot) -> Schema:
+    """The columns of the version.
+
+    Raises:
+        SchemaRefused: a column of a type that Tidegate does not load.
+    """
+    return Schema(
+        columns=tuple(
+            Column(
+                name=field["name"],
+                type=_type(field["type"], field["name"]),
+                nullable=field.get("nullable", True),
+                native=shown(field["type"]) or "",
+            )
+            for field in fields(snapshot)
+        )
+    )
+
+
+def fields(snapshot: Snapshot) -> list[Mapping[str, Any]]:
+    """The columns as the metadata writes them."""
+    found: list[Mapping[str, Any]] = json.loads(snapshot.metadata["schemaString"])["fields"]
+    return found
+
+
+def physical(field: Mapping[str, Any]) -> str:
+    """The column's name within the data files and their statistics."""
+    name: str = (field.get("metadata") or {}).get(PHYSICAL, field["name"])
+    return name
+
+
+def spark_type(field: Mapping[str, Any]) -> str:
+    """The column's type as Spark's DDL writes it."""
+    return _type(field["type"], field["name"]).spark
+
+
+def may_hold(snapshot: Snapshot, bound: Prune) -> bool:
+    """Whether a file may hold a value within the bound; yes where nothing proves otherwise.
+
+    Integers and dates alone: times are cut to milliseconds in the statistics. Deleted rows only widen what files say.
+    """
+    field = next((each for each in fields(snapshot) if each["name"] == bound.column), None)
+    kind = _SIMPLE.get(field["type"]) if field and isinstance(field["type"], str) else None
+    if field is None or kind is None or kind.kind not in (Kind.INTEGER, Kind.DATE):
+        return True
+    return any(_meets(statistics(file), physical(field), bound, kind.kind) for file in snapshot.files)
+
+
+def _meets(stats: Mapping[str, Any], name: str, bound: Prune, kind: Kind) -> bool:
+    rows = stats.get("numRecords")
+    if rows == 0 or (rows is not None and (stats.get("nullCount") or {}).get(name) == rows):
+        return False  # every value is NULL, and no key matches NULL
+    low, high = ((stats.get(end) or {}).get(name) for end in ("minValues", "maxValues"))
+    return low is None or high is None or bound.meets(kind, str(low), str(high))
+
+
+def _type(native: Any, column: str) -> Type:
+    return type_of(native, column, scalar=_scalar, listed=("array", "elementType"))
+
+
+def _scalar(native: str) -> Type | None:
+    if found := _DECIMAL.fullmatch(native):
+        return types.decimal(int(found[1]), int(found[2]))
+    return _SIMPLE.get(native)

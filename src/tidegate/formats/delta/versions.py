@@ -1,0 +1,101 @@
+"""Decides which versions of a Delta table people can go back to, and goes back.
+
+Called by the Delta format. Must never call a version readable whose files VACUUM took.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote
+
+from tidegate.core.ids import Target
+from tidegate.core.policies.maintenance import Version
+from tidegate.formats.delta import table
+from tidegate.formats.delta.ddl import by_path
+from tidegate.formats.delta.log import Commit, Log
+from tidegate.formats.delta.maintenance import made_at
+from tidegate.formats.shared.storage import stored
+from tidegate.spark.failures import translated
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+# Source: ZeroMQ RFC 32, Z85; Delta transaction log protocol, "Deletion Vector Descriptor Schema".
+Z85 = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?&<>()[]{}@%$#"
+ENCODED_UUID = 20
+
+
+def versions(log: Log, location: str, uid: str) -> Iterator[Version]:
+    """The versions whose commits the log keeps, oldest first."""
+    there = {each.path for each in stored(location)}
+    loads: dict[int, int | None] = {}
+    for snapshot in log.snapshots():
+        commit = log.commit(snapshot.version)
+        if commit is None:
+            continue
+        loads[commit.version] = _load(log, commit, loads, uid)
+        yield Version(
+            id=str(commit.version),
+            made_at=made_at(commit.info),
+            load=loads[commit.version],
+            rows=snapshot.rows,
+            operation=str(commit.info.get("operation", "")),
+            readable=all(there.issuperset(_names(file)) for file in snapshot.files),
+            current=commit.version == log.version,
+        )
+
+
+def rollback(session: SparkSession, target: Target, location: str, version: str) -> None:
+    """Makes that version the visible one, in a commit of its own; the numbers of loads stay.
+
+    Raises:
+        CommitConflict: another writer came in between.
+    """
+    with translated(f"rolling back {target}", location):
+        session.sql(f"RESTORE TABLE {by_path(location)} TO VERSION AS OF {int(version)}").collect()
+
+
+def _load(log: Log, commit: Commit, loads: Mapping[int, int | None], uid: str) -> int | None:
+    """The number of the newest load among the commits that the version stands on, by those of older versions."""
+    found = table.position_of(commit, uid)
+    if found is not None:
+        return found.sequence
+    back = table.restored_from(log, commit)
+    before = commit.version - 1 if back is None else back
+    if before in loads:
+        return loads[before]
+    landed = next(
+        (found for each in table.ancestors(log, before) if each and (found := table.position_of(each, uid))), None
+    )
+    return landed.sequence if landed else None
+
+
+def _names(file: Mapping[str, Any]) -> Iterator[str]:
+    """The files that a live file is read from, as far as they lie below the table."""
+    path = unquote(file["path"])
+    if "://" not in path and not path.startswith(("/", "file:")):
+        yield path
+    vector = file.get("deletionVector") or {}
+    if vector.get("storageType") == "u":
+        text = str(vector["pathOrInlineDv"])
+        folder = text[:-ENCODED_UUID]
+        yield f"{folder}/{vector_name(text)}" if folder else vector_name(text)
+
+
+def vector_name(text: str) -> str:
+    """The name of the file that a deletion vector's encoded identity stands for.
+
+    Example:
+        >>> vector_name("ab^-aqEH.-t@S}K{vb[*k^")
+        'deletion_vector_d2c639aa-8816-431a-aaf6-d3fe2512ff61.bin'
+    """
+    encoded = text[-ENCODED_UUID:]
+    data = b""
+    for start in range(0, ENCODED_UUID, 5):
+        value = 0
+        for char in encoded[start : start + 5]:
+            value = value * 85 + Z85.index(char)
+        data += value.to_bytes(4, "big")
+    return f"deletion_vector_{uuid.UUID(bytes=data)}.bin"

@@ -1,0 +1,5 @@
+"""Iceberg tables."""
+
+from tidegate.formats.iceberg.format import Iceberg
+
+__all__ = ["Iceberg"]

@@ -1,0 +1,194 @@
+"""Decides the statements that make and change an Iceberg table.
+
+Called by the Iceberg format; gives SQL text only. Must never write a name that is not quoted, nor a transform that
+was not understood.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+
+from tidegate.core.ids import Target
+from tidegate.core.protocols import Layout
+from tidegate.core.schema import BOOLEAN, Schema, SchemaChange
+from tidegate.errors import ConfigError, SchemaRefused
+from tidegate.formats.shared import statements
+from tidegate.formats.shared.statements import evolved, folder, known, pairs, plain
+from tidegate.spark import sql
+
+# Position deletes make small changes cheap; metadata files beyond the last few are of no use to any reader and
+# would otherwise grow with the square of the number of loads.
+PROPERTIES = {
+    "write.merge.mode": "merge-on-read",
+    "write.update.mode": "merge-on-read",
+    "write.delete.mode": "merge-on-read",
+    "write.merge.isolation-level": "serializable",
+    "write.update.isolation-level": "serializable",
+    "write.delete.isolation-level": "serializable",
+    "write.parquet.compression-codec": "zstd",
+    "write.metadata.delete-after-commit.enabled": "true",
+    "write.metadata.previous-versions-max": "20",
+    "commit.manifest.min-count-to-merge": "20",
+}
+# Without partitions there is nothing to bring together before a write: a shuffle less in each merge.
+UNPARTITIONED = {f"write.{operation}.distribution-mode": "none" for operation in ("merge", "update", "delete")}
+# Two partitions are written side by side by every task; bringing their rows together would leave the work to two.
+HALVED = {**UNPARTITIONED, "write.distribution-mode": "none", "write.spark.fanout.enabled": "true"}
+_TRANSFORM = re.compile(r"(?P<word>[a-z]+)\((?:(?P<number>\d+)\s*,\s*)?(?P<column>.+)\)", re.DOTALL)
+_PLAIN_WORDS = {
+    word: plural for plural in ("years", "months", "days", "hours") for word in (plural, plural.removesuffix("s"))
+}
+_NUMBERED_WORDS = frozenset({"bucket", "truncate"})
+VERSIONS = (2, 3)
+
+# Source: Iceberg, MetadataColumns.
+RESERVED = frozenset(
+    {"_file", "_pos", "_deleted", "_spec_id", "_partition", "_row_id", "_last_updated_sequence_number"}
+)
+
+
+def refuse_reserved(schema: Schema) -> None:
+    """Refuses columns that no reader of the table could name.
+
+    Raises:
+        SchemaRefused: a name that Iceberg has for what it knows of a row.
+    """
+    taken = [name for name in schema.names if name in RESERVED]
+    if taken:
+        raise SchemaRefused(
+            f"Iceberg keeps the name {taken[0]!r} for itself, so no column can have it",
+            hint="Give the column another name at the source or under `source:`.",
+            column=taken[0],
+        )
+
+
+def create(target: Target, schema: Schema, layout: Layout, location: str | None) -> str:
+    """The statement that makes an empty table, every column nullable.
+
+    Raises:
+        ConfigError: the layout names a column or transform that there is not.
+    """
+    columns = ", ".join(f"{sql.quote(column.name)} {column.type.spark}" for column in schema)
+    parts = [f"CREATE TABLE IF NOT EXISTS {sql.table(target)} ({columns}) USING iceberg"]
+    if layout.partition_by:
+        parts.append(f"PARTITIONED BY ({', '.join(partitions(layout.partition_by, schema))})")
+    if location:
+        parts.append(f"LOCATION {sql.string(location)}")
+    properties = {
+        "format-version": str(layout.format_version),
+        **PROPERTIES,
+        **distribution(layout.partition_by, schema),
+    }
+    parts.append(f"TBLPROPERTIES ({pairs(properties)})")
+    return " ".join(parts)
+
+
+def distribution(partition_by: Sequence[str], schema: Schema) -> Mapping[str, str]:
+    """The properties by which rows are not brought together before a write, where that would only cost.
+
+    Example:
+        >>> distribution(["id"], Schema(columns=()))
+        {}
+    """
+    if not partition_by:
+        return UNPARTITIONED
+    column = schema.find(partition_by[0])
+    return HALVED if len(partition_by) == 1 and column is not None and column.type == BOOLEAN else {}
+
+
+def order(target: Target, schema: Schema, layout: Layout) -> str:
+    """The statement that sorts the rows of each file.
+
+    Sorted within a task only: a global order makes Spark run the source's query twice, once to sample it.
+
+    Raises:
+        ConfigError: a column that there is not.
+    """
+    wanted = ", ".join(sql.quote(known(name, schema, "sort_by")) for name in layout.sort_by)
+    distributed = "DISTRIBUTED BY PARTITION " if layout.partition_by else ""
+    return f"ALTER TABLE {sql.table(target)} WRITE {distributed}LOCALLY ORDERED BY {wanted}"
+
+
+def partitions(expressions: Sequence[str], schema: Schema) -> tuple[str, ...]:
+    """Each `partition_by` as Spark writes it, its column quoted.
+
+    Raises:
+        ConfigError: not a column of the table and not a transform of one.
+
+    Example:
+        >>> from tidegate.core.schema import BIGINT, Column
+        >>> partitions(["bucket(16, id)"], Schema(columns=(Column(name="id", type=BIGINT),)))
+        ('bucket(16, `id`)',)
+    """
+    return tuple(_partition(expression, schema) for expression in expressions)
+
+
+def layout_problems(layout: Layout) -> Iterator[str]:
+    """Why Iceberg has no such layout, whatever the columns.
+
+    Source: Iceberg, `PartitionSpec.Builder`: of one column one transform of time, and one of each other kind.
+
+    Example:
+        >>> list(layout_problems(Layout(partition_by=("years(at)", "bucket(16, id)"))))
+        []
+    """
+    if layout.format_version not in VERSIONS:
+        yield f"format_version is {layout.format_version}; write {' or '.join(map(str, VERSIONS))}"
+    seen: dict[tuple[str, str], str] = {}
+    for expression in layout.partition_by:
+        found = _TRANSFORM.fullmatch(expression.strip())
+        word, column = (found["word"], found["column"].strip()) if found else ("", expression.strip())
+        if found is not None and not _understood(word, found["number"]):
+            continue  # a column may have such a name
+        kind = "time" if word in _PLAIN_WORDS else word
+        other = seen.get((kind, column))
+        seen[kind, column] = expression
+        if other is not None:
+            finer = " (the finer one prunes by the other, too)" if kind == "time" else ""
+            yield f"partition_by has both {other} and {expression}; Iceberg takes one of them, write it alone{finer}"
+
+
+def evolve(target: Target, changes: Sequence[SchemaChange], schema: Schema) -> Iterator[str]:
+    """The statements that rename columns, add others, all in one, and widen others.
+
+    Raises:
+        InternalError: a change that is none of these.
+    """
+    return statements.evolve(sql.table(target), evolved(changes, schema))
+
+
+def set_property(target: Target, name: str, value: str) -> str:
+    """The statement that sets one property of the table."""
+    return f"ALTER TABLE {sql.table(target)} SET TBLPROPERTIES ({pairs({name: value})})"
+
+
+def location(target: Target, warehouse: str | None) -> str | None:
+    """Where the files of a table with an unusual name lie; None where the catalog's own choice is safe.
+
+    A name with a slash, a dot, a quote or an emoji would else become part of a path.
+    """
+    if warehouse is None or all(map(plain, target.parts[1:])):
+        return None
+    return "/".join([warehouse, *(folder(part) for part in target.parts[1:])])
+
+
+def _partition(expression: str, schema: Schema) -> str:
+    text = expression.strip()
+    if schema.find(text):
+        return sql.quote(text)
+    found = _TRANSFORM.fullmatch(text)
+    if found is None:
+        return sql.quote(known(text, schema, "partition_by"))
+    word, number, column = found["word"], found["number"], found["column"].strip()
+    if _understood(word, number):
+        name = sql.quote(known(column, schema, "partition_by"))
+        return f"{word}({number}, {name})" if number else f"{_PLAIN_WORDS[word]}({name})"
+    raise ConfigError(
+        f"partition_by {expression!r} is not understood",
+        hint="Write a column, years(c), months(c), days(c), hours(c), bucket(16, c) or truncate(4, c).",
+    )
+
+
+def _understood(word: str, number: str | None) -> bool:
+    return int(number) > 0 and word in _NUMBERED_WORDS if number else word in _PLAIN_WORDS

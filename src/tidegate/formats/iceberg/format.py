@@ -1,0 +1,268 @@
+"""Decides how Tidegate reads, makes and changes Iceberg tables.
+
+Chosen by `format: iceberg` of a lake; called by the engine. Must never import Spark to answer what a table's
+metadata tells, nor change what is visible except by publishing a staging.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from tidegate.core.change_feed import Span
+from tidegate.core.grouping import Grouping
+from tidegate.core.ids import Target
+from tidegate.core.plan import ORDERED, LoadPlan, Prune, branch_prefix
+from tidegate.core.policies.maintenance import SIDE, Need, Step, Upkeep, Usage, Version
+from tidegate.core.protocols import Layout, TableState
+from tidegate.core.schema import Schema, SchemaChange
+from tidegate.errors import WriteError
+from tidegate.formats.iceberg import change_feed as history
+from tidegate.formats.iceberg import ddl, maintenance
+from tidegate.formats.iceberg import layout as layouts
+from tidegate.formats.iceberg import versions as travel
+from tidegate.formats.iceberg.catalog import Catalog
+from tidegate.formats.iceberg.metadata import Metadata
+from tidegate.formats.iceberg.partitions import aligned, partition_by
+from tidegate.formats.iceberg.staging import IcebergStaging, drop_branch
+from tidegate.formats.shared.storage import usage
+from tidegate.spark import sql
+from tidegate.spark.failures import translated
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+CREATE_TRIES = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Iceberg:
+    """Iceberg tables in one catalog.
+
+    Args:
+        name: the lake, which is also the catalog's name.
+        warehouse: where tables lie; `./warehouse` of the project, or what the catalog decides (rest, glue, hive).
+        catalog: `type` (sqlite, postgresql, rest, glue, hive) and its options; the embedded SQLite file by default.
+        folder: the project's folder, which relative paths start from.
+    """
+
+    kind: ClassVar[str] = "iceberg"
+    invisible: ClassVar[bool] = True
+
+    name: str
+    warehouse: str | None = None
+    catalog: Mapping[str, Any] = field(default_factory=lambda: {"type": "sqlite"})
+    folder: Path = field(default_factory=Path.cwd)
+    _where: Catalog = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        where = Catalog.of(name=self.name, warehouse=self.warehouse, catalog=self.catalog, folder=self.folder.resolve())
+        object.__setattr__(self, "_where", where)
+
+    def state(self, target: Target, uid: str) -> TableState:
+        """What the table says of itself, read from the catalog and one metadata file.
+
+        Raises:
+            WriteError: catalog or metadata cannot be read.
+            SchemaRefused: the table has a column that Tidegate does not load.
+        """
+        metadata = self._where.load(target)
+        if metadata is None:
+            return TableState(exists=False)
+        position = metadata.position(uid)
+        current = metadata.snapshot(metadata.main)
+        return TableState(
+            exists=True,
+            uuid=metadata.uuid,
+            snapshot=None if metadata.main is None else str(metadata.main),
+            rows=0 if metadata.main is None else current.rows if current else None,
+            position=position[0] if position else None,
+            position_snapshot=str(position[1].id) if position else None,
+            branches=metadata.branches(branch_prefix(uid)),
+            schema=metadata.schema(),
+            properties=metadata.properties,
+            location=metadata.location,
+        )
+
+    def may_hold(self, target: Target, bound: Prune) -> bool:
+        """Whether a file may hold a value within the bound, from the manifests; yes where nothing proves otherwise."""
+        if bound.type.kind not in ORDERED:
+            return True
+        metadata = self._where.load(target)
+        known = metadata.schema().find(bound.column) if metadata and metadata.main is not None else None
+        if known is None or known.type.kind is not bound.type.kind:
+            return True
+        table = self._where.table(target)
+        if table is None:
+            return True
+        from tidegate.formats.iceberg.column_bounds import may_hold  # noqa: PLC0415 - reads manifests by PyIceberg
+
+        try:
+            return may_hold(table, bound)
+        except OSError as error:
+            raise WriteError(f"the manifests of table {target} cannot be read") from error
+
+    def layout_problems(self, layout: Layout) -> Iterable[str]:
+        """Why no table can have that layout, whatever its columns."""
+        return ddl.layout_problems(layout)
+
+    def partition_by(self, grouping: Grouping) -> tuple[str, ...]:
+        """The layout in which every partition of the grouping is whole files; nothing where there is none."""
+        return partition_by(grouping)
+
+    def aligned(self, target: Target, grouping: Grouping) -> bool:
+        """Whether every partition of the grouping is whole files of the table."""
+        metadata = self._where.load(target)
+        return metadata is not None and aligned(metadata.raw, grouping)
+
+    def spark_conf(self) -> Mapping[str, str]:
+        """Settings that make the lake a catalog of a session; they may hold the catalog's password."""
+        return self._where.spark_conf()
+
+    def jars(self) -> tuple[str, ...]:
+        """Maven coordinates."""
+        return self._where.jars()
+
+    def read(self, session: SparkSession, target: Target, snapshot: str | None) -> DataFrame:
+        """The rows of one version of the table; none of an empty table."""
+        with translated(f"reading {target}", self._where.warehouse):
+            at = f" VERSION AS OF {int(snapshot)}" if snapshot is not None else ""
+            return session.sql(f"SELECT * FROM {sql.table(target)}{at}")
+
+    def create(self, session: SparkSession, target: Target, schema: Schema, layout: Layout) -> None:
+        """Makes the namespace and an empty table in that layout; a table that is there stays as it is.
+
+        Raises:
+            ConfigError: the layout does not fit the columns.
+            SchemaRefused: a name that Iceberg has for itself.
+            WriteError: catalog or warehouse refused it.
+        """
+        ddl.refuse_reserved(schema)
+        location = ddl.location(target, self._where.warehouse) if self._where.in_tables else None
+        statements = [ddl.create(target, schema, layout, location)]
+        order = ddl.order(target, schema, layout) if layout.sort_by else None
+        for attempt in range(1, CREATE_TRIES + 1):
+            try:
+                self._create(session, target, statements, order)
+            except WriteError:
+                # Loads side by side may make one namespace at once, and a catalog refuses the later: it is there now.
+                if attempt == CREATE_TRIES:
+                    raise
+                time.sleep(0.2 * attempt)
+            else:
+                return
+
+    def evolve(self, session: SparkSession, target: Target, changes: Sequence[SchemaChange], schema: Schema) -> None:
+        """Adds and widens columns; rows that are there read NULL in the new ones.
+
+        Raises:
+            SchemaRefused: a name that Iceberg has for itself.
+            WriteError: the catalog refused it.
+        """
+        ddl.refuse_reserved(schema)
+        with translated(f"changing the columns of {target}", self._where.warehouse):
+            for statement in ddl.evolve(target, changes, schema):
+                session.sql(statement)
+
+    def stage(self, session: SparkSession, target: Target, plan: LoadPlan) -> IcebergStaging:
+        """Opens an invisible version at `plan.base`.
+
+        Raises:
+            CommitConflict: the table is gone or has moved on.
+        """
+        staging = IcebergStaging(
+            session=session,
+            target=target,
+            plan=plan,
+            load=lambda: self._where.load(target),
+            table=lambda: self._where.table(target),
+            warehouse=self._where.warehouse,
+        )
+        staging.open()
+        return staging
+
+    def between(self, target: Target, after: str, upto: str) -> Span:
+        """What happened to the table after one snapshot up to another, from its metadata."""
+        metadata = self._where.load(target)
+        if metadata is None:
+            raise WriteError(f"table {target} is not there any more", hint="Run again.")
+        return history.between(metadata, after, upto)
+
+    def deaf(self, target: Target) -> str:  # noqa: ARG002 - whatever the table is
+        """None: snapshots tell what they add."""
+        return ""
+
+    def appended(self, session: SparkSession, target: Target, after: str, upto: str) -> DataFrame:
+        """The rows that came between two snapshots between which nothing else happened."""
+        return history.appended(session, target, after, upto)
+
+    def changes(self, session: SparkSession, target: Target, after: str, upto: str) -> DataFrame:
+        """Every row that came or went between two snapshots, see `core.change_feed.Feed`."""
+        return history.changes(session, target, after, upto)
+
+    def drop_branches(self, session: SparkSession, target: Target, branches: Sequence[str]) -> None:
+        """Drops what a crash left behind; main stays as it is."""
+        for branch in branches:
+            drop_branch(session, target, branch, self._where.warehouse)
+
+    def side_tables(self, target: Target) -> tuple[Target, ...]:
+        """The tables that belong to a stream beside its own, asked of the catalog."""
+        return tuple(replace(target, table=name) for name in self._where.tables(target, f"{target.table}{SIDE}"))
+
+    def layout_differs(self, target: Target, partition_by: Sequence[str]) -> str:
+        """Why the table is not partitioned like that; empty where it is."""
+        metadata = self._where.load(target) if partition_by else None
+        return "" if metadata is None else layouts.differs(metadata.raw, partition_by)
+
+    def survey(self, upkeep: Upkeep) -> tuple[Need, ...]:
+        """The steps that are worth doing, told by metadata and manifests."""
+        metadata = self._where.load(upkeep.target)
+        if metadata is None:
+            return ()
+        return tuple(maintenance.survey(metadata, lambda: self._where.table(upkeep.target), upkeep))
+
+    def maintain(self, session: SparkSession, upkeep: Upkeep, step: Step) -> str:
+        """Does the step by Iceberg's procedures; what it did, for people."""
+        keeper = maintenance.Keeper(
+            session=session,
+            upkeep=upkeep,
+            load=lambda: self._where.load(upkeep.target),
+            warehouse=self._where.warehouse,
+        )
+        return keeper.do(step)
+
+    def versions(self, target: Target, uid: str) -> tuple[Version, ...]:
+        """The snapshots that people saw and that are kept, oldest first."""
+        metadata = self._where.load(target)
+        return () if metadata is None else tuple(travel.versions(metadata, uid))
+
+    def rollback(self, session: SparkSession, target: Target, version: str) -> None:
+        """Makes that snapshot the visible one."""
+        metadata = self._where.load(target)
+        if metadata is None:
+            raise WriteError(f"table {target} is not there any more", hint="Run again.")
+        travel.rollback(session, target, version, metadata, self._where.warehouse)
+
+    def usage(self, target: Target) -> Usage | None:
+        """What lies below the table's location; None where that cannot be listed."""
+        metadata = self._where.load(target)
+        return None if metadata is None or metadata.location is None else usage(metadata.location)
+
+    def _create(self, session: SparkSession, target: Target, statements: Sequence[str], order: str | None) -> None:
+        with translated(f"creating {target}", self._where.warehouse):
+            if self._where.kind == "sqlite":
+                self._where.file.parent.mkdir(parents=True, exist_ok=True)
+            for namespace in sql.namespaces(target):
+                session.sql(f"CREATE NAMESPACE IF NOT EXISTS {namespace}")
+            for statement in statements:
+                session.sql(statement)
+            if order and self._unordered(target):
+                session.sql(order)
+
+    def _unordered(self, target: Target) -> bool:
+        # Made by a load that crashed before its sort order was set, a table is still empty.
+        metadata: Metadata | None = self._where.load(target)
+        return metadata is not None and metadata.main is None and not metadata.sorted

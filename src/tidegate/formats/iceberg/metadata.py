@@ -1,0 +1,209 @@
+"""Decides what an Iceberg table's metadata says: snapshots, branches, the position, the columns.
+
+Called by the Iceberg format on the parsed metadata JSON. Pure; must never import Spark or PyIceberg.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from tidegate.core import schema as types
+from tidegate.core.position import Position, property_name
+from tidegate.core.protocols import Receipt
+from tidegate.core.schema import Column, Schema, Type
+from tidegate.errors import WriteError
+from tidegate.formats.shared.columns import shown, type_of
+
+_SIMPLE = {
+    "boolean": types.BOOLEAN,
+    "int": types.INT,
+    "long": types.BIGINT,
+    "float": types.REAL,
+    "double": types.DOUBLE,
+    "date": types.DATE,
+    "timestamp": types.TIMESTAMP,
+    "timestamptz": types.TIMESTAMPTZ,
+    "string": types.TEXT,
+    "uuid": types.UUID,
+    "binary": types.BINARY,
+}
+_DECIMAL = re.compile(r"decimal\((\d+),\s*(\d+)\)")
+_MERGED = "spark.merge-into.num-target-rows-"
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """One version of the table; `summary` is the commit's own account of itself."""
+
+    id: int
+    parent: int | None
+    summary: Mapping[str, str]
+
+    def number(self, name: str) -> int:
+        """A count of the summary, 0 where it is not stated."""
+        return int(self.summary.get(name, 0))
+
+    @property
+    def rows(self) -> int | None:
+        """Live rows; None where the summary cannot tell.
+
+        Position deletes that outlive their data file (until maintenance removes them) make it an estimate; 0 is
+        always exact.
+        """
+        total = self.number("total-records")
+        deleted = self.number("total-position-deletes")
+        if "total-records" not in self.summary or (total and self.number("total-equality-deletes")):
+            return None
+        if total == 0 or deleted == 0:
+            return total
+        return total - deleted if total > deleted else None
+
+    def receipt(self) -> Receipt:
+        """What the commit did to rows; of a merge by the counts that Spark puts into it."""
+        if f"{_MERGED}inserted" in self.summary:
+            return Receipt(
+                snapshot=str(self.id),
+                rows_inserted=self.number(f"{_MERGED}inserted"),
+                rows_updated=self.number(f"{_MERGED}updated"),
+                rows_deleted=self.number(f"{_MERGED}deleted"),
+            )
+        deleted = self.number("deleted-records") - self.number("removed-position-deletes")
+        return Receipt(snapshot=str(self.id), rows_inserted=self.number("added-records"), rows_deleted=max(deleted, 0))
+
+
+@dataclass(frozen=True, slots=True)
+class Metadata:
+    """An Iceberg table's metadata, as the specification names its parts."""
+
+    raw: Mapping[str, Any]
+
+    @property
+    def uuid(self) -> str | None:
+        """The table's own identity."""
+        return self.raw.get("table-uuid")
+
+    @property
+    def location(self) -> str | None:
+        """Where its files are."""
+        return self.raw.get("location")
+
+    @property
+    def properties(self) -> Mapping[str, str]:
+        """The table's properties."""
+        return self.raw.get("properties") or {}
+
+    @property
+    def sorted(self) -> bool:
+        """Whether a sort order is set."""
+        return bool(self.raw.get("default-sort-order-id"))
+
+    @property
+    def main(self) -> int | None:
+        """The visible snapshot; None for an empty table."""
+        current = self.raw.get("current-snapshot-id")
+        return None if current in (None, -1) else current
+
+    def branches(self, prefix: str) -> tuple[str, ...]:
+        """Names of branches that begin so."""
+        return tuple(sorted(name for name in self.raw.get("refs") or {} if name.startswith(prefix)))
+
+    def head(self, branch: str) -> int | None:
+        """The snapshot that a branch stands at; None if there is no such branch."""
+        found = (self.raw.get("refs") or {}).get(branch)
+        return found["snapshot-id"] if found else None
+
+    def snapshot(self, wanted: int | None) -> Snapshot | None:
+        """The snapshot of that id; None if it is expired or not given."""
+        for each in self.raw.get("snapshots") or ():
+            if each["snapshot-id"] == wanted:
+                return Snapshot(each["snapshot-id"], each.get("parent-snapshot-id"), each.get("summary") or {})
+        return None
+
+    def snapshots(self) -> Mapping[int, datetime]:
+        """Every snapshot that is kept, and when it was made."""
+        return {each["snapshot-id"]: moment(each["timestamp-ms"]) for each in self.raw.get("snapshots") or ()}
+
+    def heads(self) -> frozenset[int]:
+        """The snapshots at which branches and tags stand, main among them."""
+        return frozenset(each["snapshot-id"] for each in (self.raw.get("refs") or {}).values())
+
+    def seen(self) -> Sequence[tuple[int, datetime]]:
+        """The snapshots that were the visible one and are kept, and since when, oldest first."""
+        kept = {each["snapshot-id"] for each in self.raw.get("snapshots") or ()}
+        log = self.raw.get("snapshot-log") or ()
+        return [(each["snapshot-id"], moment(each["timestamp-ms"])) for each in log if each["snapshot-id"] in kept]
+
+    def ancestors(self, start: int | None) -> Iterator[Snapshot]:
+        """The snapshot and those it stands on, newest first, as far as they are kept."""
+        known = {each["snapshot-id"]: each for each in self.raw.get("snapshots") or ()}
+        while start is not None and (each := known.get(start)) is not None:
+            found = Snapshot(start, each.get("parent-snapshot-id"), each.get("summary") or {})
+            yield found
+            start = found.parent
+
+    def position(self, uid: str) -> tuple[Position, Snapshot] | None:
+        """The newest position of the stream in the history of the visible snapshot, and the snapshot that carries it.
+
+        Raises:
+            WriteError: it is damaged or was written by a newer version.
+        """
+        name = property_name(uid)
+        for each in self.ancestors(self.main):
+            if name in each.summary:
+                try:
+                    return Position.from_json(each.summary[name]), each
+                except ValueError as error:
+                    raise WriteError(
+                        f"the position that snapshot {each.id} carries cannot be read",
+                        hint="Use the version of Tidegate that wrote it, or `tidegate state adopt STREAM`.",
+                    ) from error
+        return None
+
+    def field(self, name: str) -> Mapping[str, Any] | None:
+        """The current schema's field of that name."""
+        return next((field for field in self._fields() if field["name"] == name), None)
+
+    def schema(self) -> Schema:
+        """The columns of the current schema.
+
+        Raises:
+            SchemaRefused: a column of a type that Tidegate does not load.
+        """
+        return Schema(
+            columns=tuple(
+                Column(
+                    name=field["name"],
+                    type=_type(field["type"], field["name"]),
+                    nullable=not field.get("required", False),
+                    native=shown(field["type"]) or "",
+                    ident=str(field.get("id", "")),
+                )
+                for field in self._fields()
+            )
+        )
+
+    def _fields(self) -> list[Mapping[str, Any]]:
+        current = self.raw.get("current-schema-id", 0)
+        schemas = self.raw.get("schemas") or [self.raw["schema"]]
+        found = next((each for each in schemas if each.get("schema-id", 0) == current), schemas[-1])
+        fields: list[Mapping[str, Any]] = found["fields"]
+        return fields
+
+
+def moment(milliseconds: int) -> datetime:
+    """A time of the metadata."""
+    return datetime.fromtimestamp(milliseconds / 1000, UTC)
+
+
+def _type(native: Any, column: str) -> Type:
+    return type_of(native, column, scalar=_scalar, listed=("list", "element"))
+
+
+def _scalar(native: str) -> Type | None:
+    if found := _DECIMAL.fullmatch(native):
+        return types.decimal(int(found[1]), int(found[2]))
+    return types.BINARY if native.startswith("fixed[") else _SIMPLE.get(native)

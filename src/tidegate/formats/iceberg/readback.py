@@ -1,0 +1,243 @@
+"""Decides whether the few rows of one commit, or of its partitions, can be read back without Spark, and reads them.
+
+Called by the Iceberg staging, for verification. PyIceberg reads the committed files, so it is another engine than the
+one that wrote them; must never call rows complete while another file of the table may hold one of their keys, or of
+their partitions.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any, cast
+
+import pyarrow as pa  # type: ignore[import-untyped]
+import pyarrow.compute as pc  # type: ignore[import-untyped]
+from pyarrow.dataset import ParquetFileFormat, field  # type: ignore[import-untyped]
+from pyiceberg.conversions import from_bytes
+from pyiceberg.expressions import (
+    AlwaysTrue,
+    And,
+    BooleanExpression,
+    GreaterThanOrEqual,
+    IsNull,
+    LessThan,
+    LessThanOrEqual,
+    NotNull,
+    Reference,
+)
+from pyiceberg.expressions.visitors import bind
+from pyiceberg.io.pyarrow import ArrowScan, expression_to_pyarrow
+from pyiceberg.manifest import DataFile, FileFormat, ManifestContent, ManifestEntryStatus
+from pyiceberg.table import FileScanTask
+from pyiceberg.types import NestedField, PrimitiveType
+
+from tidegate.core.schema import Kind, Schema, Type
+from tidegate.core.slices import Partition, Slice
+from tidegate.core.type_limits import least, may_wrap
+from tidegate.formats.shared.small_write import BACK_ROWS
+
+if TYPE_CHECKING:
+    from pyiceberg.table import Table
+    from pyiceberg.table.snapshots import Snapshot
+
+PLACE = "__tidegate_place"
+FIELD_ID = b"PARQUET:field_id"
+# Beyond so many rows in the files that may hold a key of the commit, Spark reads these sooner.
+OTHERS = 2_000_000
+PARTS = 8
+"""Partitions that are looked for one by one."""
+
+
+def added(table: Table, version: int, *, columns: Sequence[str], key: Sequence[str]) -> pa.Table | None:
+    """The rows that a version's own commit added.
+
+    Args:
+        key: no other row of the version may have the key of one of them; empty where keys do not count.
+
+    Returns:
+        None where that is not so, where it would take long to find out, or where PyIceberg cannot read the table.
+    """
+    snapshot = table.snapshot_by_id(version)
+    return None if snapshot is None else _tried(lambda: _added(table, snapshot, columns, key))
+
+
+def among(table: Table, version: int, parts: Sequence[Slice], *, columns: Schema) -> pa.Table | None:
+    """The rows of these partitions in a version, whichever commit wrote them.
+
+    Returns:
+        None where there are too many, or where PyIceberg cannot tell or read them.
+    """
+    return _tried(lambda: _among(table, version, parts, columns))
+
+
+def _tried(read: Callable[[], pa.Table | None]) -> pa.Table | None:
+    try:
+        return read()
+    except (ValueError, TypeError, LookupError, ArithmeticError, NotImplementedError, OSError):
+        return None  # a type, a file format or a place that Spark knows and PyIceberg does not
+
+
+def _added(table: Table, snapshot: Snapshot, columns: Sequence[str], key: Sequence[str]) -> pa.Table | None:
+    files = _files(table, snapshot)
+    if sum(file.record_count for file in files.values()) > BACK_ROWS:
+        return None
+    wanted = [FileScanTask(file) for file in files.values()]
+    if not key or not wanted:
+        return _read(table, wanted, columns)
+    with ThreadPoolExecutor(max_workers=1, thread_name_prefix="readback") as pool:
+        others = pool.submit(_others, table, snapshot.snapshot_id, files, key)
+        rows = _read(table, wanted, [*columns, *(name for name in key if name not in columns)])
+        theirs = others.result()
+    keys = rows.select(list(key))
+    return rows if theirs is not None and not any(_meet(each, keys) for each in theirs) else None
+
+
+def _among(table: Table, version: int, parts: Sequence[Slice], columns: Schema) -> pa.Table | None:
+    if len(parts) > PARTS:
+        return None
+    names, left = [column.name for column in columns.covered], BACK_ROWS
+    found = []
+    for within in itertools.chain.from_iterable(_conditions(part, columns) for part in parts):
+        tasks = list(table.scan(row_filter=within, snapshot_id=version).plan_files())
+        left -= sum(task.file.record_count for task in tasks)
+        if left < 0:
+            return None
+        found.append(_read(table, tasks, names, within))
+    return pa.concat_tables(found)
+
+
+def _conditions(part: Slice, columns: Schema) -> Iterator[BooleanExpression]:
+    """What rows of the partition fulfil, one or the other; one by one, for PyIceberg cannot compare NULL.
+
+    Raises:
+        ValueError: a partition of a text, whose order is another engine's.
+    """
+    column = columns.find(part.column) if isinstance(part, Partition) else None
+    if column is None or not isinstance(part, Partition) or part.prefix is not None:
+        raise ValueError(f"no condition for {part.label}")
+    term = Reference(column.name)
+    if part.low is not None:
+        found: BooleanExpression = NotNull(term=term)
+        if part.low != str(least(column.type)):
+            if may_wrap(column.type, part.low):
+                raise ValueError(f"no condition for {part.label} by which no file is left out")
+            found = GreaterThanOrEqual(term=term, value=_literal(column.type, part.low))
+        if part.high is not None:
+            found = And(found, LessThan(term=term, value=_literal(column.type, part.high)))
+        yield found
+    if part.of_null or part.nulls:
+        yield IsNull(term=term)
+
+
+def _literal(kind: Type, text: str) -> Any:
+    """A canonical text as PyIceberg reads it."""
+    match kind.stored.kind:
+        case Kind.INTEGER:
+            return int(text)
+        case Kind.DATE:
+            return text
+        case Kind.TIMESTAMP:
+            return text.replace(" ", "T")
+        case Kind.TIMESTAMPTZ:
+            return f"{text.replace(' ', 'T')}+00:00"
+        case _:
+            raise ValueError(f"a partition of a column of type {kind}")
+
+
+def _files(table: Table, snapshot: Snapshot) -> dict[str, DataFile]:
+    """The data files that the commit added, by path."""
+    mine = (
+        each
+        for each in snapshot.manifests(table.io)
+        if each.added_snapshot_id == snapshot.snapshot_id and each.content == ManifestContent.DATA
+    )
+    entries = (entry for each in mine for entry in each.fetch_manifest_entry(table.io))
+    new = (e for e in entries if e.status == ManifestEntryStatus.ADDED and e.snapshot_id == snapshot.snapshot_id)
+    return {entry.data_file.file_path: entry.data_file for entry in new}
+
+
+def _meet(keys: pa.Table, others: pa.Table) -> bool:
+    """Whether a key of one is among those of the other."""
+    alike = keys.cast(others.schema)  # a text of few rows or none is of a type of its own, which does not join
+    return bool(others.join(alike, keys=keys.column_names, join_type="left semi").num_rows)
+
+
+def _others(table: Table, version: int, files: Mapping[str, DataFile], key: Sequence[str]) -> Sequence[pa.Table] | None:
+    """The keys in the version's other files that lie between the least and the greatest ones of these files.
+
+    Returns:
+        None where there are too many to look at.
+    """
+    within = _within(table, files.values(), key)
+    tasks = table.scan(row_filter=within, snapshot_id=version).plan_files()
+    others = [task for task in tasks if task.file.file_path not in files]
+    if sum(task.file.record_count for task in others) > OTHERS:
+        return None
+    whole = _read(table, [task for task in others if not _in_parts(task)], key, within)
+    return [whole, *(_live(table, task, key, within) for task in others if _in_parts(task))]
+
+
+def _in_parts(task: FileScanTask) -> bool:
+    """Whether rows of the file are deleted, by places that are told in Parquet."""
+    files = (task.file, *task.delete_files)
+    return bool(task.delete_files) and all(file.file_format == FileFormat.PARQUET for file in files)
+
+
+def _live(table: Table, task: FileScanTask, key: Sequence[str], within: BooleanExpression) -> pa.Table:
+    """The keys of a file's rows that are not deleted; PyIceberg would take all of such a file for that.
+
+    Raises:
+        LookupError: the file names a column of the key otherwise.
+    """
+    schema = table.schema()
+    condition = expression_to_pyarrow(bind(schema, within, case_sensitive=True), schema)
+    with table.io.new_input(task.file.file_path).open() as stream:
+        file = ParquetFileFormat().make_fragment(stream)
+        for name in key:
+            known = (file.physical_schema.field(name).metadata or {}).get(FIELD_ID)
+            if known != str(schema.find_field(name).field_id).encode():
+                raise LookupError(name)
+        near, begin, found = {group.id for group in file.subset(filter=condition).row_groups}, 0, []
+        for group in file.row_groups:
+            if group.id in near:
+                rows = file.subset(row_group_ids=[group.id]).to_table(columns=list(key))
+                places = pc.cumulative_sum(pa.repeat(1, rows.num_rows), start=begin - 1)
+                found.append(rows.append_column(PLACE, places).filter(condition))
+            begin += group.num_rows
+    if not any(rows.num_rows for rows in found):
+        return _read(table, (), key)
+    rows = pa.concat_tables(found)
+    for deleted in task.delete_files:
+        with table.io.new_input(deleted.file_path).open() as stream:
+            mine = field("file_path") == task.file.file_path
+            places = ParquetFileFormat().make_fragment(stream).to_table(columns=["pos"], filter=mine)["pos"]
+        rows = rows.filter(pc.invert(pc.is_in(rows[PLACE], value_set=places)))
+    return rows.select(list(key))
+
+
+def _within(table: Table, files: Collection[DataFile], key: Sequence[str]) -> BooleanExpression:
+    """The condition of rows between the bounds that the files' own metadata give of every key column.
+
+    Raises:
+        LookupError: they give none.
+    """
+    within: BooleanExpression = AlwaysTrue()
+    for name in key:
+        field, column = table.schema().find_field(name), Reference(name)
+        low = min(_bound(field, file.lower_bounds) for file in files)
+        high = max(_bound(field, file.upper_bounds) for file in files)
+        within = And(within, GreaterThanOrEqual(term=column, value=low), LessThanOrEqual(term=column, value=high))
+    return within
+
+
+def _bound(field: NestedField, bounds: Mapping[int, bytes]) -> Any:
+    return from_bytes(cast("PrimitiveType", field.field_type), bounds[field.field_id])
+
+
+def _read(
+    table: Table, tasks: Iterable[FileScanTask], columns: Sequence[str], within: BooleanExpression | None = None
+) -> pa.Table:
+    schema = table.schema().select(*columns)  # in the table's order, whatever order they are named in
+    return ArrowScan(table.metadata, table.io, schema, within or AlwaysTrue()).to_table(tasks).select(list(columns))

@@ -1,0 +1,5 @@
+"""Logs of changes: files, tables, topics and replication slots."""
+
+from tidegate.sources.change_log.source import ChangeLog
+
+__all__ = ["ChangeLog"]

@@ -1,0 +1,373 @@
+"""Decides how a log of changes is kept in files: by the order of their paths, each read whole.
+
+Opened by the source of change logs. Must never take a file for read that is not the one that was, nor let an event
+that it cannot read become NULL.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import itertools
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from functools import cached_property
+from typing import IO, TYPE_CHECKING, Any, cast
+
+from tidegate.core.fingerprint import Fingerprint
+from tidegate.core.log import (
+    ORIGIN,
+    PLACE,
+    RAW,
+    REFUSED,
+    Envelope,
+    Lag,
+    LogSpan,
+    Message,
+    MessageEnvelope,
+    Registered,
+    RowEnvelope,
+    seeing,
+)
+from tidegate.core.protocols import Sparks
+from tidegate.core.schema import TEXT, Column, Schema
+from tidegate.core.slices import Everything, LogRange, Slice
+from tidegate.dialects.spark import Spark
+from tidegate.errors import ConfigError, HistoryGone, InternalError, PlanError, SourceMoved
+from tidegate.sources.change_log import json_lines
+from tidegate.sources.shared.files.options import checked, texts_of
+from tidegate.sources.shared.files.reader import Reader
+from tidegate.sources.shared.files.shape import PACKED, SUFFIXES, TYPED, FileFormat, Shape, format_of, shape_of
+from tidegate.sources.shared.files.store import Place, Seen, check_path, place
+from tidegate.sources.shared.files.types import BEFORE, STATED, of_spark, stated, united
+from tidegate.sources.shared.frame_probe import LazySpark, reading
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from tidegate.sources.shared.reference import FileRows
+
+AVRO = "org.apache.spark:spark-avro_2.13:4.1.1"
+SAMPLE = 200
+"""Messages of a file by which an envelope tells its columns."""
+PIECE = 1 << 20
+"""Bytes of a file that are looked at together."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileLogOptions:
+    """What a log of files is, as the project says; see `ChangeLog`."""
+
+    path: str
+    envelope: Envelope
+    form: FileFormat | None = None
+    options: Mapping[str, str | int | float | bool] = field(default_factory=dict)
+    columns: Mapping[str, str] = field(default_factory=dict)
+    settle: timedelta = timedelta(0)
+
+    def __post_init__(self) -> None:
+        check_path(self.path)
+        stated(self.columns)
+        if self.form is None and format_of(self.path) is None:
+            known = ", ".join(sorted(SUFFIXES))
+            raise ConfigError(f"path: {self.path!r} does not tell its format by its suffix ({known}); name a `format:`")
+        if isinstance(self.envelope, Registered):
+            raise ConfigError(
+                f"envelope: {self.envelope.kind} needs a topic's schema registry, and files have none; read it with "
+                "`source: {connection: …, topic: …}`"
+            )
+        if self.envelope.messages and self.format is not FileFormat.JSON:
+            raise ConfigError(f"envelope: {self.envelope.kind} is written one a line, so its files are `format: json`")
+        checked(self.format, texts_of(self.options))
+
+    @property
+    def format(self) -> FileFormat:
+        """Stated, or told by the suffix."""
+        return FileFormat(self.form or format_of(self.path) or FileFormat.JSON)
+
+
+def jars(options: FileLogOptions) -> tuple[str, ...]:
+    """Spark's reader of Avro, which it does not come with."""
+    return (AVRO,) if options.format is FileFormat.AVRO else ()
+
+
+@contextmanager
+def opened(options: FileLogOptions, sparks: Sparks | None) -> Iterator[FileLog]:
+    """The log as it is now; its files are listed once."""
+    spark = LazySpark(sparks)
+    try:
+        yield FileLog(options, place(options.path), spark)
+    finally:
+        spark.close()
+
+
+class FileLog:
+    """Files of events."""
+
+    def __init__(self, options: FileLogOptions, where: Place, spark: LazySpark) -> None:
+        self._options = options
+        self._place = where
+        self._spark = spark
+        self._chosen: Sequence[Seen] | None = None
+        self._before: Mapping[str, str] = {}
+        self._shapes: dict[str, Shape] = {}
+
+    @property
+    def label(self) -> str:
+        """The path."""
+        return self._options.path
+
+    def identity(self) -> str:
+        """The path: files are told apart by their names and sizes."""
+        return f"log of files:{self._options.path}"
+
+    def clock(self) -> int | None:
+        """None."""
+        return None
+
+    def now(self) -> datetime:
+        """The time."""
+        return datetime.now(UTC)
+
+    def notes(self) -> tuple[str, ...]:
+        """Whether files wait for a later run."""
+        _, waiting = self._listed
+        return (f"{waiting} is still being written, so it and what comes after it waits",) if waiting else ()
+
+    def after(self, state: Mapping[str, Any] | None, *, most: int | None) -> LogSpan:
+        """The files after the one that was read last; all of them again where those before are not what was read.
+
+        Reading a file again changes nothing: no event counts twice.
+
+        Raises:
+            HistoryGone: the file that was read last is gone, so others may be, too.
+        """
+        ready, _ = self._listed
+        before = dict(state or {})
+        self._before = dict(before.get("columns", ()))
+        after, reason = self._read_before(before)
+        waiting = [each for each in ready if after is None or each.path > after]
+        chosen, counted = self._few(waiting, most)
+        self._chosen = chosen
+        self.__dict__.pop("_columns", None)  # told by the files that were asked for before
+        if not chosen:
+            return LogSpan(slices=(), state=before, reason="no new file")
+        upto = chosen[-1].path
+        position: dict[str, Any] = {"upto": upto, "digest": _digest([each for each in ready if each.path <= upto])}
+        if not self._options.envelope.messages:
+            position["columns"] = [[column.name, column.type.spark] for column in self._columns]
+        return LogSpan(
+            slices=(LogRange(part=self.label, after=after, upto=upto),),
+            state=position,
+            events=counted,
+            taken=len(chosen),
+            behind=len(waiting) - len(chosen),
+            reason=f"{len(chosen)} files of {reason}",
+        )
+
+    def lag(self, state: Mapping[str, Any] | None) -> Lag:
+        """The events of the files that would be read, and the age of the oldest file."""
+        ready, _ = self._listed
+        after, _ = self._read_before(state or {})
+        waiting = [each for each in ready if after is None or each.path > after]
+        if not waiting:
+            return Lag(events=0, seconds=0)
+        age = max(0, int(time.time() - min(each.modified for each in waiting)))
+        return Lag(events=self._few(waiting, sys.maxsize)[1], seconds=age)
+
+    def schema(self) -> Schema:
+        """The columns of the table, as the files that are read next and those before tell them."""
+        if self._options.envelope.messages:
+            return cast("MessageEnvelope", self._options.envelope).schema(self._sample(self._read))
+        return cast("RowEnvelope", self._options.envelope).schema(self._columns)
+
+    def events(self, session: SparkSession, parts: Sequence[Slice], schema: Schema) -> DataFrame:
+        """The events of the files in these ranges."""
+        paths = self._paths(parts)
+        with reading(self.label):
+            if self._options.envelope.messages:
+                envelope = cast("MessageEnvelope", self._options.envelope)
+                return seeing(envelope, self._sample(self._read[-1:])).events(self._lines(session, paths), schema)
+            return cast("RowEnvelope", self._options.envelope).events(self._rows(session, paths), self._columns, schema)
+
+    def both(self, session: SparkSession, parts: Sequence[Slice], *, values: bool) -> tuple[Fingerprint, Fingerprint]:
+        """Records as Spark reads them and as PyArrow, fastavro or Python does; of messages their number."""
+        from tidegate.sources.shared.reference import Answers, FileRows  # noqa: PLC0415 - it imports PyArrow, half a second
+        from tidegate.spark import dataframe_ops  # noqa: PLC0415 - rows are looked at, Spark is running
+
+        json, messages = self._options.format is FileFormat.JSON, self._options.envelope.messages
+        paths, options = self._paths(parts), texts_of(self._options.options)
+        if json:  # a record is a line, whatever a reader of whole documents would make of the file
+            options = {name: text for name, text in options.items() if name.lower() != "multiline"}
+        rows = FileRows(
+            store=self._place.store,
+            form=self._options.format,
+            options=options,
+            schema=Schema(columns=()) if messages else self._columns,
+        )
+        other = Answers(rows=rows, paths=tuple(paths))
+        with reading(self.label):
+            found = self._lines(session, paths) if messages else self._rows(session, paths)
+            # The other reader takes a file as a whole: where a record cannot be taken, all are only counted.
+            if messages or not values or (json and not found.where(f"{REFUSED} IS NOT NULL").isEmpty()):
+                count = sum(_filled(rows, path) for path in paths) if json else other.count(Everything())
+                return Fingerprint(rows=found.count()), Fingerprint(rows=count)
+            return dataframe_ops.fingerprint(found, Spark().steps(self._columns.columns)), other.fingerprint(
+                Everything()
+            )
+
+    def verify_unchanged(self) -> None:
+        """Raises SourceMoved when a file that was read is another one now."""
+        for each in self._chosen or ():
+            seen = self._place.store.look(each.path)
+            if seen is None or seen.size != each.size:
+                raise SourceMoved(
+                    f"{each.path} was changed while it was read",
+                    hint="Run again once it is written; `source: {settle: 5m}` leaves files alone that are younger.",
+                )
+
+    def _read_before(self, state: Mapping[str, Any]) -> tuple[str | None, str]:
+        """The file that was read last, None where all are read once more; and what is read, for people."""
+        read = state.get("upto")
+        if read is None:
+            return None, "events"
+        known = [each for each in self._listed[0] if each.path <= read]
+        if not known or known[-1].path != read:
+            raise HistoryGone(f"{read} was the last file read of {self.label}, and it is gone: others may be, too")
+        if _digest(known) == state.get("digest"):
+            return str(read), "events"
+        return None, "events, those before once more, because files came in between or are others now"
+
+    @cached_property
+    def _listed(self) -> tuple[list[Seen], str | None]:
+        """The files that can be read, in order, and the first that cannot yet: it ends them."""
+        seen, unfinished = self._place.seen()
+        young = time.time() - self._options.settle.total_seconds()
+        waiting = [*unfinished, *(each.path for each in seen if self._options.settle and each.modified > young)]
+        first = min(waiting, default=None)
+        return [each for each in seen if first is None or each.path < first], first
+
+    @property
+    def _read(self) -> Sequence[Seen]:
+        """The files that are read next; all of them before anybody has asked."""
+        return self._listed[0] if self._chosen is None else self._chosen
+
+    def _few(self, files: list[Seen], most: int | None) -> tuple[list[Seen], int | None]:
+        """As many whole files as hold that many events, at least one, and how many they hold, where that is exact."""
+        if most is None or not files:
+            return files, None
+        total = 0
+        chosen: list[Seen] = []
+        for each in files:
+            count = self._count(each.path)
+            if chosen and total + count > most:
+                break
+            chosen.append(each)
+            total += count
+        exact = self._options.format in (FileFormat.PARQUET, FileFormat.ORC) or not any(
+            each.path.lower().endswith(tuple(PACKED)) for each in chosen
+        )
+        return chosen, total if exact and self._options.format not in (FileFormat.AVRO, FileFormat.CSV) else None
+
+    def _count(self, path: str) -> int:
+        """Events of a file: by its footer, else its lines; of packed files and of Avro about how many."""
+        with self._place.store.open(path) as content:
+            if self._options.format is FileFormat.PARQUET:
+                from pyarrow import parquet  # type: ignore[import-untyped]  # noqa: PLC0415 - half a second
+
+                return int(parquet.ParquetFile(content).metadata.num_rows)
+            if self._options.format is FileFormat.ORC:
+                from pyarrow import orc  # noqa: PLC0415 - as above
+
+                return int(orc.ORCFile(content).nrows)
+            return _lines(content)
+
+    def _sample(self, files: Sequence[Seen]) -> list[Message]:
+        found = []
+        for each in files:
+            with self._place.store.open(each.path) as content:
+                found += [Message(key=None, value=line.strip()) for line in itertools.islice(content, SAMPLE)]
+        return found
+
+    @cached_property
+    def _columns(self) -> Schema:
+        """The columns of the files, operation and order among them."""
+        types = stated(self._options.columns)
+        before = {name: of_spark(text) or TEXT for name, text in self._before.items()}
+        paths = [each.path for each in self._read]
+        if not paths and not before and not types:
+            raise PlanError(
+                f"there is no event yet at {self.label}, so nobody knows its columns",
+                hint="Wait for the first one, or state them: `source: {columns: …}`.",
+            )
+        found = [(BEFORE, before)]
+        if self._options.format is FileFormat.JSON:
+            if not types:
+                uris = [self._reader().uri(path) for path in paths]
+                found.append((self.label, json_lines.told(self._spark.session(), uris)))
+        else:
+            shapes = {path: self._shape(path) for path in paths}
+            if self._options.format in TYPED:
+                found += [(path, dict(zip(shape.names, shape.types, strict=True))) for path, shape in shapes.items()]
+            elif shapes:
+                found += self._reader().told(self._spark.session(), shapes)
+        return united([*found, (STATED, types)], types)
+
+    def _shape(self, path: str) -> Shape:
+        if path not in self._shapes:
+            options = texts_of(self._options.options)
+            self._shapes[path] = shape_of(self._place.store, path, self._options.format, options, frozenset())
+        return self._shapes[path]
+
+    def _reader(self) -> Reader:
+        options = texts_of(self._options.options)
+        return Reader(store=self._place.store, form=self._options.format, options=options, carrier=PLACE)
+
+    def _paths(self, parts: Sequence[Slice]) -> list[str]:
+        return [each.path for each in self._listed[0] if any(_within(part, each.path) for part in parts)]
+
+    def _lines(self, session: SparkSession, paths: Sequence[str]) -> DataFrame:
+        return json_lines.lines(session, [self._reader().uri(path) for path in paths])
+
+    def _rows(self, session: SparkSession, paths: Sequence[str]) -> DataFrame:
+        columns = self._columns
+        if self._options.format is FileFormat.JSON:
+            return json_lines.parsed(self._lines(session, paths), columns, self._reader().rules)
+        carried = Schema(columns=(*columns.columns, Column(name=PLACE, type=TEXT)))
+        rows = self._reader().rows(session, {path: self._shape(path) for path in paths}, carried)
+        none = "CAST(NULL AS string)"
+        return rows.selectExpr(
+            *(Spark().quote(name) for name in columns.names),
+            PLACE,
+            f"concat('file ', {PLACE}) AS {ORIGIN}",
+            f"{none} AS {REFUSED}",
+            f"{none} AS {RAW}",
+        )
+
+
+def _filled(rows: FileRows, path: str) -> int:
+    """Lines of a file that are not blank."""
+    with rows.opened(path) as content, io.TextIOWrapper(content, "utf-8-sig", "replace") as lines:
+        return sum(1 for line in lines if line.strip(" \n"))
+
+
+def _within(part: Slice, path: str) -> bool:
+    if not isinstance(part, LogRange):
+        raise InternalError("a log is read by ranges")
+    return (part.after is None or path > part.after) and path <= part.upto
+
+
+def _digest(files: Sequence[Seen]) -> str:
+    lines = "\n".join(f"{each.path}\0{each.size}" for each in files)
+    return hashlib.sha256(lines.encode("utf-8", "surrogateescape")).hexdigest()[:16]
+
+
+def _lines(content: IO[bytes]) -> int:
+    count, last = 0, b"\n"
+    while piece := content.read(PIECE):
+        count, last = count + piece.count(b"\n"), piece
+    return count + (not last.endswith(b"\n"))

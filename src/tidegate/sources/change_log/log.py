@@ -1,0 +1,185 @@
+"""Decides how a log answers what the engine asks of every source: itself, or by the table that it is the log of.
+
+Made by the source of change logs around one of its logs. Must never answer for rows from events.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Protocol
+
+from tidegate.core.batch import Latest
+from tidegate.core.bucketing import Buckets, RowDigest
+from tidegate.core.changes import SafeBound, SliceStats
+from tidegate.core.fingerprint import Fingerprint
+from tidegate.core.grouping import Grouping
+from tidegate.core.log import Lag, LogSpan, ReadTwice
+from tidegate.core.plan import Prune
+from tidegate.core.protocols import Probe
+from tidegate.core.schema import Schema
+from tidegate.core.slices import LogRange, Partition, Slice
+from tidegate.errors import EdgeUnknown, PlanError
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from pyspark.sql import DataFrame, SparkSession
+
+
+class Log(Protocol):
+    """An open log: of files, of topics, of a slot."""
+
+    @property
+    def label(self) -> str:
+        """How people call it."""
+
+    def identity(self) -> str:
+        """What the log is of; another text means another history."""
+
+    def clock(self) -> int | None:
+        """See `Probe.clock`."""
+
+    def schema(self) -> Schema:
+        """The columns of the table, as the events that are read next tell them; asked after `after`."""
+
+    def after(self, state: Mapping[str, Any] | None, *, most: int | None) -> LogSpan:
+        """See `Logged.after`."""
+
+    def lag(self, state: Mapping[str, Any] | None) -> Lag:
+        """See `Lagging`."""
+
+    def events(self, session: SparkSession, parts: Sequence[Slice], schema: Schema) -> DataFrame:
+        """The events of ranges of the log, the same every time; see `Logged`."""
+
+    def verify_unchanged(self) -> None:
+        """See `Probe.verify_unchanged`."""
+
+    def now(self) -> datetime:
+        """See `Probe.now`."""
+
+    def notes(self) -> tuple[str, ...]:
+        """See `Probe.notes`."""
+
+
+class LogProbe:
+    """Questions to a log; what only rows tell is asked of the table beside it, if one is named.
+
+    Args:
+        version: of the log, where it is kept in versions.
+    """
+
+    def __init__(self, log: Log, table: Probe | None, version: str | None = None) -> None:
+        self.log = log
+        self.table = table
+        self._version = version
+        self._asked = False
+
+    def after(self, state: Mapping[str, Any] | None, *, most: int | None) -> LogSpan:
+        """What lies after a position."""
+        self._asked = True
+        return self.log.after(state, most=most)
+
+    def both(
+        self, session: SparkSession, parts: Sequence[Slice], *, values: bool
+    ) -> tuple[Fingerprint, Fingerprint] | None:
+        """What two readers find in the log, where another one than Spark's can read it."""
+        return self.log.both(session, parts, values=values) if isinstance(self.log, ReadTwice) else None
+
+    def lag(self, state: Mapping[str, Any] | None) -> Lag:
+        """How far a position is behind the log's end."""
+        return self.log.lag(state)
+
+    def schema(self) -> Schema:
+        """The columns that a load reads; those of the table where it alone is asked."""
+        return self.table.schema() if self.table is not None and not self._asked else self.log.schema()
+
+    def identity(self) -> str:
+        """What the log is of."""
+        return self.log.identity()
+
+    def clock(self) -> int | None:
+        """A number that only grows while the history goes on."""
+        return self.log.clock()
+
+    def version(self) -> str | None:
+        """That of a table of events; None for other logs, whose rows cannot be told without reading them."""
+        return self._version
+
+    def unique(self, key: Sequence[str]) -> bool:
+        """What the table says; never of events."""
+        return self.table is not None and self.table.unique(key)
+
+    def edge(self) -> SafeBound:
+        """None: a log has no cursor. Raises EdgeUnknown."""
+        raise EdgeUnknown(f"{self.log.label} is a log, and no column orders its events")
+
+    def stats(self, part: Slice) -> SliceStats:
+        """Of rows of the table."""
+        return self._rows_of(part).stats(part)
+
+    def key_bounds(self, part: Slice, column: str) -> Prune | None:
+        """Of rows of the table; of events nobody knows before they are read."""
+        return None if isinstance(part, LogRange) else self._rows_of(part).key_bounds(part, column)
+
+    def fingerprint(self, part: Slice, *, latest: Latest | None = None) -> Fingerprint:
+        """Of rows of the table."""
+        return self._rows_of(part).fingerprint(part, latest=latest)
+
+    def count(self, part: Slice, *, latest: Latest | None = None) -> int:
+        """Rows of the table."""
+        return self._rows_of(part).count(part, latest=latest)
+
+    def partitions(
+        self, grouping: Grouping, *, since: Partition | None = None, only: Sequence[Slice] = ()
+    ) -> Mapping[Slice, Fingerprint]:
+        """Of rows of the table."""
+        return self._rows().partitions(grouping, since=since, only=only)
+
+    def quick_hashes(self, grouping: Grouping, *, since: Partition | None = None) -> Mapping[Slice, str] | None:
+        """Of rows of the table."""
+        return self._rows().quick_hashes(grouping, since=since)
+
+    def spread(
+        self, part: Slice, key: Sequence[str], spread: Buckets, *, latest: Latest | None = None
+    ) -> Mapping[str, Fingerprint]:
+        """Of rows of the table."""
+        return self._rows_of(part).spread(part, key, spread, latest=latest)
+
+    def digests(
+        self, part: Slice, key: Sequence[str], spread: Buckets, *, latest: Latest | None = None
+    ) -> Sequence[RowDigest]:
+        """Of rows of the table."""
+        return self._rows_of(part).digests(part, key, spread, latest=latest)
+
+    def condition(self, part: Slice) -> str:
+        """The slice in words for people."""
+        return part.label if isinstance(part, LogRange) or self.table is None else self.table.condition(part)
+
+    def now(self) -> datetime:
+        """The time."""
+        return self.log.now()
+
+    def has_snapshot(self) -> bool:
+        """Never: the rows of the table go on while its log is read."""
+        return False
+
+    def verify_unchanged(self) -> None:
+        """What the log says of it."""
+        self.log.verify_unchanged()
+
+    def notes(self) -> tuple[str, ...]:
+        """Of the log and of the table."""
+        return (*self.log.notes(), *(self.table.notes() if self.table else ()))
+
+    def _rows_of(self, part: Slice) -> Probe:
+        if isinstance(part, LogRange):
+            raise PlanError(f"what {self.log.label} left of its rows cannot be asked of the log itself")
+        return self._rows()
+
+    def _rows(self) -> Probe:
+        if self.table is None:
+            raise PlanError(
+                f"there is no table to compare with: {self.log.label} holds events, and no rows",
+                hint="Name the table that it is the log of: `source: {database: shop, table: public.orders}`.",
+            )
+        return self.table

@@ -1,0 +1,1 @@
+"""Logs of changes in a replication slot of PostgreSQL."""

@@ -1,0 +1,265 @@
+"""Decides which events the messages of a replication slot are: one for each row that came, changed or went.
+
+Called by the source of a slot with every message in order; pure. Must never let a value out that nobody sent, nor an
+event of a transaction that lies outside the range.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from tidegate.core.schema import Column, Kind, Schema
+from tidegate.dialects.postgresql.output_functions import array_json
+from tidegate.errors import SourceError
+from tidegate.sources.change_log.slot.pgoutput import (
+    UNCHANGED,
+    Begin,
+    Commit,
+    Delete,
+    Insert,
+    Relation,
+    Truncate,
+    Tuple,
+    Update,
+    Value,
+    parse,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """What is read of a slot.
+
+    Args:
+        table: schema and name.
+        columns: those of the events, in order.
+        identity: columns whose change makes a row another one; none where only the whole row identifies it.
+        after, upto: transactions whose commit begins at or after the one and before the other.
+    """
+
+    slot: str
+    table: tuple[str, str]
+    columns: Schema
+    identity: frozenset[str]
+    after: int
+    upto: int
+
+
+class Event(NamedTuple):
+    """See `core.log.Logged` for what the parts are.
+
+    Args:
+        values: texts in the order of the columns.
+        untold: columns of a row whose key changed that were stored apart and not sent: nothing in the log tells them
+            under the new key.
+    """
+
+    order: str
+    gone: bool
+    clears: bool
+    values: Sequence[str | None]
+    unknown: tuple[str, ...]
+    refused: str | None
+    raw: str | None
+    origin: str
+    untold: tuple[str, ...] = ()
+
+
+def lsn(number: int) -> str:
+    """A place of the write-ahead log as PostgreSQL writes it.
+
+    Example:
+        >>> lsn(0x116B3748), number("0/116B3748") == 0x116B3748
+        ('0/116B3748', True)
+    """
+    return f"{number >> 32:X}/{number & 0xFFFFFFFF:X}"
+
+
+def number(text: str) -> int:
+    """The inverse of `lsn`."""
+    high, low = text.split("/")
+    return int(high, 16) << 32 | int(low, 16)
+
+
+def floor(place: int) -> str:
+    """The order that every event of a transaction committed before that place is below, and no other."""
+    return f"{place:016x}"
+
+
+def events(messages: Iterable[tuple[int, bytes]], wanted: Wanted) -> Iterator[Event]:
+    """The events of one range, in the order of their commits.
+
+    Args:
+        messages: each with its place in the write-ahead log, as the slot gives them.
+
+    Raises:
+        SourceError: they are not whole transactions of version 1 of the protocol.
+    """
+    reader = _Reader(wanted)
+    for place, data in messages:
+        yield from reader.take(place, data)
+    if reader.begun is not None:
+        raise SourceError("the replication slot ended in the middle of a transaction", hint="Run again.")
+
+
+class _Reader:
+    """What the messages so far said: the transaction at work, and what the table's rows look like."""
+
+    def __init__(self, wanted: Wanted) -> None:
+        self._wanted = wanted
+        self._known: dict[int, _Places | None] = {}
+        self.begun: Begin | None = None
+        self._place, self._index, self._data = -1, 0, b""
+
+    def take(self, place: int, data: bytes) -> Iterator[Event]:
+        """The events of one message."""
+        message = parse(data)
+        match message:
+            case Begin():
+                self.begun, self._place = message, -1
+            case Commit():
+                self.begun = None
+            case Relation():
+                mine = (message.schema, message.name) == self._wanted.table
+                self._known[message.oid] = _Places(message, self._wanted) if mine else None
+            case Insert() | Update() | Delete() | Truncate():
+                if self.begun is None:
+                    raise SourceError("the replication slot gave a change outside a transaction", hint="Run again.")
+                if place != self._place:
+                    self._place, self._index = place, 0
+                self._data = data
+                if self._wanted.after <= self.begun.commit < self._wanted.upto:
+                    yield from self._changed(self.begun, message)
+
+    def _changed(self, begun: Begin, message: Insert | Update | Delete | Truncate) -> Iterator[Event]:
+        if isinstance(message, Truncate):
+            if any(self._of(oid) for oid in message.oids):
+                yield self._event(begun, _Told(values=(None,) * len(self._wanted.columns.columns)), clears=True)
+            return
+        places = self._of(message.oid)
+        if places is None:
+            return
+        match message:
+            case Insert():
+                yield self._event(begun, places.told(message.new, self._data))
+            case Delete():
+                yield self._event(begun, places.told(message.old, self._data), gone=True)
+            case Update(old=None):
+                yield self._event(begun, places.told(message.new, self._data))
+            case Update(old=old) if old is not None:
+                new = places.filled(message.new, old, whole=message.whole)
+                told = places.told(new, self._data)
+                if places.another(old, new):
+                    yield self._event(begun, places.told(old, self._data), gone=True)
+                    told = places.begun(told)
+                yield self._event(begun, told)
+
+    def _of(self, oid: int) -> _Places | None:
+        if oid not in self._known:
+            raise SourceError("the replication slot gave a row of a table that it had not described", hint="Run again.")
+        return self._known[oid]
+
+    def _event(self, begun: Begin, told: _Told, *, gone: bool = False, clears: bool = False) -> Event:
+        place, index = self._place, self._index
+        self._index += 1
+        return Event(
+            order=f"{begun.commit:016x}.{place:016x}.{index:08x}",
+            gone=gone,
+            clears=clears,
+            values=told.values,
+            unknown=() if gone else told.unknown,
+            refused=told.refused,
+            raw=told.raw,
+            origin=f"slot {self._wanted.slot}, LSN {lsn(place)}, transaction {begun.xid}, event {index}",
+            untold=told.untold,
+        )
+
+
+class _Told(NamedTuple):
+    """What one tuple says of the wanted columns; see `Event`."""
+
+    values: Sequence[str | None]
+    unknown: tuple[str, ...] = ()
+    refused: str | None = None
+    raw: str | None = None
+    untold: tuple[str, ...] = ()
+
+
+class _Places:
+    """Where the wanted columns stand in the tuples of a relation."""
+
+    def __init__(self, relation: Relation, wanted: Wanted) -> None:
+        at = {column.name: place for place, column in enumerate(relation.columns)}
+        self._at = [at.get(column.name) for column in wanted.columns]
+        self._missing = tuple(column.name for column in wanted.columns if column.name not in at)
+        self._columns = wanted.columns.columns
+        self._arrays = [place for place, column in enumerate(wanted.columns) if column.type.kind is Kind.ARRAY]
+        self._keys = frozenset(place for place, column in enumerate(relation.columns) if column.key)
+        named = [at[name] for name in sorted(wanted.identity) if name in at]
+        self._identity = named or sorted(at.values())
+
+    def filled(self, new: Tuple, old: Tuple, *, whole: bool) -> Tuple:
+        """The new row, with what the old one says of values that were left alone."""
+
+        def known(place: int, value: Value) -> Value:
+            return old[place] if value is UNCHANGED and (whole or place in self._keys) else value
+
+        return tuple(known(place, value) for place, value in enumerate(new))
+
+    def another(self, old: Tuple, new: Tuple) -> bool:
+        """Whether the row is another one now."""
+        return any(old[place] != new[place] for place in self._identity)
+
+    def told(self, row: Tuple, data: bytes) -> _Told:
+        """The values of the wanted columns as texts; None for NULL and for what is not known.
+
+        Args:
+            data: the whole message, which is kept of a row that cannot be taken.
+        """
+        try:
+            values = [None if place is None else _text(row[place]) for place in self._at]
+        except UnicodeDecodeError:
+            return self._refused("a value is not a text in UTF-8", data)
+        for place in self._arrays:
+            try:
+                values[place] = _plain(values[place], self._columns[place])
+            except ValueError as error:
+                return self._refused(f"column {self._columns[place].name!r} holds {error}", data)
+        left = (
+            column.name
+            for column, place in zip(self._columns, self._at, strict=True)
+            if place is not None and row[place] is UNCHANGED
+        )
+        return _Told(values=values, unknown=(*left, *self._missing))
+
+    def begun(self, told: _Told) -> _Told:
+        """Of a row that is another one now: what the log does not tell of it, no earlier event of its key does."""
+        untold = tuple(name for name in told.unknown if name not in self._missing)
+        return told._replace(unknown=self._missing, untold=untold) if untold else told
+
+    def _refused(self, reason: str, data: bytes) -> _Told:
+        nothing = (None,) * len(self._columns)
+        return _Told(values=nothing, refused=reason, raw=base64.b64encode(data).decode())
+
+
+def completed(event: Event, columns: Schema, known: Mapping[str, str | None]) -> Event:
+    """The event with values that somebody else told, as texts."""
+    try:
+        told = {name: _plain(text, column) for name, text in known.items() if (column := columns.find(name))}
+    except ValueError as error:
+        return event._replace(refused=f"a value of the row holds {error}", untold=())
+    values = [told.get(name, value) for name, value in zip(columns.names, event.values, strict=True)]
+    return event._replace(values=values, untold=())
+
+
+def _plain(text: str | None, column: Column) -> str | None:
+    """An array as JSON, anything else as it is. Raises ValueError."""
+    element = column.type.element
+    return text if text is None or element is None else array_json(text, element)
+
+
+def _text(value: Value) -> str | None:
+    return value.decode() if isinstance(value, bytes) else None

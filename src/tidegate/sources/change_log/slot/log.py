@@ -1,0 +1,228 @@
+"""Decides how a replication slot of PostgreSQL is a log of changes: what lies after a position, and its events.
+
+Opened by the source of change logs. Must never go on where the slot has not everything after the position, nor move it.
+
+The position is a place of the write-ahead log; a transaction lies after it if its commit begins there or later, which
+is the server's own rule for a slot. So three numbers tell everything: what the slot is confirmed to may lag behind the
+table's position (a crash before the confirmation: events in between are read again and passed over), but may never be
+ahead of it (a slot that was recreated, or moved by somebody else: events are gone), and the position may never be
+ahead of the server's log. A table that nobody changes keeps its position, and with it the log that other tables fill:
+once that is more than `QUIET_BYTES`, a load without events moves the position, and then the slot. Confirming beyond
+the position for once would save that load, and leave a slot of which nobody can tell that it was not recreated.
+
+Rows of the first load are those of a snapshot that is taken after the slot was made. What was committed in between is
+in the rows and in the log; the first load of the log reads at least up to the snapshot, so that no table is ever left
+with rows that are older than its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from tidegate.core.log import Lag, LogSpan
+from tidegate.core.protocols import Probe
+from tidegate.core.schema import Schema
+from tidegate.core.slices import Everything, LogRange, Slice
+from tidegate.dialects.postgresql import Postgresql
+from tidegate.dialects.postgresql import output_functions as output
+from tidegate.dialects.postgresql import replication_slots as slots
+from tidegate.dialects.postgresql.session import PostgresqlSession
+from tidegate.errors import HistoryGone, InternalError
+from tidegate.sources.change_log.slot import slot, spool
+from tidegate.sources.change_log.slot.events import Event, Wanted, completed, events, floor, lsn, number
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+QUIET_BYTES = 256 * 1024 * 1024
+COUNTED = 1_000_000
+"""Messages after which a lag is not counted any further: the server decodes its log anew for every question."""
+KEPT = ("slot", "publication", "identity")
+"""What of a position's state is as it was after every load."""
+
+
+@contextmanager
+def opened(options: slot.SlotOptions, table: Probe) -> Iterator[SlotLog]:
+    """The log, beside the table that it is of."""
+    with slot.session_of(options) as session, ExitStack() as held:
+        slots.check_server(session)
+        yield SlotLog(options, session, table, held)
+
+
+class SlotLog:
+    """A replication slot as a log of one table."""
+
+    def __init__(self, options: slot.SlotOptions, session: PostgresqlSession, table: Probe, held: ExitStack) -> None:
+        self._options = options
+        self._session = session
+        self._table = table
+        self._held = held
+        self._notes: list[str] = []
+
+    @property
+    def label(self) -> str:
+        """How people call it."""
+        return f"slot {self._options.slot}"
+
+    def identity(self) -> str:
+        """Server, database and table."""
+        return self._table.identity()
+
+    def clock(self) -> int | None:
+        """The end of the write-ahead log."""
+        return self._table.clock()
+
+    def schema(self) -> Schema:
+        """The columns of the table."""
+        return self._table.schema()
+
+    def now(self) -> datetime:
+        """The time."""
+        return datetime.now(UTC)
+
+    def verify_unchanged(self) -> None:
+        """Nothing to ask: what the log holds of a range never changes."""
+
+    def notes(self) -> tuple[str, ...]:
+        """Of a slot that keeps much of the write-ahead log."""
+        return tuple(self._notes)
+
+    def after(self, state: Mapping[str, Any] | None, *, most: int | None) -> LogSpan:
+        """What lies after a position; for None the table itself, in a snapshot that is taken now."""
+        found = slots.find(self._session, self._options.slot)
+        if found is not None and (warning := slot.warning_of(found)):
+            self._notes.append(warning)
+        if state is None:
+            return self._bulk(found)
+        position, lagging = self._checked(state, found)
+        end = slots.flushed(self._session)
+        if end < position:
+            raise HistoryGone(f"the table was loaded up to {lsn(position)}, and the server's log ends at {lsn(end)}")
+        return self._span(state, position, end, None if lagging else most, lagging=lagging)
+
+    def lag(self, state: Mapping[str, Any] | None) -> Lag:
+        """The table's changes after the position, of `COUNTED` messages at most, and when the first one committed."""
+        if state is None:
+            return Lag()
+        position, lagging = self._checked(state, slots.find(self._session, self._options.slot))
+        name, publication, end = self._options.slot, self._options.publication, slots.flushed(self._session)
+        oid = int(self.identity().rpartition(":")[2])
+        ask = slots.Ask(oid=oid, after=position if lagging else None, upto=lsn(end), most=COUNTED)
+        events, _, _ = slots.count(self._session, name, publication, ask)
+        oldest = slots.oldest(self._session, name, publication, ask) if events else None
+        return Lag(events=events, seconds=max(0, int((self.now() - oldest).total_seconds())) if oldest else 0)
+
+    def events(self, session: SparkSession, parts: Sequence[Slice], schema: Schema) -> DataFrame:
+        """The events of one range; decoded here a chunk at a time, and read by Spark from files beside the project.
+
+        A session that does not share this machine's files is handed them in memory.
+        """
+        (part,) = parts
+        if not isinstance(part, LogRange) or part.after is None:
+            raise InternalError("a replication slot is read by one range of its log")
+        return self._held.enter_context(spool.spooled(session, self._events(part, schema), schema, self._options.place))
+
+    def _bulk(self, found: slots.Slot | None) -> LogSpan:
+        """The table as one snapshot has it; without a slot (nobody has claimed it) its position leads nowhere."""
+        state: dict[str, Any] = {"slot": self._options.slot}
+        self._table.schema()  # takes the snapshot: what was committed before is seen, and lies before `through`
+        if found is None or found.confirmed is None:
+            reason = f"read whole, and its log from then on by slot {self._options.slot}, which the run makes"
+            return LogSpan(slices=(Everything(),), state=state, bulk=True, reason=reason)
+        state |= {
+            "lsn": lsn(found.confirmed),
+            "through": lsn(slots.written(self._session)),
+            "publication": slot.check_publication(self._session, self._options).mark,
+            "identity": list(slot.check_identity(self._session, self._options.relation).columns),
+        }
+        reason = f"read whole, and its log from {state['lsn']} on by slot {self._options.slot}"
+        return LogSpan(slices=(Everything(),), state=state, bulk=True, floor=floor(found.confirmed), reason=reason)
+
+    def _checked(self, state: Mapping[str, Any], found: slots.Slot | None) -> tuple[int, bool]:
+        """The position, if the slot still has everything after it; and whether it has more, which was not confirmed."""
+        name = self._options.slot
+        if state.get("slot") != name or "lsn" not in state:
+            raise HistoryGone(f"the table was loaded by slot {state.get('slot')}, and the stream now names {name}")
+        if found is None:
+            raise HistoryGone(f"the slot {name} is not there any more, and with it what changed since the last load")
+        if found.status == slots.LOST or found.confirmed is None:
+            raise HistoryGone(
+                f"the slot {name} has lost changes: the server keeps no more than `max_slot_wal_keep_size`"
+            )
+        position = number(state["lsn"])
+        if found.confirmed > position:
+            raise HistoryGone(
+                f"the table was loaded up to {state['lsn']}, and the slot {name} begins at {lsn(found.confirmed)}: "
+                "it was recreated, or read by somebody else, or the table was set back"
+            )
+        if state.get("publication") != slot.check_publication(self._session, self._options).mark:
+            raise HistoryGone(f"the table was not in the publication {self._options.publication} all the time")
+        told = slot.check_identity(self._session, self._options.relation).columns
+        if state.get("identity") != list(told):
+            raise HistoryGone(f"the log told a row that changed by other columns than by {', '.join(told) or 'all'}")
+        return position, found.confirmed < position
+
+    def _span(self, state: Mapping[str, Any], position: int, end: int, most: int | None, *, lagging: bool) -> LogSpan:
+        """What lies between; `lagging` says that the slot has more, of which a limit might never let anything pass."""
+        name, publication = self._options.slot, self._options.publication
+        through = number(state["through"]) if "through" in state else 0
+        if end < through:  # committed without waiting for the disk, a moment ago
+            return LogSpan(slices=(), state=state, events=0)
+        if position < through:
+            most = None
+        oid = int(self.identity().rpartition(":")[2])
+        ask = slots.Ask(oid=oid, after=position if lagging else None, upto=lsn(end), most=most)
+        counted, messages, last = slots.count(self._session, name, publication, ask)
+        limited = most is not None and messages >= most
+        upto = last if limited and last is not None else max(last or 0, end)
+        if not counted and not limited and upto - position < QUIET_BYTES:
+            return LogSpan(slices=(), state=state, events=0)
+        return LogSpan(
+            slices=(LogRange(part=name, after=lsn(position), upto=lsn(upto)),),
+            state={**{name: kept for name, kept in state.items() if name in KEPT}, "lsn": lsn(upto)},
+            events=counted,
+            taken=upto - position,
+            behind=max(end - upto, 0) if limited else 0,
+            reason=f"{counted} changes up to {lsn(upto)}"
+            if counted
+            else f"no change up to {lsn(upto)}, so that the server need not keep its log",
+        )
+
+    def _events(self, part: LogRange, schema: Schema) -> Iterator[Event]:
+        identity = slot.check_identity(self._session, self._options.relation)
+        wanted = Wanted(
+            slot=part.part,
+            table=self._table_name(),
+            columns=schema,
+            identity=frozenset(identity.columns),
+            after=number(part.after or ""),
+            upto=number(part.upto),
+        )
+        self._session.rows(output.SETTINGS)
+        read = slots.messages(self._session, part.part, self._options.publication, upto=part.upto)
+        for event in events(read, wanted):
+            yield self._looked_up(event, schema, identity.columns) if event.untold else event
+
+    def _looked_up(self, event: Event, schema: Schema, key: Sequence[str]) -> Event:
+        """With the values that the table has now of a row whose key changed, where the log does not tell them.
+
+        Whatever changed them since is an event that comes later, and so is the end of a row that is not there.
+        """
+        texts = dict(zip(schema.names, event.values, strict=True))
+        named = {name: text for name in key if (text := texts.get(name)) is not None}
+        found = slots.values(self._session, self._options.relation, named, event.untold)
+        known = dict(zip(event.untold, found or [None] * len(event.untold), strict=True))
+        return completed(event, schema, known)
+
+    def _table_name(self) -> tuple[str, str]:
+        """Schema and name, also of a table that was named without its schema."""
+        string = Postgresql().string(self._options.relation.sql)
+        asked = (
+            "SELECT n.nspname::text, c.relname::text FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace "
+            f"WHERE c.oid = {string}::regclass"
+        )
+        ((schema, name),) = self._session.rows(asked)
+        return schema, name

@@ -1,0 +1,203 @@
+"""Decides what a server is told of a slot: to keep a table's log, what of it is loaded, and to forget it.
+
+Called by the source of change logs. Must never confirm to the server what no table's own position covers, nor make a
+slot for a table whose log would not say which row changed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from tidegate.core.ids import Connection
+from tidegate.core.ports.dialect import Relation
+from tidegate.core.position import Position
+from tidegate.core.retention import Retained
+from tidegate.dialects.postgresql import Postgresql
+from tidegate.dialects.postgresql import replication_slots as slots
+from tidegate.dialects.postgresql.session import PostgresqlSession
+from tidegate.errors import ConfigError, HistoryGone, SchemaRefused
+from tidegate.sources.change_log.slot.events import number
+from tidegate.sources.shared.relation import of_table
+
+KEPT_BYTES = 1024 * 1024 * 1024
+SPOOL = "spool"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SlotOptions:
+    """What a log in a slot is, as the project says; see `ChangeLog`.
+
+    Args:
+        folder: the project's.
+    """
+
+    connection: Connection
+    slot: str
+    table: str
+    publication: str
+    folder: Path
+
+    def __post_init__(self) -> None:
+        slots.check_name(self.slot)
+        if self.connection.url.partition(":")[0].split("+")[0] not in ("postgresql", "postgres"):
+            raise ConfigError(f"connection {self.connection.name!r} is not PostgreSQL, and only that has slots")
+
+    @property
+    def place(self) -> Path:
+        """Where its events wait for Spark."""
+        return self.folder / ".tidegate" / SPOOL / self.slot
+
+    @property
+    def relation(self) -> Relation:
+        """The table."""
+        return of_table(Postgresql(), self.table)
+
+
+def claim(options: SlotOptions, key: Sequence[str]) -> None:
+    """Makes the server keep every change from now on, where it does not yet; called before the table is read.
+
+    Args:
+        key: by which the changes will be applied.
+
+    Raises:
+        ConfigError: the server cannot, the slot or the publication are made for something else, or the log does not
+            tell the key of a row that went.
+        SchemaRefused: the table's log would not say which row changed.
+    """
+    with session_of(options) as session:
+        slots.check_server(session)
+        told = check_identity(session, options.relation).columns
+        if told and not set(key) <= set(told):
+            raise ConfigError(
+                f"the log of {options.relation.label} tells a row that changed by {', '.join(told)}, "
+                f"and the key of the stream is {', '.join(key)}",
+                hint=f"Take `key: [{', '.join(told)}]`, or `ALTER TABLE … REPLICA IDENTITY USING INDEX …`.",
+            )
+        found = slots.find(session, options.slot)
+        if found is not None and found.plugin != slots.PLUGIN:
+            raise ConfigError(
+                f"the slot {options.slot} is made for the plugin {found.plugin}, not {slots.PLUGIN}",
+                hint="Name another `slot:`; it is made by the first run.",
+            )
+        unpublished = slots.published(session, options.publication, options.relation) is None
+        if unpublished:
+            slots.publish(session, options.publication, options.relation)
+        check_publication(session, options)
+        # A slot decodes with the publications of the time of a change.
+        if found is not None and (unpublished or found.status == slots.LOST):
+            slots.drop(session, options.slot)
+            found = None
+        if found is None:
+            slots.make(session, options.slot)
+
+
+def acknowledge(options: SlotOptions, position: Position) -> None:
+    """Lets the server forget what the table's own position covers; nothing where it has already."""
+    place = position.state.get("lsn")
+    if place is None or position.state.get("slot") != options.slot:
+        return
+    with session_of(options) as session:
+        found = slots.find(session, options.slot)
+        if found is not None and found.confirmed is not None and found.confirmed < number(place):
+            slots.advance(session, options.slot, place)
+
+
+def retained(options: SlotOptions) -> Retained:
+    """What the server keeps for the slot."""
+    with session_of(options) as session:
+        found = slots.find(session, options.slot)
+    where = options.connection.name
+    if found is None:
+        return Retained(name=options.slot, where=where, exists=False)
+    return Retained(
+        name=found.name,
+        where=where,
+        exists=True,
+        active=found.active is not None,
+        status=found.status or "",
+        bytes=found.retained,
+        behind=found.behind,
+        warning=warning_of(found),
+    )
+
+
+def release(options: SlotOptions) -> None:
+    """Drops the slot, and the publication that this user made with it."""
+    with session_of(options) as session:
+        slots.drop(session, options.slot)
+        if options.publication == options.slot:
+            slots.unpublish(session, options.publication)
+
+
+def warning_of(found: slots.Slot) -> str:
+    """What is wrong with a slot, for people; empty for nothing."""
+    if found.status == slots.LOST:
+        return f"slot {found.name} has lost changes: the server keeps no more than `max_slot_wal_keep_size`"
+    if found.retained > KEPT_BYTES or found.status not in ("reserved", None):
+        return f"slot {found.name} keeps {found.retained / 2**20:,.0f} MiB of write-ahead log ({found.status})"
+    return ""
+
+
+def check_identity(session: PostgresqlSession, relation: Relation) -> slots.Identified:
+    """How a row is identified in the log.
+
+    Raises:
+        SchemaRefused: it is not, or the log does not carry every column.
+    """
+    found, table = slots.identified(session, relation), relation.sql
+    if found.kind not in ("r", "p"):
+        raise SchemaRefused(f"{relation.label} is no table, and only tables have a log")
+    if found.identity == "n" or (found.identity in "di" and not found.columns):
+        raise SchemaRefused(
+            f"the log of {relation.label} does not say which row an update or a delete is about: it has no primary key",
+            hint=f"`ALTER TABLE {table} REPLICA IDENTITY FULL`, or give it a primary key; then run again.",
+        )
+    if found.kind == "p" and (found.identity in "fi" or not found.uniform):
+        raise SchemaRefused(
+            f"the partitions of {relation.label} do not all identify their rows by the primary key alone",
+            hint="`ALTER TABLE … REPLICA IDENTITY DEFAULT` for the table and each of its partitions.",
+        )
+    if found.generated:
+        raise SchemaRefused(
+            f"column {found.generated[0]!r} of {relation.label} is generated, and the log does not carry it",
+            hint=f"`ALTER TABLE {table} ALTER COLUMN … DROP EXPRESSION`, or load the table by another strategy.",
+        )
+    return found
+
+
+@contextmanager
+def session_of(options: SlotOptions) -> Iterator[PostgresqlSession]:
+    """A connection of its own: what is asked about slots must not run inside the snapshot of the rows."""
+    session = PostgresqlSession(Postgresql(), options.connection)
+    try:
+        session.rows("SET statement_timeout = 0")
+        yield session
+    finally:
+        session.close()
+
+
+def check_publication(session: PostgresqlSession, options: SlotOptions) -> slots.Publication:
+    """What the stream's publication says of its table.
+
+    Raises:
+        HistoryGone: there is none any more.
+        ConfigError: it does not tell every change, row and column of the table.
+    """
+    name, table = options.publication, options.relation
+    found = slots.published(session, name, table)
+    if found is None:
+        raise HistoryGone(f"there is no publication {name} any more")
+    if not found.holds:
+        raise ConfigError(
+            f"the publication {name} does not hold {table.label}",
+            hint=f"Name another `publication:`, or `ALTER PUBLICATION {name} ADD TABLE {table.sql}` and load it anew.",
+        )
+    if not found.whole or found.limited:
+        raise ConfigError(
+            f"the publication {name} leaves out some changes, rows or columns of {table.label}",
+            hint="Name another `publication:`; without one the first run makes it.",
+        )
+    return found

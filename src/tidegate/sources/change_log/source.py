@@ -1,0 +1,305 @@
+"""Decides which log of changes is read, and how: files, a table, topics or a replication slot, by one envelope.
+
+Chosen by `source: {topic: …}`, `{slot: …}`, or a path or a table with an `envelope:`; strategy cdc asks it. Must never
+read an event that the probe did not name when it was opened.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from datetime import timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from tidegate import plugins
+from tidegate.core.bounds import BoundRequest
+from tidegate.core.flavours import Flavour
+from tidegate.core.ids import Connection
+from tidegate.core.log import Envelope, Registered
+from tidegate.core.position import Position
+from tidegate.core.protocols import Format, Probe, Source, Sparks
+from tidegate.core.retention import Retained
+from tidegate.core.schema import Schema
+from tidegate.core.slices import LogRange, Slice
+from tidegate.errors import ConfigError, InternalError
+from tidegate.sources.change_log import files
+from tidegate.sources.change_log.log import Log, LogProbe
+from tidegate.sources.change_log.topic import log as topics
+from tidegate.sources.change_log.topic.log import Start
+from tidegate.sources.shared.files.shape import FileFormat
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from tidegate.sources.change_log.slot.slot import SlotOptions
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChangeLog:
+    """Events of one table, in the order in which it committed them.
+
+    Args:
+        path: files of events: one, a folder with everything below it, or a pattern.
+        iceberg, delta: a table of events, which is only added to, as of source `lake_table`.
+        topic: of Kafka, at the brokers of `connection:`.
+        start: where the first load of a topic begins: at its `beginning`, which then must not be lost; at the
+            `earliest` event that is left; or with the `table`, and its events from then on.
+        transactions: the topic in which Debezium tells where transactions begin and end; a load then has each whole.
+        envelope: how an event is written.
+        format: of the files; told by the path's suffix unless given.
+        options: of Spark's reader of the files.
+        columns: exact types, by name; of JSON then the only fields there are.
+        settle: leave files alone that were written less than this ago.
+        table: that the log is of, where it can be asked: to compare with, and to load before the log.
+        database: the connection of that table.
+        slot: a replication slot of PostgreSQL, made by the first run; the table is that of `connection:` then.
+        publication: that the slot tells; made by the first run, for the table alone, unless given.
+        connection: one of `connections:`, of a slot or a topic.
+        folder: the project's folder.
+    """
+
+    kind: ClassVar[str] = "change_log"
+    reads: ClassVar[frozenset[type]] = frozenset({LogRange})
+
+    path: str | None = None
+    iceberg: str | None = None
+    delta: str | None = None
+    topic: str | None = None
+    start: Start = Start.BEGINNING
+    transactions: str | None = None
+    envelope: Envelope | None = field(default=None, metadata={"plugin": "envelopes"})
+    format: FileFormat | None = None
+    options: Mapping[str, str | int | float | bool] = field(default_factory=dict)
+    columns: Mapping[str, str] = field(default_factory=dict)
+    settle: timedelta = timedelta(0)
+    table: str | None = None
+    database: str | None = None
+    slot: str | None = None
+    publication: str | None = None
+    connection: Connection | None = None
+    folder: Path = field(default_factory=Path.cwd, metadata={"given": True}, repr=False)
+    lakes: Mapping[str, Format] = field(default_factory=dict, metadata={"given": True}, repr=False)
+    connections: Mapping[str, Connection] = field(default_factory=dict, metadata={"given": True}, repr=False)
+
+    def __post_init__(self) -> None:
+        named = (self.path, self.iceberg, self.delta, self.topic, self.slot)
+        if sum(name is not None for name in named) != 1:
+            raise ConfigError("a change log is named by one of `path:`, `iceberg:`, `delta:`, `topic:` and `slot:`")
+        if self.start is not Start.BEGINNING and self.topic is None:
+            raise ConfigError("`start:` is of a topic")
+        if self.transactions is not None and self.topic is None:
+            raise ConfigError("`transactions:` is of a topic")
+        if self.slot is not None:
+            self._check_slot()
+            return
+        if self.envelope is None:
+            known = ", ".join(plugins.names("envelopes"))
+            raise ConfigError(f"a change log needs `envelope:`, how its events are written: {known}")
+        if (self.table is None) != (self.database is None):
+            raise ConfigError("the table of a change log is named by both `database:` and `table:`")
+        if self.database is not None and self.connections and self.database not in self.connections:
+            raise ConfigError(f"database: {self.database!r} is not under `connections:`")
+        if self.topic is not None:
+            self._topic()
+        elif self.path is not None:
+            self._files()
+        else:
+            self._table()
+
+    @staticmethod
+    def flavours() -> Iterator[Flavour]:
+        """One for each place of a log and each envelope that its events may have there."""
+        yield _flavour("slot")
+        for kind in plugins.names("envelopes"):
+            envelope = plugins.load("envelopes", kind)
+            if envelope.messages:
+                yield _flavour("topic", kind)
+                if not issubclass(envelope, Registered):
+                    yield _flavour(f"{FileFormat.JSON} files", kind)
+                continue
+            yield from (_flavour(f"{form} files", kind) for form in FileFormat)
+            yield from (_flavour(f"{table} table", kind) for table in plugins.names("formats"))
+
+    @property
+    def flavour(self) -> Flavour:
+        """The place and the envelope of this log."""
+        if self.slot is not None or self.envelope is None:
+            return _flavour("slot")
+        if self.topic is not None:
+            return _flavour("topic", self.envelope.kind)
+        place = f"{self._files().format} files" if self.path is not None else f"{self._table().flavour.name} table"
+        return _flavour(place, self.envelope.kind)
+
+    @contextmanager
+    def probe(self, sparks: Sparks | None = None, bound: BoundRequest | None = None) -> Iterator[Probe]:  # noqa: ARG002 - no cursor
+        """Opens the log without Spark, and the table that it is the log of.
+
+        Raises:
+            SourceUnavailable: one of them cannot be reached.
+        """
+        rows = self._rows()
+        with ExitStack() as held:
+            table = held.enter_context(rows.probe(sparks)) if rows else None
+            slot = self._slot()
+            log: Log
+            version = None
+            if slot is not None and table is not None:
+                log = held.enter_context(_log_slot().opened(slot, table))
+            elif self.topic is not None:
+                log = topics.TopicLog(self._topic(), table)
+            elif self.path is None and self.envelope is not None:
+                found: Any = held.enter_context(self._table().probe(sparks))
+                log = _log_table().TableLog(self.iceberg or self.delta, self.envelope, found)
+                version = found.version()
+            else:
+                log = held.enter_context(files.opened(self._files(), sparks))
+            yield LogProbe(log, table, version)
+
+    def read(self, session: SparkSession, probe: Probe, parts: Sequence[Slice], schema: Schema) -> DataFrame:
+        """Events of ranges of the log; rows of the table for every other slice."""
+        if not isinstance(probe, LogProbe):
+            raise InternalError("a change log is read through its own probe")
+        if all(isinstance(part, LogRange) for part in parts):
+            return probe.log.events(session, parts, schema)
+        rows = self._rows()
+        if rows is None or probe.table is None:
+            raise InternalError("a change log without a table has no rows")
+        return rows.read(session, probe.table, parts, schema)
+
+    def claim(self, key: Sequence[str]) -> None:
+        """See `core.retention.Retaining`."""
+        if slot := self._slot():
+            _slots().claim(slot, key)
+
+    def acknowledge(self, position: Position) -> None:
+        """See `core.retention.Retaining`."""
+        if slot := self._slot():
+            _slots().acknowledge(slot, position)
+
+    def retained(self) -> Retained | None:
+        """See `core.retention.Retaining`."""
+        slot = self._slot()
+        return _slots().retained(slot) if slot else None
+
+    def release(self) -> None:
+        """See `core.retention.Retaining`."""
+        if slot := self._slot():
+            _slots().release(slot)
+
+    def jars(self) -> tuple[str, ...]:
+        """What the log needs, and what the table needs."""
+        rows = self._rows()
+        own: tuple[str, ...] = ()
+        if self.topic is not None:
+            own = topics.JARS
+        elif self.path is not None:
+            own = files.jars(self._files())
+        elif self.slot is None:
+            own = self._table().jars()
+        return (*own, *(rows.jars() if rows else ()))
+
+    def spark_conf(self) -> Mapping[str, str]:
+        """What the log needs, and what the table needs."""
+        rows = self._rows()
+        own = self._table().spark_conf() if self.iceberg is not None or self.delta is not None else {}
+        return {**own, **(rows.spark_conf() if rows else {})}
+
+    def _rows(self) -> Source | None:
+        """The table, as the source that it would be without its log."""
+        connection = self.connections[self.database] if self.database is not None else self.connection
+        if self.table is None or connection is None:
+            return None
+        made: Any = plugins.load("sources", "database")
+        found: Source = made(connection=connection, table=self.table)
+        return found
+
+    def _check_slot(self) -> None:
+        if self.table is None or self.connection is None:
+            raise ConfigError("a replication slot needs `connection:` and `table:`, whose changes it tells")
+        others = {"path": self.path, "envelope": self.envelope, "format": self.format, "database": self.database}
+        for name, value in {**others, "options": self.options or None, "columns": self.columns or None}.items():
+            if value is not None:
+                raise ConfigError(f"{name}: is not for a replication slot")
+        self._slot()
+
+    def _slot(self) -> SlotOptions | None:
+        if self.slot is None or self.table is None or self.connection is None:
+            return None
+        found: SlotOptions = _slots().SlotOptions(
+            connection=self.connection,
+            slot=self.slot,
+            table=self.table,
+            publication=self.publication or self.slot,
+            folder=self.folder,
+        )
+        return found
+
+    def _topic(self) -> topics.TopicLogOptions:
+        if self.topic is None or self.envelope is None:
+            raise InternalError("a log in a topic without a topic or an envelope")
+        if self.connection is None:
+            raise ConfigError("a topic needs `connection:`, the brokers that it is at")
+        if self.start is Start.TABLE and self.table is None:
+            raise ConfigError("`start: table` needs `database:` and `table:`")
+        own = {"format": self.format, "options": self.options, "columns": self.columns, "settle": self.settle}
+        for name, value in own.items():
+            if value:
+                raise ConfigError(f"`{name}:` is of files; a topic's events are described under `envelope:`")
+        return topics.TopicLogOptions(
+            connection=self.connection,
+            topic=self.topic,
+            envelope=self.envelope,
+            start=self.start,
+            transactions=self.transactions,
+        )
+
+    def _table(self) -> Any:
+        """The table of events, as the source that it would be on its own."""
+        if self.envelope is not None:
+            _log_table().check(self.envelope)
+        own = {"format": self.format, "options": self.options, "columns": self.columns, "settle": self.settle}
+        for name, value in own.items():
+            if value:
+                raise ConfigError(f"`{name}:` is of files; a table tells what it holds")
+        made: Any = plugins.load("sources", "lake_table")
+        return made(iceberg=self.iceberg, delta=self.delta, lakes=self.lakes, folder=self.folder)
+
+    def _files(self) -> files.FileLogOptions:
+        if self.path is None or self.envelope is None:
+            raise InternalError("a log of files without a path or an envelope")
+        return files.FileLogOptions(
+            path=self.path,
+            envelope=self.envelope,
+            form=self.format,
+            options=self.options,
+            columns=self.columns,
+            settle=self.settle,
+        )
+
+
+def _flavour(place: str, envelope: str | None = None) -> Flavour:
+    name = place if envelope is None else f"{place}, {envelope}"
+    return Flavour(name=name, reads=ChangeLog.reads, rows=False, bounds=frozenset())
+
+
+def _slots() -> Any:
+    """What a server is told of a slot; its driver takes 0.2 s to import, and other logs need none."""
+    from tidegate.sources.change_log.slot import slot  # noqa: PLC0415 - as said
+
+    return slot
+
+
+def _log_table() -> Any:
+    """The log in a table of events."""
+    from tidegate.sources.change_log import table  # noqa: PLC0415 - only where one is read
+
+    return table
+
+
+def _log_slot() -> Any:
+    """The log in a slot."""
+    from tidegate.sources.change_log.slot import log  # noqa: PLC0415 - as above
+
+    return log

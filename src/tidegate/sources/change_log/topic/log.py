@@ -1,0 +1,295 @@
+"""Decides how a log of changes is kept in a Kafka topic: by offsets of each partition, fixed before any is read.
+
+Opened by the source of change logs. Must never go on in a topic that is not the one that was read, nor from any other
+offset than the one that the position names.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from enum import StrEnum
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, cast
+
+from tidegate.core.ids import Connection
+from tidegate.core.log import (
+    KEY,
+    ORIGIN,
+    PLACE,
+    VALUE,
+    Envelope,
+    Lag,
+    LogSpan,
+    Message,
+    MessageEnvelope,
+    OfOneTable,
+    Registered,
+    seeing,
+)
+from tidegate.core.protocols import Probe
+from tidegate.core.schema import Schema
+from tidegate.core.slices import Everything, LogRange, Slice
+from tidegate.core.transactions import Transacted
+from tidegate.dialects.spark import Spark
+from tidegate.errors import ConfigError, HistoryGone, InternalError, SourceError
+from tidegate.sources.change_log.topic import brokers as kafka
+from tidegate.sources.change_log.topic import transactions
+from tidegate.sources.shared.frame_probe import reading
+from tidegate.spark import jars
+from tidegate.spark.sql import padded
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+JARS = (
+    jars.KAFKA_SOURCE,
+    jars.KAFKA_TOKENS,
+    "org.apache.kafka:kafka-clients:3.9.1",
+    "org.apache.commons:commons-pool2:2.12.1",
+)
+SAMPLE = 20
+"""Messages of each partition by which an envelope tells its columns."""
+
+
+class Start(StrEnum):
+    """Where a first load begins."""
+
+    BEGINNING = "beginning"
+    EARLIEST = "earliest"
+    TABLE = "table"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicLogOptions:
+    """What a log in a topic is, as the project says; see `ChangeLog`."""
+
+    connection: Connection
+    topic: str
+    envelope: Envelope
+    start: Start = Start.BEGINNING
+    transactions: str | None = None
+
+    def __post_init__(self) -> None:
+        kafka.check(self.connection)
+        if self.transactions is not None and not isinstance(self.envelope, Transacted):
+            raise ConfigError(f"envelope: {self.envelope.kind} tells of no transactions; leave out `transactions:`")
+        if not self.envelope.messages:
+            raise ConfigError(f"envelope: {self.envelope.kind} is of rows, and a topic holds messages")
+        if isinstance(self.envelope, Registered):
+            object.__setattr__(self, "envelope", self.envelope.asking(self.connection.registry))
+
+
+class TopicLog:
+    """A topic of events, as it is when it is first asked.
+
+    Args:
+        table: that it is the log of; None where nobody can ask it.
+    """
+
+    def __init__(self, options: TopicLogOptions, table: Probe | None) -> None:
+        self._options = options
+        self._table = table
+        self._brokers = kafka.Brokers(options.connection)
+        self._notes: list[str] = []
+        self._upto: Mapping[int, int] = {}
+        self._bulk = False
+        self._sample: tuple[Mapping[int, int], list[Message]] | None = None
+
+    @property
+    def label(self) -> str:
+        """The topic."""
+        return f"topic {self._options.topic}"
+
+    def identity(self) -> str:
+        """The topic; whether it is still the same one is told by `after`, with the reason."""
+        return f"topic:{self._options.topic}"
+
+    def clock(self) -> int | None:
+        """Of the table beside the topic, whose events would stand below those of before once its server is restored."""
+        return self._table.clock() if self._table else None
+
+    def now(self) -> datetime:
+        """The time."""
+        return datetime.now(UTC)
+
+    def verify_unchanged(self) -> None:
+        """Nothing: what was written at an offset stays what it is."""
+
+    def notes(self) -> tuple[str, ...]:
+        """How far the load stays behind."""
+        return tuple(self._notes)
+
+    def after(self, state: Mapping[str, Any] | None, *, most: int | None) -> LogSpan:
+        """The events after the position, of every partition in equal shares.
+
+        Raises:
+            HistoryGone: the topic has lost some of them, is another one, or ends before the position.
+            SourceError: there is no such topic.
+        """
+        found = self._ends
+        before = self._position(state, found)
+        told: dict[str, Any] = {"cluster": found.cluster, "topic": found.topic}
+        if state is None and self._options.start is Start.TABLE:
+            # What is written while the table is read comes again, from here on.
+            self._upto, self._bulk = found.ends, True
+            offsets = {str(part): end for part, end in found.ends.items()}
+            return LogSpan(slices=(Everything(),), state={**told, "offsets": offsets}, bulk=True, reason="the table")
+        waiting = {part: end - before[part] for part, end in found.ends.items()}
+        upto: Mapping[int, int] = _share(before, waiting, most)
+        held = False
+        if self._options.transactions is not None and any(waiting.values()):
+            whole = self._whole(before, waiting, most, (state or {}).get("transactions"))
+            upto, held, told["transactions"] = whole.upto, whole.held, whole.state
+            self._notes += whole.notes
+        slices = tuple(
+            LogRange(part=f"{self._options.topic}:{part}", after=str(before[part] - 1), upto=str(upto[part] - 1))
+            for part in sorted(upto)
+            if upto[part] > before[part]
+        )
+        self._upto = upto if slices else found.ends
+        taken = sum(upto.values()) - sum(before.values())
+        behind = 0 if held else sum(waiting.values()) - taken
+        if behind:
+            self._tell(behind, {part: offset for part, offset in upto.items() if offset < found.ends[part]})
+        return LogSpan(
+            slices=slices,
+            state={**told, "offsets": {str(part): offset for part, offset in sorted(upto.items())}},
+            events=taken,
+            taken=taken,
+            behind=behind,
+            reason=f"offsets of {len(slices)} partitions of topic {self._options.topic}",
+        )
+
+    def lag(self, state: Mapping[str, Any] | None) -> Lag:
+        """The events after the position, and when the brokers got the oldest of them."""
+        if state is None and self._options.start is Start.TABLE:
+            return Lag()
+        found = self._ends
+        before = self._position(state, found)
+        events = sum(end - before[part] for part, end in found.ends.items())
+        return Lag(events=events, seconds=self._age({n: at for n, at in before.items() if at < found.ends[n]}))
+
+    def schema(self) -> Schema:
+        """The columns as the newest events before the load's end tell them, with the types of the table itself."""
+        table = self._table.schema() if self._table else None
+        return table if self._bulk and table is not None else self._envelope.schema(self._newest(), table)
+
+    def events(self, session: SparkSession, parts: Sequence[Slice], schema: Schema) -> DataFrame:
+        """The events of these ranges."""
+        starts, ends = {}, {}
+        for part in parts:
+            if not isinstance(part, LogRange) or part.after is None:
+                raise InternalError("a topic is read by ranges of offsets")
+            number = part.part.rpartition(":")[2]
+            starts[number], ends[number] = int(part.after) + 1, int(part.upto) + 1
+        topic = self._options.topic
+        options = {
+            **kafka.for_spark(self._options.connection),
+            "assign": json.dumps({topic: sorted(map(int, starts))}),
+            "startingOffsets": json.dumps({topic: starts}),
+            "endingOffsets": json.dumps({topic: ends}),
+            "failOnDataLoss": "true",
+            "kafka.isolation.level": "read_committed",
+        }
+        with reading(self.label):
+            rows = session.read.format("kafka").options(**options).load()
+            partition, offset = "CAST(partition AS string)", "CAST(offset AS string)"
+            messages = rows.selectExpr(
+                f"key AS {KEY}",
+                f"value AS {VALUE}",
+                f"concat({padded(partition, 10)}, ' ', {padded(offset, 20)}) AS {PLACE}",
+                f"concat({Spark().string(self.label)}, ', partition ', {partition}, ', offset ', {offset}) AS {ORIGIN}",
+            )
+            return seeing(self._of_one_table(), self._newest()).events(messages, schema)
+
+    def _whole(
+        self, before: Mapping[int, int], waiting: Mapping[int, int], most: int | None, known: Mapping[str, Any] | None
+    ) -> transactions.Whole:
+        """Ends that cut no transaction."""
+        envelope: Any = self._of_one_table()
+        return transactions.whole(
+            self._brokers,
+            transactions.Ask(
+                topic=self._options.topic,
+                transactions=self._options.transactions or "",
+                envelope=envelope,
+                found=self._ends,
+                before=before,
+                known=known,
+                share=lambda limit: _share(before, waiting, limit),
+                most=most,
+            ),
+        )
+
+    def _of_one_table(self) -> MessageEnvelope:
+        envelope = self._envelope
+        return envelope.of_one_table(self._newest()) if isinstance(envelope, OfOneTable) else envelope
+
+    def _newest(self) -> list[Message]:
+        """The last messages before the end of what is read, the newest last; the brokers are asked once for an end."""
+        found = self._ends
+        upto = self._upto or found.ends
+        if self._sample is None or self._sample[0] != upto:
+            self._sample = upto, self._brokers.last(self._options.topic, upto, found.begins, SAMPLE)
+        return self._sample[1]
+
+    @property
+    def _envelope(self) -> MessageEnvelope:
+        return cast("MessageEnvelope", self._options.envelope)
+
+    @cached_property
+    def _ends(self) -> kafka.Ends:
+        found = self._brokers.topic(self._options.topic)
+        if found is None:
+            raise SourceError(
+                f"there is no {self.label} at connection {self._options.connection.name!r}",
+                hint="Correct `source: {topic: …}`, or start its connector, then run again.",
+            )
+        return found
+
+    def _position(self, state: Mapping[str, Any] | None, found: kafka.Ends) -> dict[int, int]:
+        """Where each partition is read from: what the position says, or its beginning."""
+        if state is None:
+            lost = sorted(part for part, begin in found.begins.items() if begin > 0)
+            if lost and self._options.start is Start.BEGINNING:
+                raise HistoryGone(
+                    f"{self.label} has lost its beginning (partition {lost[0]} begins at offset "
+                    f"{found.begins[lost[0]]}), so rows that were written before it would be missing"
+                )
+            return dict(found.begins)
+        if state.get("cluster") != found.cluster:
+            raise HistoryGone(f"{self.label} is of another cluster than the one that was read")
+        if state.get("topic") != found.topic:
+            raise HistoryGone(f"{self.label} was deleted and made again since it was read")
+        before = {int(part): int(offset) for part, offset in state["offsets"].items()}
+        gone = sorted(set(before) - set(found.ends))
+        if gone:
+            raise HistoryGone(f"{self.label} has no partition {gone[0]} any more")
+        for part, end in sorted(found.ends.items()):
+            next_, begin = before.setdefault(part, 0), found.begins[part]
+            where = f"partition {part} of {self.label}"
+            if next_ < begin:
+                raise HistoryGone(f"{where} has lost {begin - next_} events that were not read (it begins at {begin})")
+            if next_ > end:
+                raise HistoryGone(f"{where} ends at offset {end}, before what was read of it ({next_})")
+        return before
+
+    def _tell(self, behind: int, offsets: Mapping[int, int]) -> None:
+        seconds = self._age(offsets)
+        if seconds is not None:
+            self._notes.append(f"{behind} events wait, the oldest of them for {seconds} s")
+
+    def _age(self, offsets: Mapping[int, int]) -> int | None:
+        """Seconds since the oldest of these events was written; 0 for none of them, None where it does not say."""
+        oldest = self._brokers.written_at(self._options.topic, offsets)
+        if oldest is None:
+            return None if offsets else 0
+        return max(0, int((self.now() - oldest).total_seconds()))
+
+
+def _share(before: Mapping[int, int], waiting: Mapping[int, int], most: int | None) -> dict[int, int]:
+    """The ends of at most so many of the messages that wait."""
+    return {part: before[part] + count for part, count in kafka.spread(waiting, most).items()}

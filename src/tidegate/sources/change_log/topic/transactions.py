@@ -1,0 +1,247 @@
+"""Decides how far the partitions of a topic are read so that no transaction is read by half.
+
+Called by the log of a topic that has a topic of transactions beside it, without Spark. Must never keep more of what it
+reads than what is open.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any, Protocol
+
+from tidegate.core.transactions import PATIENCE, Cut, Ending, Holder, Tally, Transacted
+from tidegate.errors import ConfigError, SourceError
+from tidegate.sources.change_log.topic import brokers as kafka
+
+FAR = 3_600_000
+"""Milliseconds around an event within which its transaction's end is looked for where it is not found beside it."""
+NEAR = 60_000
+"""Milliseconds for which a transaction may be open before its end is looked for so far."""
+BEFORE = 1000
+"""Messages of a partition below a position that nobody knows to be whole, by which transactions are known to be cut."""
+SETTLED = 50_000
+"""Events after which whatever is whole is forgotten."""
+
+
+class Scanning(Protocol):
+    """The brokers, as far as they are asked here."""
+
+    def topic(self, name: str) -> kafka.Ends | None:
+        """See `Brokers`."""
+
+    def scan(self, topic: str, spans: Mapping[int, tuple[int, int]]) -> Iterator[list[kafka.Read]]:
+        """See `Brokers`."""
+
+    def offset_at(self, topic: str, moment: int) -> int | None:
+        """See `Brokers`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ask:
+    """What is to be read of a topic.
+
+    Args:
+        topic, transactions: the names of both topics.
+        found: the topic as it is now.
+        before: the next offset of each partition.
+        known: what the position says of transactions.
+        share: the ends of a load of at most so many events; all there are for None.
+        most: of events; None for no limit.
+    """
+
+    topic: str
+    transactions: str
+    envelope: Transacted
+    found: kafka.Ends
+    before: Mapping[int, int]
+    known: Mapping[str, Any] | None
+    share: Callable[[int | None], Mapping[int, int]]
+    most: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Whole:
+    """The answer.
+
+    Args:
+        upto: the ends of what is read, exclusive.
+        state: what the position says of transactions then.
+        held: whether what is left waits for the rest of a transaction.
+        notes: which one that is, and what was taken in spite of a limit.
+    """
+
+    upto: Mapping[int, int]
+    state: Mapping[str, Any]
+    held: bool = False
+    notes: tuple[str, ...] = ()
+
+
+def whole(brokers: Scanning, ask: Ask) -> Whole:
+    """The ends that have of each transaction all events or none.
+
+    Raises:
+        SourceError: there is no such topic of transactions.
+        ConfigError: it has several partitions.
+    """
+    marks = brokers.topic(ask.transactions)
+    if marks is None:
+        raise SourceError(
+            f"there is no topic {ask.transactions}, which should tell of transactions",
+            hint="Set `provide.transaction.metadata=true` in the connector, correct `source: {transactions: …}`, or "
+            "leave it out; then run again.",
+        )
+    if len(marks.ends) != 1:
+        raise ConfigError(
+            f"topic {ask.transactions} has {len(marks.ends)} partitions, and only one tells the order of transactions",
+            hint="Make it anew with one partition (`topic.creation.default.partitions=1` in the connector).",
+        )
+    near = _Search(brokers, ask, marks)
+    found = near.cut()
+    if found.upto == ask.before and found.holders and _age(found.holders[0]) > NEAR:
+        near = _Search(brokers, ask, marks, far=True)
+        found = near.cut()
+    ended, latest = near.tally.settled(found.upto)
+    state = {"topic": marks.topic, "ended": ended, "latest": list(latest)}
+    return Whole(upto=found.upto, state=state, held=bool(found.holders), notes=tuple(near.notes(found)))
+
+
+@dataclass(kw_only=True)
+class _Open:
+    """The topic of transactions, read as far as it was needed."""
+
+    batches: Iterator[list[kafka.Read]]
+    latest: int = 0
+
+
+@dataclass
+class _Search:
+    """One pass over the events that wait, and over the ends of their transactions."""
+
+    brokers: Scanning
+    ask: Ask
+    marks: kafka.Ends
+    far: bool = False
+    tally: Tally = field(init=False)
+    larger: int | None = None
+    untold: int = 0
+    _ends: _Open | None = None
+    _latest: int = 0
+    _settled: int | None = None
+    _oldest: int | None = None
+
+    def __post_init__(self) -> None:
+        known = self.ask.known or {}
+        self._settled = int(known["ended"]) if known.get("topic") == self.marks.topic else None
+        begun = self._begun() if self._settled is None else known["latest"]
+        self.tally = Tally(self.ask.before, settled=self._settled, begun=begun, passing=self.far)
+
+    def cut(self) -> Cut:
+        """The greatest one within the load's limit, else the smallest that takes anything."""
+        ask = self.ask
+        read, most = dict(ask.before), ask.most
+        while True:
+            share = dict(ask.share(most))
+            self._read({part: (read[part], end) for part, end in share.items()})
+            read = {part: max(read[part], end) for part, end in share.items()}
+            found = self.tally.cut(read)
+            everything = read == dict(ask.found.ends)
+            if found.upto != ask.before or everything:
+                break
+            most = most * 2 if most is not None else None
+        if most == ask.most or found.upto == ask.before:
+            return found if everything else Cut(upto=found.upto)  # who ends a share ends no log
+        least = self.tally.least(found.upto)
+        size = sum(least.values()) - sum(ask.before.values())
+        self.larger = size if ask.most is not None and size > ask.most else None
+        return Cut(upto=least)
+
+    def notes(self, found: Cut) -> Iterator[str]:
+        """What people should know of the answer."""
+        if self.larger is not None:
+            yield (
+                f"one transaction of {self.larger} messages is more than max_events ({self.ask.most}), and is taken "
+                "whole"
+            )
+        if found.holders:
+            behind = sum(self.ask.found.ends.values()) - sum(found.upto.values())
+            yield f"{_told(found.holders[0])}; {behind} messages wait for it"
+        if self.untold:
+            yield (
+                f"{self.untold} events tell no transaction, so these may be read by half "
+                "(provide.transaction.metadata=true in the connector)"
+            )
+
+    def _read(self, spans: Mapping[int, tuple[int, int]]) -> None:
+        counted = 0
+        read = {part: start for part, (start, _) in spans.items()}
+        for batch in self.brokers.scan(self.ask.topic, spans):
+            members = self.ask.envelope.members([each.message for each in batch])
+            for each, member in zip(batch, members, strict=True):
+                read[each.part] = each.offset + 1
+                self._latest = max(self._latest, each.at)
+                if member is not None:
+                    self.untold += not member.transaction
+                    self.tally.take(each.part, each.offset, member, each.at)
+            self._read_ends(batch)
+            counted += len(batch)
+            if counted >= SETTLED:
+                self.tally.settle({**self.tally.starts, **read})
+                counted = 0
+
+    def _read_ends(self, batch: list[kafka.Read]) -> None:
+        """As many ends as the transactions that were read so far have, as long as they may still come."""
+        if self._ends is None:
+            self._ends = _Open(batches=self._opened(min((each.at for each in batch), default=0)))
+        patience = FAR if self.far else PATIENCE
+        while self.tally.unended() and self._ends.latest <= self._latest + patience:
+            ends = next(self._ends.batches, None)
+            if ends is None:
+                break
+            self._ends.latest = max(each.at for each in ends)
+            told = self.ask.envelope.endings([each.message for each in ends])
+            for each, ending in zip(ends, told, strict=True):
+                if ending is not None:
+                    self.tally.end(each.offset, ending, each.at, self._takes(ending))
+        if self._oldest is not None and self.tally.unended():
+            self.tally.forget(self._oldest)
+
+    def _opened(self, earliest: int) -> Iterator[list[kafka.Read]]:
+        """The ends from where those of the first events may be."""
+        ((part, begin),) = self.marks.begins.items()
+        if self._settled is not None and not self.far:
+            start = max(begin, self._settled + 1)
+        else:
+            found = self.brokers.offset_at(self.ask.transactions, earliest - (FAR if self.far else PATIENCE))
+            start = max(begin, self.marks.ends[part] if found is None else found)
+        if begin > 0 and begin < self.marks.ends[part]:
+            first = next(self.brokers.scan(self.ask.transactions, {part: (begin, begin + 1)}), None)
+            self._oldest = first[0].at if first else None
+        return self.brokers.scan(self.ask.transactions, {part: (start, self.marks.ends[part])})
+
+    def _takes(self, ending: Ending) -> Callable[[str], bool]:
+        """Which tables are read here: the one that the topic is named for, else those that the envelope takes."""
+        own = {table for table in ending.events if self.ask.topic.endswith(f".{table}")}
+        return own.__contains__ if own else self.ask.envelope.takes
+
+    def _begun(self) -> Iterator[str]:
+        begins = self.ask.found.begins
+        spans = {part: (max(begins[part], next_ - BEFORE), next_) for part, next_ in self.ask.before.items()}
+        for batch in self.brokers.scan(self.ask.topic, spans):
+            members = self.ask.envelope.members([each.message for each in batch])
+            yield from (each.transaction for each in members if each is not None)
+
+
+def _age(holder: Holder) -> int:
+    return int(datetime.now(UTC).timestamp() * 1000) - holder.since
+
+
+def _told(holder: Holder) -> str:
+    since = datetime.fromtimestamp(holder.since / 1000, tz=UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    about = (
+        "its end is not told yet"
+        if holder.wanted is None
+        else f"{holder.found} of its {holder.wanted} events have arrived"
+    )
+    return f"transaction {holder.transaction} holds the log's end since {since}: {about}"

@@ -1,0 +1,5 @@
+"""Tables and queries of a database."""
+
+from tidegate.sources.database.source import Database
+
+__all__ = ["Database"]

@@ -1,0 +1,367 @@
+"""Decides how a database answers a strategy's and a verification's questions, without Spark.
+
+Opened by the database source, asked by the engine, also from several threads. Its session tells no bounds: they are
+taken before there is a probe. Must never answer anything outside the snapshot.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any
+
+from tidegate.core.batch import Latest
+from tidegate.core.bounds import BoundRequest, SequenceBound, TimeBound
+from tidegate.core.bucketing import Buckets, RowDigest
+from tidegate.core.changes import SafeBound, SliceStats
+from tidegate.core.fingerprint import Fingerprint
+from tidegate.core.grouping import TIMES, Grouping, Ranges
+from tidegate.core.plan import Prune
+from tidegate.core.policies.contract import ColumnMapping, Mode
+from tidegate.core.ports.dialect import Dialect, Entrance, KeepsRanges, Relation, Remembers, Row, Session
+from tidegate.core.position import Position
+from tidegate.core.schema import RESCUED, Schema, SchemaChange
+from tidegate.core.slices import Partition, Range, Slice
+from tidegate.dialects.shared.statements import Statements, scope
+from tidegate.errors import ColumnMissing, InternalError, PlanError, SchemaRefused
+from tidegate.sources.database.newest_rows import Newest, newest_by
+
+# From here on a fingerprint is worth more than one connection.
+SPLIT_ROWS = 250_000
+PIECES = 8
+LISTED_KEYS = 100
+NEWEST = "newest"
+
+
+class DatabaseProbe:
+    """Questions to one relation over one session."""
+
+    def __init__(  # noqa: PLR0913 - what a question to a database is made of
+        self,
+        dialect: Dialect,
+        session: Session,
+        relation: Relation,
+        overrides: Mapping[str, str],
+        *,
+        bound: BoundRequest | None = None,
+        edge: SafeBound | None = None,
+    ) -> None:
+        self.session = session
+        self._dialect = dialect
+        self._relation = relation
+        self._overrides = overrides
+        self._lock = threading.Lock()
+        self._known: Statements | None = None
+        self._stats: dict[Slice, SliceStats] = {}
+        self._edge = edge
+        # How far back a change may lie; None where nothing says so.
+        self._late = bound.lookback if isinstance(bound, TimeBound) else None
+        column = bound.column if bound is not None else ""
+        self._notes = [f"{holder} holds the edge of {column}" for holder in (edge.held_by if edge else ())]
+        self._fit: ColumnMapping | None = None
+        self._aside: Mapping[SchemaChange, Mode] = {}
+
+    def fit(self, fit: ColumnMapping) -> None:
+        """From now on the relation has the columns that the fit leaves, and one that holds those that it keeps.
+
+        Asked before anything else.
+        """
+        self._fit = fit
+
+    def aside(self) -> Mapping[SchemaChange, Mode]:
+        """The changes whose columns are left out of the table's own."""
+        return self._aside if self._known is not None else {}
+
+    def unpacked(self) -> tuple[Statements, tuple[str, ...]]:
+        """What is asked where every column is read, and the names of those that are packed into one after that."""
+        known = self.statements
+        if self._fit is None or not self._fit.keeps or known.schema.find(RESCUED.name) is None:
+            return known, ()
+        rescued = {change.column for change, mode in self._aside.items() if mode is Mode.RESCUE}
+        packed = tuple(column for column in self._columns() if column.name in rescued)
+        plain = (column for column in known.schema if column.name != RESCUED.name)
+        return replace(known, schema=Schema(columns=(*plain, *packed))), tuple(column.name for column in packed)
+
+    @property
+    def statements(self) -> Statements:
+        """What is asked from inside the snapshot; the first use takes it."""
+        with self._lock:
+            if self._known is None:
+                self.session.hold(self._relation)
+                self._known = self._described()
+            return self._known
+
+    def schema(self) -> Schema:
+        """The columns that a load reads."""
+        return self.statements.schema
+
+    def identity(self) -> str:
+        """Server and relation."""
+        return self.session.identity(self._relation)
+
+    def clock(self) -> int | None:
+        """A number that only grows while the history goes on."""
+        return self.session.clock()
+
+    def witness(self, cursor: Sequence[str], since: Position | None) -> Mapping[str, Any]:
+        """What the database keeps of this moment, the greatest value of the cursor, and the rows that have it."""
+        found = dict(self.session.witness()) if isinstance(self.session, Remembers) else {}
+        if found and len(cursor) == 1 and self.statements.has_order(cursor[0]):
+            ((found["greatest"],),) = self.session.rows(self.statements.greatest(cursor[0]))
+        rows = self._newest(cursor, Newest.of(since.witness.get(NEWEST)) if since else None)
+        return {**found, NEWEST: rows.kept} if rows is not None else found
+
+    def set_back(self, since: Position) -> str | None:
+        """By the rows that were the newest, then by what the database keeps of itself, then by the rows above them."""
+        known = Newest.of(since.witness.get(NEWEST))
+        if known is not None and self._late is not None:
+            reason = known.gone_back(self.session, self.statements, self._late)
+            if reason is not None:
+                return reason
+        if not isinstance(self.session, Remembers) or not since.witness.keys() - {NEWEST}:
+            return None
+        told = self.session.set_back(since.witness, since.clock)
+        if not told.restarted or told.reason is not None:
+            return told.reason
+        cursor, greatest, upto = since.state.get("cursor", ()), since.witness.get("greatest"), self.looked_through()
+        if len(cursor) != 1 or greatest is None or upto is None:
+            return None
+        part = Range(cursor=tuple(cursor), after=greatest, upto=upto)
+        return self.session.older_than(since.witness, self._relation, self.statements.condition(part))
+
+    def follows(self) -> bool:
+        """Whether it is a standby."""
+        return isinstance(self.session, Remembers) and self.session.follows()
+
+    def version(self) -> None:
+        """None: a database has no name for what it holds."""
+
+    def unique(self, key: Sequence[str]) -> bool:
+        """Whether a unique index lies within the key, and none of its columns may be NULL."""
+        columns = [self.statements.column(name) for name in key]
+        if not columns or any(column.nullable for column in columns):
+            return False
+        return any(names <= set(key) for names in self.session.unique_sets(self._relation))
+
+    def edge(self) -> SafeBound:
+        """The bound that the source was opened with."""
+        if self._edge is None:
+            raise InternalError("a source that was opened without a bound was asked for it")
+        return self._edge
+
+    def looked_through(self) -> str | None:
+        """The safe bound, if one was asked for."""
+        return self._edge.upto if self._edge is not None else None
+
+    def stats(self, part: Slice) -> SliceStats:
+        """Rows, last cursor and bytes of a slice; asked once."""
+        if part not in self._stats:
+            ((rows, last, later),) = self.session.rows(self.statements.stats(part))
+            size = self.session.row_bytes(self._relation) * rows if rows else 0
+            found = SliceStats(rows=rows, last=last, later=later, bytes=size)
+            self._stats[part] = found
+            if isinstance(part, Range) and last is not None:
+                # Up to the last row seen is the same slice, and the one that gets loaded.
+                self._stats[replace(part, upto=last)] = found
+        return self._stats[part]
+
+    def key_bounds(self, part: Slice, column: str) -> Prune | None:
+        """Least and greatest value of a column in a slice, and all of them if they are few."""
+        if not self.statements.has_order(column):
+            return None
+        many = self._about(part) >= SPLIT_ROWS
+        ((rows, low, high),) = self.session.rows(self.statements.key_bounds(part, column, counted=not many))
+        if low is None:
+            return None
+        values: tuple[str, ...] = ()
+        if not many and rows <= LISTED_KEYS:
+            values = tuple(
+                sorted(row[0] for row in self.session.rows(self.statements.values(part, column, LISTED_KEYS)))
+            )
+        return Prune(column=column, type=self.statements.column(column).type, low=low, high=high, values=values)
+
+    def fingerprint(self, part: Slice, *, latest: Latest | None = None) -> Fingerprint:
+        """Fingerprint of the slice's rows; of a big one over several connections of one snapshot."""
+        statements = self.statements
+        where = statements.condition(part) if latest is None else None
+        found = self._asked(where, lambda cut: statements.fingerprint(part, latest, cut))
+        return sum((Fingerprint.of_sums(row) for row in found), Fingerprint())
+
+    def partitions(
+        self, grouping: Grouping, *, since: Partition | None = None, only: Sequence[Slice] = ()
+    ) -> Mapping[Slice, Fingerprint]:
+        """Fingerprint of every partition that has rows; of a big table over several connections of one snapshot."""
+        statements, parts = self.statements, scope(since, only)
+        by = statements.bucket(grouping)
+        found: defaultdict[Slice, Fingerprint] = defaultdict(Fingerprint)
+        for bucket, *sums in self._asked(statements.among(parts), lambda cut: statements.grouped(by, parts, cut)):
+            found[statements.partition(grouping, bucket)] += Fingerprint.of_sums(sums)
+        # Their rows are counted by that, and need not be again when they are read.
+        self._stats |= {part: SliceStats(rows=one.rows) for part, one in found.items()}
+        return found
+
+    def ranges(self) -> Ranges:
+        """Those of PostgreSQL's declarative partitioning, in the order of their values.
+
+        Raises:
+            PlanError: the relation is not partitioned by ranges of one column of an integer or a time.
+        """
+        held = self.session.ranges(self._relation) if isinstance(self.session, KeepsRanges) else None
+        if held is None:
+            raise PlanError(
+                f"{self._relation.label} is no table that is partitioned by ranges of one column",
+                hint="Choose method: by_integer, by_date or by_substr with a `column:`.",
+            )
+        name, ends = held
+        column, dialect = self.statements.column(name), self._dialect
+        if (reason := Ranges(column=name, cuts=()).misfit(column)) is not None:
+            raise PlanError(
+                f"method by_range: {reason}", hint="Choose method: by_substr with that column, or another method."
+            )
+        texts = ", ".join(dialect.text(end, column) for end in ends)
+        cuts = self.session.rows(f"SELECT {texts}")[0] if ends else ()
+        return Ranges(column=name, cuts=tuple(sorted(cuts, key=int if column.type.kind not in TIMES else str)))
+
+    def quick_hashes(self, grouping: Grouping, *, since: Partition | None = None) -> Mapping[Slice, str] | None:
+        """The engine's own hash of every partition, over all columns; None where it has none."""
+        statements, parts = self.statements, scope(since, ())
+        by = statements.bucket(grouping)
+        if statements.quick_hashes(by, parts) is None:
+            return None
+        found: defaultdict[Slice, tuple[int, int]] = defaultdict(lambda: (0, 0))
+        hashed = self._asked(statements.among(parts), lambda cut: statements.quick_hashes(by, parts, cut))
+        for bucket, rows, total in hashed:
+            part = statements.partition(grouping, bucket)
+            found[part] = (found[part][0] + rows, found[part][1] + int(total))
+        return {
+            part: f"{self._dialect.kind}:{rows}:{total}:{statements.schema.digest}"
+            for part, (rows, total) in found.items()
+        }
+
+    def hashed(self, names: Sequence[str]) -> tuple[int, str] | None:
+        """Rows, and the engine's own hash over these columns of all of them; None where it has none."""
+        statements = self.statements
+        if statements.hashed(names) is None:
+            return None
+        found = self._asked("1 = 1", lambda cut: statements.hashed(names, cut))
+        rows, total = (sum(int(each) for each in column) for column in zip(*found, strict=True))
+        return rows, f"{self._dialect.kind}:{rows}:{total}"
+
+    def spread(
+        self, part: Slice, key: Sequence[str], spread: Buckets, *, latest: Latest | None = None
+    ) -> Mapping[str, Fingerprint]:
+        """Fingerprint of every bucket of the slice that has rows; of a big table over several connections."""
+        statements = self.statements
+        where = f"{statements.condition(part)} AND {statements.within(key, spread)}"
+        cutting = where if latest is None else None
+        found: defaultdict[str, Fingerprint] = defaultdict(Fingerprint)
+        for bucket, *sums in self._asked(cutting, lambda cut: statements.spread_of(key, spread, where, cut, latest)):
+            found[bucket] += Fingerprint.of_sums(sums)
+        return found
+
+    def digests(
+        self, part: Slice, key: Sequence[str], spread: Buckets, *, latest: Latest | None = None
+    ) -> Sequence[RowDigest]:
+        """The rows of the named buckets by key and md5, also those beyond the slice."""
+        statements = self.statements
+        asked = statements.digests(key, part, statements.within(key, spread), keys=spread.keys, latest=latest)
+        return [
+            RowDigest(key=tuple(values), digest=digest, inside=bool(inside))
+            for *values, digest, inside in self.session.parallel(self._relation, [asked])
+        ]
+
+    def condition(self, part: Slice) -> str:
+        """The slice in the database's own words."""
+        return self.statements.condition(part)
+
+    def now(self) -> datetime:
+        """The time."""
+        return datetime.now(UTC)
+
+    def count(self, part: Slice, *, latest: Latest | None = None) -> int:
+        """Rows of the slice, counted by the source; once, where its snapshot stands."""
+        if latest is None and part in self._stats and self.has_snapshot():
+            return self._stats[part].rows
+        ((rows,),) = self.session.rows(self.statements.count(part, latest))
+        return int(rows)
+
+    def has_snapshot(self) -> bool:
+        """Whether one snapshot holds every answer and every row that Spark reads."""
+        return self.session.has_snapshot
+
+    def verify_unchanged(self) -> None:
+        """Raises SourceMoved when no snapshot held the source and it changed."""
+        self.session.verify_unchanged()
+
+    def notes(self) -> tuple[str, ...]:
+        """Who holds the edge, and how many rows were held back for later."""
+        upto = self.looked_through()
+        at_edge = (stats for part, stats in self._stats.items() if isinstance(part, Range) and part.upto == upto)
+        later = max((stats.later for stats in at_edge), default=0)
+        held = (f"{later} rows lie beyond the safe bound {upto} and wait for a later load",) if later else ()
+        return (*self._notes, *held)
+
+    def _newest(self, cursor: Sequence[str], known: Newest | None) -> Newest | None:
+        """The newest rows of now; those that are known where the source was opened without a bound."""
+        upto = self.looked_through()
+        if self._late is None or upto is None:
+            return known
+        asked = newest_by(self.statements, cursor[0], self.session.unique_sets(self._relation))
+        return asked.at(self.session, self.statements, upto, known) if asked is not None else None
+
+    def _asked(self, where: str | None, statement: Callable[[str | None], str | None]) -> list[Row]:
+        """The rows of a statement, asked place by place where the rows of `where` are worth it; None for never."""
+        cuts = () if where is None else self._cuts(where)
+        return self.session.parallel(self._relation, [sql for cut in cuts or (None,) if (sql := statement(cut))])
+
+    def _cuts(self, condition: str) -> Sequence[str]:
+        """Places of the table that are asked side by side, where the rows are worth more than one connection."""
+        if self.session.connections == 1:
+            return ()
+        rows = self.session.estimate(self._relation, condition)
+        whole = self.session.estimate(self._relation, "1 = 1")
+        return self.session.cuts(self._relation, PIECES) if rows >= max(SPLIT_ROWS, whole // 5) else ()
+
+    def _about(self, part: Slice) -> int:
+        """Rows of the slice: as they were counted, else as the database estimates them."""
+        known = self._stats.get(part)
+        return known.rows if known else self.session.estimate(self._relation, self.statements.condition(part))
+
+    def _described(self) -> Statements:
+        schema = self._columns()
+        if self._fit is not None:
+            self._aside = self._fit.aside(schema)
+            left_out = {change.column for change in self._aside}
+            columns = tuple(column for column in schema if column.name not in left_out)
+            schema = Schema(columns=(*columns, RESCUED) if self._fit.rescues(self._aside) else columns)
+        return Statements(dialect=self._dialect, relation=self._relation, schema=schema)
+
+    def _columns(self) -> Schema:
+        schema = self.session.columns(self._relation, self._overrides)
+        if self._fit is not None and self._fit.keeps and schema.find(RESCUED.name) is not None:
+            raise SchemaRefused(
+                f"{self._relation.label} has a column {RESCUED.name!r}, and that is where columns are rescued to",
+                hint="Give it another name with a `query:`.",
+                column=RESCUED.name,
+            )
+        return schema
+
+
+def taken(session: Entrance, relation: Relation, overrides: Mapping[str, str], bound: BoundRequest) -> SafeBound:
+    """The bound as a session tells it that has answered nothing else yet.
+
+    Raises:
+        EdgeUnknown: no bound can be known.
+        ColumnMissing, ConfigError: there is no such column, or it cannot be followed.
+    """
+    found = session.columns(relation, overrides)
+    column = found.find(bound.column)
+    if column is None:
+        known = ", ".join(found.names)
+        raise ColumnMissing(f"{relation.label} has no column {bound.column!r}; it has {known}", column=bound.column)
+    if isinstance(bound, SequenceBound):
+        return session.safe_sequence_bound(relation, column, wait=bound.wait)
+    return session.safe_time_bound(relation, column, clock=bound.clock, lag=bound.lag, time_zone=bound.time_zone)

@@ -1,0 +1,277 @@
+"""Decides how rows of a database table or query get to Spark unchanged, side by side, out of one snapshot.
+
+Chosen by `source: {connection: …}`; the SQL is the dialect's. Must never read a row outside the probe's snapshot,
+nor let Spark's JDBC source interpret a value that it could change.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from tidegate import plugins
+from tidegate.core.bounds import BoundRequest
+from tidegate.core.flavours import Bound, Flavour
+from tidegate.core.ids import Connection
+from tidegate.core.ports.dialect import Connectable, Dialect, Session, TableFacts
+from tidegate.core.protocols import Probe, Sparks
+from tidegate.core.schema import RESCUED, Column, Schema
+from tidegate.core.slices import Range, Slice
+from tidegate.dialects.shared.statements import Statements
+from tidegate.dialects.spark import Spark
+from tidegate.errors import ConfigError, InternalError
+from tidegate.sources.database.probe import DatabaseProbe, taken
+from tidegate.sources.database.slicing import conditions
+from tidegate.sources.shared.relation import of_query, of_table, split_name
+from tidegate.spark import sql
+from tidegate.spark.failures import needing
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+# Where Spark notes that a text has a greatest length.
+CHAR_VARCHAR = "__CHAR_VARCHAR_TYPE_STRING"
+SHORT = {"mysql": "mariadb", "postgres": "postgresql", "sqlite3": "sqlite"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Database:
+    """A table or a query of a relational database.
+
+    Args:
+        connection: one of `connections:`.
+        table: `schema.table`; a part in double quotes may hold dots.
+        query: one SELECT, instead of a table.
+        slices: into how many parts a load is read; chosen by size unless given.
+        fetch_size: rows a round trip; more take more memory.
+        columns: exact types where the database's own say too little: `{amount: "decimal(20,4)"}`.
+    """
+
+    kind: ClassVar[str] = "database"
+
+    packs: ClassVar[bool] = True
+
+    connection: Connection
+    table: str | None = None
+    query: str | None = None
+    slices: int | None = None
+    fetch_size: int = 20_000
+    columns: Mapping[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if (self.table is None) == (self.query is None):
+            raise ConfigError("a database source needs either `table:` or `query:`")
+        for name, value in (("slices", self.slices), ("fetch_size", self.fetch_size)):
+            if value is not None and value < 1:
+                raise ConfigError(f"{name}: must be at least 1, got {value}")
+
+    @staticmethod
+    def flavours() -> Iterator[Flavour]:
+        """Two for each dialect that rows are read through: a table and a query."""
+        for kind in plugins.names("dialects"):
+            dialect = plugins.load("dialects", kind)
+            if hasattr(dialect, "bounds"):
+                yield _flavour(dialect)
+                yield _of_query(_flavour(dialect))
+
+    @property
+    def flavour(self) -> Flavour:
+        """That of the connection's dialect."""
+        found = _flavour(dialect_of(self.connection))
+        return found if self.query is None else _of_query(found)
+
+    @contextmanager
+    def probe(
+        self,
+        sparks: Sparks | None = None,  # noqa: ARG002 - databases answer themselves
+        bound: BoundRequest | None = None,
+    ) -> Iterator[Probe]:
+        """Opens the database without Spark; while open, its snapshot is held.
+
+        Only here a session is known that can be asked for a bound: what gets the probe can no more.
+        """
+        dialect = dialect_of(self.connection)
+        relation = of_table(dialect, self.table) if self.table is not None else of_query(dialect, self.query or "")
+        session = dialect.open(self.connection)
+        try:
+            edge = taken(session, relation, self.columns, bound) if bound is not None else None
+            yield DatabaseProbe(dialect, session, relation, self.columns, bound=bound, edge=edge)
+        finally:
+            session.close()
+
+    def read(self, session: SparkSession, probe: Probe, parts: Sequence[Slice], schema: Schema) -> DataFrame:
+        """The rows of the slices in the probe's snapshot.
+
+        Rows: the columns of `schema` in order, with exactly its stored types. A value that its column's type does
+        not allow ends the job with an error that names the column.
+        """
+        if not isinstance(probe, DatabaseProbe):
+            raise InternalError("a database is read through its own probe")
+        if schema.names != probe.schema().names:
+            raise InternalError("the columns of the plan are not the columns of the snapshot")
+        statements, packed = probe.unpacked()
+        dialect, spark = statements.dialect, Spark()
+        aliases = _aliases(statements.schema)
+        sizes = [(part, probe.stats(part).rows) for part in parts]
+        predicates = conditions(probe.session, statements, sizes, self.slices) or ["1 = 0"]
+        extra, predicates = _asked(statements, parts, predicates, known=dialect_of(self.connection).known)
+        jdbc = probe.session.jdbc()
+        readings = [dialect.read(column) for column in statements.schema]
+        properties = {
+            **jdbc.properties,
+            "fetchsize": str(self.fetch_size),
+            # Text compares otherwise in Spark than in the database.
+            "pushDownPredicate": "false",
+            "customSchema": ", ".join(
+                f"{alias} {spark.travelling(column, reading.travel)}"
+                for alias, column, reading in zip(aliases, statements.schema, readings, strict=True)
+            ),
+        }
+        table = statements.reading(aliases, extra)
+        with needing(jdbc.properties["driver"], self.jars()):
+            rows = session.read.jdbc(jdbc.url, table, predicates=predicates, properties=properties)
+        utc = session.conf.get("spark.sql.session.timeZone") == "UTC"
+        decoded = (
+            f"{spark.decode(alias, column, reading.travel, utc=utc)} AS {alias}"
+            for alias, column, reading in zip(aliases, statements.schema, readings, strict=True)
+        )
+        plain = _unlimited(rows, aliases).selectExpr(*decoded)
+        if schema.find(RESCUED.name) is not None:
+            plain = plain.selectExpr(*_packed(aliases, statements.schema, packed))
+        # Names are given last and never parsed: in SQL text Spark replaces ${…} by a variable.
+        return plain.toDF(*schema.names)
+
+    @staticmethod
+    def tables(connection: Connection, pattern: str) -> list[tuple[str, str]]:
+        """Schema and name of the tables that a pattern stands for, sorted."""
+        return sorted(list_tables(connection, pattern))
+
+    def jars(self) -> tuple[str, ...]:
+        """The database's JDBC driver."""
+        return dialect_of(self.connection).jars
+
+    def spark_conf(self) -> Mapping[str, str]:
+        """None."""
+        return {}
+
+
+def dialect_of(connection: Connection) -> Connectable:
+    """The dialect that a connection's URL names.
+
+    Raises:
+        UnknownPlugin: no dialect has the URL's scheme.
+    """
+    if not connection.url:
+        raise ConfigError(
+            f"connection {connection.name!r} has no `url:`, so it has no tables; read a topic with "
+            "`source: {connection: …, topic: …, envelope: …}`"
+        )
+    scheme = connection.url.partition("://")[0].split("+")[0]
+    kind = SHORT.get(scheme, scheme)
+    dialect = plugins.load("dialects", kind)
+    if not hasattr(dialect, "bounds"):
+        known = [kind for kind in plugins.names("dialects") if hasattr(plugins.load("dialects", kind), "bounds")]
+        raise ConfigError(
+            f"connection {connection.name!r}: no rows can be read from {kind}; `url:` must begin with one of "
+            f"{', '.join(f'{name}://' for name in known)}",
+            hint="docs/concepts/fingerprint-sql.md has the SQL that compares a table of another database.",
+        )
+    found: Connectable = dialect()
+    return found
+
+
+def _unlimited(rows: DataFrame, aliases: Sequence[str]) -> DataFrame:
+    """The rows without the lengths that Spark noted with their texts.
+
+    A note that an optimizer's rule carries up to a write makes that write one of another type, which Spark refuses.
+    """
+    limited = {field.name for field in rows.schema if CHAR_VARCHAR in field.metadata} & set(aliases)
+    if not limited:
+        return rows
+    # What Spark could simplify to the column itself would carry the note again.
+    return rows.selectExpr(*(f"if({n} IS NULL, NULL, {n}) AS {n}" if n in limited else n for n in aliases))
+
+
+def _flavour(dialect: Any) -> Flavour:
+    return Flavour(name=dialect.kind, bounds=dialect.bounds, ranges=dialect.ranges)
+
+
+def _of_query(table: Flavour) -> Flavour:
+    """Nobody knows who writes to the tables behind a query, nor in which ranges they are kept."""
+    return replace(table, name=f"{table.name} query", bounds=table.bounds - {Bound.NUMBER}, ranges=False)
+
+
+@contextmanager
+def open_session(connection: Connection) -> Iterator[Session]:
+    """A connection to look around with, without a relation."""
+    session = dialect_of(connection).open(connection)
+    try:
+        yield session
+    finally:
+        session.close()
+
+
+def list_tables(connection: Connection, pattern: str = "*") -> list[tuple[str, str]]:
+    """Schema and name of the tables that match `schema.table` with `*` and `?`; a bare pattern means any schema."""
+    parts = split_name(pattern)
+    schema, table = parts if len(parts) == 2 else ("*", parts[0])
+    with open_session(connection) as session:
+        return [
+            (found, name)
+            for found, name in session.list_tables()
+            if fnmatch.fnmatchcase(found, schema) and fnmatch.fnmatchcase(name, table)
+        ]
+
+
+def table_facts(connection: Connection, pattern: str = "*") -> list[TableFacts]:
+    """What `init` proposes streams from, for every table that matches."""
+    found = list_tables(connection, pattern)
+    with open_session(connection) as session:
+        return [session.facts(schema, table) for schema, table in found]
+
+
+def _aliases(schema: Schema) -> list[str]:
+    """Names that no column of the source begins with: Spark quotes odd names wrongly."""
+    prefix = "c"
+    while any(name.lower().startswith(prefix) for name in schema.names):
+        prefix = f"x{prefix}"
+    return [f"{prefix}{index}" for index in range(len(schema.columns))]
+
+
+def _packed(aliases: Sequence[str], columns: Schema, names: Sequence[str]) -> list[str]:
+    """Every column as it is, but those of these names as one: a JSON object of their texts, NULL for none."""
+    spark, kept, fields = Spark(), [], []
+    for alias, column in zip(aliases, columns, strict=True):
+        if column.name not in names:
+            kept.append(alias)
+            continue
+        text = spark.text_of(alias, column.type) if column.type.covered else f"CAST({alias} AS string)"
+        fields.append(f"{sql.string(column.name)}, {text}")
+    rescued = f"nullif(to_json(named_struct({', '.join(fields)})), '{{}}')" if fields else "CAST(NULL AS string)"
+    return [*kept, f"{rescued} AS {RESCUED.name}"]
+
+
+def _asked(
+    statements: Statements, parts: Sequence[Slice], predicates: list[str], *, known: re.Pattern[str]
+) -> tuple[list[str], list[str]]:
+    """What the subquery must have beside its columns for the predicates, and the predicates over that.
+
+    The raw columns, of which the database can use an index. Spark stops at a type that it does not know, though it need
+    not touch the column: then the condition is a column itself, and one partition reads what fulfils it.
+    """
+    dialect = statements.dialect
+    names = {name for part in parts if isinstance(part, Range) for name in part.cursor}
+    asked = [column for column in statements.schema if column.name in names or _in(column, dialect, predicates)]
+    if not all(known.match(column.native) for column in asked):
+        within = dialect.quote("within")
+        return [f"({' OR '.join(f'({each})' for each in predicates)}) AS {within}"], [within]
+    place = [dialect.place] if any(dialect.place in predicate for predicate in predicates) else []
+    return [*(dialect.quote(column.name) for column in asked), *place], predicates
+
+
+def _in(column: Column, dialect: Dialect, predicates: Sequence[str]) -> bool:
+    return any(dialect.quote(column.name) in predicate for predicate in predicates)

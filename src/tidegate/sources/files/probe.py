@@ -1,0 +1,327 @@
+"""Decides what files answer: which there are, what their columns are, what Spark and what a second reader find in them.
+
+Opened by the files source, asked by the engine. Must never start Spark for a listing, nor read a file that was not
+listed.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from datetime import timedelta
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from tidegate.core.batch import Latest
+from tidegate.core.bucketing import Buckets, RowDigest
+from tidegate.core.changes import SliceStats
+from tidegate.core.fingerprint import Fingerprint
+from tidegate.core.grouping import Grouping
+from tidegate.core.manifest import LOADED, File, Listing, Manifest
+from tidegate.core.plan import Prune
+from tidegate.core.schema import TEXT, Column, Kind, Schema, Type
+from tidegate.core.slices import Files, Keys, Partition, Slice
+from tidegate.dialects.shared.statements import scope
+from tidegate.dialects.spark import Spark
+from tidegate.errors import FileUnreadable, PlanError, SchemaRefused
+from tidegate.sources.files.listing import listed, still
+from tidegate.sources.shared.files.lines import located
+from tidegate.sources.shared.files.reader import Reader
+from tidegate.sources.shared.files.shape import TYPED, FileFormat, Shape, shape_of
+from tidegate.sources.shared.files.store import Place
+from tidegate.sources.shared.files.types import BEFORE, STATED, of_spark, united
+from tidegate.sources.shared.frame_probe import Frame, FrameProbe, LazySpark, reading
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from tidegate.sources.shared.reference import Answers
+
+LOOKERS = 8
+PATH = "__tidegate_path"
+"""Carries the path of each row's file where no column of the user's does."""
+
+
+class FilesProbe(FrameProbe):
+    """Questions to the files of one place: to all of them, or to those that were chosen.
+
+    Args:
+        types: that the user states, by column.
+        settle: how long a file must have been left alone.
+    """
+
+    def __init__(  # noqa: PLR0913 - what a source of files is made of
+        self,
+        place: Place,
+        form: FileFormat,
+        spark: LazySpark,
+        *,
+        options: Mapping[str, str],
+        types: Mapping[str, Type],
+        carrier: str | None,
+        settle: timedelta,
+    ) -> None:
+        super().__init__(
+            Frame(
+                label=place.text,
+                identity=f"files:{form}:{place.text}",
+                schema=self._described,
+                rows=self._all,
+                verify_unchanged=self._verify_unchanged,
+            ),
+            spark,
+        )
+        self._place = place
+        self._form = form
+        self._options = options
+        self._types = types
+        self._carrier = carrier
+        self._settle = settle
+        self._listing: Listing | None = None
+        self._known: Manifest | None = None
+        self._chosen: Mapping[str, int] | None = None
+        self._before: Mapping[str, str] = {}
+        self._shapes: dict[str, Shape] = {}
+        self._read: set[str] = set()
+        self._looking = threading.RLock()
+
+    @property
+    def carrier(self) -> str | None:
+        """The column that carries the path of each row's file."""
+        return self._carrier
+
+    def listing(self, known: Manifest | None) -> Listing:
+        """Every file there is, asked once."""
+        with self._looking:
+            if self._listing is None:
+                self._listing = listed(self._place, self._settle, known)
+            return self._listing
+
+    def choose(self, files: Iterable[File], columns: Mapping[str, str]) -> None:
+        """The files that are read and tell the columns from here on."""
+        with self._looking:
+            self._chosen, self._before = {file.path: file.loaded for file in files}, dict(columns)
+            self._statements, self._viewed = None, False
+            self._stats.clear()
+            self.__dict__.pop("_partitioned", None)
+
+    def version(self) -> str:
+        """Of the contents of all files."""
+        return self.listing(None).ready.digest
+
+    def stats(self, part: Slice) -> SliceStats:
+        """Of files their bytes, and rows counted by Spark only where a strategy needs their number."""
+        found = super().stats(part)
+        return SliceStats(rows=found.rows, last=found.last, later=found.later, bytes=self._bytes())
+
+    def key_bounds(self, part: Slice, column: str) -> Prune | None:
+        """Not asked of files that are about to be read: it would read them once more."""
+        return None if isinstance(part, Files) else super().key_bounds(part, column)
+
+    def fingerprint(self, part: Slice, *, latest: Latest | None = None) -> Fingerprint:
+        """Of the slice's rows, read by another reader than the one that loads them."""
+        return self._second().fingerprint(part, latest=latest)
+
+    def count(self, part: Slice, *, latest: Latest | None = None) -> int:
+        """Rows of the slice, counted by that reader."""
+        return self._second().count(part, latest=latest)
+
+    def partitions(
+        self, grouping: Grouping, *, since: Partition | None = None, only: Sequence[Slice] = ()
+    ) -> Mapping[Slice, Fingerprint]:
+        """Of every partition that has rows, by that reader."""
+        found = self._second().partitions(grouping, scope(since, only))
+        self._stats |= {part: SliceStats(rows=one.rows) for part, one in found.items()}
+        return found
+
+    def spread(
+        self, part: Slice, key: Sequence[str], spread: Buckets, *, latest: Latest | None = None
+    ) -> Mapping[str, Fingerprint]:
+        """Of every bucket of the slice that has rows, by that reader."""
+        return self._second().spread(part, key, spread, latest=latest)
+
+    def digests(
+        self, part: Slice, key: Sequence[str], spread: Buckets, *, latest: Latest | None = None
+    ) -> Sequence[RowDigest]:
+        """The rows of the named buckets, by that reader."""
+        return self._second().digests(part, key, spread, latest=latest)
+
+    def restored(self, files: Files, keys: Keys, latest: Latest) -> Fingerprint:
+        """What the `older` files of a slice hold of these keys: of each the latest row."""
+        return self._second({path: number for number, path in files.older}).fingerprint(keys, latest=latest)
+
+    def condition(self, part: Slice) -> str:
+        """The slice in words for people."""
+        return ", ".join(part.paths) if isinstance(part, Files) else super().condition(part)
+
+    def has_snapshot(self) -> bool:
+        """Never: files can be written while they are read."""
+        return False
+
+    def notes(self) -> tuple[str, ...]:
+        """The files that wait for a later run."""
+        waiting = self._listing.waiting if self._listing else ()
+        return tuple(f"{path} is still being written and waits for a later run" for path in waiting)
+
+    def read(self, session: SparkSession, parts: Sequence[Slice], schema: Schema) -> DataFrame:
+        """The rows of the slices in that session; files are those that were listed, also ones that were not chosen.
+
+        Of chosen files the column `LOADED` may be asked for.
+        """
+        named = [path for part in parts if isinstance(part, Files) for path in part.paths]
+        if named or not parts or not self._paths():
+            return self._rows(session, named, schema)
+        rows = self._numbered(session) if LOADED in schema.names else self._all(session)
+        return rows.where(self.statements.among(parts)).select(*(Spark().quote(name) for name in schema.names))
+
+    def _all(self, session: SparkSession) -> DataFrame:
+        return self._rows(session, self._paths(), self.schema())
+
+    def _numbered(self, session: SparkSession) -> DataFrame:
+        """All rows with `LOADED`, by the path of each row's file."""
+        from tidegate.spark import dataframe_ops  # noqa: PLC0415 - rows are looked at, Spark is running
+
+        carrier, spark = self._carrier or PATH, Spark()
+        carried = () if self._carrier else (Column(name=PATH, type=TEXT),)
+        rows = self._rows(session, self._paths(), Schema(columns=(*self.schema(), *carried)), carrier)
+        numbers = [(spark.string(path), f"{number}L") for path, number in self._loads().items()]
+        return rows.join(dataframe_ops.listed(session, numbers, (carrier, LOADED)), on=[carrier], how="inner")
+
+    def _rows(
+        self, session: SparkSession, paths: Sequence[str], schema: Schema, carrier: str | None = None
+    ) -> DataFrame:
+        wanted = set(paths)
+        there = [path for path in self.listing(None).ready.files if path in wanted]
+        self._read |= set(there)
+        reader = replace(self._reader(), carrier=carrier or self._carrier)
+        return reader.rows(session, {path: self._shape(path) for path in there}, schema)
+
+    def located(self, error: FileUnreadable) -> FileUnreadable:
+        """The error with the line of the file, where that can be found."""
+        name = str(error.context.get("file", ""))
+        paths = [path for path in self._shapes if path == name or path.rpartition("/")[2] == name]
+        if "line" in error.context or len(paths) != 1:
+            return error
+        return located(error, self._reader(), paths[0], self.schema())
+
+    def _reader(self) -> Reader:
+        return Reader(
+            store=self._place.store,
+            form=self._form,
+            options=self._options,
+            carrier=self._carrier,
+            partitions=self._partitioned,
+        )
+
+    def _second(self, loads: Mapping[str, int] | None = None) -> Answers:
+        """The reader that verifies: it shares nothing with Spark's but the files.
+
+        Args:
+            loads: other files than the chosen ones, and the loads that read them.
+        """
+        from tidegate.sources.shared.reference import Answers, FileRows  # noqa: PLC0415 - it imports PyArrow, half a second
+
+        rows = FileRows(
+            store=self._place.store,
+            form=self._form,
+            options=self._options,
+            schema=self.schema(),
+            carrier=self._carrier,
+            partitions=self._partitioned,
+            loads=self._loads() if loads is None else loads,
+        )
+        return Answers(rows=rows, paths=tuple(self._paths() if loads is None else loads))
+
+    def _loads(self) -> Mapping[str, int]:
+        """The load that read each of the chosen files; nothing where none were chosen."""
+        return self._chosen or {}
+
+    def _files(self) -> list[File]:
+        ready = self.listing(None).ready.files
+        return list(ready.values()) if self._chosen is None else [ready[path] for path in self._chosen]
+
+    def _paths(self) -> list[str]:
+        return [file.path for file in self._files()]
+
+    def _bytes(self) -> int:
+        return sum(file.size for file in self._files())
+
+    def _verify_unchanged(self) -> None:
+        ready = self.listing(None).ready.files
+        still(self._place, [ready[path] for path in sorted({*self._paths(), *self._read})])
+
+    def _shape(self, path: str) -> Shape:
+        with self._looking:
+            if path not in self._shapes:
+                nested = frozenset(name for name, kind in self._types.items() if kind.kind is Kind.JSON)
+                self._shapes[path] = shape_of(self._place.store, path, self._form, self._options, nested)
+            return self._shapes[path]
+
+    @cached_property
+    def _partitioned(self) -> tuple[str, ...]:
+        """Columns whose values stand in the names of folders."""
+        names: dict[str, None] = {}
+        for path in self._paths():
+            names |= {part.partition("=")[0]: None for part in path.split("/")[:-1] if "=" in part[1:]}
+        inside = {name for path in self._paths() for name in self._shape(path).names}
+        return tuple(name for name in names if name not in inside)
+
+    def _described(self) -> Schema:
+        """The columns of the files that are read, of the loads before, and those that are stated.
+
+        Raises:
+            PlanError: there is no file to tell them from.
+        """
+        before = {name: of_spark(text) or TEXT for name, text in self._before.items()}
+        paths = self._paths()
+        if not paths and not before and not self._types:
+            raise PlanError(
+                f"there is no file yet at {self._place.text}, so nobody knows its columns",
+                hint="Wait for the first one, or state them: `source: {columns: …}`.",
+            )
+        with ThreadPoolExecutor(max_workers=LOOKERS, thread_name_prefix="shape") as pool:
+            shapes = dict(zip(paths, pool.map(self._shape, paths), strict=True))
+        for path, shape in shapes.items():
+            if self._carrier in shape.names:
+                raise SchemaRefused(
+                    f"{path} has a column {self._carrier!r} of its own, so it cannot carry the file's name",
+                    hint="Give `file_name:` another name.",
+                )
+        outside = {self._carrier, *self._partitioned}
+        kept = {name: kind for name, kind in {**before, **self._types}.items() if name not in outside}
+        found = [(BEFORE, {name: kind for name, kind in before.items() if name in kept})]
+        if self._form in TYPED:
+            found += [(path, dict(zip(shape.names, shape.types, strict=True))) for path, shape in shapes.items()]
+        else:
+            found += self._inferred(shapes, kept)
+        stated = {name: kind for name, kind in self._types.items() if name in kept}
+        columns = united([*found, (STATED, stated)], stated).columns
+        folders = tuple(Column(name=name, type=self._types.get(name, TEXT)) for name in self._partitioned)
+        carried = (Column(name=self._carrier, type=TEXT, nullable=False),) if self._carrier else ()
+        return Schema(columns=(*columns, *folders, *carried))
+
+    def _inferred(self, shapes: Mapping[str, Shape], kept: Mapping[str, Type]) -> list[tuple[str, dict[str, Type]]]:
+        """Of formats without types: what Spark infers, but for columns of which the type is known."""
+        filled = {path: shape for path, shape in shapes.items() if not shape.empty}
+        names = {name for shape in filled.values() for name in shape.names}
+        if self._form is FileFormat.CSV and kept and names <= set(kept):
+            return [(path, {name: kept[name] for name in shape.names}) for path, shape in filled.items()]
+        if not filled:
+            return []
+        try:
+            told = self._told(filled)
+        except FileUnreadable:
+            for path, shape in filled.items() if len(filled) > 1 else ():
+                self._told({path: shape})  # Spark does not say which one it was
+            raise
+        return [(path, {name: kept.get(name, kind) for name, kind in types.items()}) for path, types in told]
+
+    def _told(self, shapes: Mapping[str, Shape]) -> list[tuple[str, dict[str, Type]]]:
+        try:
+            with reading(self.frame.label):
+                return self._reader().told(self._spark.session(), shapes)
+        except FileUnreadable as error:
+            name = next(iter(shapes)) if len(shapes) == 1 else "a file"
+            raise FileUnreadable(error.message.replace("a file", name, 1), hint=error.hint, file=name) from error

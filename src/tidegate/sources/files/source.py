@@ -1,0 +1,136 @@
+"""Decides how files become the rows of a stream: which are meant, how they are read, what is refused.
+
+Chosen by `source: {path: …}`; Spark's readers do the reading. Must never read a file that was not listed, nor let a
+row that does not fit become NULL.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+from typing import TYPE_CHECKING, ClassVar
+
+from tidegate.core.bounds import BoundRequest
+from tidegate.core.flavours import Flavour
+from tidegate.core.protocols import Probe, Sparks
+from tidegate.core.schema import Schema
+from tidegate.core.slices import Files as Chosen
+from tidegate.core.slices import Slice
+from tidegate.errors import ConfigError, FileUnreadable, InternalError
+from tidegate.sources.files.probe import FilesProbe
+from tidegate.sources.shared.files.options import checked, texts_of
+from tidegate.sources.shared.files.reader import OWN
+from tidegate.sources.shared.files.shape import SUFFIXES, FileFormat, format_of
+from tidegate.sources.shared.files.store import check_path, on_s3, place
+from tidegate.sources.shared.files.types import stated
+from tidegate.sources.shared.frame_probe import LazySpark, reading
+from tidegate.spark import jars
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+AVRO = "org.apache.spark:spark-avro_2.13:4.1.1"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Files:
+    """Parquet, CSV, JSON, Avro or ORC files of a folder, a pattern or one path.
+
+    Args:
+        path: a file, a folder with everything below it, or a pattern: `*` and `?` in a name, `**` for any folders.
+        format: `parquet`, `csv`, `json`, `avro` or `orc`; told by the path's suffix unless given.
+        options: how the files are written, such as `sep` or `encoding` of CSV.
+        columns: types that the files do not tell or that Spark would guess wrong: `{amount: "decimal(20,4)"}`.
+        file_name: a column that gets the path of each row's file, relative to the folder.
+        settle: leave files alone that were written less than this ago.
+    """
+
+    kind: ClassVar[str] = "files"
+    reads: ClassVar[frozenset[type]] = frozenset({Chosen})
+
+    path: str
+    format: FileFormat | None = None
+    options: Mapping[str, str | int | float | bool] = field(default_factory=dict)
+    columns: Mapping[str, str] = field(default_factory=dict)
+    file_name: str | None = None
+    settle: timedelta = timedelta(0)
+
+    def __post_init__(self) -> None:
+        check_path(self.path)
+        stated(self.columns)
+        own = sorted(name for name in self.options if name.lower() in OWN)
+        if own:
+            raise ConfigError(f"options: {own[0]} is not yours to choose: it could lose or change rows silently")
+        if self.form is None:
+            known = ", ".join(sorted(SUFFIXES))
+            raise ConfigError(f"path: {self.path!r} does not tell its format by its suffix ({known}); name a `format:`")
+        checked(self.form, texts_of(self.options))
+
+    @property
+    def form(self) -> FileFormat | None:
+        """The format, stated or told by the suffix."""
+        return FileFormat(self.format) if self.format else format_of(self.path)
+
+    @staticmethod
+    def flavours() -> Iterator[Flavour]:
+        """Two for each format: without and with the name of a row's file in a column."""
+        for form in FileFormat:
+            yield _flavour(form)
+            yield replace(_flavour(form), name=f"{form} with file_name", carries=True)
+
+    @property
+    def flavour(self) -> Flavour:
+        """That of the format."""
+        found = _flavour(self.form or FileFormat.PARQUET)
+        return found if self.file_name is None else replace(found, name=f"{found.name} with file_name", carries=True)
+
+    @contextmanager
+    def probe(self, sparks: Sparks | None = None, bound: BoundRequest | None = None) -> Iterator[Probe]:
+        """Opens the folder without Spark; what only Spark can tell starts one."""
+        if self.form is None:
+            raise InternalError("files without a format")
+        spark = LazySpark(sparks)
+        where = place(self.path)
+        probe = FilesProbe(
+            where,
+            self.form,
+            spark,
+            options=texts_of(self.options),
+            types=stated(self.columns),
+            carrier=self.file_name,
+            settle=self.settle,
+        )
+        try:
+            probe.bound = bound
+            yield probe
+        except FileUnreadable as error:
+            found = probe.located(error)
+            if found is error:
+                raise
+            raise found from error
+        finally:
+            spark.close()
+
+    def read(self, session: SparkSession, probe: Probe, parts: Sequence[Slice], schema: Schema) -> DataFrame:
+        """The rows of the slices, from exactly the files that were listed.
+
+        Rows: the columns of `schema` in order, with exactly its stored types; NULL where a file lacks a column.
+        """
+        if not isinstance(probe, FilesProbe):
+            raise InternalError("files are read through their own probe")
+        with reading(self.path):
+            return probe.read(session, parts, schema)
+
+    def jars(self) -> tuple[str, ...]:
+        """Spark's reader of Avro and Hadoop's of S3, which it does not come with."""
+        return (*((AVRO,) if self.form is FileFormat.AVRO else ()), *(jars.S3A if on_s3(self.path) else ()))
+
+    def spark_conf(self) -> Mapping[str, str]:
+        """None."""
+        return {}
+
+
+def _flavour(form: FileFormat) -> Flavour:
+    return Flavour(name=str(form), reads=Files.reads)

@@ -1,0 +1,1 @@
+"""Files of five formats: where they are, what their columns are, how Spark reads them."""

@@ -1,0 +1,99 @@
+"""Finds the line of a file that a load refused, for the error's message.
+
+Called by the probe of files after a load has failed: what is wrong is decided there, and only where it stands is found
+here. Must never name a value.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterable, Iterator
+from typing import IO
+
+from tidegate.core.schema import Schema
+from tidegate.errors import FileUnreadable
+from tidegate.sources.shared.files.csv_scan import records
+from tidegate.sources.shared.files.options import csv_of, rules_of
+from tidegate.sources.shared.files.reader import Reader
+from tidegate.sources.shared.files.shape import FileFormat, unpacked
+from tidegate.sources.shared.files.values import document, fits
+
+BLANKS = "".join(map(chr, range(33)))
+"""What Spark takes for blanks around a value."""
+
+
+def located(error: FileUnreadable, reader: Reader, path: str, schema: Schema) -> FileUnreadable:
+    """The error with the line, the column and the reason, where reading the file finds them."""
+    try:
+        with reader.store.open(path) as content:
+            found = next(_faults(unpacked(content, path), reader, schema), None)
+    except (OSError, EOFError, ValueError, LookupError, FileUnreadable):
+        return error  # it cannot be read here either; Spark's own reason stands
+    if found is None:
+        return error
+    line, column, reason = found
+    context = {**error.context, "file": path, "line": line, **({"column": column} if column else {})}
+    return FileUnreadable(f"{path}, line {line}{reason}", hint=error.hint, **context)
+
+
+def _faults(content: IO[bytes], reader: Reader, schema: Schema) -> Iterator[tuple[int, str, str]]:
+    if reader.form is FileFormat.CSV:
+        return _of_csv(content, reader, schema)
+    return _of_json(content, reader, schema) if reader.form is FileFormat.JSON else iter(())
+
+
+def _of_csv(content: IO[bytes], reader: Reader, schema: Schema) -> Iterator[tuple[int, str, str]]:
+    dialect = csv_of(reader.options)
+    outside = {reader.carrier, *reader.partitions}
+    names = [name for name in schema.names if name not in outside]
+    headed = dialect.header
+    for line, row in records(content, dialect):
+        if not row:
+            continue
+        if headed:
+            names, headed = [name or f"_c{number}" for number, name in enumerate(row)], False
+            continue
+        if len(row) != len(names):
+            yield line, "", f", has {len(row)} values, and there are {len(names)} columns"
+            continue
+        for name, text in zip(names, row, strict=True):
+            bare = text.lstrip(BLANKS) if dialect.trims[0] else text
+            bare = bare.rstrip(BLANKS) if dialect.trims[1] else bare
+            if bare not in ("", dialect.null) and _unfit(name, bare, reader, schema):
+                yield line, name, _value(name, schema)
+
+
+def _of_json(content: IO[bytes], reader: Reader, schema: Schema) -> Iterator[tuple[int, str, str]]:
+    text = io.TextIOWrapper(content, "utf-8-sig")
+    try:
+        yield from _of_lines(text, reader, schema)
+    finally:
+        text.detach()
+
+
+def _of_lines(text: Iterable[str], reader: Reader, schema: Schema) -> Iterator[tuple[int, str, str]]:
+    for number, line in enumerate(text, 1):
+        if not line.strip():
+            continue
+        try:
+            found = document(line)
+        except ValueError as error:
+            if number == 1 and line.lstrip().startswith("["):
+                return  # one array, whose lines mean nothing
+            reason = str(error).partition(":")[0]
+            yield number, "", f", is not one JSON object: {reason}"
+            continue
+        for name, value in found.items():
+            if isinstance(value, str) and _unfit(name, value, reader, schema):
+                yield number, name, _value(name, schema)
+
+
+def _unfit(name: str, text: str, reader: Reader, schema: Schema) -> bool:
+    column = schema.find(name)
+    return column is not None and fits(text, column.type, rules_of(reader.form, reader.options)) is False
+
+
+def _value(name: str, schema: Schema) -> str:
+    column = schema.find(name)
+    kind = column.type if column is not None else ""
+    return f": the value of column {name!r} is not exactly a {kind}"

@@ -1,0 +1,317 @@
+"""Decides how Spark reads files of one shape, and how files of several shapes become one set of columns.
+
+Called by the probe of files and by the source. Must never let Spark choose which files to read, guess a type while it
+reads, or turn what it cannot parse into NULL.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from tidegate.core.schema import BIGINT, TEXT, TIMESTAMPTZ, Column, Kind, Schema, Type
+from tidegate.dialects.spark import Spark, json_rows
+from tidegate.dialects.spark.exact_text import TextRules, exact, kind_of
+from tidegate.errors import SchemaRefused
+from tidegate.sources.shared.files.options import ABSENT, ROUND, CsvDialect, csv_of, decoding, rules_of
+from tidegate.sources.shared.files.shape import TYPED, FileFormat, Shape
+from tidegate.sources.shared.files.store import Store
+from tidegate.sources.shared.files.types import castable, guessed, of_spark
+from tidegate.spark.failures import UNFIT, unfit
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+# Every one an error rather than a NULL, a file that is left out, or a name that is looked for elsewhere.
+STRICT = {
+    "mode": "FAILFAST",
+    "ignoreCorruptFiles": "false",
+    "ignoreMissingFiles": "false",
+    "mergeSchema": "false",
+    "enforceSchema": "true",
+    "columnPruning": "false",
+}
+# The parser neither guesses where a quote ends that is not written twice, nor makes NULL of a text.
+CSV = {"unescapedQuoteHandling": "RAISE_ERROR", "nullValue": ABSENT, "emptyValue": "", "multiLine": "false"}
+OWN = frozenset(name.lower() for name in STRICT) | {
+    "inferschema",
+    "path",
+    "basepath",
+    "recursivefilelookup",
+    "pathglobfilter",
+    "modifiedbefore",
+    "modifiedafter",
+    "samplingratio",
+    "columnnameofcorruptrecord",
+}
+"""Options of Spark's readers that this file decides."""
+LIMITS = frozenset({"maxcolumns", "maxcharspercolumn"})
+NOTHING = "__HIVE_DEFAULT_PARTITION__"
+PATH = "_path"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reader:
+    """How files of one source are read.
+
+    Args:
+        options: of Spark's reader, as the user states them.
+        carrier: the column that gets each row's path; None for none.
+        partitions: columns whose values stand in the folders' names.
+    """
+
+    store: Store
+    form: FileFormat
+    options: Mapping[str, str]
+    carrier: str | None = None
+    partitions: tuple[str, ...] = ()
+
+    def rows(self, session: SparkSession, shapes: Mapping[str, Shape], schema: Schema) -> DataFrame:
+        """The rows of exactly these files, columns of `schema` in order with its stored types; NULL where one lacks it.
+
+        Raises:
+            SchemaRefused: a type that is stated would change values of a file's own.
+        """
+        read = self._documents if self.form is FileFormat.JSON else self._group
+        frames = [read(session, shape, paths, schema) for shape, paths in _alike(shapes).items()]
+        if not frames:
+            ddl = ", ".join(f"{Spark().quote(column.name)} {column.type.spark}" for column in schema)
+            return session.createDataFrame([], ddl)
+        together = frames[0]
+        for frame in frames[1:]:
+            together = together.union(frame)
+        return together
+
+    def told(self, session: SparkSession, shapes: Mapping[str, Shape]) -> list[tuple[str, dict[str, Type]]]:
+        """The types of files whose format has none, by their values: for each shape its first file, and its columns.
+
+        Whole numbers are `bigint`, so that a file of small ones does not contradict one of great ones; what is nested
+        is JSON.
+        """
+        guess = self._told_by_spark if self.form is FileFormat.JSON else self._told_by_texts
+        return [(paths[0], guess(session, shape, paths)) for shape, paths in _alike(shapes).items()]
+
+    def _told_by_spark(self, session: SparkSession, shape: Shape, paths: Sequence[str]) -> dict[str, Type]:
+        multiline = str(shape.listed or self._whole).lower()
+        options = {**STRICT, "inferSchema": "true", "multiLine": multiline}
+        frame = session.read.format("json").options(**options).load(self._uris(paths))
+        return {name: _wide(of_spark(kind) or Type(kind=Kind.JSON)) for name, kind in frame.dtypes}
+
+    def _told_by_texts(self, session: SparkSession, shape: Shape, paths: Sequence[str]) -> dict[str, Type]:
+        frame = self._frame(session, shape)
+        if shape.names:  # a header is a name as it stands there; Spark numbers names that differ only by case
+            frame = frame.schema(", ".join(f"{Spark().quote(f'_c{n}')} string" for n, _ in enumerate(shape.names)))
+        rows = frame.load(self._uris(paths))
+        names = shape.names or tuple(rows.columns)
+        texts = rows.selectExpr(*(f"{self._text(Spark().quote(f'_c{n}'))} AS t{n}" for n, _ in enumerate(names)))
+        (found,) = texts.selectExpr(
+            *(f"collect_set({kind_of(f't{n}', self.rules)}) AS k{n}" for n, _ in enumerate(names))
+        ).collect()
+        return dict(zip(names, map(guessed, found), strict=True))
+
+    def _group(self, session: SparkSession, shape: Shape, paths: Sequence[str], schema: Schema) -> DataFrame:
+        spark = Spark()
+        inside = self._inside(shape, schema)
+        reader = self._frame(session, shape)
+        if not shape.nested:  # what is nested has no type of ours: the files themselves tell it
+            reader = reader.schema(", ".join(f"{spark.quote(name)} {kind.spark}" for name, kind in inside.items()))
+        frame: DataFrame = reader.load(self._uris(paths))
+        if self.form is FileFormat.ORC:
+            self._orc(session, shape, paths)
+        texts = {name: spark.quote(name) for name in inside}
+        if self.form not in TYPED:
+            texts = {name: self._text(sql) for name, sql in texts.items()}
+        expressions = []
+        for column, sql in self._places(schema):
+            if column.name not in inside or self.form not in TYPED or inside[column.name] == TEXT:
+                value = self._value(sql, column, inside)
+                value = value if self.form in TYPED else _here(value)
+            elif column.name in shape.nested:
+                value = f"to_json({sql})"
+            else:
+                value = _cast(sql, inside[column.name], column, rounds=self.rules.rounds)
+            expressions.append(f"{value} AS {spark.quote(column.name)}")
+        return self._laid_out(frame, texts, self._path(), schema).selectExpr(*expressions)
+
+    def _documents(self, session: SparkSession, shape: Shape, paths: Sequence[str], schema: Schema) -> DataFrame:
+        """The rows of files of JSON."""
+        spark = Spark()
+        listed = shape.listed or self._whole
+        lines = session.read.format("text").option("wholetext", str(listed).lower()).load(self._uris(paths))
+        rows = json_rows.read(lines.selectExpr("value AS text", f"{self._path()} AS path"), listed=listed)
+        rows = rows.selectExpr("path", json_rows.checked("row", "problem", _failure("path", "", "problem")))
+        outside = {self.carrier, *self.partitions}
+        texts = {column.name: json_rows.field("row", column) for column in schema if column.name not in outside}
+        return self._laid_out(rows, texts, "path", schema).selectExpr(
+            *(
+                f"{_here(self._value(sql, column, texts))} AS {spark.quote(column.name)}"
+                for column, sql in self._places(schema)
+            )
+        )
+
+    def _laid_out(self, frame: DataFrame, texts: Mapping[str, str], path: str, schema: Schema) -> DataFrame:
+        """`PATH`, and what each column is made of under the names of `_places`.
+
+        In a projection of its own: a conversion names its text many times, and Spark would read it as often.
+        """
+        found = dict(texts)
+        found |= {column.name: self._partition(column, path) for column in schema if column.name in self.partitions}
+        found |= {self.carrier: path} if self.carrier else {}
+        made = (f"{found.get(column.name, 'CAST(NULL AS string)')} AS {sql}" for column, sql in self._places(schema))
+        return frame.selectExpr(f"{path} AS {PATH}", *made)
+
+    @staticmethod
+    def _places(schema: Schema) -> list[tuple[Column, str]]:
+        return [(column, f"_t{number}") for number, column in enumerate(schema)]
+
+    def _value(self, text: str, column: Column, inside: Collection[str]) -> str:
+        """The value of a column that a file has as text, or does not have."""
+        if column.name == self.carrier:
+            return text
+        if column.name in inside or column.name in self.partitions:
+            return self._converted(text, column, PATH)
+        return f"CAST(NULL AS {column.type.spark})"
+
+    def _converted(self, text: str, column: Column, path: str) -> str:
+        """The value of a text; one that does not fit the column's type ends the query."""
+        value = exact(text, column.type, self.rules)
+        if value == text:
+            return text
+        kind, message = column.type.spark, _failure(path, column.name, Spark().string(_named(column.type)))
+        failed = f"CAST(raise_error({message}) AS {kind})"
+        return f"CASE WHEN {text} IS NULL THEN CAST(NULL AS {kind}) ELSE coalesce({value}, {failed}) END"
+
+    def _text(self, sql: str) -> str:
+        """The text of a value of CSV as the file has it; NULL for the text that stands for it."""
+        string, null = Spark().string, self.dialect.null
+        _, was, now = decoding(self.dialect.encoding)
+        text = f"translate({sql}, {string(was)}, {string(now)})" if was else sql
+        return text if null is None else f"nullif({text}, {string(null)})"
+
+    def _inside(self, shape: Shape, schema: Schema) -> dict[str, Type]:
+        """The columns that these files hold, in their order, with the types by which they are read."""
+        if self.form in TYPED:
+            return dict(zip(shape.names, shape.types, strict=True))
+        outside = {self.carrier, *self.partitions}
+        names = shape.names or tuple(name for name in schema.names if name not in outside)
+        # A column that the load leaves out stands in its place all the same.
+        return dict.fromkeys(names, TEXT)
+
+    def _frame(self, session: SparkSession, shape: Shape) -> Any:
+        reader = session.read.format(self.form)
+        if self.form is not FileFormat.CSV:
+            given = {name: value for name, value in self.options.items() if name.lower() != ROUND}
+            return reader.options(**given, **STRICT)
+        dialect = self.dialect
+        encoding, _, _ = decoding(dialect.encoding)
+        written = {
+            "header": str(dialect.header).lower(),
+            "sep": dialect.separator,
+            "quote": dialect.quote,
+            "escape": dialect.escape,
+            "encoding": encoding,
+            "ignoreLeadingWhiteSpace": str(dialect.trims[0]).lower(),
+            "ignoreTrailingWhiteSpace": str(dialect.trims[1]).lower(),
+            **({"comment": dialect.comment} if dialect.comment else {}),
+            **{name: value for name, value in self.options.items() if name.lower() in LIMITS},
+        }
+        ends = {"multiLine": "true", "lineSep": shape.rows.end} if shape.rows.broken else {}
+        return reader.options(**{**CSV, **written, **STRICT, **ends})
+
+    @property
+    def rules(self) -> TextRules:
+        """How values are written."""
+        return rules_of(self.form, self.options)
+
+    @property
+    def dialect(self) -> CsvDialect:
+        """How rows of CSV are written."""
+        return csv_of(self.options)
+
+    @property
+    def _whole(self) -> bool:
+        """Whether a file of JSON is one document, on several lines."""
+        return bool(self.dialect.multiline)
+
+    def _orc(self, session: SparkSession, shape: Shape, paths: Sequence[str]) -> None:
+        """Looks for times with digits beyond microseconds, which Spark cuts. Raises FileUnreadable."""
+        spark, at = Spark(), dict(zip(shape.names, shape.types, strict=True))
+        times = [name for name, kind in at.items() if kind == TIMESTAMPTZ]
+        if not times or self.rules.rounds:
+            return
+        texts = self._frame(session, shape).schema(", ".join(f"{spark.quote(name)} string" for name in times))
+        more = r"[.][0-9]{6}[0-9]*[1-9]"
+        first = " ".join(f"WHEN {spark.quote(name)} RLIKE '{more}' THEN {spark.string(name)}" for name in times)
+        found = texts.load(self._uris(paths)).selectExpr(f"{self._path()} AS path", f"CASE {first} END AS name")
+        for path, name in found.where("name IS NOT NULL").limit(1).collect():
+            raise unfit(path, name, "timestamp: it has digits beyond microseconds")
+
+    def uri(self, path: str) -> str:
+        """The file for Spark, to which a path is a pattern."""
+        return re.sub(r"([*?\[\]{}\\])", r"\\\1", self.store.uri(path))
+
+    def _uris(self, paths: Sequence[str]) -> list[str]:
+        return [self.uri(path) for path in paths]
+
+    def _path(self) -> str:
+        """The path below the root, decoded from the URI that Spark tells."""
+        spark = Spark()
+        root = self.store.root.strip("/") + "/" if self.store.root.strip("/") else ""
+        whole = "url_decode(replace(_metadata.file_path, '+', '%2B'))"
+        bare = f"regexp_replace({whole}, '^[A-Za-z0-9+.-]+:/*', '')"
+        message = spark.string("tidegate: a file lies beside the folder that was listed")
+        inside, failed = f"startswith({bare}, {spark.string(root)})", f"CAST(raise_error({message}) AS string)"
+        return f"CASE WHEN {inside} THEN substr({bare}, {len(root) + 1}) ELSE {failed} END" if root else bare
+
+    def _partition(self, column: Column, path: str) -> str:
+        spark = Spark()
+        pattern = rf"(?:^|/)\Q{column.name}\E=([^/]*)/"
+        text = f"regexp_extract({path}, {spark.string(pattern)}, 1)"
+        value = f"url_decode(replace({text}, '+', '%2B'))"
+        return f"CASE WHEN {text} IN ('', '{NOTHING}') THEN CAST(NULL AS string) ELSE {value} END"
+
+
+def _here(value: str) -> str:
+    """The value, converted at this place of a plan.
+
+    Spark asks a condition as far down as it can and writes the conversion out wherever the condition names the column:
+    a plan of some hundred conditions on converted texts takes minutes. It moves none below what is not deterministic.
+    """
+    return f"if(spark_partition_id() < 0, NULL, {value})"
+
+
+def _named(kind: Type) -> str:
+    return str(kind) if kind.stored == kind else str(kind.kind)
+
+
+def _failure(path: str, column: str, reason: str) -> str:
+    """What Spark says of a value that cannot be taken, from which `spark.failures` makes an error; never the value."""
+    string = Spark().string
+    fields = f"'file', {path}, 'column', {string(column)}, 'reason', {reason}"
+    return f"concat({string(UNFIT)}, to_json(named_struct({fields})))"
+
+
+def _alike(shapes: Mapping[str, Shape]) -> Mapping[Shape, list[str]]:
+    """The files of each shape; those without rows are left out."""
+    groups: defaultdict[Shape, list[str]] = defaultdict(list)
+    for path, shape in shapes.items():
+        if not shape.empty:
+            groups[shape].append(path)
+    return groups
+
+
+def _cast(sql: str, kind: Type, column: Column, *, rounds: bool) -> str:
+    if not castable(kind, column.type) and not (rounds and kind.kind is column.type.kind is Kind.DECIMAL):
+        raise SchemaRefused(
+            f"column {column.name!r} is {kind} in the files, and some of its values are none of {column.type}",
+            hint="Correct `source: {columns: …}` in tidegate.yaml.",
+            column=column.name,
+        )
+    return sql if kind.spark == column.type.spark else f"CAST({sql} AS {column.type.spark})"
+
+
+def _wide(kind: Type) -> Type:
+    return BIGINT if kind.kind is Kind.INTEGER else kind

@@ -1,0 +1,243 @@
+"""Decides what a file's columns are, by its footer, header or first bytes, without Spark.
+
+Called by the probe of files. Must never believe a file's suffix.
+"""
+
+from __future__ import annotations
+
+import bz2
+import codecs
+import csv
+import gzip
+import io
+import json
+import zlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import IO, Any
+
+from tidegate.core.schema import JSON, TIMESTAMPTZ, Type
+from tidegate.errors import FileUnreadable, SchemaRefused
+from tidegate.sources.shared.files.csv_scan import Rows, rows_of
+from tidegate.sources.shared.files.options import CsvDialect, csv_of
+from tidegate.sources.shared.files.store import Store
+from tidegate.sources.shared.files.types import of_arrow, of_avro
+
+HEAD = 1024 * 1024
+REWRITE = "Write the file again with a name of its own for each column."
+
+
+class FileFormat(StrEnum):
+    """How rows are written in a file."""
+
+    PARQUET = "parquet"
+    CSV = "csv"
+    JSON = "json"
+    AVRO = "avro"
+    ORC = "orc"
+
+
+TYPED = frozenset({FileFormat.PARQUET, FileFormat.AVRO, FileFormat.ORC})
+SUFFIXES = {
+    ".parquet": FileFormat.PARQUET,
+    ".pq": FileFormat.PARQUET,
+    ".csv": FileFormat.CSV,
+    ".tsv": FileFormat.CSV,
+    ".json": FileFormat.JSON,
+    ".jsonl": FileFormat.JSON,
+    ".ndjson": FileFormat.JSON,
+    ".avro": FileFormat.AVRO,
+    ".orc": FileFormat.ORC,
+}
+PACKED: Mapping[str, Callable[[IO[bytes]], Any]] = {".gz": gzip.open, ".bz2": bz2.open}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shape:
+    """What is read of a file alike: files of one shape go through one reader.
+
+    Args:
+        names: of the columns, in the file's order; none where only reading tells (JSON) or there are none.
+        types: of the columns of a format that has types.
+        nested: what those hold that are kept as JSON, by name.
+        listed: one JSON array rather than a document a line.
+        empty: there are no bytes in it, so no rows.
+    """
+
+    names: tuple[str, ...] = ()
+    types: tuple[Type, ...] = ()
+    nested: Mapping[str, str] = field(default_factory=dict, hash=False)
+    rows: Rows = field(default_factory=Rows)
+    listed: bool = False
+    empty: bool = False
+
+
+def format_of(path: str) -> FileFormat | None:
+    """The format that a path's suffix stands for, before `.gz` and `.bz2`; None for an unknown one.
+
+    Example:
+        >>> format_of("a/b.csv.gz"), format_of("a/*.csv*"), format_of("notes.txt")
+        (<FileFormat.CSV: 'csv'>, <FileFormat.CSV: 'csv'>, None)
+    """
+    name = path.lower().rstrip("*").rstrip(".")
+    for packed in PACKED:
+        name = name.removesuffix(packed)
+    dot = name.rfind(".")
+    return SUFFIXES.get(name[dot:]) if dot >= 0 else None
+
+
+def shape_of(store: Store, path: str, form: FileFormat, options: Mapping[str, str], nested: frozenset[str]) -> Shape:
+    """The shape of one file.
+
+    Args:
+        options: of Spark's reader.
+        nested: columns that are kept as JSON, whatever they hold.
+
+    Raises:
+        FileUnreadable: it is cut short or not of that format.
+        SchemaRefused: a column that no type holds exactly, or two of one name.
+    """
+    try:
+        with store.open(path) as content:
+            match form:
+                case FileFormat.CSV:
+                    return _csv(content, path, options)
+                case FileFormat.JSON:
+                    return _json(content, path)
+                case FileFormat.AVRO:
+                    found = _avro(content)
+                case FileFormat.ORC:
+                    found = _orc(content, path)
+                case _:
+                    found = _parquet(content, path)
+    except (FileUnreadable, SchemaRefused):
+        raise
+    except (OSError, EOFError, ValueError, LookupError, zlib.error) as error:
+        raise FileUnreadable(f"{path} is cut short, damaged or not {form}", file=path) from error
+    return _typed(path, found, nested)
+
+
+def _typed(path: str, found: Mapping[str, Type | str], nested: frozenset[str]) -> Shape:
+    inner = {name: kind for name, kind in found.items() if isinstance(kind, str)}
+    for name, kind in inner.items():
+        if name not in nested:
+            raise SchemaRefused(
+                f"column {name!r} of {path} is {kind[:80]}, which no column of the lake holds exactly",
+                hint=f"Keep what is nested as text with `columns: {{{name}: json}}`; write others otherwise.",
+                column=name,
+            )
+    types = tuple(JSON if isinstance(kind, str) else kind for kind in found.values())
+    return Shape(names=tuple(found), types=types, nested=inner)
+
+
+def _parquet(content: IO[bytes], path: str) -> dict[str, Type | str]:
+    from pyarrow import parquet  # type: ignore[import-untyped]  # noqa: PLC0415 - half a second, and only where such files are read
+    from pyarrow import types as is_  # noqa: PLC0415 - as above
+
+    file = parquet.ParquetFile(content)
+    leaves = {file.schema.column(number).path: file.schema.column(number) for number in range(len(file.schema))}
+    found: dict[str, Type | str] = {}
+    _once(file.schema_arrow.names, path, REWRITE)
+    for column in file.schema_arrow:
+        leaf = leaves.get(column.name)
+        if is_.is_null(column.type):
+            continue  # no value in it, so it tells nothing
+        # Spark's own writer: a moment, which Arrow shows without its zone.
+        old = leaf is not None and leaf.physical_type == "INT96"
+        found[column.name] = TIMESTAMPTZ if old else _known(column.type)
+    return found
+
+
+def _orc(content: IO[bytes], path: str) -> dict[str, Type | str]:
+    from pyarrow import orc  # noqa: PLC0415 - only where such files are read
+    from pyarrow import types as is_  # noqa: PLC0415 - as above
+
+    schema = orc.ORCFile(content).schema
+    _once(schema.names, path, REWRITE)
+    # Spark reads ORC's timestamp as a moment, and the one that says so ("with local time zone") not at all.
+    return {
+        each.name: TIMESTAMPTZ if is_.is_timestamp(each.type) and not each.type.tz else _known(each.type)
+        for each in schema
+    }
+
+
+def _known(kind: Any) -> Type | str:
+    return of_arrow(kind) or str(kind)
+
+
+def _avro(content: IO[bytes]) -> dict[str, Type | str]:
+    if content.read(4) != b"Obj\x01":
+        raise ValueError("not Avro")
+    about: dict[str, bytes] = {}
+    while count := _long(content):
+        if count < 0:
+            _long(content)
+        for _ in range(abs(count)):
+            key = content.read(_long(content)).decode()
+            about[key] = content.read(_long(content))
+    schema = json.loads(about["avro.schema"])
+    if schema.get("type") != "record":
+        raise ValueError("not records")
+    return {each["name"]: of_avro(each["type"]) or json.dumps(each["type"]) for each in schema["fields"]}
+
+
+def _long(content: IO[bytes]) -> int:
+    """Avro's variable-length, zigzag-coded number."""
+    value = shift = 0
+    while True:
+        byte = content.read(1)
+        if not byte:
+            raise EOFError
+        value |= (byte[0] & 0x7F) << shift
+        if not byte[0] & 0x80:
+            return (value >> 1) ^ -(value & 1)
+        shift += 7
+
+
+def unpacked(content: IO[bytes], path: str) -> IO[bytes]:
+    """The content of a file that may be packed, by its suffix."""
+    opened = next((opener for suffix, opener in PACKED.items() if path.lower().endswith(suffix)), None)
+    found: IO[bytes] = content if opened is None else opened(content)
+    return found
+
+
+def _csv(content: IO[bytes], path: str, options: Mapping[str, str]) -> Shape:
+    dialect = csv_of(options)
+    text = unpacked(content, path)
+    head = text.read(HEAD)
+    if not head:
+        return Shape(empty=True)
+    encoding = "utf-8-sig" if dialect.encoding == "utf-8" else dialect.encoding
+    names = _header(codecs.getincrementaldecoder(encoding)("replace").decode(head), dialect)
+    rows = rows_of(text, path, dialect, len(names))
+    if not dialect.header:
+        return Shape(rows=rows)
+    named = [name or f"_c{number}" for number, name in enumerate(names)]
+    _once(named, path, "Correct the header, or read without it: `header: false`.")
+    return Shape(names=tuple(named), rows=rows)
+
+
+def _header(text: str, dialect: CsvDialect) -> list[str]:
+    lines = io.StringIO(text, newline="")
+    left_out = ("\r", "\n", dialect.comment) if dialect.comment else ("\r", "\n")
+    wanted = (line for line in lines if not line.startswith(left_out))
+    if len(dialect.separator) > 1:
+        return next(wanted, "").rstrip("\r\n").split(dialect.separator)
+    return next(csv.reader(wanted, **dialect.of_python), [])
+
+
+def _once(names: Sequence[str], path: str, hint: str) -> None:
+    """Raises SchemaRefused for two columns of one name, of which Spark would read one."""
+    if len(set(names)) < len(names):
+        name = next(name for name in names if names.count(name) > 1)
+        raise SchemaRefused(f"two columns of {path} have one name, {name!r}", hint=hint, column=name)
+
+
+def _json(content: IO[bytes], path: str) -> Shape:
+    head = unpacked(content, path).read(HEAD).removeprefix(b"\xef\xbb\xbf").lstrip()
+    if not head:
+        return Shape(empty=True)
+    if head[:1] not in b"[{":
+        raise FileUnreadable(f"{path} is no json: it begins with neither an object nor an array", file=path)
+    return Shape(listed=head[:1] == b"[")

@@ -1,0 +1,156 @@
+"""Says in Python whether a text is exactly a value of a type, to find a line by: the rules of `spark/exact_text.py`.
+
+Spark names the file and the column of a value that does not fit, and cannot name the line; the file is then read here.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import struct
+from datetime import date
+from decimal import Decimal, InvalidOperation, localcontext
+from itertools import pairwise
+from typing import Any
+
+from tidegate.core.schema import Kind, Type
+from tidegate.dialects.spark.exact_text import (
+    ANY_DIGITS,
+    CLOCK,
+    DAY,
+    FALSE,
+    MICROS,
+    NUMBER,
+    OFFSET,
+    SPECIAL,
+    TRUE,
+    UUID,
+    TextRules,
+)
+
+
+def fits(text: str, kind: Type, rules: TextRules) -> bool | None:  # noqa: C901, PLR0911 - one answer a kind
+    """Whether the text is exactly a value; None where only Spark can tell, as by its own date patterns."""
+    match kind.kind:
+        case Kind.BOOLEAN:
+            return text.lower() in (*TRUE, *FALSE)
+        case Kind.INTEGER:
+            return _whole(_number(text, rules), kind.bits)
+        case Kind.DECIMAL:
+            return _decimal(_number(text, rules), kind, rounds=rules.rounds)
+        case Kind.FLOAT:
+            return text.lower() in SPECIAL or _float(_number(text, rules), kind.bits)
+        case Kind.DATE:
+            return None if rules.date_format else re.fullmatch(DAY, text) is not None and _is_day(text)
+        case Kind.TIMESTAMP:
+            return None if rules.timestamp_ntz_format else _is_time(text, rules, "")
+        case Kind.TIMESTAMPTZ:
+            if rules.timestamp_format or rules.zone != "UTC":
+                return None
+            return _is_time(text, rules, f"{OFFSET}?")
+        case Kind.TIME:
+            return _is_time(f"2000-01-01 {text}", rules, "")
+        case Kind.UUID:
+            return re.fullmatch(UUID, text) is not None
+        case Kind.TEXT | Kind.JSON | Kind.RESCUED:
+            return True
+        case _:
+            return None
+
+
+def _number(text: str, rules: TextRules) -> str | None:
+    if (rules.decimal, rules.thousands) != (".", ""):
+        mark, thousands = re.escape(rules.decimal), re.escape(rules.thousands)
+        whole = f"([0-9]+|[0-9]{{1,3}}({thousands}[0-9]{{3}})+)" if thousands else "[0-9]+"
+        if not re.fullmatch(f"[+-]?({whole}({mark}[0-9]*)?|{mark}[0-9]+)([eE][+-]?[0-9]+)?", text):
+            return None
+        bare = text.replace(rules.thousands, "") if thousands else text
+        text = bare.replace(rules.decimal, ".")
+    return text if re.fullmatch(NUMBER, text) else None
+
+
+def _exactly(number: str | None) -> tuple[int, int] | None:
+    """A number as a whole one and a power of ten, without zeros at its end."""
+    if number is None:
+        return None
+    sign, digits, exponent = Decimal(number).as_tuple()
+    value = int("".join(map(str, digits))) * (-1 if sign else 1)
+    power = int(exponent)
+    while value and value % 10 == 0:
+        value, power = value // 10, power + 1
+    return (value, power) if value else (0, 0)
+
+
+def _whole(number: str | None, bits: int) -> bool:
+    found = _exactly(number)
+    if found is None or found[1] < 0 or found[1] > 40:
+        return False
+    value, most = found[0] * int(10 ** found[1]), int(2 ** (bits - 1))
+    return -most <= value < most
+
+
+def _decimal(number: str | None, kind: Type, *, rounds: bool) -> bool:
+    found = _exactly(number)
+    if found is None or number is None:
+        return False
+    value, power = found
+    if rounds and -power > kind.scale:
+        with localcontext(prec=2000):
+            try:
+                rounded = Decimal(number).quantize(Decimal(1).scaleb(-kind.scale), rounding="ROUND_HALF_UP")
+            except InvalidOperation:
+                return False
+        return abs(rounded) < Decimal(10) ** (kind.precision - kind.scale)
+    return (-power <= kind.scale and len(str(abs(value))) + power <= kind.precision - kind.scale) or not value
+
+
+def _float(number: str | None, bits: int) -> bool:
+    if number is None:
+        return False
+    value = float(number)
+    if bits == 32 and math.isfinite(value):
+        try:
+            value = struct.unpack("f", struct.pack("f", value))[0]
+        except OverflowError:
+            return False
+    if math.isinf(value) or (value == 0 and re.search("[1-9]", re.split("[eE]", number)[0])):
+        return False
+    short = 15 if bits == 64 else 6
+    return re.search("[.eE]", number) is not None or len(number) <= short or int(value) == int(number)
+
+
+def _is_day(text: str) -> bool:
+    try:
+        date(*map(int, text.split("-")))
+    except ValueError:
+        return False
+    return True
+
+
+def _is_time(text: str, rules: TextRules, zone: str) -> bool:
+    digits = ANY_DIGITS if rules.rounds else MICROS
+    found = re.fullmatch(f"({DAY})([T ]({CLOCK % digits}){zone})?", text)
+    if not found or not _is_day(found[1]):
+        return False
+    if not found[3]:
+        return True
+    hour, minute, second = ([*map(int, found[3].partition(".")[0].split(":")), 0])[:3]
+    return hour < 24 and minute < 60 and second < 60
+
+
+def document(line: str) -> dict[str, Any]:
+    """The object of a line, each number as it stands there. Raises ValueError."""
+
+    def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        if any(one == other for one, other in pairwise(sorted(name for name, _ in pairs))):
+            raise ValueError("a name stands in it twice")
+        return dict(pairs)
+
+    def never(word: str) -> None:
+        raise ValueError(f"{word} is not JSON")
+
+    found = json.loads(line, parse_float=str, parse_int=str, parse_constant=never, object_pairs_hook=once)
+    if not isinstance(found, dict):
+        raise ValueError("it is no object")  # noqa: TRY004 - as json's own
+    return found

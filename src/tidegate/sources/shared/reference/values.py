@@ -1,0 +1,317 @@
+"""Converts what a file holds to Arrow values of a column's exact type; what does not fit exactly is an error.
+
+Used by the readers of this package. Must never round a value unless `round: true` says so, cut a digit, or take a
+damaged value for NULL.
+"""
+
+from __future__ import annotations
+
+import base64
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta, tzinfo
+from decimal import ROUND_HALF_UP, Context, Decimal
+from typing import Any
+
+import pyarrow as pa  # type: ignore[import-untyped]
+import pyarrow.compute as pc  # type: ignore[import-untyped]
+
+from tidegate.core.canonical_text import EXACTLY
+from tidegate.core.schema import Kind, Type
+from tidegate.sources.shared.reference.json_text import scalar, written
+from tidegate.sources.shared.reference.patterns import parser, zone_of
+
+NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,4})?", re.ASCII)
+MOMENT = re.compile(
+    r"(\d{4})-(\d{1,2})-(\d{1,2})"
+    r"(?:[ T](\d{1,2}):(\d{2})(?::(\d{2})(?:\.(\d*))?)?(?: ?(Z|z|UTC|[+-]\d{2}(?::?\d{2}(?::?\d{2})?)?))?)?",
+    re.ASCII,
+)
+FARTHEST = timedelta(hours=18)
+# Arrow takes more than these for a number or a time, such as `0x1F` and `2025-01-01 10`.
+USUAL = {
+    Kind.INTEGER: r"^[+-]?[0-9]+$",
+    Kind.DATE: r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$",
+    Kind.TIMESTAMP: r"^[0-9]{4}-[0-9]{2}-[0-9]{2}([ T][0-9]{2}:[0-9]{2}(:[0-9]{2}(\.[0-9]{1,6})?)?)?$",
+    Kind.TIMESTAMPTZ: r"^[0-9]{4}-[0-9]{2}-[0-9]{2}[ T][0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{1,6})?Z$",
+}
+DAY = re.compile(r"\d{4}-\d{1,2}-\d{1,2}", re.ASCII)
+CLOCK = re.compile(r"(\d{1,2}):(\d{2})(?::(\d{2})(?:\.(\d*))?)?", re.ASCII)
+SPECIAL = re.compile(r"nan|[+-]?inf(inity)?", re.IGNORECASE | re.ASCII)
+UUID = re.compile("[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
+WORDS = {"true": True, "t": True, "1": True, "false": False, "f": False, "0": False}
+ROUNDED = Context(prec=38, rounding=ROUND_HALF_UP)
+
+
+class Misfit(ValueError):
+    """A column has a value that its type does not hold; the message names no value."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TextRules:
+    """How values are written in a text file: patterns of times, None for ISO 8601; the zone of those that name none.
+
+    Args:
+        decimal, thousands: the marks in numbers.
+        rounds: digits that a type does not hold are rounded away, half up.
+        base64: binary values are base64, as in JSON; else the text's own bytes.
+    """
+
+    date: str | None = None
+    timestamp: str | None = None
+    timestamptz: str | None = None
+    zone: tzinfo = UTC
+    decimal: str = "."
+    thousands: str = ""
+    rounds: bool = False
+    base64: bool = False
+
+    @classmethod
+    def of(cls, options: Mapping[str, str], *, base64: bool = False) -> TextRules:
+        """From a reader's options, whose names are in small letters."""
+        return cls(
+            date=options.get("dateformat"),
+            timestamp=options.get("timestampntzformat"),
+            timestamptz=options.get("timestampformat"),
+            zone=zone_of(options.get("timezone", "UTC")),
+            decimal=options.get("decimal", "."),
+            thousands=options.get("thousands", ""),
+            rounds=options.get("round", "false").lower() == "true",
+            base64=base64,
+        )
+
+    @property
+    def vectorised(self) -> frozenset[Kind]:
+        """The types whose usual texts Arrow parses exactly."""
+        numbers = {Kind.INTEGER, Kind.DECIMAL} if (self.decimal, self.thousands) == (".", "") else set()
+        times = {Kind.DATE: self.date, Kind.TIMESTAMP: self.timestamp, Kind.TIMESTAMPTZ: self.timestamptz}
+        return frozenset(numbers | {kind for kind, pattern in times.items() if pattern is None})
+
+
+def arrow_type(kind: Type) -> Any:
+    """The Arrow type that holds a column's stored values."""
+    stored = kind.stored
+    match stored.kind:
+        case Kind.INTEGER:
+            return pa.int32() if stored.bits == 32 else pa.int64()
+        case Kind.DECIMAL:
+            return pa.decimal128(stored.precision, stored.scale)
+        case Kind.TIMESTAMPTZ:
+            return pa.timestamp("us", "UTC")
+    return TYPES.get(stored.kind, pa.string())
+
+
+TYPES = {
+    Kind.BOOLEAN: pa.bool_(),
+    Kind.FLOAT: pa.float64(),
+    Kind.DATE: pa.date32(),
+    Kind.TIMESTAMP: pa.timestamp("us"),
+    Kind.BINARY: pa.binary(),
+}
+
+
+def of_texts(texts: Any, kind: Type, rules: TextRules) -> Any:
+    """The values of a column of texts.
+
+    Raises:
+        ValueError, ArithmeticError, LookupError: a text that is no value of the type.
+    """
+    wanted = arrow_type(kind)
+    if pa.types.is_string(wanted) and kind.kind not in (Kind.UUID, Kind.TIME):
+        return texts
+    if kind.kind in rules.vectorised and pc.all(pc.match_substring_regex(texts, _usual(kind))).as_py() is not False:
+        try:
+            return pc.cast(texts, wanted)
+        except pa.ArrowInvalid:
+            pass  # written in a way that Arrow does not know, or wrong: value by value
+    parse = _parser(kind, rules)
+    return pa.array([None if text is None else parse(text) for text in texts.to_pylist()], wanted)
+
+
+def _usual(kind: Type) -> str:
+    """The texts that Arrow converts exactly; a decimal with more digits than its type has it takes for another one."""
+    if kind.kind is not Kind.DECIMAL:
+        return USUAL[kind.kind]
+    before = f"[0-9]{{1,{kind.precision - kind.scale}}}" if kind.precision > kind.scale else "0"
+    return f"^[+-]?{before}(\\.[0-9]{{1,{kind.scale}}})?$" if kind.scale else f"^[+-]?{before}$"
+
+
+def of_arrow(values: Any, kind: Type, rules: TextRules) -> Any:
+    """The values of a column of a typed format.
+
+    Raises:
+        ValueError, ArithmeticError, LookupError: a value that the type does not hold exactly.
+    """
+    if pa.types.is_dictionary(values.type):
+        values = values.cast(values.type.value_type)
+    wanted, has = arrow_type(kind), values.type
+    if pa.types.is_string(has) or pa.types.is_large_string(has):
+        return of_texts(pc.cast(values, pa.string()), kind, rules)
+    if has == wanted:
+        return values
+    if pa.types.is_string(wanted):
+        return pa.array([None if value is None else _as_text(value, has) for value in values.to_pylist()], wanted)
+    if pa.types.is_timestamp(has) and pa.types.is_timestamp(wanted):
+        moments = _micros(values) if rules.rounds and has.unit == "ns" else pc.cast(values, pa.timestamp("us", has.tz))
+        return pc.assume_timezone(moments, "UTC") if has.tz is None and wanted.tz else pc.cast(moments, wanted)
+    if pa.types.is_decimal(wanted):
+        parse = _parser(kind, rules)
+        return pa.array([None if each is None else parse(str(each)) for each in values.to_pylist()], wanted)
+    return pc.cast(values, wanted)
+
+
+def _micros(values: Any) -> Any:
+    """Nanoseconds without their last three digits, as documented for ORC."""
+    cut = [None if each is None else each // 1000 for each in pc.cast(values, pa.int64()).to_pylist()]
+    return pc.cast(pa.array(cut, pa.int64()), pa.timestamp("us", values.type.tz))
+
+
+def _parser(kind: Type, rules: TextRules) -> Callable[[str], Any]:  # noqa: C901, PLR0911 - one answer a type
+    match kind.kind:
+        case Kind.INTEGER:
+            return lambda text: _integer(text, rules)
+        case Kind.DECIMAL:
+            return lambda text: _decimal(text, kind.scale, rules)
+        case Kind.BOOLEAN:
+            return lambda text: WORDS[text.lower()]
+        case Kind.DATE:
+            return lambda text: _date(text, rules)
+        case Kind.TIMESTAMP:
+            return lambda text: _naive(_moment(text, rules.timestamp, rules))
+        case Kind.TIMESTAMPTZ:
+            return lambda text: _aware(_moment(text, rules.timestamptz, rules), rules.zone)
+        case Kind.TIME:
+            return lambda text: _clock(text, rules)
+        case Kind.UUID:
+            return _uuid
+        case Kind.FLOAT:
+            return lambda text: _float(text, rules)
+        case Kind.BINARY if rules.base64:
+            return lambda text: base64.b64decode(text, validate=True)
+        case Kind.BINARY:
+            return str.encode
+    return str
+
+
+def _plain(text: str, rules: TextRules) -> str:
+    """A number with a point and without marks between thousands."""
+    if rules.thousands and rules.thousands in text:
+        whole: Any = re.match(r"[+-]?([^eE" + re.escape(rules.decimal) + "]*)", text)
+        first, *groups = whole[1].split(rules.thousands)
+        if (
+            not 1 <= len(first) <= 3
+            or any(len(group) != 3 for group in groups)
+            or rules.thousands in text[whole.end() :]
+        ):
+            raise ValueError("marks that are not between thousands")
+        text = text.replace(rules.thousands, "")
+    if rules.decimal != ".":
+        if "." in text:
+            raise ValueError("a point in a number with another decimal mark")
+        text = text.replace(rules.decimal, ".")
+    return text
+
+
+def _number(text: str, rules: TextRules) -> Decimal:
+    plain = _plain(text, rules)
+    if not NUMBER.fullmatch(plain):
+        raise ValueError("no number")
+    return Decimal(plain)
+
+
+def _integer(text: str, rules: TextRules) -> int:
+    found = _number(text, rules)
+    return int(found.quantize(Decimal(1), context=EXACTLY))
+
+
+def _decimal(text: str, scale: int, rules: TextRules) -> Decimal:
+    found = _number(text, rules)
+    return found.quantize(Decimal(1).scaleb(-scale), context=ROUNDED if rules.rounds else EXACTLY)
+
+
+def _float(text: str, rules: TextRules) -> float:
+    if SPECIAL.fullmatch(text):
+        return float(text)
+    found = _number(text, rules)
+    value = float(found)
+    if value in (float("inf"), float("-inf")) or (found and not value):
+        raise ValueError("a number beyond the range of a double")
+    if not re.search("[.eE]", _plain(text, rules)) and int(value) != int(found):
+        raise ValueError("a whole number that a double does not hold")
+    return value
+
+
+def _date(text: str, rules: TextRules) -> date:
+    if rules.date is None and not DAY.fullmatch(text):
+        raise ValueError("no date")
+    return _moment(text, rules.date, rules).date()
+
+
+def _naive(moment: datetime) -> datetime:
+    if moment.tzinfo is not None:
+        raise ValueError("a time with a zone in a column without")
+    return moment
+
+
+def _aware(moment: datetime, zone: tzinfo) -> datetime:
+    if moment.tzinfo is not None:
+        return moment.astimezone(UTC)
+    found = moment.replace(tzinfo=zone).astimezone(UTC)
+    if found.astimezone(zone).replace(tzinfo=None) != moment:
+        raise ValueError("a local time that its zone skips")
+    return found
+
+
+def _moment(text: str, pattern: str | None, rules: TextRules) -> datetime:
+    if pattern is not None:
+        return parser(pattern)(text)
+    found = MOMENT.fullmatch(text)
+    if found is None:
+        raise ValueError("no date or time")
+    year, month, day, hour, minute, second, fraction, zone = found.groups()
+    micros, above = _fraction(fraction, rules)
+    days, times = (int(year), int(month), int(day)), (int(hour or 0), int(minute or 0), int(second or 0))
+    made = datetime(*days, *times, micros) + timedelta(microseconds=above)  # noqa: DTZ001 - the zone follows
+    if not zone:
+        return made
+    found_zone = zone_of(zone)
+    if abs(found_zone.utcoffset(None) or timedelta()) > FARTHEST:
+        raise ValueError("a zone farther from UTC than there is any")
+    return made.replace(tzinfo=found_zone)
+
+
+def _clock(text: str, rules: TextRules) -> str:
+    found = CLOCK.fullmatch(text)
+    if found is None:
+        raise ValueError("no time")
+    hour, minute, second, fraction = found.groups()
+    micros, above = _fraction(fraction, rules)
+    made = datetime(2000, 1, 1, int(hour), int(minute), int(second or 0), micros)  # noqa: DTZ001 - a time of no day
+    rounded = made + timedelta(microseconds=above)
+    if rounded.day > 1:
+        raise ValueError("a time that rounds to the next day")
+    return rounded.time().isoformat("microseconds")
+
+
+def _fraction(digits: str | None, rules: TextRules) -> tuple[int, int]:
+    """Microseconds, and one more where the digits behind them are rounded up."""
+    text = (digits or "").ljust(6, "0")
+    if text[6:].strip("0") and not rules.rounds:
+        raise ValueError("digits beyond microseconds")
+    return int(text[:6]), int(text[6:7] >= "5")
+
+
+def _uuid(text: str) -> str:
+    if not UUID.fullmatch(text):
+        raise ValueError("no uuid")
+    return text.lower()
+
+
+def _as_text(value: Any, kind: Any) -> str:
+    """A value of a typed file whose column is kept as text or JSON."""
+    if pa.types.is_nested(kind):
+        return written(value, kind)
+    if isinstance(value, datetime):
+        return value.isoformat(" ").removesuffix("+00:00")
+    return value.hex() if isinstance(value, bytes) else str(value) if isinstance(value, date) else scalar(value)

@@ -1,0 +1,85 @@
+"""Decides what `table:` and `query:` stand for.
+
+Called by the database source. Must never let a query be more than one SELECT.
+"""
+
+from __future__ import annotations
+
+from tidegate.core.ports.dialect import Connectable, Dialect, Relation
+from tidegate.errors import ConfigError
+
+QUOTES = frozenset('"`')
+
+
+def split_name(text: str) -> tuple[str, ...]:
+    """The parts of a name: `schema.table`; a part in double quotes or backticks may hold dots.
+
+    Raises:
+        ConfigError: an empty part, an open quote, or something behind a closing quote.
+
+    Example:
+        >>> split_name('public."odd.name"')
+        ('public', 'odd.name')
+    """
+    parts: list[str] = []
+    rest = text
+    while True:
+        part, rest = _quoted(rest, text) if rest[:1] in QUOTES else _bare(rest)
+        if not part:
+            raise ConfigError(f"{text!r} is no name of a table", hint='Write schema.table, or schema."odd.name".')
+        parts.append(part)
+        if not rest:
+            return tuple(parts)
+        if rest[0] != ".":
+            raise ConfigError(f"{text!r} is no name of a table", hint='Write schema.table, or schema."odd.name".')
+        rest = rest[1:]
+
+
+def _bare(text: str) -> tuple[str, str]:
+    part, dot, rest = text.partition(".")
+    return part, dot + rest
+
+
+def _quoted(text: str, whole: str) -> tuple[str, str]:
+    quote, part, place = text[0], "", 1
+    while place < len(text):
+        if text[place] == quote:
+            if text[place + 1 : place + 2] != quote:
+                return part, text[place + 1 :]
+            place += 1
+        part += text[place]
+        place += 1
+    raise ConfigError(f"{whole!r} has a quote that is not closed")
+
+
+def of_table(dialect: Dialect, name: str) -> Relation:
+    """A table or a view.
+
+    Raises:
+        ConfigError: more than schema and table.
+    """
+    parts = split_name(name)
+    if len(parts) > 2:
+        raise ConfigError(f"{name!r} has more parts than schema and table", hint="Quote a part that holds a dot.")
+    return Relation(sql=".".join(dialect.quote(part) for part in parts), label=".".join(parts), parts=parts)
+
+
+def of_query(dialect: Connectable, text: str) -> Relation:
+    """A query, as the user wrote it.
+
+    Raises:
+        ConfigError: it is not exactly one SELECT, or it writes or locks.
+    """
+    import sqlglot  # noqa: PLC0415 - a quarter of a second, and most streams read tables
+    from sqlglot import exp  # noqa: PLC0415
+
+    hint = "Give one SELECT; what the parser does not know can stand in a view."
+    try:
+        statements = [statement for statement in sqlglot.parse(text, read=dialect.sqlglot) if statement is not None]
+    except sqlglot.errors.SqlglotError as error:
+        raise ConfigError("query: cannot be parsed", hint=hint) from error
+    writes = (exp.Insert, exp.Update, exp.Delete, exp.Merge, exp.Create, exp.Drop, exp.Command, exp.Into, exp.Lock)
+    if len(statements) != 1 or not isinstance(statements[0], exp.Query) or statements[0].find(*writes):
+        raise ConfigError("query: is not exactly one SELECT that only reads", hint=hint)
+    # On lines of its own, for the query may end with a comment.
+    return Relation(sql=f"(\n{text.strip().rstrip(';').rstrip()}\n) AS source_query", label="the query")

@@ -1,0 +1,213 @@
+"""Which rows of a quarantine still wait, by the order in which rows of their stream take each other's place.
+
+Asked by SQL text, which classic and Connect sessions both take. The frames called `rows` are those of
+`sorting.unpacked`; a row that is superseded gets the number of the load at hand as `until`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from tidegate.core.batch import Fence, Folded
+from tidegate.core.log import CLEARS, REFUSED, UNKNOWN
+from tidegate.core.schema import Schema
+from tidegate.spark import dataframe_ops
+from tidegate.spark.latest_events import APPLIED, KNOWN, Fold
+from tidegate.spark.sql import names, quote, string
+from tidegate.spark.validation import META, WAITS, closed
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+ORDERED = f"coalesce({META}log_order, '')"
+"""The order of an event; one that was kept before orders were comes before all others."""
+LACKS = f"coalesce(from_json({META}lacks, 'array<string>'), array())"
+_MINE, _BEST = f"{META}mine", f"{META}best"
+_NEWER, _TURN = f"{META}newer", f"{META}turn"
+
+
+def by_order(rows: DataFrame, others: DataFrame, *, key: Sequence[str], order: Sequence[str], number: int) -> DataFrame:
+    """A row waits unless another one of its key is greater in order, or equal and read later.
+
+    Args:
+        others: rows that are not in the quarantine: the key, the columns of `order`, and the load that read them as
+            `frames.NUMBER`.
+        order: NULL comes first.
+    """
+    keys, ordered = [quote(name) for name in key], [quote(name) for name in order]
+    mine = f"struct({', '.join([*ordered, f'{META}load AS {dataframe_ops.NUMBER}'])})"
+    waiting = rows.where(WAITS).selectExpr(*keys, f"{mine} AS {_MINE}")
+    wanted = waiting.selectExpr(*keys).distinct().hint("broadcast")
+    theirs = others.join(wanted, on=list(key), how="left_semi")
+    theirs = theirs.selectExpr(*keys, f"struct({', '.join([*ordered, dataframe_ops.NUMBER])}) AS {_MINE}")
+    best = theirs.unionAll(waiting).groupBy(*keys).agg({_MINE: "max"}).withColumnRenamed(f"max({_MINE})", _BEST)
+    joined = rows.join(best, on=list(key), how="left")
+    return closed(joined, f"{_BEST} > {mine}", number).drop(_BEST)
+
+
+def by_event(  # noqa: PLR0913 - what was applied, and by what
+    rows: DataFrame,
+    applied: DataFrame | None,
+    *,
+    key: Sequence[str],
+    number: int,
+    whole: str,
+    floor: str | None = None,
+    emptied: str | None = None,
+) -> DataFrame:
+    """An event waits unless a later one of its key was applied or waits; one with a value that is missing waits on.
+
+    Args:
+        applied: one row a key that was applied: the key, `APPLIED` and `KNOWN`; None for none.
+        whole: SQL of all values of a row: the texts that are kept may list them in another order.
+        floor: events at or below it count no more if this load read them: rows that were read in bulk hold it.
+        emptied: the order of an event that emptied the table.
+    """
+    keys, there = [quote(name) for name in key], rows.columns
+    if applied is None:
+        joined = rows.selectExpr(
+            "*", f"CAST(NULL AS string) AS {APPLIED}", f"CAST(NULL AS map<string, string>) AS {KNOWN}"
+        )
+    else:
+        joined = rows.join(applied.selectExpr(*keys, APPLIED, KNOWN), on=list(key), how="left")
+    each = f"PARTITION BY {WAITS}, {names(key)}"
+    complete = f"CASE WHEN {META}lacks IS NULL THEN {ORDERED} END"
+    same = f"{each}, {ORDERED}, {whole}, {META}lacks ORDER BY {META}load DESC"
+    marked = joined.selectExpr(
+        "*", f"max({complete}) OVER ({each}) AS {_NEWER}", f"row_number() OVER ({same}) AS {_TURN}"
+    )
+    fills = f"exists(map_keys({KNOWN}), c -> {ORDERED} > element_at({KNOWN}, c) AND NOT array_contains({LACKS}, c))"
+    older = [f"({ORDERED} <= {APPLIED} AND NOT coalesce({fills}, false))", f"{ORDERED} < {_NEWER}", f"{_TURN} > 1"]
+    if floor is not None:
+        older.append(f"({META}load = {number} AND {ORDERED} <= {string(floor)})")
+    if emptied is not None:
+        older.append(f"{ORDERED} <= {string(emptied)}")
+    placed = " AND ".join([f"{META}row IS NOT NULL", *(f"{name} IS NOT NULL" for name in keys)])
+    conditions = " OR ".join(f"coalesce({one}, false)" for one in older)
+    return closed(marked, f"{placed} AND ({conditions})", number).selectExpr(*map(quote, there))
+
+
+def ended(  # noqa: PLR0913 - what was looked for, and what was found
+    rows: DataFrame, present: DataFrame, *, key: Sequence[str], among: str, at: str, number: int
+) -> DataFrame:
+    """A version ends where its row is not among those that are there now.
+
+    Args:
+        present: the keys that are there.
+        among: the condition of the rows that would have been found.
+        at: when it was looked, as SQL.
+    """
+    here = present.selectExpr(*map(quote, key)).distinct().selectExpr("*", f"true AS {_BEST}")
+    condition = f"{META}load < {number} AND coalesce({among}, false) AND {_BEST} IS NULL"
+    return _ended(rows.join(here, on=list(key), how="left"), condition, at, rows.columns)
+
+
+def deleted(rows: DataFrame, gone: DataFrame, *, key: Sequence[str], at: str, number: int) -> DataFrame:
+    """A version ends where a delete of its key came after it.
+
+    Args:
+        gone: the keys, and as `frames.ORDER` the place of the delete in its log; NULL says that it is read after all
+            that earlier loads have read.
+        at: when it was read, as SQL.
+    """
+    keys = [quote(name) for name in key]
+    last = gone.selectExpr(*keys, f"coalesce({dataframe_ops.ORDER}, '') AS {_BEST}").groupBy(*keys).agg({_BEST: "max"})
+    joined = rows.join(last.withColumnRenamed(f"max({_BEST})", _BEST), on=list(key), how="left")
+    condition = f"{_BEST} > {ORDERED} OR ({_BEST} = '' AND {META}load < {number})"
+    return _ended(joined, condition, at, rows.columns)
+
+
+def _ended(rows: DataFrame, condition: str, at: str, columns: Sequence[str]) -> DataFrame:
+    gone = f"{WAITS} AND {META}ended IS NULL AND coalesce({condition}, false)"
+    end = f"CASE WHEN {gone} THEN {at} ELSE {META}ended END AS {META}ended"
+    return rows.selectExpr(*(end if name == f"{META}ended" else quote(name) for name in columns))
+
+
+def repeated(rows: DataFrame, *, key: Sequence[str], whole: str, number: int) -> DataFrame:
+    """A version that was read again as it was waits once, since it was read first."""
+    order = f"{META}load, {META}load_id"
+    before = f"lag({whole}) OVER (PARTITION BY {WAITS}, {names(key)} ORDER BY {order})"
+    end = f"lag({META}ended) OVER (PARTITION BY {WAITS}, {names(key)} ORDER BY {order})"
+    marked = rows.selectExpr("*", f"{before} <=> {whole} AND {end} IS NULL AS {_BEST}")
+    return closed(marked, f"{META}load = {number} AND {_BEST}", number).drop(_BEST)
+
+
+def came_late(rows: DataFrame, applied: DataFrame | None, *, key: Sequence[str], whole: str, number: int) -> DataFrame:
+    """Of events that their loads date one does not wait if it was read before, or something newer was applied then.
+
+    Args:
+        applied: one row a key that was applied by earlier loads: the key and `APPLIED`; None for none.
+    """
+    first = f"min({META}load) OVER (PARTITION BY {names(key)}, {ORDERED}, {whole})"
+    there = rows.columns
+    joined = rows if applied is None else rows.join(applied.selectExpr(*map(quote, key), APPLIED), list(key), "left")
+    newer = "" if applied is None else f" OR coalesce({ORDERED} <= {APPLIED}, false)"
+    marked = joined.selectExpr("*", f"{first} AS {_BEST}")
+    condition = f"{META}load = {number} AND {META}row IS NOT NULL AND ({_BEST} < {number}{newer})"
+    return closed(marked, condition, number).selectExpr(*map(quote, there))
+
+
+def the_same(rows: DataFrame, *, where: str, whole: str, number: int) -> DataFrame:
+    """A row that no key tells apart and that was read again as it was waits once.
+
+    Args:
+        where: the condition of such rows.
+    """
+    last = f"max({META}load) OVER (PARTITION BY {WAITS}, {whole})"
+    marked = rows.selectExpr("*", f"{last} AS {_BEST}")
+    return closed(marked, f"({where}) AND {META}load < {_BEST}", number).drop(_BEST)
+
+
+def standing(rows: DataFrame, stored: DataFrame, *, key: Sequence[str], moment: str | None, known: str) -> DataFrame:
+    """Of each key the row that waits and would be current, if nothing newer is known of the key.
+
+    Args:
+        rows: that wait.
+        stored: every version of the table.
+        moment: when a row took effect; None where its load says so.
+        known: the last moment that a version tells of.
+    """
+    keys = [quote(name) for name in key]
+    at = moment or f"{META}at"
+    newest = f"row_number() OVER (PARTITION BY {names(key)} ORDER BY {at} DESC, {META}load DESC)"
+    last = rows.selectExpr("*", f"{at} AS {dataframe_ops.MOMENT}", f"{newest} AS {_TURN}")
+    last = last.where(f"{_TURN} = 1 AND {META}ended IS NULL").drop(_TURN)
+    moments = stored.selectExpr(*keys, f"{known} AS {_BEST}").groupBy(*keys).agg({_BEST: "max"})
+    moments = moments.withColumnRenamed(f"max({_BEST})", _BEST)
+    joined = last.join(moments, on=list(key), how="left")
+    return joined.where(f"{_BEST} IS NULL OR {dataframe_ops.MOMENT} >= {_BEST}").drop(_BEST, dataframe_ops.MOMENT)
+
+
+def with_lacks(rows: DataFrame) -> DataFrame:
+    """The rows with the columns whose values an event does not carry, so that no rule asks for them."""
+    return rows.selectExpr("*", f"{LACKS} AS {UNKNOWN}")
+
+
+def as_events(rows: DataFrame, columns: Sequence[str]) -> DataFrame:
+    """Rows of `with_lacks` as the events that they were, see `core.log.Logged`."""
+    return rows.selectExpr(
+        *map(quote, columns),
+        f"false AS {dataframe_ops.GONE}",
+        f"{ORDERED} AS {dataframe_ops.ORDER}",
+        UNKNOWN,
+        f"false AS {CLEARS}",
+        f"CAST(NULL AS string) AS {REFUSED}",
+    )
+
+
+def remembered(rows: DataFrame, key: Sequence[str]) -> Folded:
+    """What is remembered of events that are loaded with the moments of the loads that read them."""
+    newest = rows.selectExpr(*map(quote, key), f"{ORDERED} AS {dataframe_ops.ORDER}").groupBy(*map(quote, key))
+    last = newest.agg({dataframe_ops.ORDER: "max"}).withColumnRenamed(
+        f"max({dataframe_ops.ORDER})", dataframe_ops.ORDER
+    )
+    kept = last.selectExpr("*", f"false AS {dataframe_ops.GONE}", f"CAST(NULL AS map<string, string>) AS {KNOWN}")
+    (greatest,) = kept.selectExpr(f"max({dataframe_ops.ORDER})").collect()[0]
+    return Folded(applied=kept, newest=greatest)
+
+
+def applied(rows: DataFrame, table: DataFrame, columns: Schema, *, key: tuple[str, ...]) -> DataFrame:
+    """What events that wait would leave of their keys: a column that none of them carries is as the table has it."""
+    fold = Fold(columns=columns, key=key, fence=Fence(present=lambda: table))
+    return fold.by_column(as_events(with_lacks(rows), columns.names)).where(f"NOT {dataframe_ops.GONE}")

@@ -1,0 +1,136 @@
+"""Decides when each change of a batch took effect: by its own sequence, its log's order or the load's time.
+
+Called by the writer scd2; Spark SQL over frames, no table. Must never date a row that says itself when it took effect,
+unless the table knows that it came later.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from tidegate.spark.dataframe_ops import GONE, MOMENT, ORDER
+from tidegate.spark.sql import quote
+from tidegate.writers.scd2.history import AT, EXACT, MINE, ROW, TRACKED, WENT, History
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+TURN = "__tidegate_turn"
+LATER = "__tidegate_later"
+_TWICE, _LAST, _NOW = (f"__tidegate_{name}" for name in ("twice", "last", "now"))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dating:
+    """What dates a change that does not say itself when it took effect.
+
+    Args:
+        floor: the least moment for it, as canonical text; None for none but what is known of its key.
+        mirror: the batch is what the source holds now: whatever it brings is newer than what is stored.
+    """
+
+    floor: str | None
+    mirror: bool = False
+
+
+def of_rows(rows: DataFrame, history: History) -> DataFrame:
+    """Rows as changes.
+
+    Rows: the columns of the source; `GONE`; `AT`, NULL says no time; `TURN`, its place among the rows of its key;
+    `LATER`, a row of the key follows.
+    """
+    gone = GONE if GONE in rows.columns else f"false AS {GONE}"
+    columns = map(quote, history.columns.names)
+    at = f"CAST({MOMENT} AS {history.type.stored.spark})" if MOMENT in rows.columns else history.at
+    return rows.selectExpr(*columns, gone, f"{at} AS {AT}", f"0L AS {TURN}", f"false AS {LATER}")
+
+
+def of_log(rows: DataFrame, history: History) -> DataFrame:
+    """Events of a log that the load dates, as changes, see `of_rows`; no two events of a key have one order.
+
+    A delete that a row follows is left out: that row ends what was before.
+    """
+    columns = [*map(quote, history.columns.names), GONE, AT]
+    order = f"{history.by_key} ORDER BY {ORDER}"
+    before, after = "UNBOUNDED PRECEDING AND 1 PRECEDING", "DESC ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING"
+    counted = rows.selectExpr(
+        *columns,
+        f"CAST(coalesce(sum(IF({GONE}, 0, 1)) OVER ({order} ROWS BETWEEN {before}), 0) AS bigint) AS {TURN}",
+        f"coalesce(max(NOT {GONE}) OVER ({order} {after}), false) AS {LATER}",
+    )
+    return counted.where(f"NOT ({GONE} AND {LATER})")
+
+
+def placed(changes: DataFrame, stored: DataFrame | None, history: History, dating: Dating) -> DataFrame:
+    """Every change with its moment, as `_history.versions` takes them.
+
+    A delete that says no time comes after all that is known of its key; of a key that is not there it is left out.
+    """
+    keys = [quote(name) for name in history.key]
+    row = f"IF({GONE}, {history.gone}, {history.row}) AS {ROW}"
+    found = changes.selectExpr(*keys, row, f"{history.row_tracked} AS {TRACKED}", f"{GONE} AS {WENT}", AT, TURN)
+    known = _beside(found, stored, history)
+    floor = history.moment(dating.floor)
+    if history.sequence or dating.mirror:
+        # The same row again adds nothing, whenever it says that it took effect.
+        known = known.where(f"{WENT} OR NOT ({_NOW} <=> {ROW})")
+    dated = known.selectExpr(*keys, ROW, TRACKED, WENT, _LAST, _NOW, f"{_at(history, dating)} AS {AT}")
+    newest = f"max({AT}) OVER ({history.by_key})"
+    there = f"{_NOW} IS NOT NULL OR {newest} IS NOT NULL"
+    end = f"greatest({floor}, {history.later(f'greatest({_LAST}, {newest})')})"
+    at = f"CASE WHEN {AT} IS NULL AND ({there}) THEN {end} ELSE {AT} END AS {AT}"
+    ended = dated.selectExpr(*keys, ROW, TRACKED, WENT, at)
+    return ended.where(f"{AT} IS NOT NULL").selectExpr("*", f"true AS {EXACT}", f"true AS {MINE}")
+
+
+def late(changes: DataFrame, stored: DataFrame, history: History) -> DataFrame:
+    """The keys of which the batch holds nothing that is newer than what the table knows of them."""
+    keys = [quote(name) for name in history.key]
+    newest = changes.selectExpr(*keys, f"max({AT}) OVER ({history.by_key}) AS {AT}", f"1 AS {ROW}").distinct()
+    return _beside(newest, stored, history).where(f"{AT} < {_LAST}").select(*keys)
+
+
+def backwards(changes: DataFrame, stored: DataFrame, history: History) -> int:
+    """Keys of which the source now holds another row, of an older sequence, than the one that is current."""
+    keys = [quote(name) for name in history.key]
+    rows = changes.where(f"NOT {GONE}").selectExpr(*keys, AT, f"{history.row_tracked} AS {TRACKED}", f"1 AS {ROW}")
+    return (
+        _beside(rows, stored, history)
+        .where(f"{_NOW} IS NOT NULL AND {AT} < {_LAST} AND NOT ({_same(history)})")
+        .count()
+    )
+
+
+def _at(history: History, dating: Dating) -> str:
+    """When a change took effect; NULL for a delete that does not say."""
+    base = f"greatest({history.moment(dating.floor)}, {history.later(_LAST)})"
+    if not history.sequence:
+        return f"CASE WHEN {WENT} THEN {AT} ELSE coalesce({AT}, {history.later(base, TURN)}) END"
+    old = f"NOT {WENT} AND {AT} <= {_LAST}"
+    if dating.mirror:
+        return f"CASE WHEN {old} AND ({_NOW} IS NULL OR {_same(history)}) THEN {base} ELSE {AT} END"
+    return AT
+
+
+def _same(history: History) -> str:
+    """Whether a change leaves the tracked columns of the current row as they are."""
+    return f"struct({', '.join(f'{_NOW}.{quote(name)} AS {quote(name)}' for name in history.tracked)}) <=> {TRACKED}"
+
+
+def _beside(rows: DataFrame, stored: DataFrame | None, history: History) -> DataFrame:
+    """The rows, each with the last moment that the table knows of its key, and the row that is current."""
+    if stored is None:
+        return rows.selectExpr("*", f"{history.moment(None)} AS {_LAST}", f"IF(false, {ROW}, NULL) AS {_NOW}")
+    moments = [quote(history.valid_from), history.ended, history.at]
+    last = f"greatest({', '.join(moments)}) AS {_LAST}"
+    now = f"IF({quote(history.is_current)}, {history.row}, NULL) AS {_NOW}"
+    keys = [quote(name) for name in history.key]
+    first = f"row_number() OVER ({history.by_key} ORDER BY {_NOW} IS NULL) AS {_TWICE}"
+    standing = (
+        stored.selectExpr(*keys, last, now)
+        .selectExpr(*keys, f"max({_LAST}) OVER ({history.by_key}) AS {_LAST}", _NOW, first)
+        .where(f"{_TWICE} = 1")
+        .drop(_TWICE)
+    )
+    return rows.join(standing, on=list(history.key), how="left")

@@ -1,0 +1,316 @@
+"""Decides what scd2 means: the table holds every version of a row, each with the time in which it was valid.
+
+Chosen by `write: scd2`; called by the pipeline. Must never write a version that overlaps another one of its key, nor
+date a change by the day of its load where it says itself when it took effect.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import astuple, dataclass, replace
+from typing import TYPE_CHECKING, ClassVar
+
+from tidegate.core.batch import Batch, Checked, Latest
+from tidegate.core.plan import LoadPlan, Mode, WriteChoice, WriteFacts
+from tidegate.core.protocols import Staging
+from tidegate.core.schema import BOOLEAN, INT, TEXT, Column, Schema, Type
+from tidegate.core.slices import Keys, Meaning
+from tidegate.errors import (
+    CheckFailed,
+    ConfigError,
+    DuplicateKeys,
+    InternalError,
+    PlanError,
+    SchemaRefused,
+    VerifyFailed,
+)
+from tidegate.spark import dataframe_ops
+from tidegate.spark.dataframe_ops import GONE, MOMENT
+from tidegate.spark.failures import translated
+from tidegate.spark.sql import quote
+from tidegate.writers._batch import looked_at
+from tidegate.writers._modes import as_present, kept
+from tidegate.writers.scd2 import changes, versions
+from tidegate.writers.scd2 import event_history as events
+from tidegate.writers.scd2 import history as histories
+from tidegate.writers.scd2 import validity as dates
+from tidegate.writers.scd2.history import AT, History
+from tidegate.writers.scd2.quarantined import Waited
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+AGAIN = "Load it anew, which forgets its history: `tidegate run STREAM --full-refresh --yes`."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scd2:
+    """Keeps every version of a row: a change ends the one before, a delete ends the last one.
+
+    Args:
+        valid_from: the column of the moment from which a version holds, inclusive.
+        valid_to: the column of the moment up to which it holds, exclusive.
+        is_current: the column that is true for the version that the source holds now.
+        far_date: `valid_to` of a version that still holds, such as `9999-12-31`; NULL unless given.
+        version: a column that numbers the versions of a key from 1; none unless named.
+        row_hash: a column for the md5 of the tracked columns; none unless named.
+        sequence_by: the columns whose first value that is not NULL says when a change took effect; the strategy's
+            cursor unless given, and where that has none the time of the load.
+        track_history: the columns of which a change makes a version, all unless given; others are updated in place.
+    """
+
+    kind: ClassVar[str] = "scd2"
+    accepts: ClassVar[frozenset[Meaning]] = frozenset(Meaning)
+    needs_key: ClassVar[bool] = True
+    idempotent: ClassVar[bool] = True
+
+    valid_from: str = "valid_from"
+    valid_to: str = "valid_to"
+    is_current: str = "is_current"
+    far_date: str | None = None
+    version: str | None = None
+    row_hash: str | None = None
+    sequence_by: tuple[str, ...] = ()
+    track_history: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        own = [name.casefold() for name in self.own]
+        if len(set(own)) < len(own):
+            raise ConfigError(f"write: scd2 needs different names for its columns: {', '.join(self.own)}")
+        if self.far_date is not None:
+            dates.parsed(self.far_date)
+
+    @property
+    def current(self) -> str:
+        """The condition of the rows that the source holds now."""
+        return quote(self.is_current)
+
+    @property
+    def own(self) -> tuple[str, ...]:
+        """The names of the columns of the history, in order."""
+        named = (self.version, self.row_hash)
+        return (self.valid_from, self.valid_to, self.is_current, *(name for name in named if name is not None))
+
+    @property
+    def known(self) -> str:
+        """When it began, or ended if it has."""
+        begin, end = quote(self.valid_from), quote(self.valid_to)
+        return f"CASE WHEN {self.current} THEN {begin} ELSE greatest({begin}, {end}) END"
+
+    @property
+    def signature(self) -> str:
+        """Changes with every option."""
+        return f"scd2:{hashlib.sha256(repr(astuple(self)).encode()).hexdigest()[:12]}"
+
+    @property
+    def partition_by(self) -> tuple[str, ...]:
+        """Current versions apart from the others, so that a load does not read what has long ended."""
+        return (self.is_current,)
+
+    def moment(self, cursor: Sequence[str]) -> str | None:
+        """The first value of the sequence that is not NULL."""
+        sequence = self.sequence_by or tuple(cursor)
+        return f"coalesce({', '.join(map(quote, sequence))})" if sequence else None
+
+    def added(self, columns: Schema, cursor: Sequence[str]) -> tuple[Column, ...]:
+        """The columns of the history; those of time have the type of the sequence, a timestamp where there is none."""
+        for name in self.track_history:
+            dates.needed(columns, name, "track_history")
+        moment = dates.type_of(columns, self.sequence_by or tuple(cursor), far=self.far_date)
+        types = [moment, moment, BOOLEAN, *([INT] if self.version else []), *([TEXT] if self.row_hash else [])]
+        known = {name.casefold(): name for name in columns.names}
+        for name in self.own:
+            if theirs := known.get(name.casefold()):
+                raise SchemaRefused(
+                    f"the source has a column {theirs!r}, and write: scd2 has one of its own by that name",
+                    hint=f"Give its own another name: `write: {{kind: scd2, {self._option(name)}: …}}`.",
+                    column=theirs,
+                )
+        return tuple(Column(name=name, type=type_) for name, type_ in zip(self.own, types, strict=True))
+
+    def choose(self, facts: WriteFacts) -> WriteChoice:
+        """A merge of the versions that differ, but for a table that is empty or loaded anew."""
+        if facts.reset:
+            return WriteChoice(mode=Mode.OVERWRITE, reason="a full refresh replaces every row, and all of the history")
+        if facts.table_rows == 0:
+            return WriteChoice(mode=Mode.APPEND, reason="the table is empty, so every history begins here")
+        prune = (facts.batch_keys,) if facts.batch_keys else ()
+        if facts.mirror:
+            reason = "every row is compared by key with its current version, and changes make new ones"
+            return WriteChoice(mode=Mode.MERGE_DIFFERENCES, reason=reason)
+        reason = "the history of each key that changed is made anew, and what differs of it is merged"
+        return WriteChoice(mode=Mode.MERGE_ON_READ, reason=reason, prune=prune)
+
+    def check(self, rows: DataFrame, plan: LoadPlan, batch: Batch) -> Checked:
+        """The rows as changes, each with its moment where it says one.
+
+        Raises:
+            CheckFailed: a NULL in a key column or in the sequence, or an event that cannot be placed.
+            DuplicateKeys: the source holds two rows of one key now.
+            PlanError: an option of the strategy that means nothing to a history.
+        """
+        if plan.changes.significant is not None:
+            raise PlanError(
+                "significant_change leaves differences out, and write: scd2 keeps each of them",
+                hint="Take `significant_change:` out of the strategy, or write with merge.",
+            )
+        history = self._history(plan, self.sequence_by or (batch.latest.order if batch.latest else ()))
+        if plan.changes.meaning is Meaning.CHANGELOG:
+            rows = as_present(rows, batch.current, plan, dated=bool(history.sequence))
+            return events.check(rows, plan, batch, history)
+        if plan.write.mode in versions.BEGINS and batch.keys_unique and _always_dated(plan, history):
+            # Each row is the one version of its key, whatever it holds: there is nothing to look at.
+            frame = changes.of_rows(rows, history)
+            return Checked(frame=frame, compared=self.current, sequence=history.sequence, unique=True)
+        held = kept(rows, batch)
+        try:
+            with translated(f"reading the rows for {plan.target}"):
+                found = self._looked_at(changes.of_rows(held, history), held, plan, batch, history)
+                return replace(found, placed=MOMENT in rows.columns)
+        except BaseException:
+            held.unpersist()
+            raise
+
+    def latest(self, key: tuple[str, ...], cursor: tuple[str, ...]) -> Latest:
+        """The greatest sequence: the current version is the last one."""
+        sequence = self.sequence_by or cursor
+        return Latest(key=key, cursor=sequence, order=()) if len(sequence) > 1 else Latest(key=key, order=sequence)
+
+    def write(self, checked: Checked, plan: LoadPlan, staging: Staging) -> Checked:
+        """One commit: the versions of the keys that changed, as far as they differ from those that are stored.
+
+        Raises:
+            DuplicateKeys: a row of the batch and a stored one differ and have one sequence.
+            CheckFailed: the source went back to a row of an older sequence.
+        """
+        return versions.write(checked, plan, staging, self._history(plan, checked.sequence))
+
+    def moments(self, plan: LoadPlan) -> Type | None:
+        """The type of `valid_from` where the stream names columns that date an event."""
+        column = plan.table.find(self.valid_from)
+        return column.type if column is not None and self.sequence_by else None
+
+    def prove(self, checked: Checked, plan: LoadPlan, staging: Staging) -> None:
+        """Of each key that was touched no versions overlap, and one at most is current, as committed.
+
+        Raises:
+            VerifyFailed: they do.
+        """
+        if plan.write.mode in versions.BEGINS and checked.unique:
+            return  # one version a key, of which the rows are compared
+        history = self._history(plan, checked.sequence)
+        keys = checked.keys.select(*map(quote, plan.key)) if checked.keys is not None else None
+        found = staging.read_keys(keys, prune=checked.prune).where(checked.touched or "true")
+        with translated(f"reading {plan.target}"):
+            wrong = histories.wrong(found, history)
+        if wrong:
+            raise VerifyFailed(
+                f"stream {plan.stream!r}: {wrong} keys of {plan.target} have versions that overlap, or several that "
+                "are current: somebody else wrote to the table",
+                hint=AGAIN,
+                load_id=plan.load_id,
+            )
+
+    def replayed(  # noqa: PLR0913 - what is known of rows that waited
+        self, rows: DataFrame, plan: LoadPlan, cursor: Sequence[str], *, stored: DataFrame, at: str, ended: str
+    ) -> DataFrame:
+        """Rows with the moments at which they took effect, and what went where a row has ended; see `Waited`."""
+        waited = Waited(
+            key=plan.key,
+            stated=self.moment(cursor),
+            type=dates.type_of(plan.columns, self.sequence_by or tuple(cursor), far=self.far_date),
+            at=at,
+            ended=ended,
+            valid_from=self.valid_from,
+            valid_to=self.valid_to,
+            current=self.current,
+        )
+        return waited.changes(rows, stored, plan.columns.names)
+
+    def unseen(self, checked: Checked, plan: LoadPlan, staging: Staging) -> int:
+        """Rows of a checked batch that the committed versions do not show at their moment."""
+        keys = checked.frame.select(*map(quote, plan.key)).distinct()
+        stored = staging.read_keys(keys, prune=checked.prune)
+        return histories.lacking(checked.frame, stored, self._history(plan, checked.sequence))
+
+    def _looked_at(self, frame: DataFrame, held: DataFrame, plan: LoadPlan, batch: Batch, history: History) -> Checked:
+        meaning = plan.changes.meaning
+        dated = meaning in (Meaning.NEW, Meaning.UPSERTS) and bool(history.sequence)
+        by = (*plan.key, AT) if dated else plan.key
+        beside = {AT: history.type} if dated else {}
+        found, prune = looked_at(frame, plan, key=by, count_keys=not batch.keys_unique, beside=beside)
+        if found.null_keys or (history.sequence and not dated):
+            _refuse_nulls(frame, plan, history)
+        twice = found.keys is not None and found.keys < found.rows
+        if twice and meaning is Meaning.ALL:
+            raise DuplicateKeys(
+                f"the source has several rows of one key ({', '.join(plan.key)})",
+                hint="Name the columns that identify a row of the source as `key:`.",
+            )
+        # Where each row makes a version, each is found again by its moment; else of each key the current one.
+        every = dated and set(history.tracked) == set(plan.columns.names)
+        keys = frame.selectExpr(*map(quote, plan.key), *([f"{AT} AS {quote(self.valid_from)}"] if every else []))
+        latest = Latest(key=plan.key, order=history.sequence)
+        if every:
+            latest = Latest(key=(*plan.key, *history.sequence), order=())
+        alone = meaning is Meaning.ALL or batch.keys_unique or (every and not twice)
+        return Checked(
+            frame=frame,
+            rows=found.rows if found.keys is None else found.keys,
+            keys=None if meaning is Meaning.ALL else keys if batch.keys_unique else keys.distinct(),
+            prune=prune,
+            latest=None if alone else latest,
+            compared=None if every else self.current,
+            sequence=history.sequence,
+            moments=found.bounds.get(AT),
+            unique=batch.keys_unique,
+            held=held,
+        )
+
+    def _history(self, plan: LoadPlan, sequence: tuple[str, ...]) -> History:
+        column = plan.table.find(self.valid_from)
+        if column is None:
+            raise InternalError(f"a plan of write: scd2 without the column {self.valid_from!r}")
+        # What a repair finds is dated by it: the source says of such a row that nothing changed.
+        mended = any(isinstance(part, Keys) for part in plan.changes.slices)
+        return History(
+            columns=plan.columns,
+            key=plan.key,
+            tracked=self.track_history or plan.columns.names,
+            sequence=() if mended else sequence,
+            type=column.type,
+            valid_from=self.valid_from,
+            valid_to=self.valid_to,
+            is_current=self.is_current,
+            version=self.version,
+            row_hash=self.row_hash,
+            far=None if self.far_date is None else dates.moment(dates.parsed(self.far_date), column.type),
+        )
+
+    def _option(self, column: str) -> str:
+        own = ("valid_from", "valid_to", "is_current", "version", "row_hash")
+        return next(name for name in own if getattr(self, name) == column)
+
+
+def _always_dated(plan: LoadPlan, history: History) -> bool:
+    """Whether each row says when it took effect, where rows do."""
+    dating = (plan.columns.find(name) for name in history.sequence)
+    return not history.sequence or any(column is not None and not column.nullable for column in dating)
+
+
+def _refuse_nulls(frame: DataFrame, plan: LoadPlan, history: History) -> None:
+    """Raises CheckFailed where a row cannot be placed."""
+    missing = " OR ".join(f"{quote(name)} IS NULL" for name in plan.key)
+    keyless, undated = dataframe_ops.count_if(frame, missing, f"NOT {GONE} AND {AT} IS NULL")
+    if keyless:
+        raise CheckFailed(
+            f"{keyless} rows have no value in a column of the key ({', '.join(plan.key)})",
+            hint="Name a key that is never NULL, or filter these rows with a `query:`.",
+        )
+    if undated and history.sequence:
+        raise CheckFailed(
+            f"{undated} rows have no value in the sequence ({', '.join(history.sequence)}), so nobody knows when they "
+            "took effect",
+            hint="Name a column that is never NULL: `write: {kind: scd2, sequence_by: …}`, or filter these rows.",
+        )
