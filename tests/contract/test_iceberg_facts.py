@@ -10,11 +10,12 @@ import pytest
 
 from support.lake import ROWS, UID, Lake, put
 from tidegate.core.changes import ChangeSet
+from tidegate.core.effects import Mirror, Upsert
 from tidegate.core.plan import Mode
 from tidegate.core.position import property_name
 from tidegate.core.protocols import Layout
 from tidegate.core.schema import Schema
-from tidegate.core.slices import Everything, Meaning, Partition, Slice
+from tidegate.core.slices import Everything, Partition, Slice
 from tidegate.formats.shared.statements import merge
 from tidegate.spark import sql
 from tidegate.spark.failures import translate
@@ -176,9 +177,7 @@ def newest_mark(lake: Lake, target: Target) -> str | None:
 def test_few_rows_are_read_back_without_spark_or_not_at_all(lake: Lake) -> None:
     target = lake.table()
     lake.load(target, Mode.APPEND, A, B)
-    two, some, many = (
-        ChangeSet(slices=(Everything(),), meaning=Meaning.UPSERTS, rows=rows) for rows in (2, None, 10**9)
-    )
+    two, some, many = (ChangeSet(slices=(Everything(),), effect=Upsert(), rows=rows) for rows in (2, None, 10**9))
     rows = lake.rows((2, "x", "2025-01-01T00:00:00.000001"), C)
 
     def written(
@@ -208,7 +207,7 @@ def test_rows_are_read_back_beside_files_of_which_rows_are_deleted(lake: Lake) -
     """A key counts where its row is live, in whichever part of a file, and not where it is deleted."""
     target = lake.table()
     lake.load(target, Mode.APPEND, *((number, f"n{number}", None) for number in range(1, 10)))
-    changes = ChangeSet(slices=(Everything(),), meaning=Meaning.UPSERTS, rows=2)
+    changes = ChangeSet(slices=(Everything(),), effect=Upsert(), rows=2)
 
     def written(*ids: int, by: Mode, publish: bool = False) -> list[int] | None:
         staging = lake.format.stage(lake.session, target, lake.plan(target, Mode.MERGE_ON_READ, changes=changes))
@@ -238,7 +237,7 @@ def test_few_partitions_are_read_back_without_spark_whoever_wrote_their_files(la
     none = Partition(column="changed_at", label="~N")
 
     def written(*parts: Slice, rows: int | None = 2) -> list[int] | None:
-        changes = ChangeSet(slices=parts, meaning=Meaning.ALL, rows=rows)
+        changes = ChangeSet(slices=parts, effect=Mirror(), rows=rows)
         staging = lake.format.stage(
             lake.session, target, lake.plan(target, Mode.OVERWRITE_PARTITIONS, changes=changes, key=())
         )

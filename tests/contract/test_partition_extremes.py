@@ -12,11 +12,12 @@ import pytest
 
 from support.lake import Lake
 from tidegate.core.changes import ChangeSet
+from tidegate.core.effects import Mirror, Upsert
 from tidegate.core.grouping import Grouping, Period, Periods, Ranges, Steps
 from tidegate.core.plan import Mode, Prune
 from tidegate.core.protocols import Layout
 from tidegate.core.schema import BIGINT, DATE, INT, TEXT, TIMESTAMP, Column, Kind, Schema, Type, decimal
-from tidegate.core.slices import Meaning, Partition
+from tidegate.core.slices import Partition
 from tidegate.dialects.spark import Spark
 from tidegate.formats.shared.statements import bound
 
@@ -32,7 +33,7 @@ def rows_of(kind: Type) -> Schema:
 
 def put(lake: Lake, target: Any, kind: Type, rows: Mapping[Any, str], mode: Mode, parts: Sequence[Any] = ()) -> None:
     """One load of these rows, in place of those partitions if any are named."""
-    changes = ChangeSet(slices=tuple(parts), meaning=Meaning.ALL if parts else Meaning.UPSERTS)
+    changes = ChangeSet(slices=tuple(parts), effect=Mirror() if parts else Upsert())
     plan = lake.plan(target, mode, columns=rows_of(kind), key=("g",), changes=changes)
     staging = lake.format.stage(lake.session, target, plan)
     given = [(Decimal(value) if kind.kind is Kind.DECIMAL else value, text) for value, text in rows.items()]

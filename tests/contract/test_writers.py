@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from support.lake import QUICK, delta_rows
 from support.workspace import Crash, SqliteShop, Workspace, crash_at
 from tidegate import plugins
-from tidegate.core.changes import WriteHint
+from tidegate.core.effects import Apply, Insert, Mirror, Upsert, WriteHint
+from tidegate.core.grouping import Whole
 from tidegate.core.outcome import Result
 from tidegate.core.plan import Mode, Reset, WriteFacts
-from tidegate.core.slices import Meaning
 from tidegate.engine.events import BOUNDARIES, Moment, Stage
 from tidegate.errors import PlanError
 
@@ -43,7 +43,7 @@ class Books:
         self.held: dict[int | None, tuple[Any, ...]] = {}
         self.read: list[tuple[Any, ...]] = []
         self._moments = iter(range(60))
-        by_cursor = Meaning.UPSERTS in plugins.load("writers", kind).accepts
+        by_cursor = Upsert in plugins.load("writers", kind).accepts
         self.workspace.write(
             {
                 "books": {
@@ -126,7 +126,7 @@ class TestLoads:
             assert books.found() == books.expected(), boundary
         again = books.load()
         assert books.found() == books.expected()
-        assert again.outcome is Result.UNCHANGED or again.meaning is Meaning.ALL
+        assert again.outcome is Result.UNCHANGED or again.meaning == "mirror"
 
     def test_a_key_without_a_value_stops_and_leaves_the_table(self, books: Books, kind: str) -> None:
         books.change(1, 2)
@@ -147,21 +147,25 @@ class TestLoads:
         assert books.found() == books.expected()
 
 
+EFFECTS = (
+    st.builds(Insert)
+    | st.builds(Upsert, repeats=st.none() | st.just("a file comes again"))
+    | st.builds(
+        Mirror, of=st.none() | st.just(Whole()), moves=st.booleans(), hint=st.none() | st.sampled_from(WriteHint)
+    )
+    | st.builds(Apply)
+)
 FACTS = st.builds(
     WriteFacts,
+    effect=EFFECTS,
     rows=st.none() | st.integers(0, 10**9),
     table_rows=st.none() | st.integers(0, 10**9),
     reset=st.none() | st.just(Reset()),
     apart=st.booleans(),
     keys_unique=st.booleans(),
-    partitions=st.booleans(),
     aligned=st.booleans(),
-    moved_in=st.booleans(),
     key=st.sampled_from([(), ("id",)]),
-    mirror=st.booleans(),
-    write_hint=st.none() | st.sampled_from(WriteHint),
     counted=st.booleans(),
-    again=st.sampled_from(["", "a file comes again"]),
     gone=st.booleans(),
     carried=st.booleans(),
 )
@@ -174,7 +178,7 @@ def test_a_writer_chooses_for_whatever_is_known_and_says_why(kind: str, facts: W
     try:
         choice = writer.choose(facts)
     except PlanError:
-        assert facts.partitions or facts.again, "nothing else is refused here"
+        assert getattr(facts.effect, "repeats", None), "nothing else is refused here"
         return
     assert isinstance(choice.mode, Mode)
     assert choice.reason
@@ -188,4 +192,4 @@ def test_a_writer_says_what_it_takes(kind: str) -> None:
     writer = plugins.load("writers", kind)
     assert writer.kind == kind
     assert writer.accepts
-    assert writer.idempotent or Meaning.ALL not in writer.accepts, "a whole table added again would be there twice"
+    assert writer.idempotent or Mirror not in writer.accepts, "a whole table added again would be there twice"

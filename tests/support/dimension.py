@@ -11,15 +11,17 @@ from typing import Any
 from support.lake import ROWS, UID, Lake
 from tidegate.core.batch import Batch, Checked, Fence, Latest
 from tidegate.core.changes import ChangeSet
+from tidegate.core.effects import Apply, Effect, Upsert
 from tidegate.core.ids import Target
 from tidegate.core.plan import WriteFacts
 from tidegate.core.protocols import Layout
 from tidegate.core.schema import Schema
-from tidegate.core.slices import Everything, Meaning
+from tidegate.core.slices import Everything
 from tidegate.spark import dataframe_ops, sql
 from tidegate.writers.scd2 import Scd2
 
 NOW = datetime(2025, 6, 1, 12, tzinfo=UTC)
+UPSERT = Upsert()
 
 
 def day(number: int | None) -> str | None:
@@ -42,26 +44,28 @@ class Dimension:
         columns = Schema(columns=(*self.schema, *self.writer.added(self.schema, self.cursor)))
         self.target = self.lake.table(columns, Layout(partition_by=self.writer.partition_by))
 
-    def load(self, *rows: Sequence[Any], meaning: Meaning = Meaning.UPSERTS, parts: Any = None, **plan: Any) -> Checked:
+    def load(self, *rows: Sequence[Any], effect: Effect = UPSERT, parts: Any = None, **plan: Any) -> Checked:
         """One whole load, proven and published. Rows of a log end with `gone` and `order`."""
         names = [*self.schema.names]
         ddl = [f"{sql.quote(column.name)} {column.type.spark}" for column in self.schema]
-        if meaning is Meaning.CHANGELOG:
+        if isinstance(effect, Apply):
             ddl += ["__tidegate_gone boolean", "__tidegate_order bigint"]
         frame = self.lake.session.createDataFrame([tuple(map(self.value, row)) for row in rows], ", ".join(ddl))
         assert frame.columns[: len(names)] == names
-        return self.put(frame, meaning, parts or (Everything(),), **plan)
+        return self.put(frame, effect, parts or (Everything(),), **plan)
 
     def value(self, value: Any) -> Any:
         return datetime.fromisoformat(value) if isinstance(value, str) and value[4:5] == "-" else value
 
-    def put(self, frame: Any, meaning: Meaning, parts: Any, **changes: Any) -> Checked:
+    def put(self, frame: Any, effect: Effect, parts: Any, **changes: Any) -> Checked:
         state = self.lake.format.state(self.target, UID)
-        choice = self.writer.choose(WriteFacts(rows=None, table_rows=state.rows if state.snapshot else 0))
+        choice = self.writer.choose(
+            WriteFacts(effect=Upsert(), rows=None, table_rows=state.rows if state.snapshot else 0)
+        )
         plan = self.lake.plan(
             self.target,
             choice.mode,
-            changes=ChangeSet(slices=parts, meaning=meaning),
+            changes=ChangeSet(slices=parts, effect=effect),
             columns=self.schema,
             added=self.writer.added(self.schema, self.cursor),
             key=self.key,
@@ -73,7 +77,7 @@ class Dimension:
             latest=Latest(key=plan.key, order=self.cursor),
             keys_unique=False,
             skip_equal=False,
-            fence=fence if meaning is Meaning.CHANGELOG else None,
+            fence=fence if isinstance(effect, Apply) else None,
         )
         checked = None
         try:

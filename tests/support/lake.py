@@ -16,12 +16,13 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tidegate.core.changes import ChangeSet
+from tidegate.core.effects import Upsert
 from tidegate.core.ids import Target, new_load_id
 from tidegate.core.plan import LoadPlan, Mode, WriteChoice
 from tidegate.core.position import Position
 from tidegate.core.protocols import Layout
 from tidegate.core.schema import BIGINT, TEXT, TIMESTAMP, Column, Schema
-from tidegate.core.slices import Everything, Meaning
+from tidegate.core.slices import Everything
 from tidegate.dialects.duckdb import Duckdb
 from tidegate.dialects.mariadb import Mariadb
 from tidegate.dialects.trino import Trino
@@ -96,7 +97,7 @@ class Lake:
             base=state.snapshot,
             since=state.position,
             position=Position(sequence=sequence, load_id=load_id, kind="test", state={"upto": str(sequence)}),
-            changes=ChangeSet(slices=(Everything(),), meaning=Meaning.UPSERTS),
+            changes=ChangeSet(slices=(Everything(),), effect=Upsert()),
             columns=ROWS,
             key=("id",),
             schema_changes=(),

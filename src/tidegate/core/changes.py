@@ -10,12 +10,11 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
 
+from tidegate.core.effects import Effect, Mirror, Upsert, WriteHint
 from tidegate.core.fingerprint import Fingerprint
 from tidegate.core.grouping import Grouping
-from tidegate.core.log import EventRules
 from tidegate.core.manifest import File
-from tidegate.core.significance import Significance
-from tidegate.core.slices import Everything, Meaning, Slice
+from tidegate.core.slices import Everything, Slice
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,22 +85,13 @@ class Part:
         return None if self.fingerprint is None else self.fingerprint.rows
 
 
-class WriteHint(StrEnum):
-    """How a strategy expects a mirror to be carried out at the least cost; it changes no row of the result."""
-
-    COMPARE = "compare"
-    """Only rows that differ are written."""
-    REWRITE = "rewrite"
-    """Every row is written."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChangeSet:
     """What changed since a position, and the state that the table will have once it is loaded.
 
     Args:
         slices: what to read; disjoint.
-        meaning: what the rows are.
+        effect: what the rows do to the table.
         state: the strategy's part of the new position.
         loaded_through: see `Position`.
         rows: exact or estimated rows; None when not known.
@@ -110,21 +100,14 @@ class ChangeSet:
         edge: the bound that was taken; None for strategies without a cursor.
         parts: the slices one by one, from strategies that measure them; each may be loaded without the others.
         skipped: slices that were compared and are equal.
-        grouping: how the parts cut the table; the table becomes what the source holds of each.
-        fenced: some partitions were not compared, so a row may have moved in from one of them.
-        gone: why keys of the table may be gone at the source, a sentence; empty when nobody looks for them.
-        again: why rows that are read may stand in the table already, a sentence's beginning; empty when none can.
-        write_hint: how a mirror costs least, as far as the strategy knows; None leaves it to the writer.
-        significant: which differences are worth a load of a mirror; None for all.
         notes: what people should know, one sentence each.
-        events: how events of a log are applied; None where the rows are none.
         log_taken, log_behind: how much of the log is read and how much stays; see `LogSpan`.
         arrivals: how many rows came, by how far behind the position they lie at most, in seconds: 0 for those after it;
             empty where nobody looks behind it.
     """
 
     slices: tuple[Slice, ...]
-    meaning: Meaning
+    effect: Effect
     state: Mapping[str, Any] = field(default_factory=dict)
     loaded_through: str | None = None
     rows: int | None = None
@@ -133,26 +116,30 @@ class ChangeSet:
     edge: SafeBound | None = None
     parts: tuple[Part, ...] = ()
     skipped: int = 0
-    grouping: Grouping | None = None
-    fenced: bool = False
-    gone: str = ""
-    again: str = ""
-    write_hint: WriteHint | None = None
-    significant: Significance | None = None
     notes: tuple[str, ...] = ()
-    events: EventRules | None = None
     log_taken: int = 0
     log_behind: int = 0
     arrivals: tuple[tuple[int, int], ...] = ()
 
     @property
-    def mirror(self) -> bool:
-        """Whether the table becomes what the source holds: every other row of it is deleted, as the stream says.
+    def grouping(self) -> Grouping | None:
+        """How the slices partition a mirrored table; None where they do not."""
+        return self.effect.of if isinstance(self.effect, Mirror) else None
 
-        What that means is the writer's: a history ends versions, soft deletes mark rows. Only a person can ask for
-        more, see `core.plan.Reset`.
-        """
-        return self.meaning is Meaning.ALL and self.grouping is None and self.slices == (Everything(),)
+    @property
+    def whole(self) -> bool:
+        """Whether the table becomes what the source holds: every other row of it is deleted, as the stream says."""
+        return isinstance(self.effect, Mirror) and self.effect.of is None and self.slices == (Everything(),)
+
+    @property
+    def compares(self) -> bool:
+        """Whether a mirror costs least where only the rows that differ are written."""
+        return isinstance(self.effect, Mirror) and self.effect.hint is WriteHint.COMPARE
+
+    @property
+    def repeats(self) -> str | None:
+        """Why some of the rows may be in the table already, the beginning of a sentence; None when none can be."""
+        return self.effect.repeats if isinstance(self.effect, Upsert) else None
 
     def only(self, parts: tuple[Part, ...]) -> ChangeSet:
         """The same changes, of these parts alone; the state is the caller's to complete."""

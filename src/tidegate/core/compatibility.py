@@ -11,15 +11,21 @@ each way that it can work, as a project states them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
+from tidegate.core.effects import Apply, Effect, Insert, Mirror, Upsert
 from tidegate.core.flavours import Bound, Flavour
 from tidegate.core.policies.deletes import Deletes, Detect, Scope
 from tidegate.core.protocols import Strategy, Writer
-from tidegate.core.slices import Meaning
 from tidegate.core.versioned_writer import VersionedWriter
 
-FINDS_DELETES = frozenset({Meaning.ALL, Meaning.CHANGELOG})
+FINDS_DELETES = frozenset({Mirror, Apply})
+CONTENT: Mapping[type[Effect], str] = {
+    Insert: "new rows",
+    Upsert: "changed rows",
+    Mirror: "whole tables or partitions",
+    Apply: "events",
+}
 NO_BOUND = {
     Bound.TIME: "no safe bound of a timestamp is known there; use strategy full or checksum, or watermark with "
     "`clock: application`, `safety_lag:`, `lookback:` and `time_zone:`",
@@ -59,12 +65,12 @@ def misfits(
 
 
 def _writing(strategy: Strategy, writer: Writer, key: tuple[str, ...]) -> Iterator[str]:
-    needed: frozenset[Meaning] = getattr(strategy, "always", strategy.emits)
+    needed: frozenset[type[Effect]] = getattr(strategy, "always", strategy.emits)
     if not needed <= writer.accepts:
-        emits, accepts = (", ".join(sorted(values)) for values in (needed, writer.accepts))
+        emits, accepts = (" and ".join(sorted(CONTENT[one] for one in effects)) for effects in (needed, writer.accepts))
         yield (
-            f"strategy {strategy.kind} emits {emits}; write: {writer.kind} accepts {accepts} alone; "
-            "write: merge with a `key:` accepts all"
+            f"strategy {strategy.kind} reads {emits}, and write: {writer.kind} takes only {accepts}; "
+            "use write: merge with a `key:`, which takes them all"
         )
     if writer.needs_key and not key:
         yield f"write: {writer.kind} needs `key:`, the columns that identify a row"

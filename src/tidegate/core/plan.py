@@ -11,7 +11,8 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any
 
-from tidegate.core.changes import ChangeSet, WriteHint
+from tidegate.core.changes import ChangeSet
+from tidegate.core.effects import Effect
 from tidegate.core.policies.deletes import Deletes
 from tidegate.core.position import Position
 from tidegate.core.schema import Kind, Schema, SchemaChange, Type
@@ -99,38 +100,30 @@ class WriteFacts:
     """What a writer needs to know to choose a mode.
 
     Args:
+        effect: what the batch does to the table.
         rows: rows of the batch; None when not known.
         table_rows: rows of the table; 0 when it is new or empty, None when not known.
         reset: what the table holds is not to be kept; None unless a person asked for it.
         batch_keys: bounds of the batch's first key column at the source; None when not known.
         apart: no file of the table can hold a key within these bounds.
         keys_unique: the source itself guarantees one row a key.
-        partitions: the batch is whole partitions of the table, and becomes all that it holds of them.
-        aligned: each of them is whole files of the table.
-        moved_in: a row of the batch may still stand in a partition that was not compared.
+        aligned: the partitions that are mirrored are whole files of the table.
         key: the key columns; empty for none.
-        mirror: the table becomes what the batch holds; see `ChangeSet`.
-        write_hint: how that costs least, as far as the strategy knows.
         counted: which rows go must be known: they are marked, or no more than so many may go.
-        again: why rows of the batch may stand in the table already, a sentence's beginning; empty when none can.
         gone: rows of the table may go although the batch does not name them.
         carried: rows carry the name of the file that they came from, in the batch and in the table.
     """
 
+    effect: Effect
     rows: int | None
     table_rows: int | None
     reset: Reset | None = None
     batch_keys: Prune | None = None
     apart: bool = False
     keys_unique: bool = False
-    partitions: bool = False
     aligned: bool = False
-    moved_in: bool = False
     key: tuple[str, ...] = ()
-    mirror: bool = False
-    write_hint: WriteHint | None = None
     counted: bool = False
-    again: str = ""
     gone: bool = False
     carried: bool = False
 
@@ -162,6 +155,7 @@ class LoadPlan:
         deletes: what becomes of rows that are gone.
         most_deleted: more rows than these may not go; None for any number.
         added: the columns that the table has beside those of the source.
+        missing_keys: keys of the table that the source does not have any more are deleted as well.
         reset: what the table held is not kept; None unless a person asked for it.
     """
 
@@ -182,6 +176,7 @@ class LoadPlan:
     create: bool = False
     deletes: Deletes = field(default_factory=Deletes)
     most_deleted: int | None = None
+    missing_keys: bool = False
     added: Schema = field(default_factory=lambda: Schema(columns=()))
     reset: Reset | None = None
 

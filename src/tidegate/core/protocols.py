@@ -15,6 +15,7 @@ from tidegate.core.batch import Batch, Checked, Latest
 from tidegate.core.bounds import BoundRequest
 from tidegate.core.bucketing import Buckets, RowDigest
 from tidegate.core.changes import ChangeSet, SafeBound, SliceStats
+from tidegate.core.effects import Effect
 from tidegate.core.fingerprint import Fingerprint
 from tidegate.core.grouping import Grouping, Ranges
 from tidegate.core.ids import Target
@@ -22,7 +23,7 @@ from tidegate.core.ledger import Ledger
 from tidegate.core.plan import LoadPlan, Prune, WriteChoice, WriteFacts
 from tidegate.core.position import Position
 from tidegate.core.schema import Schema, SchemaChange
-from tidegate.core.slices import Meaning, Partition, Slice
+from tidegate.core.slices import Partition, Slice
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -157,7 +158,7 @@ class Strategy(Protocol):
     """
 
     kind: ClassVar[str]
-    emits: ClassVar[frozenset[Meaning]]
+    emits: ClassVar[frozenset[type[Effect]]]
 
     @property
     def rereads(self) -> bool:
@@ -198,7 +199,7 @@ class Writer(Protocol):
     """Says what happens to the rows; formats say how."""
 
     kind: ClassVar[str]
-    accepts: ClassVar[frozenset[Meaning]]
+    accepts: ClassVar[frozenset[type[Effect]]]
     needs_key: ClassVar[bool]
     idempotent: ClassVar[bool]
 

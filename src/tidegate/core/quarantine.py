@@ -11,9 +11,10 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from tidegate.core.changes import ChangeSet
+from tidegate.core.effects import Apply, Mirror
 from tidegate.core.ids import Target
 from tidegate.core.schema import BIGINT, BOOLEAN, TEXT, TIMESTAMPTZ, Column, Schema
-from tidegate.core.slices import Everything, Files, Meaning
+from tidegate.core.slices import Everything, Files
 
 SUFFIX = "__tidegate_quarantine"
 FORGOTTEN_AFTER = 100
@@ -68,7 +69,7 @@ class Superseding(StrEnum):
 
 def everything(changes: ChangeSet) -> bool:
     """Whether what is read is all that the source holds."""
-    return changes.meaning is Meaning.ALL and any(isinstance(part, Everything) for part in changes.slices)
+    return isinstance(changes.effect, Mirror) and any(isinstance(part, Everything) for part in changes.slices)
 
 
 def superseding(
@@ -84,10 +85,10 @@ def superseding(
     """
     if history:
         return Superseding.VERSION
-    if changes.meaning is Meaning.CHANGELOG:
+    if isinstance(changes.effect, Apply):
         return Superseding.EVENT if applies_events else Superseding.KEY
     carried = any(isinstance(part, Files) and part.carrier for part in changes.slices)
-    if carried or (changes.meaning is Meaning.ALL and not everything(changes)):
+    if carried or (isinstance(changes.effect, Mirror) and not everything(changes)):
         return Superseding.SLICES
     if not one_a_key:
         return Superseding.NOTHING

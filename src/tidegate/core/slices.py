@@ -7,20 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from enum import StrEnum
 
 WHOLE_LABEL = "everything"
 LAST_POINT = 0x10FFFF
 SURROGATES = range(0xD800, 0xE000)
-
-
-class Meaning(StrEnum):
-    """What the rows of a load are."""
-
-    ALL = "all"
-    NEW = "new"
-    UPSERTS = "upserts"
-    CHANGELOG = "changelog"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,6 +14,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from tidegate.core.batch import Fence, Folded, Latest
+from tidegate.core.effects import event_rules
 from tidegate.core.ids import Target
 from tidegate.core.log import EventRules
 from tidegate.core.plan import FENCE, LoadPlan, Mode
@@ -63,7 +64,7 @@ class Applied:
 
     def fence(self) -> Fence:
         """What counts of it, and the table's rows, for the fold of this load's events."""
-        rules = self.plan.changes.events or EventRules()
+        rules = event_rules(self.plan.changes.effect) or EventRules()
         marks = self._marks
         return Fence(
             records=self._records if self._counts else None,
@@ -270,7 +271,7 @@ class Applied:
         foreign = self._every.where(f"{NUMBER} >= {int(own['number'])}")
         if self._landed is None:
             return foreign
-        rules = self.plan.changes.events or EventRules()
+        rules = event_rules(self.plan.changes.effect) or EventRules()
         seconds = int(rules.remember.total_seconds())
         young = f"{AT} >= {self._tags(0, '')[2].rpartition(' AS ')[0]} - INTERVAL '{seconds}' SECOND"
         landed = self._every.where(self._landed)

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from tidegate.core.changes import ChangeSet
+from tidegate.core.effects import Mirror, Upsert
 from tidegate.core.policies.contract import Mode
 from tidegate.core.protocols import Strategy, Writer
 from tidegate.core.schema import ChangeKind
@@ -58,4 +59,5 @@ def come(work: LoadContext) -> tuple[str, ...]:
 def filled(changes: ChangeSet, come: tuple[str, ...]) -> ChangeSet:
     """Every row, of which those that the new columns make different are written."""
     why = f"{', '.join(come)} has come to the source, so every row is read again"
-    return replace(changes, again=changes.again or why, reason=f"{why}: {changes.reason}")
+    effect = changes.effect if isinstance(changes.effect, Mirror) else Upsert(repeats=changes.repeats or why)
+    return replace(changes, effect=effect, reason=f"{why}: {changes.reason}")

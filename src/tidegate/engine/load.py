@@ -15,12 +15,13 @@ from typing import TYPE_CHECKING, Any
 
 from tidegate.core.batch import Checked
 from tidegate.core.changes import ChangeSet
+from tidegate.core.effects import Apply, Mirror
 from tidegate.core.fingerprint import Fingerprint
 from tidegate.core.ledger import Ledger
 from tidegate.core.outcome import Outcome
 from tidegate.core.plan import LoadPlan, Mode
 from tidegate.core.protocols import Layout, Staging
-from tidegate.core.slices import Files, Meaning
+from tidegate.core.slices import Files
 from tidegate.core.source_identity import Witness
 from tidegate.core.versioned_writer import VersionedWriter
 from tidegate.engine import older_files, outcome, partitions, replication_slot, rescued_columns, write_context
@@ -156,7 +157,7 @@ def plan(work: LoadContext, changes: ChangeSet, *, save: Callable[[LoadPlan], No
     """
     stream, probe = work.stream, work.probe
     with work.journal.stage(Stage.PLAN) as tell:
-        unique = bool(stream.key) and changes.meaning is not Meaning.CHANGELOG and probe.unique(stream.key)
+        unique = bool(stream.key) and not isinstance(changes.effect, Apply) and probe.unique(stream.key)
         found = PlanInputs(
             table=work.standing.table,
             since=work.standing.since,
@@ -209,7 +210,7 @@ def move(work: LoadContext, planned: PlannedLoad, lease: Lease) -> Outcome:
                     checked = quality.write(work, plan, staging, checked)
             if checked.skipped is not None:
                 return _dropped(work, plan, staging, checked.skipped)
-            if plan.changes.meaning is Meaning.ALL or any(isinstance(part, Files) for part in plan.changes.slices):
+            if isinstance(plan.changes.effect, Mirror) or any(isinstance(part, Files) for part in plan.changes.slices):
                 work.probe.verify_unchanged()  # a whole that moves is torn; the next load reads what left a window
             tell(plan.write.mode)
         with (

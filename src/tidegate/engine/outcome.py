@@ -41,7 +41,7 @@ def loaded(
         stream=work.stream.name,
         outcome=Result.LOADED,
         strategy=work.stream.strategy.kind,
-        meaning=plan.changes.meaning,
+        meaning=plan.changes.effect.kind,
         write=plan.write.mode,
         rows_inserted=receipt.rows_inserted,
         rows_updated=receipt.rows_updated,

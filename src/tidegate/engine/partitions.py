@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from tidegate.core.changes import Action, ChangeSet, Part
+from tidegate.core.effects import Mirror
 from tidegate.core.fingerprint import Fingerprint
 from tidegate.core.grouping import Grouping
 from tidegate.core.ids import Target
@@ -18,7 +19,6 @@ from tidegate.core.ledger import BEGIN, Entry, Ledger
 from tidegate.core.position import Position
 from tidegate.core.protocols import Probe
 from tidegate.core.schema import Schema
-from tidegate.core.slices import Meaning
 from tidegate.dialects.shared.buckets import bucket
 from tidegate.dialects.spark import Spark
 from tidegate.engine.context import RunContext
@@ -44,8 +44,8 @@ def groups(changes: ChangeSet, most: int = GROUP_ROWS) -> Iterator[ChangeSet]:
     """The changes in as few commits as hold `most` rows each; a partition is never divided.
 
     Example:
-        >>> from tidegate.core.slices import Everything, Meaning
-        >>> list(groups(ChangeSet(slices=(Everything(),), meaning=Meaning.ALL))) != []
+        >>> from tidegate.core.slices import Everything
+        >>> list(groups(ChangeSet(slices=(Everything(),), effect=Mirror()))) != []
         True
     """
     if not changes.parts:
@@ -72,11 +72,10 @@ def nothing(grouping: Grouping, since: Position) -> ChangeSet:
     begin = {name: value for name, value in since.state.items() if name == BEGIN}
     return ChangeSet(
         slices=(),
-        meaning=Meaning.ALL,
+        effect=Mirror(of=grouping),
         state={**begin, "method": grouping.to_dict()},
         rows=0,
         reason="every partition is as the source holds it",
-        grouping=grouping,
     )
 
 

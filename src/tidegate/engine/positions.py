@@ -12,6 +12,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from tidegate.core.changes import ChangeSet
+from tidegate.core.effects import Insert
 from tidegate.core.grouping import Grouping, Period, Periods, Prefixes, Ranges, Steps, Whole
 from tidegate.core.ids import new_load_id
 from tidegate.core.ledger import Ledger, unvouched
@@ -19,7 +20,7 @@ from tidegate.core.plan import LoadPlan, Mode, WriteChoice
 from tidegate.core.position import Position
 from tidegate.core.protocols import Probe, TableState
 from tidegate.core.schema import Schema
-from tidegate.core.slices import Everything, Meaning, Range, Slice
+from tidegate.core.slices import Everything, Range, Slice
 from tidegate.dialects.spark import Spark
 from tidegate.engine import partitions
 from tidegate.engine.context import RunContext
@@ -169,7 +170,7 @@ def adopt(stream: Stream, context: RunContext, value: str | None = None) -> Stat
             _stamp(stream, context, state, None, reason=reason, proven=table)
             context.registry.keep_manifest(stream.uid, listed)
             return show(stream, context)
-        if stream.strategy.cursor and (stream.writer.idempotent or stream.strategy.emits == {Meaning.NEW}):
+        if stream.strategy.cursor and (stream.writer.idempotent or stream.strategy.emits == {Insert}):
             part = Range(cursor=stream.strategy.cursor, after=None, upto=value, nulls=True)
             _prove(stream, context, table, probe, part)
     return _stamp(stream, context, stream.strategy.resume(value), value, reason=reason, proven=table)
@@ -355,7 +356,7 @@ def _empty_plan(stream: Stream, table: TableState, schema: Schema, position: Pos
         base=table.snapshot,
         since=table.position,
         position=position,
-        changes=ChangeSet(slices=(), meaning=Meaning.NEW, state=position.state, rows=0),
+        changes=ChangeSet(slices=(), effect=Insert(), state=position.state, rows=0),
         columns=schema,
         key=stream.key,
         schema_changes=(),

@@ -15,12 +15,13 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from tidegate.core.changes import ChangeSet
+from tidegate.core.effects import Insert, Mirror
 from tidegate.core.ids import Target, new_load_id
 from tidegate.core.plan import LoadPlan, Mode, WriteChoice
 from tidegate.core.position import Position
 from tidegate.core.protocols import Format, Layout, Receipt, Staging, TableState
 from tidegate.core.schema import FOLLOWED, Schema, compare
-from tidegate.core.slices import Everything, Meaning
+from tidegate.core.slices import Everything
 from tidegate.engine.reconcile import next_sequence
 from tidegate.errors import CommitConflict, CommitUnknown, PositionMoved, TidegateError
 from tidegate.spark.failures import translated
@@ -152,7 +153,7 @@ class SideTable:
             base=table.snapshot,
             since=table.position,
             position=Position(sequence=number, load_id=load_id, kind=self.kind, state=told, schema=self.columns.digest),
-            changes=ChangeSet(slices=(Everything(),), meaning=Meaning.NEW if mode is Mode.APPEND else Meaning.ALL),
+            changes=ChangeSet(slices=(Everything(),), effect=Insert() if mode is Mode.APPEND else Mirror()),
             columns=self.columns,
             key=(),
             schema_changes=changes,

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from tidegate.core.batch import Batch, Checked, Latest
 from tidegate.core.changes import ChangeSet
+from tidegate.core.effects import Apply, Effect, Insert, Upsert
 from tidegate.core.ids import new_load_id
 from tidegate.core.log import AppliesEvents
 from tidegate.core.plan import LoadPlan, Mode, WriteChoice, WriteFacts
@@ -20,7 +21,7 @@ from tidegate.core.position import Position
 from tidegate.core.protocols import Staging
 from tidegate.core.quarantine import beside
 from tidegate.core.schema import Schema
-from tidegate.core.slices import Everything, Meaning
+from tidegate.core.slices import Everything
 from tidegate.core.versioned_writer import VersionedWriter
 from tidegate.engine.applied_events import Applied
 from tidegate.engine.context import RunContext
@@ -185,7 +186,7 @@ class _Replay:
         with contextlib.ExitStack() as held, translated(doing):
             plan = self._plan(since, columns)
             rows = self.quarantine.unpacked(self.session, since, columns)
-            rows = quarantined_rows.with_lacks(rows) if plan.changes.events else rows
+            rows = quarantined_rows.with_lacks(rows) if isinstance(self.stream.strategy, AppliesEvents) else rows
             judged = quality.judged(self.stream, columns, rows, key=self.stream.key).persist()
             held.callback(judged.unpersist)
             passed, stay = (int(n) for n in validation.measured(judged, validation.REPLAY_COUNTS))
@@ -207,14 +208,14 @@ class _Replay:
         stream, writer = self.stream, self.stream.writer
         latest = Latest(key=plan.key, order=stream.strategy.cursor) if plan.key else None
         batch = Batch(latest=latest, keys_unique=False, skip_equal=False)
-        if plan.changes.meaning is Meaning.CHANGELOG:
+        if isinstance(plan.changes.effect, Apply):
             return self._events(rows, plan)
         if isinstance(writer, VersionedWriter):
             at, ended = f"{validation.META}at", f"{validation.META}ended"
             stored = stream.format.read(self.session, stream.target, self.stands.table.snapshot)
             changes = writer.replayed(rows, plan, stream.strategy.cursor, stored=stored, at=at, ended=ended)
             checked = writer.check(changes, plan, batch)
-            if plan.changes.events is None:
+            if not isinstance(stream.strategy, AppliesEvents):
                 return _Ready(checked=checked)
             checked = replace(checked, folded=quarantined_rows.remembered(rows, stream.key))
             return _Ready(checked=checked, applied=events.remembered(stream, self.session, plan))
@@ -279,12 +280,16 @@ class _Replay:
         number = next_sequence(table, since, self.context.registry.last_sequence(stream.uid))
         own = stream.writer.added(columns, stream.strategy.cursor) if isinstance(stream.writer, VersionedWriter) else ()
         changes = self._changes(since)
-        if changes.meaning in stream.writer.accepts:
-            write = stream.writer.choose(WriteFacts(rows=None, table_rows=table.rows, key=stream.key))
+        if type(changes.effect) in stream.writer.accepts:
+            write = stream.writer.choose(
+                WriteFacts(effect=changes.effect, rows=None, table_rows=table.rows, key=stream.key)
+            )
         else:
             write = WriteChoice(mode=Mode.APPEND, reason="the rows that wait are not in the table")
-        logged = replace(changes, meaning=Meaning.CHANGELOG)  # what was applied before goes on to count
-        state = {**since.state, **fence(stream, logged, since, number, load_id)}
+        state = dict(since.state)
+        if isinstance(stream.strategy, AppliesEvents):  # what was applied before goes on to count
+            logged = Apply(rules=stream.strategy.event_rules())
+            state |= fence(stream, replace(changes, effect=logged), since, number, load_id)
         return LoadPlan(
             load_id=load_id,
             stream=stream.name,
@@ -307,18 +312,15 @@ class _Replay:
     def _changes(self, since: Position) -> ChangeSet:
         """What the rows are: events of a log again where they were, else rows that were read late."""
         stream = self.stream
-        events = None
-        meaning = Meaning.UPSERTS if stream.key else Meaning.NEW
+        effect: Effect = Upsert() if stream.key else Insert()
         if isinstance(stream.strategy, AppliesEvents):
-            events = stream.strategy.event_rules()
             # A history that its loads date takes rows at the time of the load that read them.
             dated = not isinstance(stream.writer, VersionedWriter) or stream.writer.moment(()) is not None
-            meaning = Meaning.CHANGELOG if dated else meaning
+            effect = Apply(rules=stream.strategy.event_rules()) if dated else effect
         return ChangeSet(
             slices=(Everything(),),
-            meaning=meaning,
+            effect=effect,
             state=since.state,
-            events=events,
             reason="quarantined rows are replayed",
         )
 

@@ -13,11 +13,12 @@ from typing import Any
 
 from tidegate.core.bucketing import Level
 from tidegate.core.changes import ChangeSet
+from tidegate.core.effects import Mirror
 from tidegate.core.ledger import unvouched
 from tidegate.core.outcome import EXIT_ORDER, Problem
 from tidegate.core.plan import Mode, WriteChoice, WriteFacts
 from tidegate.core.position import Position
-from tidegate.core.slices import Keys, Meaning
+from tidegate.core.slices import Keys
 from tidegate.core.versioned_writer import VersionedWriter
 from tidegate.engine import load
 from tidegate.engine.context import LoadContext, PlannedLoad, RunContext
@@ -188,7 +189,7 @@ def _repair(work: LoadContext, since: Position, difference: Difference, lease: L
     state = unvouched(since.state)
     changes = ChangeSet(
         slices=slices,
-        meaning=Meaning.ALL,
+        effect=Mirror(),
         state=state,
         loaded_through=since.loaded_through,
         rows=len(keys),
@@ -201,7 +202,7 @@ def _repair(work: LoadContext, since: Position, difference: Difference, lease: L
         columns=work.probe.schema(),
         identity=work.probe.identity(),
         clock=since.clock,
-        facts=WriteFacts(rows=len(keys), table_rows=work.standing.table.rows),
+        facts=WriteFacts(effect=changes.effect, rows=len(keys), table_rows=work.standing.table.rows),
         last_sequence=context.registry.last_sequence(stream.uid),
     )
     made = make_plan(stream, found, now=context.now())

@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING
 from tidegate.core.batch import Batch, Latest
 from tidegate.core.change_feed import HasPresent
 from tidegate.core.changes import ChangeSet
+from tidegate.core.effects import Apply, Upsert
 from tidegate.core.plan import WriteFacts
 from tidegate.core.schema import renamed
-from tidegate.core.slices import Files, Meaning, SnapshotPair
+from tidegate.core.slices import Files, SnapshotPair
 from tidegate.engine.context import LoadContext, PlannedLoad
 from tidegate.engine.deletes import delete_guard
 from tidegate.engine.reconcile import holds_rows
@@ -32,31 +33,27 @@ def write_facts(work: LoadContext, changes: ChangeSet, *, unique: bool) -> Write
     batch_keys, apart = None, False
     if stream.writer.needs_key and filled and reset is None and _bounded(changes):
         batch_keys = work.probe.key_bounds(changes.slices[0], stream.key[0])
-        if batch_keys is not None and unique and not changes.gone:
+        if batch_keys is not None and unique and work.key_diff is None:
             apart = not stream.format.may_hold(stream.target, batch_keys)
     return WriteFacts(
+        effect=changes.effect,
         rows=changes.rows,
         table_rows=table.rows if filled else 0,
         reset=reset,
         batch_keys=batch_keys,
         apart=apart,
         keys_unique=unique,
-        partitions=changes.grouping is not None,
         aligned=filled and changes.grouping is not None and stream.format.aligned(stream.target, changes.grouping),
-        moved_in=changes.fenced,
         key=stream.key,
-        mirror=changes.mirror,
-        write_hint=changes.write_hint,
         counted=stream.deletes.soft or delete_guard.limit(work) is not None,
-        again=changes.again,
-        gone=bool(changes.gone),
+        gone=work.key_diff is not None,
         carried=any(isinstance(part, Files) and part.carrier for part in changes.slices),
     )
 
 
 def _bounded(changes: ChangeSet) -> bool:
     """Whether the keys of what is read lie within bounds that the source can tell and that are worth the question."""
-    if changes.grouping is not None or changes.mirror or len(changes.slices) != 1:
+    if changes.grouping is not None or changes.whole or len(changes.slices) != 1:
         return False
     return not isinstance(changes.slices[0], SnapshotPair)
 
@@ -74,15 +71,15 @@ def batch(work: LoadContext, planned: PlannedLoad, session: SparkSession) -> Bat
     stream, table, changes = work.stream, work.standing.table, planned.plan.changes
     present = None
     filled = holds_rows(table) and not work.context.full_refresh
-    by_order = bool(stream.key) and not planned.unique and changes.meaning is Meaning.UPSERTS
+    by_order = bool(stream.key) and not planned.unique and isinstance(changes.effect, Upsert)
     if filled and by_order and expected.around(changes.slices, changes.loaded_through) is not None:
         present = partial(comparison.live, stream, session, table.snapshot)
     current = None
-    if changes.meaning is Meaning.CHANGELOG and changes.events is None and isinstance(work.probe, HasPresent):
+    if isinstance(changes.effect, Apply) and changes.effect.rules is None and isinstance(work.probe, HasPresent):
         current = partial(work.probe.present, session, key=stream.key)
     latest = Latest(key=stream.key, order=stream.strategy.cursor) if stream.key else None
     bounds = planned.plan.write.prune if work.probe.has_snapshot() and planned.unique else ()
-    skip_equal = stream.strategy.rereads or bool(planned.plan.changes.again)
+    skip_equal = stream.strategy.rereads or planned.plan.changes.repeats is not None
     cheap = work.probe.version() is not None
     return Batch(
         latest=latest,

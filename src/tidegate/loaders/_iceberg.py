@@ -13,11 +13,12 @@ from typing import TYPE_CHECKING
 
 from tidegate.core import schema as types
 from tidegate.core.changes import ChangeSet
+from tidegate.core.effects import Insert, Upsert
 from tidegate.core.ids import Target, split_name
 from tidegate.core.plan import LoadPlan, Mode, WriteChoice, branch_prefix
 from tidegate.core.position import Position
 from tidegate.core.schema import Column, Schema
-from tidegate.core.slices import Everything, Meaning
+from tidegate.core.slices import Everything
 from tidegate.errors import CommitConflict
 from tidegate.formats.iceberg.metadata import Metadata
 from tidegate.formats.iceberg.staging import IcebergStaging, drop_branch
@@ -126,7 +127,7 @@ class Iceberg:
             base=base,
             since=None,
             position=position,
-            changes=ChangeSet(slices=(Everything(),), meaning=Meaning.UPSERTS if key else Meaning.NEW),
+            changes=ChangeSet(slices=(Everything(),), effect=Upsert() if key else Insert()),
             columns=schema,
             key=key,
             schema_changes=(),

@@ -11,12 +11,13 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, ClassVar
 
-from tidegate.core.changes import ChangeSet, WriteHint
+from tidegate.core.changes import ChangeSet
+from tidegate.core.effects import Apply, Effect, Mirror, WriteHint
 from tidegate.core.ledger import Ledger
 from tidegate.core.log import Bad, EventRules, Logged, LogSpan, Truncate
 from tidegate.core.position import Position
 from tidegate.core.protocols import Probe
-from tidegate.core.slices import LogRange, Meaning
+from tidegate.core.slices import LogRange
 from tidegate.core.source_identity import check_continues, check_owner
 from tidegate.errors import ConfigError, HistoryGone, Misfit
 
@@ -38,8 +39,8 @@ class Cdc:
     """
 
     kind: ClassVar[str] = "cdc"
-    emits: ClassVar[frozenset[Meaning]] = frozenset({Meaning.ALL, Meaning.CHANGELOG})
-    always: ClassVar[frozenset[Meaning]] = frozenset({Meaning.CHANGELOG})
+    emits: ClassVar[frozenset[type[Effect]]] = frozenset({Mirror, Apply})
+    always: ClassVar[frozenset[type[Effect]]] = frozenset({Apply})
     reads: ClassVar[frozenset[type]] = frozenset({LogRange})
 
     max_events: int | None = 1_000_000
@@ -99,15 +100,14 @@ class Cdc:
 
     def _changes(self, span: LogSpan, since: Position | None) -> ChangeSet:
         floor = span.floor if since is None or span.bulk else since.state.get(FLOOR, span.floor)
+        rules = EventRules(floor=floor, truncate=self.truncate, remember=self.remember)
         waiting = ("what lies after that in the log is for the next load (max_events)",) if span.behind else ()
         return ChangeSet(
             slices=span.slices,
-            meaning=Meaning.ALL if span.bulk else Meaning.CHANGELOG,
-            write_hint=WriteHint.COMPARE if span.bulk else None,
+            effect=Mirror(hint=WriteHint.COMPARE, log=rules) if span.bulk else Apply(rules=rules),
             state={**span.state, **({FLOOR: floor} if floor is not None else {})},
             rows=span.events,
             reason=span.reason,
-            events=EventRules(floor=floor, truncate=self.truncate, remember=self.remember),
             notes=waiting,
             log_taken=span.taken,
             log_behind=span.behind,

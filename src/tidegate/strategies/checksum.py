@@ -14,13 +14,14 @@ from enum import StrEnum
 from typing import Any, ClassVar
 
 from tidegate.core.changes import Action, ChangeSet, Part
+from tidegate.core.effects import Effect, Mirror
 from tidegate.core.fingerprint import Fingerprint
 from tidegate.core.grouping import LARGEST, Grouping, Period, Periods, Prefixes, Steps, Whole
 from tidegate.core.ledger import BEGIN, Entry, Ledger
 from tidegate.core.position import Position
 from tidegate.core.protocols import KeepsRanges, Probe
 from tidegate.core.schema import Column, Kind
-from tidegate.core.slices import Everything, Meaning, Partition, Slice
+from tidegate.core.slices import Everything, Partition, Slice
 from tidegate.errors import ColumnMissing, ConfigError, PlanError
 from tidegate.strategies._partition_size import advice, smaller
 
@@ -65,7 +66,7 @@ class Checksum:
     """
 
     kind: ClassVar[str] = "checksum"
-    emits: ClassVar[frozenset[Meaning]] = frozenset({Meaning.ALL})
+    emits: ClassVar[frozenset[type[Effect]]] = frozenset({Mirror})
     variants: ClassVar[Mapping[str, Mapping[str, Any]]] = {
         "whole_table": {},
         "by_integer": {"method": "by_integer", "column": "id", "modulus": 1000},
@@ -171,15 +172,13 @@ class Checksum:
         moved = {part.slice for part in parts if part.action is not Action.SKIP}
         return ChangeSet(
             slices=tuple(part.slice for part in parts if part.action is not Action.SKIP),
-            meaning=Meaning.ALL,
+            effect=Mirror(of=grouping, moves=fence is not None),
             state={"method": grouping.to_dict(), **_begin(since, fence)},
             rows=sum(part.rows or 0 for part in parts if part.action is not Action.SKIP),
             bytes=None,
             reason=f"partitions whose checksum differs: {told}" if told else "what the table holds is not known",
             parts=parts,
             skipped=len(seen - moved),
-            grouping=grouping,
-            fenced=fence is not None,
             notes=advice(grouping, [part.rows or 0 for part in parts]) if parts else (),
         )
 

@@ -12,12 +12,12 @@ from enum import StrEnum
 from typing import Any, ClassVar
 
 from tidegate.core.changes import Action, ChangeSet, Part
+from tidegate.core.effects import Effect, Insert, Upsert
 from tidegate.core.ledger import Ledger
 from tidegate.core.manifest import File, Lister, Listing, Manifest
 from tidegate.core.position import Position
 from tidegate.core.protocols import Probe
 from tidegate.core.slices import Files as Chosen
-from tidegate.core.slices import Meaning
 from tidegate.errors import ConfigError, HistoryGone, Misfit, PlanError
 
 COLUMNS = "columns"
@@ -53,7 +53,7 @@ class Files:
     """
 
     kind: ClassVar[str] = "files"
-    emits: ClassVar[frozenset[Meaning]] = frozenset({Meaning.NEW, Meaning.UPSERTS})
+    emits: ClassVar[frozenset[type[Effect]]] = frozenset({Insert, Upsert})
     reads: ClassVar[frozenset[type]] = frozenset({Chosen})
     variants: ClassVar[Mapping[str, Mapping[str, Any]]] = {"keep": {}, "remove": {"on_delete": "remove"}}
 
@@ -113,7 +113,7 @@ class Files:
         moved = [part for part in parts if part.action is not Action.SKIP]
         if not moved:
             # What was hashed again is remembered.
-            return ChangeSet(slices=(), meaning=Meaning.NEW, parts=tuple(parts)) if parts else None
+            return ChangeSet(slices=(), effect=Insert(), parts=tuple(parts)) if parts else None
         return self._changes(probe, since, parts, moved, known)
 
     def _changes(
@@ -144,13 +144,12 @@ class Files:
         older = _older(manifest, lister, set(paths)) if loses and carrier else ()
         return ChangeSet(
             slices=(Chosen(paths=paths, carrier=carrier, older=older),),
-            meaning=Meaning.UPSERTS if again else Meaning.NEW,
+            effect=Upsert(repeats=again) if again else Insert(),
             state={**_state(manifest, probe, carrier), **rebuilt},
             bytes=sum(file.size for file in read),
             reason=_told(moved),
             parts=tuple(parts),
             skipped=len(manifest.files) - len(read),
-            again=again,
             notes=_notes(moved, carrier),
         )
 

@@ -10,10 +10,11 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from tidegate.core.changes import ChangeSet
+from tidegate.core.effects import Effect, Mirror
 from tidegate.core.ledger import Ledger
 from tidegate.core.position import Position
 from tidegate.core.protocols import Probe
-from tidegate.core.slices import Everything, Meaning
+from tidegate.core.slices import Everything
 from tidegate.errors import ConfigError
 
 
@@ -22,7 +23,7 @@ class Full:
     """Every run reads every row; use it for small tables and for those that nothing else fits."""
 
     kind: ClassVar[str] = "full"
-    emits: ClassVar[frozenset[Meaning]] = frozenset({Meaning.ALL})
+    emits: ClassVar[frozenset[type[Effect]]] = frozenset({Mirror})
 
     @property
     def rereads(self) -> bool:
@@ -57,7 +58,7 @@ class Full:
         stats = probe.stats(Everything())
         return ChangeSet(
             slices=(Everything(),),
-            meaning=Meaning.ALL,
+            effect=Mirror(),
             rows=stats.rows,
             bytes=stats.bytes,
             reason="strategy full reads every row",

@@ -13,11 +13,12 @@ from typing import Any, ClassVar
 
 from tidegate.core.bounds import Clock, SequenceBound
 from tidegate.core.changes import ChangeSet
+from tidegate.core.effects import Effect, Insert
 from tidegate.core.flavours import Bound
 from tidegate.core.ledger import Ledger
 from tidegate.core.position import Position
 from tidegate.core.protocols import Probe
-from tidegate.core.slices import Meaning, Range
+from tidegate.core.slices import Range
 from tidegate.core.source_identity import check_continues, check_owner
 from tidegate.errors import ColumnMissing, ConfigError, PlanError
 
@@ -35,7 +36,7 @@ class Sequence:
     """
 
     kind: ClassVar[str] = "sequence"
-    emits: ClassVar[frozenset[Meaning]] = frozenset({Meaning.NEW})
+    emits: ClassVar[frozenset[type[Effect]]] = frozenset({Insert})
     bound: ClassVar[Bound] = Bound.NUMBER
     variants: ClassVar[Mapping[str, Mapping[str, Any]]] = {"column": {"column": "id"}}
 
@@ -106,7 +107,7 @@ class Sequence:
         last = stats.last or value
         return ChangeSet(
             slices=(Range(cursor=self.cursor, after=value, upto=last),),
-            meaning=Meaning.NEW,
+            effect=Insert(),
             state={**self._state(last), **({} if edge.final or last is None else {"at": self._rows_at(probe, last)})},
             loaded_through=last,
             rows=stats.rows,

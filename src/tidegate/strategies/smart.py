@@ -13,14 +13,15 @@ from typing import Any, ClassVar, cast
 
 from tidegate import plugins
 from tidegate.core.bounds import BoundRequest, TimeBound
-from tidegate.core.changes import ChangeSet, WriteHint
+from tidegate.core.changes import ChangeSet
 from tidegate.core.cost_model import CHOICE, Experience, LoadMethod
+from tidegate.core.effects import Effect, Mirror, Upsert, WriteHint
 from tidegate.core.flavours import Bound
 from tidegate.core.grouping import Period
 from tidegate.core.ledger import BEGIN, VOUCHER, Ledger
 from tidegate.core.position import Position
 from tidegate.core.protocols import Probe, Strategy
-from tidegate.core.slices import Everything, Meaning
+from tidegate.core.slices import Everything
 from tidegate.core.source_identity import check_continues, check_owner
 from tidegate.errors import ConfigError
 
@@ -69,7 +70,7 @@ class Smart:
     """
 
     kind: ClassVar[str] = "smart"
-    emits: ClassVar[frozenset[Meaning]] = frozenset({Meaning.ALL, Meaning.UPSERTS})
+    emits: ClassVar[frozenset[type[Effect]]] = frozenset({Mirror, Upsert})
     variants: ClassVar[Mapping[str, Mapping[str, Any]]] = {
         "whole": {},
         "column": {"column": "updated_at"},
@@ -198,7 +199,7 @@ class Smart:
         noted = {WHOLE_AT: run.probe.now().astimezone(UTC).isoformat(), **_choice(way, rows)}
         if found is None:
             reason = f"{way}, because {why}: nothing differs"
-            return ChangeSet(slices=(), meaning=Meaning.UPSERTS, state={**known, **noted}, rows=0, reason=reason)
+            return ChangeSet(slices=(), effect=Upsert(), state={**known, **noted}, rows=0, reason=reason)
         # Partitions may land in several commits: until all have, the column says what it said before.
         parts = way is LoadMethod.PARTITIONS
         looked = run.new.state if run.new and not parts else known
@@ -208,7 +209,7 @@ class Smart:
         return replace(
             found,
             state={**kept, **found.state, **noted},
-            write_hint=WriteHint.REWRITE if way is LoadMethod.FULL else found.write_hint,
+            effect=_hinted(found.effect, way),
             reason=f"{way}, because {why}: {found.reason}",
         )
 
@@ -243,3 +244,8 @@ class Smart:
 def _choice(way: LoadMethod, rows: int) -> dict[str, Any]:
     """What a position says of how it came to be, for later choices."""
     return {CHOICE: {"way": str(way), "rows": rows}}
+
+
+def _hinted(effect: Effect, way: LoadMethod) -> Effect:
+    """The effect, rewritten as a whole where a full load costs least."""
+    return replace(effect, hint=WriteHint.REWRITE) if isinstance(effect, Mirror) and way is LoadMethod.FULL else effect

@@ -10,13 +10,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from tidegate.core.changes import Action, ChangeSet, Part, WriteHint
+from tidegate.core.changes import Action, ChangeSet, Part
+from tidegate.core.effects import Effect, Mirror, WriteHint
 from tidegate.core.fingerprint import Fingerprint
 from tidegate.core.ledger import Ledger
 from tidegate.core.position import Position
 from tidegate.core.protocols import Probe
 from tidegate.core.significance import Significance
-from tidegate.core.slices import Everything, Meaning
+from tidegate.core.slices import Everything
 from tidegate.core.source_identity import check_owner, check_same_source
 from tidegate.errors import ColumnMissing, ConfigError
 
@@ -30,7 +31,7 @@ class SnapshotDiff:
     """
 
     kind: ClassVar[str] = "snapshot_diff"
-    emits: ClassVar[frozenset[Meaning]] = frozenset({Meaning.ALL})
+    emits: ClassVar[frozenset[type[Effect]]] = frozenset({Mirror})
     variants: ClassVar[Mapping[str, Mapping[str, Any]]] = {
         "any": {},
         "significant": {"significant_change": {"min_rows": 2}},
@@ -95,9 +96,7 @@ class SnapshotDiff:
     ) -> ChangeSet:
         return ChangeSet(
             slices=(Everything(),),
-            meaning=Meaning.ALL,
-            write_hint=WriteHint.COMPARE,
-            significant=self.significant_change,
+            effect=Mirror(hint=WriteHint.COMPARE, ignore=self.significant_change),
             state=state,
             rows=rows,
             reason=f"every row is compared: {reason}",

@@ -11,11 +11,12 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from tidegate.core.change_feed import EMPTY, Span, Told, Versioned
-from tidegate.core.changes import ChangeSet, WriteHint
+from tidegate.core.changes import ChangeSet
+from tidegate.core.effects import Apply, Effect, Insert, Mirror, WriteHint
 from tidegate.core.ledger import Ledger
 from tidegate.core.position import Position
 from tidegate.core.protocols import Probe
-from tidegate.core.slices import Everything, Meaning, SnapshotPair
+from tidegate.core.slices import Everything, SnapshotPair
 from tidegate.core.source_identity import check_continues, check_owner
 from tidegate.errors import ConfigError, Misfit
 
@@ -25,8 +26,8 @@ class TableChanges:
     """Reads what happened to a lake table after the version that was loaded; inserts, updates and deletes."""
 
     kind: ClassVar[str] = "table_changes"
-    emits: ClassVar[frozenset[Meaning]] = frozenset({Meaning.ALL, Meaning.NEW, Meaning.CHANGELOG})
-    always: ClassVar[frozenset[Meaning]] = frozenset({Meaning.NEW})
+    emits: ClassVar[frozenset[type[Effect]]] = frozenset({Mirror, Insert, Apply})
+    always: ClassVar[frozenset[type[Effect]]] = frozenset({Insert})
     reads: ClassVar[frozenset[type]] = frozenset({SnapshotPair})
 
     @property
@@ -76,7 +77,7 @@ class TableChanges:
         if after in (None, EMPTY):
             rows = probe.stats(Everything()).rows
             reason = f"every row of version {now}"
-            return self._told(now, Everything(), Meaning.NEW, rows=rows, reason=reason)
+            return self._told(now, Everything(), Insert(), rows=rows, reason=reason)
         return self._since(after, now, probe.between(after))
 
     def _since(self, after: str, now: str, span: Span) -> ChangeSet:
@@ -85,21 +86,20 @@ class TableChanges:
         match span.told:
             case Told.NOTHING:
                 reason = f"no row changed {between}"
-                return ChangeSet(slices=(), meaning=Meaning.NEW, state={"version": now}, rows=0, reason=reason)
+                return ChangeSet(slices=(), effect=Insert(), state={"version": now}, rows=0, reason=reason)
             case Told.APPENDS:
-                return self._told(now, pair, Meaning.NEW, rows=span.rows, reason=f"rows were only added {between}")
+                return self._told(now, pair, Insert(), rows=span.rows, reason=f"rows were only added {between}")
             case Told.CHANGES:
-                return self._told(now, pair, Meaning.CHANGELOG, rows=span.rows, reason=f"rows changed {between}")
+                return self._told(now, pair, Apply(), rows=span.rows, reason=f"rows changed {between}")
             case Told.UNTOLD:
                 return ChangeSet(
                     slices=(Everything(),),
-                    meaning=Meaning.ALL,
-                    write_hint=WriteHint.COMPARE,
+                    effect=Mirror(hint=WriteHint.COMPARE),
                     state={"version": now},
                     reason=f"compared as a whole, because {span.reason}",
                 )
 
     def _told(
-        self, now: str, part: Everything | SnapshotPair, meaning: Meaning, *, rows: int | None, reason: str
+        self, now: str, part: Everything | SnapshotPair, effect: Effect, *, rows: int | None, reason: str
     ) -> ChangeSet:
-        return ChangeSet(slices=(part,), meaning=meaning, state={"version": now}, rows=rows, reason=reason)
+        return ChangeSet(slices=(part,), effect=effect, state={"version": now}, rows=rows, reason=reason)

@@ -14,12 +14,13 @@ from typing import Any, ClassVar
 
 from tidegate.core.bounds import DAY_LENGTH, Clock, TimeBound, earlier
 from tidegate.core.changes import ChangeSet, SafeBound, SliceStats
+from tidegate.core.effects import Effect, Upsert
 from tidegate.core.fingerprint import Fingerprint
 from tidegate.core.flavours import Bound
 from tidegate.core.ledger import Ledger
 from tidegate.core.position import Position
 from tidegate.core.protocols import Probe
-from tidegate.core.slices import Meaning, Range
+from tidegate.core.slices import Range
 from tidegate.core.source_identity import check_continues, check_owner
 from tidegate.errors import ColumnMissing, ConfigError, PlanError
 from tidegate.strategies._rechecks import Found, Rechecks, Span
@@ -53,7 +54,7 @@ class Watermark:
     """
 
     kind: ClassVar[str] = "watermark"
-    emits: ClassVar[frozenset[Meaning]] = frozenset({Meaning.UPSERTS})
+    emits: ClassVar[frozenset[type[Effect]]] = frozenset({Upsert})
     variants: ClassVar[Mapping[str, Mapping[str, Any]]] = {
         "column": {"column": "updated_at"},
         "lookback": {"column": "updated_at", "lookback": "2h"},
@@ -157,21 +158,20 @@ class Watermark:
         slices = self._slices((*back.spans, *more), value, last, nulls=nulls)
         stats = [probe.stats(part) for part in slices]
         why = "rows of the lookback window differ from those loaded" if back.spans else ""
-        again = f"rows with {self.column} = {value}, up to which the table was loaded, came later" if more else ""
+        again = f"rows with {self.column} = {value}, up to which the table was loaded, came later" if more else None
         reason = "; ".join(
-            filter(None, (self._reason(new, value, edge), why, again, "rows without a cursor" if nulls else ""))
+            filter(None, (self._reason(new, value, edge), why, again or "", "rows without a cursor" if nulls else ""))
         )
         beside = {**self._kept(back), **({} if edge.final else self._at(probe, last))}
         return ChangeSet(
             slices=slices,
-            meaning=Meaning.UPSERTS,
+            effect=Upsert(repeats=again),
             state={**self._state(last, self._window(probe, last), print_of_nulls), **beside},
             loaded_through=last,
             rows=sum(each.rows for each in stats),
             bytes=sum(each.bytes for each in stats),
             reason=reason,
             edge=edge,
-            again=again,
             arrivals=((0, new.rows), *back.late) if value is not None and self._offsets else (),
         )
 

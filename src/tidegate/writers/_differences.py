@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from tidegate.core.batch import Checked, Latest
+from tidegate.core.effects import Mirror
 from tidegate.core.plan import LoadPlan
 from tidegate.core.protocols import Staging
 from tidegate.core.schema import Kind, Type
@@ -95,7 +96,7 @@ def refuse_many(wanted: DataFrame, plan: LoadPlan, staging: Staging) -> None:
     """
     if plan.most_deleted is None or plan.reset is not None or plan.base is None:
         return
-    whole = plan.changes.mirror
+    whole = plan.changes.whole
     present = staging.read() if whole else staging.read_partitions(plan.changes.slices)
     with translated(f"comparing with {plan.target}"):
         if plan.key:
@@ -175,7 +176,7 @@ def _insignificant(wanted: DataFrame, keys: DataFrame, plan: LoadPlan, staging: 
 
     New columns are worth one: the table has them already.
     """
-    rule = plan.changes.significant
+    rule = plan.changes.effect.ignore if isinstance(plan.changes.effect, Mirror) else None
     if rule is None or plan.evolve:
         return None
     different = _rows(keys, plan)

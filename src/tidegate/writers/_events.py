@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from tidegate.core.batch import Batch, Checked, Fence, Folded, Latest
+from tidegate.core.effects import event_rules
 from tidegate.core.log import EventRules, Truncate
 from tidegate.core.plan import LoadPlan, Prune
 from tidegate.errors import CheckFailed, DuplicateKeys
@@ -87,7 +88,7 @@ def folded(rows: DataFrame, plan: LoadPlan, batch: Batch) -> Checked:
         look = _look(gathered, fold, plan)
         if look.refused and not batch.again:
             return Checked(frame=rows, refused=look.refused)
-        if (emptied := _applied(look, plan.changes.events or EventRules())) is not None:
+        if (emptied := _applied(look, event_rules(plan.changes.effect) or EventRules())) is not None:
             fold = replace(fold, emptied=emptied)
             gathered = _persisted(fold.gathered(rows), held)
         if look.partial or _unfilled(gathered, fold):

@@ -10,10 +10,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from tidegate.core.batch import Batch, Checked, Latest
-from tidegate.core.changes import WriteHint
+from tidegate.core.effects import Apply, Mirror
 from tidegate.core.plan import LoadPlan, Mode, WriteChoice, WriteFacts
 from tidegate.core.protocols import Staging
-from tidegate.core.slices import Keys, Meaning
+from tidegate.core.slices import Keys
 from tidegate.errors import DuplicateKeys, RowsMoved
 from tidegate.spark import dataframe_ops
 from tidegate.spark.failures import translated
@@ -30,7 +30,7 @@ WENT = f"{dataframe_ops.GONE} AND NOT {dataframe_ops.TWICE}"
 
 def put(checked: Checked, plan: LoadPlan, staging: Staging) -> Checked:
     """One commit in the plan's mode, and what verification needs to find it again."""
-    changelog = plan.changes.meaning is Meaning.CHANGELOG
+    changelog = isinstance(plan.changes.effect, Apply)
     match plan.write.mode:
         case Mode.APPEND:
             staging.append(checked.frame.where(f"NOT {dataframe_ops.GONE}") if changelog else checked.frame)
@@ -59,8 +59,7 @@ def put(checked: Checked, plan: LoadPlan, staging: Staging) -> Checked:
 
 def _compares(plan: LoadPlan) -> bool:
     """Whether rows without a key are compared as a multiset before any is written."""
-    compare = plan.changes.write_hint is WriteHint.COMPARE
-    return compare and plan.reset is None and plan.base is not None and not plan.key
+    return plan.changes.compares and plan.reset is None and plan.base is not None and not plan.key
 
 
 MIRROR = WriteChoice(
@@ -72,13 +71,13 @@ MIRROR = WriteChoice(
 REWRITE = WriteChoice(mode=Mode.OVERWRITE, reason="the rows that are read are all that the table is to hold")
 
 
-def choose_for_partitions(facts: WriteFacts, *, rewrite: bool) -> WriteChoice:
+def choose_for_partitions(facts: WriteFacts, mirror: Mirror, *, rewrite: bool) -> WriteChoice:
     """How whole partitions become what the batch holds of them.
 
     Args:
         rewrite: the user wants files written anew rather than rows compared.
     """
-    if rewrite and facts.aligned and not (facts.key and facts.moved_in):
+    if rewrite and facts.aligned and not (facts.key and mirror.moves):
         reason = "each partition is whole files of the table, so its files are replaced"
         return WriteChoice(mode=Mode.OVERWRITE_PARTITIONS, reason=reason)
     if facts.key:

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from tidegate.core.batch import Batch, Checked
+from tidegate.core.effects import Effect, Insert, Upsert
 from tidegate.core.plan import LoadPlan, Mode, WriteChoice, WriteFacts
 from tidegate.core.protocols import Staging
-from tidegate.core.slices import Meaning
 from tidegate.errors import PlanError
 from tidegate.writers._modes import put
 
@@ -24,7 +24,7 @@ class Append:
     """Adds every row; of rows that change at the source each version that was read is kept."""
 
     kind: ClassVar[str] = "append"
-    accepts: ClassVar[frozenset[Meaning]] = frozenset({Meaning.NEW, Meaning.UPSERTS})
+    accepts: ClassVar[frozenset[type[Effect]]] = frozenset({Insert, Upsert})
     needs_key: ClassVar[bool] = False
     idempotent: ClassVar[bool] = False
 
@@ -36,13 +36,14 @@ class Append:
         """
         if facts.reset:
             return WriteChoice(mode=Mode.OVERWRITE, reason="a full refresh replaces every row")
-        if not facts.again or facts.table_rows == 0:
+        why = facts.effect.repeats if isinstance(facts.effect, Upsert) else None
+        if why is None or facts.table_rows == 0:
             return WriteChoice(mode=Mode.APPEND, reason="write: append adds every row")
         if facts.carried:
-            reason = f"{facts.again}, so the table's rows of these files are replaced"
+            reason = f"{why}, so the table's rows of these files are replaced"
             return WriteChoice(mode=Mode.REPLACE_FILES, reason=reason)
         raise PlanError(
-            f"{facts.again}, and write: append would keep their rows twice",
+            f"{why}, and write: append would keep their rows twice",
             hint="Replace the table with `tidegate run STREAM --full-refresh --yes`; rows that carry their file's name "
             "from the first load on (`source: {file_name: source_file}`) are exchanged instead.",
         )

@@ -9,10 +9,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from tidegate.core.batch import Batch, Checked, Latest
-from tidegate.core.changes import WriteHint
+from tidegate.core.effects import EFFECTS, Apply, Effect, Mirror, Upsert, WriteHint
 from tidegate.core.plan import LoadPlan, Mode, WriteChoice, WriteFacts
 from tidegate.core.protocols import Staging
-from tidegate.core.slices import Meaning
 from tidegate.spark import sql
 from tidegate.spark.failures import translated
 from tidegate.writers._batch import keyed, without_older
@@ -46,7 +45,7 @@ class Merge:
     """
 
     kind: ClassVar[str] = "merge"
-    accepts: ClassVar[frozenset[Meaning]] = frozenset(Meaning)
+    accepts: ClassVar[frozenset[type[Effect]]] = EFFECTS
     needs_key: ClassVar[bool] = True
     idempotent: ClassVar[bool] = True
 
@@ -58,15 +57,16 @@ class Merge:
             return WriteChoice(mode=Mode.OVERWRITE, reason="a full refresh replaces every row")
         if facts.table_rows == 0:
             return WriteChoice(mode=Mode.APPEND, reason="the table is empty, so no key can be there")
-        if facts.partitions:
-            return choose_for_partitions(facts, rewrite=False)
-        if facts.mirror:
-            rewrite = facts.write_hint is WriteHint.REWRITE and not facts.counted
-            return REWRITE if rewrite else MIRROR
-        if facts.again and facts.carried:
-            reason = f"{facts.again}, so the table's rows of these files are compared by key"
-            return WriteChoice(mode=Mode.MERGE_PARTITIONS, reason=reason)
-        return self._by_share(facts)
+        match facts.effect:
+            case Mirror(of=None, hint=hint):
+                return REWRITE if hint is WriteHint.REWRITE and not facts.counted else MIRROR
+            case Mirror() as mirror:
+                return choose_for_partitions(facts, mirror, rewrite=False)
+            case Upsert(repeats=str(why)) if facts.carried:
+                reason = f"{why}, so the table's rows of these files are compared by key"
+                return WriteChoice(mode=Mode.MERGE_PARTITIONS, reason=reason)
+            case _:
+                return self._by_share(facts)
 
     def _by_share(self, facts: WriteFacts) -> WriteChoice:
         prune = (facts.batch_keys,) if facts.batch_keys else ()
@@ -95,12 +95,12 @@ class Merge:
         """
         if batch.fence is not None:
             return folded(rows, plan, batch)
-        if plan.changes.meaning is Meaning.CHANGELOG:
+        if isinstance(plan.changes.effect, Apply):
             return last_of_each_key(rows, plan, batch)
-        exact = batch.keys_unique or plan.changes.write_hint is WriteHint.COMPARE
+        exact = batch.keys_unique or plan.changes.compares
         if plan.write.mode is Mode.MERGE_DIFFERENCES and exact:
             return as_it_is(rows, batch)
-        if plan.write.mode is Mode.MERGE_PARTITIONS and plan.changes.meaning is Meaning.ALL:
+        if plan.write.mode is Mode.MERGE_PARTITIONS and isinstance(plan.changes.effect, Mirror):
             return one_a_key(rows, plan, batch, self.latest(plan.key, batch.latest.order if batch.latest else ()))
         if batch.keys_unique and plan.write.mode in WHOLE:
             return Checked(frame=rows)

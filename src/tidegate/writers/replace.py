@@ -9,10 +9,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from tidegate.core.batch import Batch, Checked
-from tidegate.core.changes import WriteHint
+from tidegate.core.effects import Effect, Mirror, WriteHint
 from tidegate.core.plan import LoadPlan, Mode, WriteChoice, WriteFacts
 from tidegate.core.protocols import Staging
-from tidegate.core.slices import Meaning
 from tidegate.writers._modes import MIRROR, as_it_is, choose_for_partitions, one_a_key, put
 
 if TYPE_CHECKING:
@@ -24,7 +23,7 @@ class Replace:
     """Replaces every row; duplicates at the source stay duplicates."""
 
     kind: ClassVar[str] = "replace"
-    accepts: ClassVar[frozenset[Meaning]] = frozenset({Meaning.ALL})
+    accepts: ClassVar[frozenset[type[Effect]]] = frozenset({Mirror})
     needs_key: ClassVar[bool] = False
     idempotent: ClassVar[bool] = True
 
@@ -32,10 +31,11 @@ class Replace:
         """Append where nothing is there to be replaced, else overwrite: everything, or the batch's partitions."""
         if facts.table_rows == 0:
             return WriteChoice(mode=Mode.APPEND, reason="the table is empty, so there is nothing to replace")
-        if facts.partitions and facts.reset is None:
-            return choose_for_partitions(facts, rewrite=True)
-        if facts.mirror and facts.key and facts.write_hint is WriteHint.COMPARE and facts.reset is None:
-            return MIRROR
+        match facts.effect:
+            case Mirror(of=None, hint=WriteHint.COMPARE) if facts.key and facts.reset is None:
+                return MIRROR
+            case Mirror(of=grouping) as mirror if grouping is not None and facts.reset is None:
+                return choose_for_partitions(facts, mirror, rewrite=True)
         return WriteChoice(mode=Mode.OVERWRITE, reason="write: replace replaces every row")
 
     def check(self, rows: DataFrame, plan: LoadPlan, batch: Batch) -> Checked:

@@ -54,7 +54,7 @@ def no_spark(monkeypatch):
 
 def test_what_happened_is_loaded(lake, no_spark, monkeypatch):
     first = lake.loaded("orders")
-    assert (first.rows_inserted, first.meaning, first.verified) == (5, "new", True)
+    assert (first.rows_inserted, first.meaning, first.verified) == (5, "insert", True)
     assert same(lake), "the rows of the CREATE itself, too"
     no_spark()
     assert lake.run("orders").outcome == "unchanged"
@@ -62,7 +62,7 @@ def test_what_happened_is_loaded(lake, no_spark, monkeypatch):
 
     lake.sql("INSERT INTO lake.src.orders VALUES (5, 'n5', NULL), (6, NULL, 2.0)")
     appended = lake.loaded("orders")
-    assert (appended.meaning, appended.rows_read, appended.rows_inserted) == ("new", 2, 2)
+    assert (appended.meaning, appended.rows_read, appended.rows_inserted) == ("insert", 2, 2)
     assert same(lake)
 
     lake.sql(
@@ -75,7 +75,7 @@ def test_what_happened_is_loaded(lake, no_spark, monkeypatch):
         "DELETE FROM lake.src.orders WHERE id = 8",
     )
     changed = lake.loaded("orders")
-    assert (changed.meaning, changed.verified) == ("changelog", True)
+    assert (changed.meaning, changed.verified) == ("apply", True)
     assert (changed.rows_updated, changed.rows_inserted, changed.rows_deleted) == (2, 1, 2)
     assert same(lake)
 

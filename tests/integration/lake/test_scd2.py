@@ -13,7 +13,8 @@ import pytest
 from support.dimension import NOW, Dimension, day
 from support.lake import QUICK, UID, Lake, make_delta_lake, make_lake
 from support.scd2_model import Change, versions
-from tidegate.core.slices import Keys, Meaning
+from tidegate.core.effects import Apply, Insert, Mirror
+from tidegate.core.slices import Keys
 from tidegate.errors import CheckFailed, DuplicateKeys, VerifyFailed
 from tidegate.spark import sql
 from tidegate.spark.session import Sessions
@@ -58,27 +59,27 @@ def test_changes_in_any_order_land_in_their_place(any_lake: Lake) -> None:
 def test_a_full_snapshot_closes_what_vanished_and_dates_by_the_load(any_lake: Lake) -> None:
     table = Dimension(lake=any_lake, cursor=())
     first = [(1, "foo", None), (2, "bar", None)]
-    table.load(*first, meaning=Meaning.ALL)
+    table.load(*first, effect=Mirror())
     assert table.seen() == [(1, "foo", "load 0", None, True), (2, "bar", "load 0", None, True)]
-    table.load((1, "foo updated", None), (2, "bar", None), meaning=Meaning.ALL)
+    table.load((1, "foo updated", None), (2, "bar", None), effect=Mirror())
     assert table.seen() == [
         (1, "foo", "load 0", "load 1", False),
         (1, "foo updated", "load 1", None, True),
         (2, "bar", "load 0", None, True),
     ]
-    table.load((1, "foo updated", None), meaning=Meaning.ALL)
+    table.load((1, "foo updated", None), effect=Mirror())
     closed = (2, "bar", "load 0", "load 2", False)
     assert table.seen()[2:] == [closed]
     before = table.rows()
-    table.load((1, "foo updated", None), meaning=Meaning.ALL)
+    table.load((1, "foo updated", None), effect=Mirror())
     assert table.rows() == before
-    table.load((1, "foo updated", None), (2, "bar", None), meaning=Meaning.ALL)
+    table.load((1, "foo updated", None), (2, "bar", None), effect=Mirror())
     assert table.seen()[2:] == [closed, (2, "bar", "load 4", None, True)], "a key that comes again opens a new version"
 
 
 def test_all_changes_of_a_log_are_kept_in_its_order(any_lake: Lake) -> None:
     table = Dimension(lake=any_lake)
-    log = Meaning.CHANGELOG
+    log = Apply()
     table.load((1, "a", day(1)), (2, "x", day(1)), (3, "y", day(1)))
     table.load(
         (1, "a", day(1), True, 10),  # what an update looked like before
@@ -91,7 +92,7 @@ def test_all_changes_of_a_log_are_kept_in_its_order(any_lake: Lake) -> None:
         (4, "in", day(4), False, 17),
         (4, "in", day(4), True, 18),
         (9, None, None, True, 19),  # never seen
-        meaning=log,
+        effect=log,
     )
     assert table.seen() == [
         (1, "a", 1, 3, False),
@@ -103,20 +104,20 @@ def test_all_changes_of_a_log_are_kept_in_its_order(any_lake: Lake) -> None:
         (4, "in", 4, "load 1", False),
     ]
     # Nobody knows when the row went, but it was gone when the one that follows it in the log began.
-    table.load((2, "again", day(8), False, 20), meaning=log)
+    table.load((2, "again", day(8), False, 20), effect=log)
     assert table.seen()[3:5] == [(2, "x", 1, 8, False), (2, "again", 8, None, True)]
 
 
 def test_a_log_without_a_sequence_is_dated_by_the_load_in_its_order(lake: Lake) -> None:
     table = Dimension(lake=lake, cursor=())
-    table.load((1, "a", None), (2, "x", None), meaning=Meaning.NEW)
+    table.load((1, "a", None), (2, "x", None), effect=Insert())
     table.load(
         (1, "a", None, True, 1),
         (1, "b", None, False, 2),
         (1, "a", None, False, 3),
         (1, "a", None, False, 3),  # delivered twice
         (2, "x", None, True, 4),
-        meaning=Meaning.CHANGELOG,
+        effect=Apply(),
     )
     rows = [(row["id"], row["name"], row["is_current"]) for row in sorted(table.rows(), key=lambda r: r["valid_from"])]
     assert [row for row in rows if row[0] == 1] == [(1, "a", False), (1, "b", False), (1, "a", True)]
@@ -190,20 +191,20 @@ def test_what_cannot_be_placed_is_refused_and_nothing_written(lake: Lake, rows: 
 
 def test_a_snapshot_with_a_sequence_takes_its_dates_and_refuses_to_go_back(lake: Lake) -> None:
     table = Dimension(lake=lake, writer=Scd2(sequence_by=("changed_at",)), cursor=())
-    table.load((1, "a", day(1)), (2, "x", day(1)), meaning=Meaning.ALL)
-    table.load((1, "b", day(5)), meaning=Meaning.ALL)
+    table.load((1, "a", day(1)), (2, "x", day(1)), effect=Mirror())
+    table.load((1, "b", day(5)), effect=Mirror())
     assert table.seen() == [(1, "a", 1, 5, False), (1, "b", 5, None, True), (2, "x", 1, "load 1", False)]
-    table.load((1, "b", day(5)), (2, "x", day(1)), meaning=Meaning.ALL)
+    table.load((1, "b", day(5)), (2, "x", day(1)), effect=Mirror())
     again = [(2, "x", 1, "load 1", False), (2, "x", "load 2", None, True)]
     assert table.seen()[2:] == again, "it was not there in between"
-    table.load((1, "b", day(5)), (2, "x", day(1)), meaning=Meaning.ALL)
+    table.load((1, "b", day(5)), (2, "x", day(1)), effect=Mirror())
     assert table.seen()[2:] == again
     with pytest.raises(CheckFailed, match="older sequence"):
-        table.load((1, "old", day(2)), (2, "x", day(1)), meaning=Meaning.ALL)
+        table.load((1, "old", day(2)), (2, "x", day(1)), effect=Mirror())
     with pytest.raises(DuplicateKeys, match="different rows of one sequence"):
-        table.load((1, "other", day(5)), (2, "x", day(1)), meaning=Meaning.ALL)
+        table.load((1, "other", day(5)), (2, "x", day(1)), effect=Mirror())
     with pytest.raises(DuplicateKeys, match="several rows of one key"):
-        table.load((1, "b", day(5)), (1, "b", day(6)), meaning=Meaning.ALL)
+        table.load((1, "b", day(5)), (1, "b", day(6)), effect=Mirror())
 
 
 def test_two_current_rows_that_somebody_wrote_are_found_before_anything_is_published(lake: Lake) -> None:

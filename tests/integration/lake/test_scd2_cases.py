@@ -12,13 +12,14 @@ import pytest
 
 from support.dimension import NOW, Dimension, day
 from support.lake import Lake
+from tidegate.core.effects import Mirror, Upsert
 from tidegate.core.schema import BIGINT, DATE, TEXT, Column, Schema, array
-from tidegate.core.slices import Meaning, Partition
+from tidegate.core.slices import Partition
 from tidegate.writers.scd2 import Scd2
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
 
-ALL = Meaning.ALL
+ALL = Mirror()
 
 
 def columns(**types: object) -> Schema:
@@ -34,10 +35,10 @@ def ended(table: Dimension, *names: str) -> list[tuple[object, ...]]:
 def test_core_functionality(lake: Lake) -> None:
     table = Dimension(lake=lake, cursor=(), writer=Scd2(far_date="2099-12-31T22:02:59"))
     far = "2099-12-31T22:02:59"
-    table.load((1, "foo", None), (2, "bar", None), meaning=ALL)
-    table.load((1, "foo updated", None), (2, "bar", None), meaning=ALL)
-    table.load((1, "foo updated", None), meaning=ALL)
-    table.load((1, "foo updated", None), (3, "baz", None), meaning=ALL)
+    table.load((1, "foo", None), (2, "bar", None), effect=ALL)
+    table.load((1, "foo updated", None), (2, "bar", None), effect=ALL)
+    table.load((1, "foo updated", None), effect=ALL)
+    table.load((1, "foo updated", None), (3, "baz", None), effect=ALL)
     assert table.seen() == [
         (1, "foo", "load 0", "load 1", False),
         (1, "foo updated", "load 1", far, True),
@@ -49,16 +50,16 @@ def test_core_functionality(lake: Lake) -> None:
 def test_child_table(lake: Lake) -> None:
     """Nested values stay in their row: a change of one of them is a change of the row."""
     table = Dimension(lake=lake, cursor=(), schema=columns(id=BIGINT, c1=TEXT, c2=array(BIGINT)))
-    table.load((1, "foo", [1]), (2, "bar", [2, 3]), meaning=ALL)
-    table.load((1, "foo", [1, 2]), (2, "bar", [2, 3]), meaning=ALL)
+    table.load((1, "foo", [1]), (2, "bar", [2, 3]), effect=ALL)
+    table.load((1, "foo", [1, 2]), (2, "bar", [2, 3]), effect=ALL)
     assert ended(table, "id", "c2") == [(1, [1, 2], False), (1, [1], True), (2, [2, 3], False)]
 
 
 def test_boundary_timestamp(lake: Lake) -> None:
     """A clock that went back ends no version before it began."""
     table = Dimension(lake=lake, cursor=())
-    table.load((1, "a", None), (2, "b", None), meaning=ALL, created_at=NOW)
-    table.load((1, "c", None), meaning=ALL, created_at=NOW - timedelta(days=2))
+    table.load((1, "a", None), (2, "b", None), effect=ALL, created_at=NOW)
+    table.load((1, "c", None), effect=ALL, created_at=NOW - timedelta(days=2))
     for row in table.rows():
         assert row["valid_to"] is None or row["valid_to"] > row["valid_from"]
     assert ended(table, "id", "name") == [(1, "a", True), (1, "c", False), (2, "b", True)]
@@ -80,17 +81,17 @@ def test_merge_key_compound_natural_key(lake: Lake, kind: object) -> None:
     first = "John" if kind is TEXT else 1
     schema = columns(first=kind, last=TEXT, age=BIGINT)
     table = Dimension(lake=lake, cursor=(), schema=schema, key=("first", "last"))
-    table.load((first, "Doe", 20), (first, "Dodo", 20), meaning=Meaning.UPSERTS)
-    table.load((first, "Doe", 30), meaning=Meaning.UPSERTS)
+    table.load((first, "Doe", 20), (first, "Dodo", 20), effect=Upsert())
+    table.load((first, "Doe", 30), effect=Upsert())
     assert ended(table, "last", "age") == [("Dodo", 20, False), ("Doe", 20, True), ("Doe", 30, False)]
 
 
 def test_merge_key_partition(lake: Lake) -> None:
     """A snapshot of one partition closes what vanished there, and nothing elsewhere."""
     table = Dimension(lake=lake, cursor=(), schema=columns(id=BIGINT, name=TEXT, day=TEXT))
-    table.load((1, "a", "d1"), (2, "b", "d1"), (3, "c", "d2"), (4, "d", "d2"), meaning=ALL)
+    table.load((1, "a", "d1"), (2, "b", "d1"), (3, "c", "d2"), (4, "d", "d2"), effect=ALL)
     part = Partition(column="day", label="d1", prefix="d1", length=2)
-    table.load((1, "a", "d1"), (5, "bb", "d1"), meaning=ALL, parts=(part,))
+    table.load((1, "a", "d1"), (5, "bb", "d1"), effect=ALL, parts=(part,))
     assert ended(table, "id", "name") == [
         (1, "a", False),
         (2, "b", True),
@@ -107,7 +108,7 @@ def test_user_provided_row_hash(lake: Lake) -> None:
         writer=Scd2(track_history=("hash",)),
         schema=columns(id=BIGINT, name=TEXT, hash=TEXT, seen=DATE),
     )
-    table.load((1, "foo", "h1", None), (2, "bar", "h2", None), meaning=ALL)
-    table.load((1, "foo updated", "h1b", None), (2, "bar", "h2", None), meaning=ALL)
-    table.load((1, "foo, same hash", "h1b", None), meaning=ALL)
+    table.load((1, "foo", "h1", None), (2, "bar", "h2", None), effect=ALL)
+    table.load((1, "foo updated", "h1b", None), (2, "bar", "h2", None), effect=ALL)
+    table.load((1, "foo, same hash", "h1b", None), effect=ALL)
     assert ended(table, "id", "name") == [(1, "foo", True), (1, "foo, same hash", False), (2, "bar", True)]

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from support.lake import Lake
 from tidegate.core.batch import Batch, Checked, Latest
+from tidegate.core.effects import Upsert
 from tidegate.core.plan import LoadPlan, Mode, Prune, WriteFacts
 from tidegate.core.schema import BIGINT
 from tidegate.errors import CheckFailed, DuplicateKeys, WriteError
@@ -191,7 +192,12 @@ def test_the_choice_from_file_bounds_is_right(lake: Lake) -> None:
     for low in ("10", "9"):
         keys = Prune(column="id", type=BIGINT, low=low, high="14")
         known = WriteFacts(
-            rows=5, table_rows=10, keys_unique=True, batch_keys=keys, apart=not lake.format.may_hold(target, keys)
+            effect=Upsert(),
+            rows=5,
+            table_rows=10,
+            keys_unique=True,
+            batch_keys=keys,
+            apart=not lake.format.may_hold(target, keys),
         )
         modes.append(Merge().choose(known).mode)
     assert modes == [Mode.APPEND, Mode.COPY_ON_WRITE]

@@ -3,8 +3,9 @@
 import pytest
 
 from tidegate.core.changes import ChangeSet
+from tidegate.core.effects import Apply, Insert, Mirror, Upsert
 from tidegate.core.quarantine import Superseding, everything, superseding
-from tidegate.core.slices import Everything, Files, Keys, LogRange, Meaning, Partition, Range
+from tidegate.core.slices import Everything, Files, Keys, LogRange, Partition, Range
 
 ALL = (Everything(),)
 DAY = (Partition(column="day", label="1", low="2025-01-01", high="2025-01-02"),)
@@ -17,33 +18,33 @@ HISTORY = {**MERGE, "history": True}
 
 
 @pytest.mark.parametrize(
-    ("slices", "meaning", "writer", "expected"),
+    ("slices", "effect", "writer", "expected"),
     [
-        (ALL, Meaning.ALL, MERGE, Superseding.KEY),
-        (ALL, Meaning.ALL, {**MERGE, "unique": False}, Superseding.KEY),
-        (ALL, Meaning.ALL, PLAIN, Superseding.NOTHING),
-        (DAY, Meaning.ALL, MERGE, Superseding.SLICES),
-        (DAY, Meaning.ALL, PLAIN, Superseding.SLICES),
-        ((Keys(columns=("id",), values=(("1",),)),), Meaning.ALL, MERGE, Superseding.SLICES),
-        (WINDOW, Meaning.UPSERTS, MERGE, Superseding.KEY),
-        (WINDOW, Meaning.UPSERTS, {**MERGE, "unique": False}, Superseding.ORDER),
-        (WINDOW, Meaning.NEW, {**MERGE, "unique": False}, Superseding.ORDER),
-        (WINDOW, Meaning.UPSERTS, PLAIN, Superseding.NOTHING),
-        (FILES, Meaning.NEW, PLAIN, Superseding.NOTHING),
-        (CARRIED, Meaning.UPSERTS, PLAIN, Superseding.SLICES),
-        (CARRIED, Meaning.UPSERTS, MERGE, Superseding.SLICES),
-        (ALL, Meaning.CHANGELOG, MERGE, Superseding.KEY),
-        ((LogRange(part="0", after=None, upto="9"),), Meaning.CHANGELOG, {**MERGE, "applies_events": True}, "event"),
-        (ALL, Meaning.ALL, HISTORY, Superseding.VERSION),
-        (WINDOW, Meaning.UPSERTS, HISTORY, Superseding.VERSION),
-        (ALL, Meaning.CHANGELOG, {**HISTORY, "applies_events": True}, Superseding.VERSION),
+        (ALL, Mirror(), MERGE, Superseding.KEY),
+        (ALL, Mirror(), {**MERGE, "unique": False}, Superseding.KEY),
+        (ALL, Mirror(), PLAIN, Superseding.NOTHING),
+        (DAY, Mirror(), MERGE, Superseding.SLICES),
+        (DAY, Mirror(), PLAIN, Superseding.SLICES),
+        ((Keys(columns=("id",), values=(("1",),)),), Mirror(), MERGE, Superseding.SLICES),
+        (WINDOW, Upsert(), MERGE, Superseding.KEY),
+        (WINDOW, Upsert(), {**MERGE, "unique": False}, Superseding.ORDER),
+        (WINDOW, Insert(), {**MERGE, "unique": False}, Superseding.ORDER),
+        (WINDOW, Upsert(), PLAIN, Superseding.NOTHING),
+        (FILES, Insert(), PLAIN, Superseding.NOTHING),
+        (CARRIED, Upsert(), PLAIN, Superseding.SLICES),
+        (CARRIED, Upsert(), MERGE, Superseding.SLICES),
+        (ALL, Apply(), MERGE, Superseding.KEY),
+        ((LogRange(part="0", after=None, upto="9"),), Apply(), {**MERGE, "applies_events": True}, "event"),
+        (ALL, Mirror(), HISTORY, Superseding.VERSION),
+        (WINDOW, Upsert(), HISTORY, Superseding.VERSION),
+        (ALL, Apply(), {**HISTORY, "applies_events": True}, Superseding.VERSION),
     ],
 )
-def test_each_load_has_one_order(slices, meaning, writer, expected):
-    assert superseding(ChangeSet(slices=slices, meaning=meaning), **writer) == expected
+def test_each_load_has_one_order(slices, effect, writer, expected):
+    assert superseding(ChangeSet(slices=slices, effect=effect), **writer) == expected
 
 
 def test_only_what_is_read_whole_is_everything():
-    assert everything(ChangeSet(slices=ALL, meaning=Meaning.ALL))
-    assert not everything(ChangeSet(slices=ALL, meaning=Meaning.CHANGELOG))
-    assert not everything(ChangeSet(slices=DAY, meaning=Meaning.ALL))
+    assert everything(ChangeSet(slices=ALL, effect=Mirror()))
+    assert not everything(ChangeSet(slices=ALL, effect=Apply()))
+    assert not everything(ChangeSet(slices=DAY, effect=Mirror()))

@@ -113,9 +113,15 @@ def test_every_plugin_is_in_one():
 @pytest.mark.parametrize(
     ("parts", "reason"),
     [
-        ({"strategy": "cdc", "writer": "replace"}, "emits changelog; write: replace accepts all alone"),
-        ({"strategy": "cdc", "writer": "append"}, "emits changelog; write: append accepts new, upserts alone"),
-        ({"strategy": "watermark", "writer": "replace"}, "emits upserts"),
+        (
+            {"strategy": "cdc", "writer": "replace"},
+            "reads events, and write: replace takes only whole tables",
+        ),
+        (
+            {"strategy": "cdc", "writer": "append"},
+            "reads events, and write: append takes only changed rows",
+        ),
+        ({"strategy": "watermark", "writer": "replace"}, "reads changed rows"),
         ({"strategy": "sequence", "flavour": "trino"}, "no safe bound of a number is known there"),
         ({"strategy": "sequence", "flavour": "sqlite query"}, "no safe bound of a number is known there"),
         ({"strategy": "smart", "method": "column", "flavour": "trino"}, "no safe bound of a timestamp is known"),

@@ -10,13 +10,14 @@ import pytest
 
 from tidegate.core.batch import Folded
 from tidegate.core.changes import ChangeSet
+from tidegate.core.effects import Apply, Mirror
 from tidegate.core.ids import Target
 from tidegate.core.log import EventRules
 from tidegate.core.plan import FENCE, WHOLE, Mode, Reset, WriteFacts
 from tidegate.core.position import Position
 from tidegate.core.protocols import TableState
 from tidegate.core.schema import BIGINT, ChangeKind, Column, Schema, SchemaChange
-from tidegate.core.slices import Everything, LogRange, Meaning
+from tidegate.core.slices import Everything, LogRange
 from tidegate.engine import applied_events
 from tidegate.engine.events import Journal
 from tidegate.engine.stages import detect, plan
@@ -28,10 +29,8 @@ from tidegate.writers.merge import Merge
 from tidegate.writers.scd2 import Scd2
 
 NOW = datetime(2025, 1, 1, tzinfo=UTC)
-EVENTS = ChangeSet(
-    slices=(LogRange(part="p", after=None, upto="9"),), meaning=Meaning.CHANGELOG, state={"p": 9}, events=EventRules()
-)
-BULK = replace(EVENTS, slices=(Everything(),), meaning=Meaning.ALL)
+EVENTS = ChangeSet(slices=(LogRange(part="p", after=None, upto="9"),), effect=Apply(rules=EventRules()), state={"p": 9})
+BULK = replace(EVENTS, slices=(Everything(),), effect=Mirror(log=EventRules()))
 STREAM = Stream(
     name="s",
     uid="u",
@@ -60,7 +59,7 @@ def planned(changes, since=None, *, anew=False, known=0):
             columns=Schema(columns=(Column(name="id", type=BIGINT),)),
             identity="log",
             clock=None,
-            facts=WriteFacts(rows=1, table_rows=1, reset=Reset() if anew else None),
+            facts=WriteFacts(effect=changes.effect, rows=1, table_rows=1, reset=Reset() if anew else None),
             last_sequence=known,
         ),
         now=NOW,
@@ -81,7 +80,7 @@ def test_a_table_read_anew_forgets():
 
 
 def test_other_loads_say_nothing_of_it():
-    assert FENCE not in planned(replace(EVENTS, events=None)).position.state
+    assert FENCE not in planned(replace(EVENTS, effect=Apply())).position.state
 
 
 @pytest.mark.parametrize(

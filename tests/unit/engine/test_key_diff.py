@@ -5,15 +5,16 @@ from __future__ import annotations
 import pytest
 
 from tidegate.core.changes import ChangeSet
+from tidegate.core.effects import Upsert
 from tidegate.core.policies.deletes import KEYS, Deletes, Detect, Scope
-from tidegate.core.slices import Everything, Meaning
+from tidegate.core.slices import Everything
 from tidegate.engine.deletes import delete_guard, key_diff
 from tidegate.errors import DeleteFuse, PlanError
 from tidegate.registry.store import Registry
 from unit.engine.sqlite_streams import Shop
 
 KEY_DIFF = Deletes(detect=Detect.KEY_DIFF, max_fraction=0.5)
-SOME = ChangeSet(slices=(Everything(),), meaning=Meaning.UPSERTS, state={"value": "1"}, rows=3)
+SOME = ChangeSet(slices=(Everything(),), effect=Upsert(), state={"value": "1"}, rows=3)
 
 
 @pytest.fixture
@@ -48,7 +49,7 @@ def test_nothing_is_asked_where_nobody_looks(shop, registry):
 def test_the_position_vouches_for_the_keys(shop, registry):
     _, found = watched(shop, registry)
     assert found is not None
-    assert (found.slices, found.rows, bool(found.gone)) == ((), 0, True)
+    assert (found.slices, found.rows, len(found.notes)) == ((), 0, 1)
     shop.loaded(**{KEYS: found.state[KEYS]})
     assert watched(shop, registry)[1] is None
     shop.sql("delete from t where id = 7")
@@ -69,7 +70,7 @@ def test_ranges_hashes_and_all_keys(shop, registry, monkeypatch, tmp_path):
     monkeypatch.setattr(key_diff, "FEW_KEYS", 10)
     work, found = watched(shop, registry, SOME)
     assert work.key_diff.spread.width == 256
-    assert "ranges of 256" in found.gone
+    assert "ranges of 256" in found.notes[-1]
     assert sum(one.rows for one in work.key_diff.source.values()) == 200
     work, found = watched(shop, registry, SOME, rows=390)
     assert work.key_diff.spread is None, "most buckets would be fetched anyway"
@@ -79,7 +80,7 @@ def test_ranges_hashes_and_all_keys(shop, registry, monkeypatch, tmp_path):
     texts.loaded()
     work, found = watched(texts, registry, SOME)
     assert work.key_diff.spread.width is None
-    assert "fingerprints" in found.gone
+    assert "fingerprints" in found.notes[-1]
 
 
 def test_keys_far_apart_are_hashed(shop, registry, monkeypatch):
@@ -112,7 +113,7 @@ def test_an_empty_table_is_not_looked_through(shop, registry):
 def test_a_window_alone(shop, registry):
     deletes = Deletes(detect=Detect.KEY_DIFF, scope=Scope.WINDOW)
     work, found = watched(shop, registry, SOME, deletes=deletes)
-    assert (work.key_diff.rows, bool(found.gone)) == (None, True)
+    assert (work.key_diff.rows, len(found.notes)) == (None, 1)
     assert KEYS not in found.state
     assert watched(shop, registry, deletes=deletes)[1] is None
 

@@ -9,6 +9,7 @@ import pytest
 
 from tidegate.checks.not_null import NotNull
 from tidegate.core.changes import ChangeSet
+from tidegate.core.effects import EFFECTS, Upsert
 from tidegate.core.ids import Target
 from tidegate.core.plan import Mode, WriteChoice, WriteFacts
 from tidegate.core.policies.rules import Rule
@@ -27,7 +28,7 @@ from tidegate.core.schema import (
     Type,
     decimal,
 )
-from tidegate.core.slices import Meaning, Range
+from tidegate.core.slices import Range
 from tidegate.engine.stages.plan import PlanInputs, make_plan
 from tidegate.engine.stream import Stream
 from tidegate.errors import ColumnMissing, SchemaRefused
@@ -41,7 +42,7 @@ WINDOW = Range(cursor=("at",), after="1", upto="2")
 class Always:
     """A writer that chooses what it was made with."""
 
-    accepts = frozenset(Meaning)
+    accepts = EFFECTS
 
     kind: ClassVar[str] = "always"
     mode: Mode = Mode.MERGE_ON_READ
@@ -82,11 +83,11 @@ def plan(
     found = PlanInputs(
         table=TableState(exists=table is not None, snapshot="9" if table else None, rows=5, schema=table),
         since=since,
-        changes=ChangeSet(slices=(WINDOW,), meaning=Meaning.UPSERTS, state={"value": "2"}, loaded_through="2", rows=3),
+        changes=ChangeSet(slices=(WINDOW,), effect=Upsert(), state={"value": "2"}, loaded_through="2", rows=3),
         columns=columns,
         identity="server/relation",
         clock=77,
-        facts=WriteFacts(rows=3, table_rows=5),
+        facts=WriteFacts(effect=Upsert(), rows=3, table_rows=5),
         last_sequence=last_sequence,
         aside=aside,
         renames=renames,

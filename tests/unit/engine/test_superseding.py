@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 import pytest
 
 from tidegate.core.changes import ChangeSet
+from tidegate.core.effects import Apply, Insert, Mirror, Upsert
 from tidegate.core.ids import Target
 from tidegate.core.log import EventRules
 from tidegate.core.manifest import MANIFEST
@@ -16,7 +17,7 @@ from tidegate.core.position import Position
 from tidegate.core.protocols import TableState
 from tidegate.core.quarantine import Superseding
 from tidegate.core.schema import BIGINT, TIMESTAMPTZ, Column, Schema
-from tidegate.core.slices import Everything, LogRange, Meaning, Range
+from tidegate.core.slices import Everything, LogRange, Range
 from tidegate.core.slices import Files as Chosen
 from tidegate.engine.quarantine.superseded import Load, how, whole
 from tidegate.engine.stages.plan import PlanInputs, make_plan, signature
@@ -30,10 +31,10 @@ from tidegate.writers.merge import Merge
 from tidegate.writers.replace import Replace
 from tidegate.writers.scd2 import Scd2
 
-EVENTS = ChangeSet(slices=(LogRange(part="p", after=None, upto="9"),), meaning=Meaning.CHANGELOG, events=EventRules())
-WINDOW = ChangeSet(slices=(Range(cursor=("at",), after="1", upto="2"),), meaning=Meaning.UPSERTS)
-LANDED = ChangeSet(slices=(Chosen(paths=("a.csv",)),), meaning=Meaning.NEW, state={MANIFEST: "1"})
-ALL = ChangeSet(slices=(Everything(),), meaning=Meaning.ALL)
+EVENTS = ChangeSet(slices=(LogRange(part="p", after=None, upto="9"),), effect=Apply(rules=EventRules()))
+WINDOW = ChangeSet(slices=(Range(cursor=("at",), after="1", upto="2"),), effect=Upsert())
+LANDED = ChangeSet(slices=(Chosen(paths=("a.csv",)),), effect=Insert(), state={MANIFEST: "1"})
+ALL = ChangeSet(slices=(Everything(),), effect=Mirror())
 CDC, FULL, BY_TIME = Cdc(), Full(), Watermark(column="at")
 
 
@@ -62,7 +63,7 @@ def load(of, changes, **more):
             columns=Schema(columns=(Column(name="id", type=BIGINT), Column(name="at", type=TIMESTAMPTZ))),
             identity="t",
             clock=None,
-            facts=WriteFacts(rows=1, table_rows=0),
+            facts=WriteFacts(effect=Upsert(), rows=1, table_rows=0),
         ),
         now=datetime(2025, 1, 1, tzinfo=UTC),
     )
@@ -78,7 +79,7 @@ def load(of, changes, **more):
         (BY_TIME, Scd2(), WINDOW, Superseding.VERSION),
         (FULL, Replace(), ALL, Superseding.NOTHING),
         (FULL, Scd2(), ALL, Superseding.VERSION),
-        (BY_TIME, Append(), replace(WINDOW, meaning=Meaning.NEW), Superseding.NOTHING),
+        (BY_TIME, Append(), replace(WINDOW, effect=Insert()), Superseding.NOTHING),
     ],
 )
 def test_each_stream_has_its_order(strategy, writer, changes, expected):

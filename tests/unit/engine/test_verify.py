@@ -6,11 +6,12 @@ from datetime import UTC, datetime
 import pytest
 
 from tidegate.core.changes import ChangeSet
+from tidegate.core.effects import Apply, Mirror
 from tidegate.core.fingerprint import Fingerprint
 from tidegate.core.plan import LoadPlan, Mode, WriteChoice
 from tidegate.core.position import Position
 from tidegate.core.schema import DOUBLE, INT, Column, Schema
-from tidegate.core.slices import Everything, LogRange, Meaning
+from tidegate.core.slices import Everything, LogRange
 from tidegate.engine.stream import VerifyLevel
 from tidegate.engine.verification.events import agree
 from tidegate.engine.verification.proof import Sides, judge
@@ -26,7 +27,7 @@ PLAN = LoadPlan(
     base=None,
     since=None,
     position=Position(sequence=1, load_id="0" * 32, kind="full"),
-    changes=ChangeSet(slices=(Everything(),), meaning=Meaning.ALL),
+    changes=ChangeSet(slices=(Everything(),), effect=Mirror()),
     columns=Schema(columns=(Column(name="id", type=INT), Column(name="ratio", type=DOUBLE))),
     key=(),
     schema_changes=(),
@@ -82,7 +83,7 @@ def test_same_rows_with_other_content_differ():
 
 
 EVENTS = LogRange(part="events/*.csv", after=None, upto="1.csv")
-LOGGED = replace(PLAN, changes=ChangeSet(slices=(EVENTS,), meaning=Meaning.CHANGELOG))
+LOGGED = replace(PLAN, changes=ChangeSet(slices=(EVENTS,), effect=Apply()))
 
 
 class TwoReaders:

@@ -10,8 +10,10 @@ from tidegate.core.plan import Mode
 from tidegate.formats.shared.small_write import all_files, few, read_back
 
 
-def plan(rows, *, mode=Mode.MERGE_ON_READ, gone=False):
-    return SimpleNamespace(changes=SimpleNamespace(rows=rows, gone=gone), write=SimpleNamespace(mode=mode))
+def plan(rows, *, mode=Mode.MERGE_ON_READ, missing_keys=False):
+    return SimpleNamespace(
+        changes=SimpleNamespace(rows=rows), missing_keys=missing_keys, write=SimpleNamespace(mode=mode)
+    )
 
 
 @pytest.mark.parametrize(("asked", "most"), [(few, 20_000), (read_back, 100_000)])
@@ -19,7 +21,7 @@ def test_rows_are_few_up_to_a_number_if_somebody_counted_them(asked, most):
     assert asked(plan(most))
     assert not asked(plan(most + 1))
     assert not asked(plan(None))
-    assert not asked(plan(1, gone=True)), "every key of the table may be looked at"
+    assert not asked(plan(1, missing_keys=True)), "every key of the table may be looked at"
 
 
 @pytest.mark.parametrize(

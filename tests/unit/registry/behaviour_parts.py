@@ -10,9 +10,10 @@ import pytest
 from sqlalchemy import text
 
 from tidegate.core.changes import Action, ChangeSet, Part
+from tidegate.core.effects import Insert
 from tidegate.core.fingerprint import Fingerprint
 from tidegate.core.manifest import File, Manifest
-from tidegate.core.slices import Everything, Files, Meaning
+from tidegate.core.slices import Everything, Files
 from tidegate.errors import PositionMoved
 from tidegate.registry.tables import tasks
 from unit.registry.loads import UID, ledger, load, publish
@@ -113,7 +114,7 @@ def of_files(manifest, *, since=None, read=(), gone=()):
     parts += [(Action.DELETE, File(path=path, size=1, tag="x")) for path in gone]
     changes = ChangeSet(
         slices=(Files(paths=tuple(file.path for _, file in parts)),),
-        meaning=Meaning.NEW,
+        effect=Insert(),
         state=manifest.voucher(),
         parts=tuple(Part(slice=Files(paths=(file.path,)), action=action, file=file) for action, file in parts),
     )

@@ -9,6 +9,7 @@ import pytest
 from sqlalchemy import create_engine, make_url
 
 from tidegate.core.changes import ChangeSet
+from tidegate.core.effects import Upsert
 from tidegate.core.fingerprint import Fingerprint
 from tidegate.core.ids import new_load_id
 from tidegate.core.ledger import Entry, Ledger
@@ -16,7 +17,7 @@ from tidegate.core.outcome import Outcome, Problem, Result
 from tidegate.core.plan import LoadPlan, Mode, WriteChoice
 from tidegate.core.position import Position
 from tidegate.core.schema import Column, Kind, Schema, Type
-from tidegate.core.slices import Meaning, Range
+from tidegate.core.slices import Range
 from tidegate.registry.store import Registry
 
 UID = "0123456789abcdef"
@@ -44,7 +45,7 @@ def load(
         base=None,
         since=since,
         position=position,
-        changes=ChangeSet(slices=slices, meaning=Meaning.UPSERTS, loaded_through=through, rows=7),
+        changes=ChangeSet(slices=slices, effect=Upsert(), loaded_through=through, rows=7),
         columns=Schema(columns=(Column(name="id", type=Type(kind=Kind.INTEGER, bits=64), nullable=False),)),
         key=("id",),
         schema_changes=(),

@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 
 from tidegate.core.compatibility import misfits
+from tidegate.core.effects import Apply, Mirror
 from tidegate.core.log import LogSpan, Truncate
 from tidegate.core.position import Position
-from tidegate.core.slices import Everything, LogRange, Meaning
+from tidegate.core.slices import Everything, LogRange
 from tidegate.errors import ConfigError, HistoryGone, Misfit
 from tidegate.sources.change_log import ChangeLog
 from tidegate.sources.files import Files
@@ -51,9 +52,9 @@ def test_events_after_the_position_are_a_changelog():
     log = FakeLog()
     found = Cdc(max_events=5).detect(log, position(**{"0": 4}))
     assert log.asked == [({"0": 4}, 5)]
-    assert (found.meaning, found.slices, found.state, found.rows) == (Meaning.CHANGELOG, (RANGE,), {"0": 9}, 5)
-    assert found.events.truncate is Truncate.APPLY
-    assert not found.mirror
+    assert (type(found.effect), found.slices, found.state, found.rows) == (Apply, (RANGE,), {"0": 9}, 5)
+    assert found.effect.rules.truncate is Truncate.APPLY
+    assert not found.whole
 
 
 def test_the_first_load_asks_for_the_beginning_and_nothing_new_is_nothing():
@@ -65,9 +66,9 @@ def test_the_first_load_asks_for_the_beginning_and_nothing_new_is_nothing():
 def test_a_table_read_before_its_log_is_a_mirror_and_its_floor_stays():
     bulk = LogSpan(slices=(Everything(),), state={"lsn": "7"}, bulk=True, floor="0007")
     found = Cdc().detect(FakeLog(span=bulk), None)
-    assert (found.meaning, found.mirror, found.state) == (Meaning.ALL, True, {"lsn": "7", "floor": "0007"})
+    assert (type(found.effect), found.whole, found.state) == (Mirror, True, {"lsn": "7", "floor": "0007"})
     later = Cdc().detect(FakeLog(), position(**found.state))
-    assert later.events.floor == later.state["floor"] == "0007"
+    assert later.effect.rules.floor == later.state["floor"] == "0007"
 
 
 def test_a_lost_log_names_the_command():
@@ -100,7 +101,7 @@ def test_what_fits():
     assert misfits(strategy=Cdc(), writer=Merge(), key=("id",), flavour=next(ChangeLog.flavours())) == ()
     assert "LogRange" in misfits(strategy=Cdc(), writer=Merge(), key=("id",), flavour=next(Files.flavours()))[0]
     assert (
-        "write: append accepts"
+        "write: append takes only"
         in misfits(strategy=Cdc(), writer=Append(), key=(), flavour=next(ChangeLog.flavours()))[0]
     )
     assert "at least one" in misfits(strategy=Cdc(max_events=0), writer=Merge(), key=("id",))[0]

@@ -8,11 +8,12 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from tidegate.core.changes import Action
+from tidegate.core.effects import Mirror
 from tidegate.core.fingerprint import Fingerprint
 from tidegate.core.grouping import Period, Periods, Prefixes, Steps, Whole
 from tidegate.core.ledger import Entry, Ledger
 from tidegate.core.schema import TEXT, Column, Schema
-from tidegate.core.slices import Everything, Meaning, Partition
+from tidegate.core.slices import Everything, Partition
 from tidegate.errors import ColumnMissing, ConfigError, PlanError, TidegateError
 from tidegate.strategies._partition_size import advice
 from tidegate.strategies.checksum import Checksum, Method
@@ -44,8 +45,8 @@ def test_what_is_new_changed_gone_and_equal() -> None:
         ("20250313", Action.LOAD, 1),
         ("20250309", Action.DELETE, 0),
     ]
-    assert changes.meaning is Meaning.ALL
-    assert (changes.rows, changes.skipped, changes.fenced) == (3, 3, False)
+    assert isinstance(changes.effect, Mirror)
+    assert (changes.rows, changes.skipped, changes.effect.moves) == (3, 3, False)
     assert changes.reason == "partitions whose checksum differs: 1 to load, 1 to reload, 1 to delete"
     assert changes.grouping == Periods(column="day", period=Period.DAY)
     assert changes.state == {"method": {"type": "by_date", "column_name": "day", "period": "day"}}
@@ -178,7 +179,7 @@ def test_what_lies_before_the_lookback_is_not_looked_at() -> None:
     del one.table.rows["6"], one.table.rows["7"]
     changes = one.detect()
     assert changes is not None
-    assert changes.fenced
+    assert changes.effect.moves
     assert one.run() == {"20250311": "RELOAD", "20250312": "DELETE"}
     one.replace(lookback=None)
     assert one.run() == {"20250309": "RELOAD", "20250310": "DELETE"}

@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 import pytest
 
 from tidegate.core.changes import Action
+from tidegate.core.effects import Insert, Upsert
 from tidegate.core.ledger import Ledger
 from tidegate.core.manifest import File, Listing, Manifest
 from tidegate.core.position import Position
 from tidegate.core.schema import BIGINT, TEXT, Column, Schema
-from tidegate.core.slices import Meaning
 from tidegate.errors import ConfigError, HistoryGone, Misfit, PlanError
 from tidegate.strategies.files import Files
 from unit.strategies.fakes import Table
@@ -81,7 +81,7 @@ def loads():
 def test_each_file_is_read_once(loads):
     first = loads.run()
     assert told(first) == {"a.csv": "LOAD", "b.csv": "LOAD"}
-    assert (first.meaning, first.bytes, first.again) == (Meaning.NEW, 3, "")
+    assert (first.effect, first.bytes) == (Insert(), 3)
     assert first.slices[0].paths == ("a.csv", "b.csv")
     assert loads.run() is None
     loads.folder.contents["sub/c.csv"] = "3"
@@ -102,8 +102,8 @@ def test_another_content_of_the_same_size_is_a_change(loads):
     loads.folder.contents["b.csv"] = "33"
     changes = loads.run()
     assert told(changes) == {"b.csv": "RELOAD"}
-    assert changes.meaning is Meaning.UPSERTS
-    assert changes.again == "b.csv is other than loaded"
+    assert isinstance(changes.effect, Upsert)
+    assert changes.repeats == "b.csv is other than loaded"
     assert "b.csv" in changes.notes[0]
     assert loads.run() is None
 
@@ -145,7 +145,7 @@ def test_a_file_that_is_gone_takes_its_rows_along(loads):
     changes = loads.run()
     assert told(changes) == {"a.csv": "DELETE"}
     assert changes.slices[0].carrier == "_file"
-    assert changes.again
+    assert changes.repeats
     assert loads.folder.chosen == ()
     assert loads.run() is None
     loads.folder.contents["a.csv"] = "1"
@@ -192,13 +192,13 @@ def test_a_lost_registry_and_other_files_are_read_again_never_taken_for_new(load
     loads.folder.contents["c.csv"] = "3"
     changes = loads.run()
     assert told(changes) == dict.fromkeys(("a.csv", "b.csv", "c.csv"), "RELOAD")
-    assert changes.again == "nobody remembers which of the files are in the table"
+    assert changes.repeats == "nobody remembers which of the files are in the table"
     assert loads.run() is None
     # What was kept of a file before the loss is forgotten, so a file that comes back may be there.
     loads.folder.contents["d.csv"] = "4"
     after = loads.run()
     assert told(after) == {"d.csv": "LOAD"}
-    assert after.again
+    assert after.repeats
 
 
 def test_a_registry_that_the_position_does_not_vouch_for_is_not_believed(loads):
@@ -217,4 +217,4 @@ def test_there_is_no_cursor():
     with pytest.raises(ConfigError, match="no cursor"):
         Files().resume("5")
     position = Position(sequence=1, load_id="x", kind="files", state=Files().resume(None))
-    assert Loads(Folder({"a": "1"}), position=position).run().again
+    assert Loads(Folder({"a": "1"}), position=position).run().repeats

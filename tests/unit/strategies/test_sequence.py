@@ -8,8 +8,9 @@ from datetime import timedelta
 import pytest
 
 from tidegate.core.bounds import Clock
+from tidegate.core.effects import Insert, Mirror
 from tidegate.core.schema import Schema
-from tidegate.core.slices import Meaning, Range
+from tidegate.core.slices import Range
 from tidegate.errors import ConfigError, HistoryGone, PlanError
 from tidegate.strategies.full import Full
 from tidegate.strategies.sequence import Sequence
@@ -30,7 +31,7 @@ def test_rows_after_the_position_up_to_the_edge() -> None:
     changes = one.run()
     assert changes is not None
     assert changes.slices == (Range(cursor=("updated_at",), after=None, upto="3"),)
-    assert changes.meaning is Meaning.NEW
+    assert isinstance(changes.effect, Insert)
     assert changes.state == {"cursor": ["updated_at"], "value": "3"}
     assert one.run() is None
     one.table.safe = "4"
@@ -103,5 +104,5 @@ def test_full_reads_everything_every_time() -> None:
     assert one.run() is not None
     changes = one.run()
     assert changes is not None
-    assert changes.meaning is Meaning.ALL
+    assert isinstance(changes.effect, Mirror)
     assert changes.rows == 3

@@ -7,13 +7,14 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from tidegate.core.changes import ChangeSet, WriteHint
+from tidegate.core.changes import ChangeSet
 from tidegate.core.compatibility import misfits
 from tidegate.core.cost_model import CHOICE, Cost, Experience, LoadMethod
+from tidegate.core.effects import Mirror, WriteHint
 from tidegate.core.fingerprint import Fingerprint
 from tidegate.core.grouping import Period
 from tidegate.core.ledger import Entry, Ledger
-from tidegate.core.slices import Everything, Meaning, Range
+from tidegate.core.slices import Everything, Range
 from tidegate.errors import ConfigError, HistoryGone
 from tidegate.strategies.smart import Smart
 from tidegate.writers.merge import Merge
@@ -78,10 +79,9 @@ def test_the_first_load_reads_everything_and_remembers_where_the_column_stands()
     stream = Stream(table=source(), strategy=Smart(column="updated_at"))
     changes = stream.run()
     assert changes is not None
-    assert (changes.slices, changes.meaning, changes.write_hint, way(changes)) == (
+    assert (changes.slices, changes.effect, way(changes)) == (
         (Everything(),),
-        Meaning.ALL,
-        WriteHint.REWRITE,
+        Mirror(hint=WriteHint.REWRITE),
         "full",
     )
     assert stream.run() is None, "the column says that nothing changed"
@@ -125,8 +125,8 @@ def test_every_way_is_reached_from_recorded_costs(took: dict, chosen: str) -> No
     found = asked(stream, costs(**took))
     assert way(found) == chosen
     assert found is not None
-    assert (found.write_hint is WriteHint.REWRITE) == (chosen == "full")
-    assert found.mirror == (chosen in ("full", "snapshot_diff"))
+    assert (found.effect == Mirror(hint=WriteHint.REWRITE)) == (chosen == "full")
+    assert found.whole == (chosen in ("full", "snapshot_diff"))
     assert (found.grouping is not None) == (chosen == "partitions")
 
 
@@ -149,7 +149,7 @@ def test_what_the_column_hides_is_found_once_the_whole_table_is_due() -> None:
     stream.strategy = stream.strategy.learned(costs(full=50, snapshot_diff=5))
     changes = stream.run()
     assert changes is not None
-    assert (way(changes), changes.mirror, changes.slices) == ("snapshot_diff", True, (Everything(),))
+    assert (way(changes), changes.whole, changes.slices) == ("snapshot_diff", True, (Everything(),))
     assert stream.run() is None, "it was looked at just now"
 
 
@@ -240,4 +240,4 @@ def test_options_that_contradict_each_other_are_named(options: dict, told: str) 
 def test_it_needs_a_writer_that_takes_every_way() -> None:
     assert misfits(strategy=Smart(column="c"), writer=Merge(), key=("id",)) == ()
     (reason,) = misfits(strategy=Smart(column="c"), writer=Replace(), key=("id",))
-    assert "upserts" in reason
+    assert "changed rows" in reason

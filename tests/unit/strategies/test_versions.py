@@ -13,11 +13,12 @@ from tidegate.config.options import read
 from tidegate.core.change_feed import EMPTY, Span, Told
 from tidegate.core.changes import SliceStats
 from tidegate.core.compatibility import misfits
+from tidegate.core.effects import Apply, Insert, Mirror, WriteHint
 from tidegate.core.fingerprint import Fingerprint
 from tidegate.core.position import Position
 from tidegate.core.schema import DOUBLE, TEXT, Column, Schema
 from tidegate.core.significance import Significance
-from tidegate.core.slices import Everything, Meaning, SnapshotPair
+from tidegate.core.slices import Everything, SnapshotPair
 from tidegate.errors import ColumnMissing, ConfigError, HistoryGone, Misfit
 from tidegate.sources.database import Database
 from tidegate.sources.lake_table import LakeTable
@@ -82,26 +83,26 @@ def at(changes, strategy, probe) -> Position:
 def test_the_first_load_is_everything_at_the_version():
     probe = Versions()
     changes = TableChanges().detect(probe, None)
-    assert (changes.slices, changes.meaning, changes.rows) == ((Everything(),), Meaning.NEW, 3)
+    assert (changes.slices, changes.effect, changes.rows) == ((Everything(),), Insert(), 3)
     assert changes.state == {"version": "7"}
     assert TableChanges().detect(probe, at(changes, TableChanges(), probe)) is None
     assert probe.asked == []
 
 
 @pytest.mark.parametrize(
-    ("told", "slices", "meaning", "mirror"),
+    ("told", "slices", "effect", "mirror"),
     [
-        (Told.NOTHING, (), Meaning.NEW, False),
-        (Told.APPENDS, (SnapshotPair(after="7", upto="9", appends=True),), Meaning.NEW, False),
-        (Told.CHANGES, (SnapshotPair(after="7", upto="9"),), Meaning.CHANGELOG, False),
-        (Told.UNTOLD, (Everything(),), Meaning.ALL, True),
+        (Told.NOTHING, (), Insert(), False),
+        (Told.APPENDS, (SnapshotPair(after="7", upto="9", appends=True),), Insert(), False),
+        (Told.CHANGES, (SnapshotPair(after="7", upto="9"),), Apply(), False),
+        (Told.UNTOLD, (Everything(),), Mirror(hint=WriteHint.COMPARE), True),
     ],
 )
-def test_what_is_read_is_what_can_be_told(told, slices, meaning, mirror):
+def test_what_is_read_is_what_can_be_told(told, slices, effect, mirror):
     since = at(TableChanges().detect(Versions(), None), TableChanges(), Versions())
     probe = Versions(now="9", span=Span(told=told, reason="of a test"))
     changes = TableChanges().detect(probe, since)
-    assert (changes.slices, changes.meaning, changes.mirror) == (slices, meaning, mirror)
+    assert (changes.slices, changes.effect, changes.whole) == (slices, effect, mirror)
     assert changes.state == {"version": "9"}
     assert probe.asked == ["7"]
 
@@ -109,7 +110,7 @@ def test_what_is_read_is_what_can_be_told(told, slices, meaning, mirror):
 def test_a_table_that_was_empty_is_read_as_a_whole():
     since = at(TableChanges().detect(Versions(now=EMPTY), None), TableChanges(), Versions())
     changes = TableChanges().detect(Versions(now="9"), since)
-    assert (changes.slices, changes.meaning) == ((Everything(),), Meaning.NEW)
+    assert (changes.slices, changes.effect) == ((Everything(),), Insert())
 
 
 @pytest.mark.parametrize("strategy", [TableChanges(), SnapshotDiff()])
@@ -129,7 +130,7 @@ def test_a_source_without_versions_is_a_misfit():
     assert misfits(**about, flavour=next(LakeTable.flavours())) == ()
     assert "does not have (SnapshotPair)" in misfits(**about, flavour=next(Database.flavours()))[0]
     replaced = misfits(strategy=TableChanges(), writer=Replace(), key=(), flavour=next(LakeTable.flavours()))
-    assert "emits new; write: replace accepts all" in replaced[0]
+    assert "reads new rows, and write: replace takes only whole tables" in replaced[0]
     assert misfits(strategy=TableChanges(), writer=Append(), key=(), flavour=next(LakeTable.flavours())) == ()
 
 
@@ -147,7 +148,7 @@ def test_an_equal_version_is_unchanged_whatever_else():
     since = at(SnapshotDiff().detect(Plain(), None), SnapshotDiff(), Plain())
     assert SnapshotDiff().detect(Plain(found=Fingerprint(rows=4)), since) is None
     changes = SnapshotDiff().detect(Plain(now="8"), since)
-    assert (changes.slices, changes.mirror, changes.parts) == ((Everything(),), True, ())
+    assert (changes.slices, changes.whole, changes.parts) == ((Everything(),), True, ())
 
 
 def test_an_equal_fingerprint_is_unchanged_only_if_it_covers_every_column():

@@ -8,9 +8,10 @@ from datetime import timedelta
 import pytest
 
 from tidegate.core.bounds import Clock
+from tidegate.core.effects import Upsert
 from tidegate.core.position import Position
 from tidegate.core.schema import Schema
-from tidegate.core.slices import Meaning, Range
+from tidegate.core.slices import Range
 from tidegate.errors import ConfigError, HistoryGone, PlanError
 from tidegate.strategies.watermark import OnNull, Watermark
 from unit.strategies.fakes import SCHEMA, Stream, Table
@@ -38,7 +39,7 @@ def test_first_load_takes_everything_up_to_the_edge() -> None:
     changes = one.run()
     assert changes is not None
     assert changes.slices == (Range(cursor=("updated_at",), after=None, upto=at("02 00:00:00.000000")),)
-    assert changes.meaning is Meaning.UPSERTS
+    assert isinstance(changes.effect, Upsert)
     assert changes.rows == 3
     assert changes.loaded_through == at("02 00:00:00.000000")
     assert set(one.loaded) == {"a", "b", "c"}
@@ -105,7 +106,7 @@ def test_rows_of_the_position_that_went_are_not_looked_for() -> None:
     one.table.put("b", at("03 00:00:00.000000"))
     changes = one.run()
     assert changes is not None
-    assert not changes.again
+    assert changes.repeats is None
     del one.table.rows["b"], one.table.rows["c"]
     assert one.run() is None
 
@@ -118,8 +119,8 @@ def test_who_reads_rows_again_says_so() -> None:
     second = one.run()
     assert first is not None
     assert second is not None
-    assert not first.again
-    assert "2025-01-02 00:00:00.000000" in second.again
+    assert first.repeats is None
+    assert "2025-01-02 00:00:00.000000" in second.repeats
 
 
 def test_empty_table_then_rows() -> None:

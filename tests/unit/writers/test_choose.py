@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from tidegate.core.changes import WriteHint
 from tidegate.core.compatibility import misfits
+from tidegate.core.effects import Mirror, Upsert, WriteHint
 from tidegate.core.plan import Mode, Prune, Reset, WriteFacts
 from tidegate.core.schema import BIGINT, DATE, TEXT, TIMESTAMP, Type
 from tidegate.errors import PlanError
@@ -18,7 +18,7 @@ from tidegate.writers.replace import Replace
 
 
 def facts(**changes: Any) -> WriteFacts:
-    return WriteFacts(**{"rows": 10, "table_rows": 1000, **changes})
+    return WriteFacts(**{"effect": Upsert(), "rows": 10, "table_rows": 1000, **changes})
 
 
 def keys(low: Any, high: Any, kind: Type = BIGINT) -> Prune:
@@ -43,9 +43,9 @@ OUTSIDE = {"batch_keys": keys(200, 300), "apart": True}
         ({"table_rows": 0, "rows": None}, Mode.APPEND),
         ({"reset": Reset()}, Mode.OVERWRITE),
         ({"reset": Reset(), "table_rows": 0}, Mode.OVERWRITE),
-        ({"mirror": True}, Mode.MERGE_DIFFERENCES),
-        ({"mirror": True, "write_hint": WriteHint.REWRITE}, Mode.OVERWRITE),
-        ({"mirror": True, "write_hint": WriteHint.REWRITE, "counted": True}, Mode.MERGE_DIFFERENCES),
+        ({"effect": Mirror()}, Mode.MERGE_DIFFERENCES),
+        ({"effect": Mirror(hint=WriteHint.REWRITE)}, Mode.OVERWRITE),
+        ({"effect": Mirror(hint=WriteHint.REWRITE), "counted": True}, Mode.MERGE_DIFFERENCES),
         ({**OUTSIDE, "keys_unique": True}, Mode.APPEND),
         ({**OUTSIDE, "keys_unique": False}, Mode.MERGE_ON_READ),
         ({"batch_keys": keys(99, 300), "keys_unique": True}, Mode.MERGE_ON_READ),
@@ -94,7 +94,7 @@ def test_what_fits() -> None:
     assert len(misfits(strategy=Full(), writer=Append(), key=())) == 2
 
 
-AGAIN = {"again": "a.csv is other than loaded"}
+AGAIN = {"effect": Upsert(repeats="a.csv is other than loaded")}
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,8 @@ import pytest
 
 from support.scd2_model import Change, Version, versions
 from tidegate.core.compatibility import misfits
+from tidegate.core.effects import Mirror, Upsert
+from tidegate.core.grouping import Whole
 from tidegate.core.plan import Mode, Reset, WriteFacts
 from tidegate.core.policies.deletes import Apply, Deletes, Detect
 from tidegate.core.schema import BIGINT, BOOLEAN, DATE, DOUBLE, INT, TEXT, TIMESTAMP, TIMESTAMPTZ, Column, Schema, Type
@@ -127,13 +129,13 @@ def test_what_is_said_of_deletes_is_refused_for_there_are_none(deletes: Deletes,
     [
         ({"table_rows": 0}, Mode.APPEND),
         ({"reset": Reset()}, Mode.OVERWRITE),
-        ({"mirror": True}, Mode.MERGE_DIFFERENCES),
+        ({"effect": Mirror()}, Mode.MERGE_DIFFERENCES),
         ({}, Mode.MERGE_ON_READ),
-        ({"partitions": True}, Mode.MERGE_ON_READ),
+        ({"effect": Mirror(of=Whole())}, Mode.MERGE_ON_READ),
     ],
 )
 def test_the_mode(given: Any, mode: Mode) -> None:
-    choice = Scd2().choose(WriteFacts(**{"rows": 10, "table_rows": 100, **given}))
+    choice = Scd2().choose(WriteFacts(**{"effect": Upsert(), "rows": 10, "table_rows": 100, **given}))
     assert choice.mode is mode
     assert choice.reason
 

@@ -13,12 +13,13 @@ from datetime import timedelta
 
 from tidegate.core.backfill import MOST_CHUNKS, Backfill, Chunk, Progress, Scale, cut_by_rows, cut_evenly
 from tidegate.core.changes import ChangeSet
+from tidegate.core.effects import Upsert
 from tidegate.core.ledger import unvouched
 from tidegate.core.policies.deletes import KEYS
 from tidegate.core.position import Position
 from tidegate.core.protocols import Probe
 from tidegate.core.schema import Kind
-from tidegate.core.slices import Meaning, Range
+from tidegate.core.slices import Range
 from tidegate.core.source_identity import check_continues, check_owner
 from tidegate.core.versioned_writer import VersionedWriter
 from tidegate.engine import load
@@ -225,12 +226,11 @@ def _load(stream: Stream, context: RunContext, group: Sequence[Chunk]) -> dict[i
 def _changes(parts: tuple[Range, ...], since: Position, rows: int) -> ChangeSet:
     return ChangeSet(
         slices=parts,
-        meaning=Meaning.UPSERTS,
+        effect=Upsert(repeats="rows of a backfill may stand in the table already"),
         # Rows may come that the position's claims do not know of.
         state={name: value for name, value in unvouched(since.state).items() if name != KEYS},
         loaded_through=since.loaded_through,
         rows=rows,
-        again="rows of a backfill may stand in the table already",
         reason=f"backfill of {rows} rows in {', '.join(part.label for part in parts)}",
     )
 

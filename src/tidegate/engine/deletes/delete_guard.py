@@ -62,4 +62,4 @@ def _deletes(work: LoadContext, changes: ChangeSet) -> bool:
     if not holds_rows(work.standing.table):
         return False
     parts = changes.grouping is not None or any(part.action is Action.DELETE for part in changes.parts)
-    return work.key_diff is not None or changes.mirror or parts or work.context.full_refresh
+    return work.key_diff is not None or changes.whole or parts or work.context.full_refresh

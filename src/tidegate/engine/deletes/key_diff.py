@@ -13,12 +13,13 @@ from typing import TYPE_CHECKING
 from tidegate.core.batch import Checked
 from tidegate.core.bucketing import Buckets, HashesKeys
 from tidegate.core.changes import ChangeSet
+from tidegate.core.effects import Upsert
 from tidegate.core.fingerprint import Fingerprint
 from tidegate.core.plan import LoadPlan, Prune
 from tidegate.core.policies.deletes import KEYS, Detect, Scope
 from tidegate.core.protocols import Staging
 from tidegate.core.schema import Column, Kind, Schema
-from tidegate.core.slices import Everything, Keys, Meaning, Range
+from tidegate.core.slices import Everything, Keys, Range
 from tidegate.dialects.spark import Spark
 from tidegate.engine.context import LoadContext
 from tidegate.engine.quarantine.quarantine import Quarantine
@@ -79,7 +80,7 @@ def watch(work: LoadContext, changes: ChangeSet | None) -> tuple[LoadContext, Ch
         if changes is None or not filled:
             return work, changes
         reason = "rows of the loaded window are looked for at the source by key"
-        return replace(work, key_diff=KeyDiff()), replace(changes, gone=reason, notes=(*changes.notes, reason))
+        return replace(work, key_diff=KeyDiff()), replace(changes, notes=(*changes.notes, reason))
     diff, told = _asked(work)
     since = work.standing.vouched
     if changes is None:
@@ -87,7 +88,7 @@ def watch(work: LoadContext, changes: ChangeSet | None) -> tuple[LoadContext, Ch
             return work, None
         changes = ChangeSet(
             slices=(),
-            meaning=Meaning.UPSERTS,
+            effect=Upsert(),
             state=since.state,
             loaded_through=since.loaded_through,
             rows=0,
@@ -98,7 +99,7 @@ def watch(work: LoadContext, changes: ChangeSet | None) -> tuple[LoadContext, Ch
     if not filled:
         return work, changes
     diff, reason = _cheapest(work, diff)
-    return replace(work, key_diff=diff), replace(changes, gone=reason, notes=(*changes.notes, reason))
+    return replace(work, key_diff=diff), replace(changes, notes=(*changes.notes, reason))
 
 
 def find(work: LoadContext, plan: LoadPlan, session: SparkSession, staging: Staging, checked: Checked) -> Checked:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from tidegate.core.batch import Batch, Checked, Latest
+from tidegate.core.effects import Apply, Mirror
 from tidegate.core.log import ORIGIN, REFUSED
 from tidegate.core.outcome import Outcome, Result
 from tidegate.core.plan import LoadPlan, Mode
@@ -19,7 +20,6 @@ from tidegate.core.policies.rules import Broken, Known, MeasuredCheck, Rule, Sco
 from tidegate.core.protocols import Staging
 from tidegate.core.quarantine import REFUSED_EVENT
 from tidegate.core.schema import Schema
-from tidegate.core.slices import Meaning
 from tidegate.core.versioned_writer import VersionedWriter, mirrored
 from tidegate.dialects.spark import Spark
 from tidegate.engine.context import LoadContext, PlannedLoad
@@ -133,7 +133,7 @@ def _last(checked: Checked, planned: PlannedLoad, stream: Stream) -> Latest | No
     """The rule that tells the last row of each key; None where no two rows have one."""
     if checked.latest is not None or not planned.plan.key:
         return checked.latest
-    if planned.plan.changes.meaning is Meaning.CHANGELOG:
+    if isinstance(planned.plan.changes.effect, Apply):
         return Latest(key=planned.plan.key, order=(dataframe_ops.ORDER,))
     return None if planned.unique else Latest(key=planned.plan.key, order=stream.order)
 
@@ -141,12 +141,12 @@ def _last(checked: Checked, planned: PlannedLoad, stream: Stream) -> Latest | No
 def _refuse_ties(work: LoadContext, planned: PlannedLoad, read: DataFrame) -> None:
     """Raises DuplicateKeys where nothing says which of several rows counts: that one of them is bad does not say it."""
     stream, plan = work.stream, planned.plan
-    if planned.unique or not one_a_key(stream) or plan.changes.meaning is Meaning.CHANGELOG:
+    if planned.unique or not one_a_key(stream) or isinstance(plan.changes.effect, Apply):
         return
     rule = Latest(key=plan.key, order=stream.order)
     if isinstance(stream.writer, VersionedWriter):
         moment = stream.writer.moment(stream.strategy.cursor)
-        if moment is None or plan.changes.meaning is Meaning.ALL:
+        if moment is None or isinstance(plan.changes.effect, Mirror):
             return
         read = read.selectExpr("*", f"{moment} AS {dataframe_ops.MOMENT}")
         rule = Latest(key=(*plan.key, dataframe_ops.MOMENT), order=())
@@ -279,7 +279,7 @@ def _of_table(work: LoadContext, plan: LoadPlan, table: DataFrame, judging: Judg
 def _to_be(checked: Checked, plan: LoadPlan, present: DataFrame, counts: str) -> DataFrame:
     """The rows that the write would leave in the table, as far as `counts`, a condition, says that these matter."""
     now = dataframe_ops.completed(present.where(counts), plan.columns)
-    changelog = plan.changes.meaning is Meaning.CHANGELOG
+    changelog = isinstance(plan.changes.effect, Apply)
     coming = checked.frame.where(f"NOT {dataframe_ops.GONE} AND ({counts})") if changelog else checked.frame
     coming = dataframe_ops.completed(coming, plan.columns)
     match plan.write.mode:

@@ -10,13 +10,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tidegate.core.batch import Aside
+from tidegate.core.effects import Insert, Mirror
 from tidegate.core.log import AppliesEvents
 from tidegate.core.plan import LoadPlan, Mode
 from tidegate.core.position import Position
 from tidegate.core.protocols import Receipt, TableState
 from tidegate.core.quarantine import COLUMNS, Superseding, beside, uid_of
 from tidegate.core.schema import Schema
-from tidegate.core.slices import Meaning
 from tidegate.core.versioned_writer import VersionedWriter
 from tidegate.dialects.spark import Spark
 from tidegate.dialects.spark.row_text import row_text
@@ -135,7 +135,7 @@ def as_read(  # noqa: PLR0913 - a version of a table, and what waits
         return rows, 0
     waiting = quarantine.waiting(session, since, columns)
     aside = waiting.count()
-    each = isinstance(writer, VersionedWriter) and stream.strategy.emits == {Meaning.NEW}
+    each = isinstance(writer, VersionedWriter) and stream.strategy.emits == {Insert}
     if isinstance(writer, VersionedWriter) and not each:
         stored, moment = stream.format.read(session, stream.target, snapshot), writer.moment(stream.strategy.cursor)
         waiting = versions.standing(waiting, stored, key=stream.key, moment=moment, known=writer.known)
@@ -171,7 +171,7 @@ def put_aside(context: RunContext, stream: Stream, session: SparkSession, load: 
                 load_id=plan.load_id,
             )
         frame = validation.unpacked(held.where("row IS NOT NULL"), row_text(plan.columns))
-        keeps = isinstance(stream.writer, VersionedWriter) and plan.changes.meaning is Meaning.ALL
+        keeps = isinstance(stream.writer, VersionedWriter) and isinstance(plan.changes.effect, Mirror)
         key = load.rule.key if load.rule else plan.key
         return Aside(rows=bad, frame=frame, last=f"{validation.META}last", key=key, keeps=keeps)
 
@@ -196,10 +196,10 @@ def _mine(stream: Stream, load: Load) -> DataFrame:
     from tidegate.core.log import UNKNOWN  # noqa: PLC0415 - as above
     from tidegate.spark import dataframe_ops, validation  # noqa: PLC0415 - as above
 
-    plan, events = load.plan, load.plan.changes.events
+    plan, effect = load.plan, load.plan.changes.effect
     order = dataframe_ops.ORDER if UNKNOWN in load.read.columns else None
-    if events is not None and plan.changes.meaning is not Meaning.CHANGELOG:
-        order = Spark().string(events.floor or "")  # rows read in bulk are older than any event that counts
+    if isinstance(effect, Mirror) and effect.log is not None:
+        order = Spark().string(effect.log.floor or "")  # rows read in bulk are older than any event that counts
     each = how(stream, load) in (Superseding.EVENT, Superseding.VERSION, Superseding.NOTHING)
     return validation.bad(load.read, row_text(plan.columns), load.rule, _stamp(plan), log_order=order, each=each)
 

@@ -10,12 +10,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tidegate.core.batch import Fence, Folded, Latest
+from tidegate.core.effects import Mirror, event_rules
 from tidegate.core.log import UNKNOWN, AppliesEvents
 from tidegate.core.manifest import MANIFEST
 from tidegate.core.plan import LoadPlan
 from tidegate.core.policies.deletes import DELETED_AT
 from tidegate.core.quarantine import Superseding, everything, superseding
-from tidegate.core.slices import Meaning
 from tidegate.core.versioned_writer import VersionedWriter
 from tidegate.dialects.spark import Spark
 from tidegate.dialects.spark.row_text import row_text
@@ -67,7 +67,7 @@ def whole(stream: Stream, load: Load) -> bool:
         return True
     if isinstance(stream.writer, VersionedWriter):
         return False
-    mirrors = changes.mirror or changes.grouping is not None or stream.writer.accepts == {Meaning.ALL}
+    mirrors = changes.whole or changes.grouping is not None or stream.writer.accepts == {Mirror}
     return everything(changes) and mirrors
 
 
@@ -115,7 +115,7 @@ def _without_a_key(stream: Stream, rows: DataFrame, load: Load) -> DataFrame:
         return validation.closed(rows, f"{validation.META}load < {number} AND ({keyless})", number)
     return (
         quarantined_rows.the_same(rows, where=keyless, whole=row_text(plan.columns).pack, number=number)
-        if stream.strategy.rereads or plan.changes.again
+        if stream.strategy.rereads or plan.changes.repeats
         else rows
     )
 
@@ -164,7 +164,8 @@ def _by_event(rows: DataFrame, load: Load) -> DataFrame:
     if applied is not None and len(parts) > 1:
         applied = dataframe_ops.latest(applied.unionAll(parts[1]), Latest(key=plan.key, order=(latest_events.APPLIED,)))
     emptied = folded.emptied if folded else None
-    ends = [each for each in (plan.changes.events.floor if plan.changes.events else None, fence.floor) if each]
+    rules = event_rules(plan.changes.effect)
+    ends = [each for each in (rules.floor if rules else None, fence.floor) if each]
     whole = row_text(plan.columns).pack
     return quarantined_rows.by_event(
         rows, applied, key=plan.key, number=number, whole=whole, floor=max(ends, default=None), emptied=emptied
@@ -178,7 +179,7 @@ def _by_version(stream: Stream, rows: DataFrame, load: Load, among: str) -> Data
     plan, number, writer = load.plan, load.plan.position.sequence, stream.writer
     if not isinstance(writer, VersionedWriter):
         return rows
-    read, whole = load.read, plan.changes.meaning is Meaning.ALL
+    read, whole = load.read, isinstance(plan.changes.effect, Mirror)
     at = f"TIMESTAMP '{plan.created_at.isoformat()}'"
     logged = dataframe_ops.GONE in read.columns
     if whole:

@@ -11,9 +11,10 @@ from contextlib import contextmanager, suppress
 from dataclasses import replace
 from typing import Any
 
+from tidegate.core.effects import Mirror
 from tidegate.core.plan import LoadPlan
 from tidegate.core.protocols import Staging
-from tidegate.core.slices import Meaning, Range
+from tidegate.core.slices import Range
 from tidegate.engine.context import LoadContext, RunContext
 from tidegate.engine.reconcile import Heal, RecoveryState, reconcile
 from tidegate.engine.stream import Stream, VerifyLevel
@@ -64,7 +65,7 @@ def prove(work: LoadContext) -> LoadContext:
         VerifyFailed: the rows differ, and not because the source has gone on.
     """
     stream, context, since = work.stream, work.context, work.standing.since
-    if work.standing.proven or since is None or context.anew or stream.strategy.emits == {Meaning.ALL}:
+    if work.standing.proven or since is None or context.anew or stream.strategy.emits == {Mirror}:
         return work
     with context.session() as session:
         comparison.choose_loaded(stream, context, work.probe, since)

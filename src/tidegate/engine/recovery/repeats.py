@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from tidegate.core.effects import Apply
 from tidegate.core.protocols import TableState
-from tidegate.core.slices import Meaning, Range
+from tidegate.core.slices import Range
 from tidegate.core.versioned_writer import VersionedWriter
 from tidegate.engine.context import RunContext
 from tidegate.engine.reconcile import holds_rows
@@ -55,4 +56,4 @@ def _takes_twice(stream: Stream) -> bool:
     """Whether a row that comes again changes nothing; in a history that its loads date an event does."""
     writer, strategy = stream.writer, stream.strategy
     by_loads = isinstance(writer, VersionedWriter) and writer.moment(strategy.cursor) is None
-    return writer.idempotent and not (by_loads and Meaning.CHANGELOG in strategy.emits)
+    return writer.idempotent and not (by_loads and Apply in strategy.emits)

@@ -11,11 +11,12 @@ from dataclasses import replace
 
 from tidegate.core.changes import ChangeSet
 from tidegate.core.cost_model import Learning
+from tidegate.core.effects import Apply, Mirror
 from tidegate.core.grouping import Grouping
 from tidegate.core.ledger import Ledger
 from tidegate.core.manifest import MANIFEST, Manifest
 from tidegate.core.position import Position
-from tidegate.core.slices import Meaning, SnapshotPair
+from tidegate.core.slices import SnapshotPair
 from tidegate.core.versioned_writer import VersionedWriter
 from tidegate.engine import column_backfill, load_history, partitions
 from tidegate.engine.context import LoadContext
@@ -70,7 +71,7 @@ def _in_order(changes: ChangeSet) -> ChangeSet:
     if not any(isinstance(part, SnapshotPair) and part.appends for part in changes.slices):
         return changes
     parts = (replace(part, appends=False) if isinstance(part, SnapshotPair) else part for part in changes.slices)
-    return replace(changes, meaning=Meaning.CHANGELOG, slices=tuple(parts))
+    return replace(changes, effect=Apply(), slices=tuple(parts))
 
 
 def _need_mirror(work: LoadContext, changes: ChangeSet | None) -> None:
@@ -79,7 +80,7 @@ def _need_mirror(work: LoadContext, changes: ChangeSet | None) -> None:
     Raises:
         PlanError: what is read is not all that the table should hold.
     """
-    if changes is None or not (changes.mirror or changes.meaning is Meaning.ALL):
+    if changes is None or not (changes.whole or isinstance(changes.effect, Mirror)):
         raise PlanError(
             f"stream {work.stream.name!r} has nothing to compare its table with: {work.stream.source_name} tells what "
             "changed, and not every row",

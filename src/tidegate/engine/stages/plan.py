@@ -12,6 +12,7 @@ from datetime import datetime
 from typing import Any
 
 from tidegate.core.changes import ChangeSet
+from tidegate.core.effects import Apply, event_rules
 from tidegate.core.ids import new_load_id
 from tidegate.core.plan import FENCE, WHOLE, LoadPlan, WriteChoice, WriteFacts
 from tidegate.core.plan import Mode as WriteMode
@@ -19,7 +20,6 @@ from tidegate.core.policies.contract import Mode
 from tidegate.core.position import Position
 from tidegate.core.protocols import TableState
 from tidegate.core.schema import FOLLOWED, RESCUED, ChangeKind, Column, Schema, SchemaChange, compare
-from tidegate.core.slices import Meaning
 from tidegate.core.versioned_writer import VersionedWriter
 from tidegate.engine.quality.rules import refuse_rules
 from tidegate.engine.reconcile import next_sequence
@@ -110,6 +110,7 @@ def make_plan(stream: Stream, found: PlanInputs, *, now: datetime) -> LoadPlan:
         create=not found.table.exists,
         deletes=stream.deletes,
         added=Schema(columns=(*stream.added, *added)),
+        missing_keys=found.facts.gone,
         reset=found.facts.reset,
     )
 
@@ -135,10 +136,10 @@ def fence(  # noqa: PLR0913 - a load, and what was before it
     A table that is read anew forgets: its floor, or its log from the beginning, says what counts. For a history the
     events stand for their part of it only as long as nothing but events writes the table, and columns keep their names.
     """
-    if changes.events is None:
+    if event_rules(changes.effect) is None:
         return {}
     known = since.state.get(FENCE) if since else None
-    if changes.meaning is not Meaning.CHANGELOG:
+    if not isinstance(changes.effect, Apply):
         after = sequence
     else:
         after = sequence - 1 if known is None or reset else known["after"]
@@ -158,7 +159,7 @@ def refuse_meaning(stream: Stream, changes: ChangeSet) -> None:
     Raises:
         PlanError: such as changes for a table that only ever grows.
     """
-    if changes.meaning not in stream.writer.accepts:
+    if type(changes.effect) not in stream.writer.accepts:
         raise PlanError(
             f"stream {stream.name!r}: {changes.reason}, and write: {stream.writer.kind} cannot apply that",
             hint="Use `write: merge` with a `key:`, or load it anew: `tidegate run STREAM --full-refresh --yes`.",

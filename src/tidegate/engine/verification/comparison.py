@@ -10,13 +10,14 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from tidegate.core.bucketing import Level
+from tidegate.core.effects import Insert, Upsert
 from tidegate.core.fingerprint import Fingerprint
 from tidegate.core.manifest import MANIFEST, Lister
 from tidegate.core.policies.deletes import DELETED_AT, Detect
 from tidegate.core.position import Position
 from tidegate.core.protocols import Probe, TableState
 from tidegate.core.schema import Schema
-from tidegate.core.slices import Meaning, Range
+from tidegate.core.slices import Range
 from tidegate.core.versioned_writer import VersionedWriter
 from tidegate.dialects.spark import Spark
 from tidegate.engine.context import LoadContext, RunContext
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
 
 def mirrors(stream: Stream) -> bool:
     """Whether the table is meant to hold just what the source holds."""
-    return stream.writer.idempotent or stream.strategy.emits != {Meaning.UPSERTS}
+    return stream.writer.idempotent or stream.strategy.emits != {Upsert}
 
 
 def difference(work: LoadContext, session: SparkSession, level: Level, part: Range | None = None) -> Difference:
@@ -74,7 +75,7 @@ def of_last_load(work: LoadContext, session: SparkSession, before: str | None) -
     """
     stream, since = work.stream, work.standing.since
     found = difference(work, session, Level.ROWS)
-    keeps = Meaning.UPSERTS in stream.strategy.emits and stream.deletes.detect is Detect.NONE
+    keeps = Upsert in stream.strategy.emits and stream.deletes.detect is Detect.NONE
     only_extra = found.rows == len(found.extra)
     if found.equal or not keeps or not only_extra or before is None or since is None or not stream.strategy.cursor:
         return found
@@ -143,7 +144,7 @@ def live(stream: Stream, session: SparkSession, snapshot: str | None) -> DataFra
     Where every row of the source is a change by itself, each version of a history is; else of each key the current one.
     """
     rows = stream.format.read(session, stream.target, snapshot)
-    if isinstance(stream.writer, VersionedWriter) and stream.strategy.emits != {Meaning.NEW}:
+    if isinstance(stream.writer, VersionedWriter) and stream.strategy.emits != {Insert}:
         return rows.where(stream.writer.current)
     return rows.where(f"{DELETED_AT} IS NULL") if stream.deletes.soft and DELETED_AT in rows.columns else rows
 

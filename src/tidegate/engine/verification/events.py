@@ -13,12 +13,13 @@ from typing import TYPE_CHECKING
 
 from tidegate.core.batch import Batch, Checked, Fence
 from tidegate.core.changes import ChangeSet
+from tidegate.core.effects import Apply, saved_rules
 from tidegate.core.fingerprint import Fingerprint
 from tidegate.core.log import REFUSED, EventRules, Logged, ReadTwice
 from tidegate.core.plan import LoadPlan, Mode, WriteChoice
 from tidegate.core.protocols import Probe, Staging, Writer
 from tidegate.core.schema import Schema
-from tidegate.core.slices import Everything, LogRange, Meaning
+from tidegate.core.slices import Everything, LogRange
 from tidegate.core.versioned_writer import VersionedWriter
 from tidegate.dialects.spark import Spark
 from tidegate.engine.applied_events import Applied, present, updates
@@ -40,19 +41,18 @@ if TYPE_CHECKING:
 
 def of_events(plan: LoadPlan, writer: Writer) -> bool:
     """Whether what the table should hold is told by events: its source keeps no rows, or not those that ended."""
-    logged = plan.changes.meaning is Meaning.CHANGELOG
-    return logged and (plan.changes.events is not None or isinstance(writer, VersionedWriter))
+    effect = plan.changes.effect
+    return isinstance(effect, Apply) and (effect.rules is not None or isinstance(writer, VersionedWriter))
 
 
 def was_of_events(saved: SavedPlan | None) -> bool:
     """Whether a load of an earlier run was one of events of a log."""
-    changes = saved.plan["changes"] if saved else {}
-    return changes.get("events") is not None and changes["meaning"] == Meaning.CHANGELOG
+    return saved is not None and saved_rules(saved.plan["changes"]) is not None
 
 
 def applied(work: LoadContext, session: SparkSession, plan: LoadPlan) -> Applied | None:
     """What the table has taken of its log before; None where nothing is delivered twice."""
-    if plan.changes.events is None or plan.changes.meaning is not Meaning.CHANGELOG:
+    if not isinstance(plan.changes.effect, Apply) or plan.changes.effect.rules is None:
         return None
     return remembered(work.stream, session, plan)
 
@@ -171,7 +171,7 @@ def _rows(stream: Stream, session: SparkSession, snapshot: str | None) -> DataFr
 def _replanned(work: LoadContext, saved: SavedPlan) -> LoadPlan:
     """The load as it was planned, as far as its events tell."""
     stream, was = work.stream, saved.plan
-    rules = was["changes"]["events"]
+    rules = saved_rules(was["changes"]) or {}
     return LoadPlan(
         load_id=saved.load_id,
         stream=stream.name,
@@ -184,8 +184,7 @@ def _replanned(work: LoadContext, saved: SavedPlan) -> LoadPlan:
         changes=ChangeSet(
             # A replay has read its quarantine.
             slices=tuple(LogRange(**part) if part else Everything() for part in was["changes"]["slices"]),
-            meaning=Meaning.CHANGELOG,
-            events=EventRules(floor=rules["floor"], truncate=rules["truncate"]),
+            effect=Apply(rules=EventRules(floor=rules["floor"], truncate=rules["truncate"])),
         ),
         columns=stream.added,
         key=stream.key,

@@ -11,11 +11,12 @@ from dataclasses import dataclass
 
 from tidegate.core.batch import Latest
 from tidegate.core.change_feed import Versioned
+from tidegate.core.effects import Insert
 from tidegate.core.ledger import BEGIN
 from tidegate.core.manifest import LOADED, MANIFEST
 from tidegate.core.position import Position
 from tidegate.core.protocols import Probe
-from tidegate.core.slices import Everything, Meaning, Partition, Range, Slice, SnapshotPair
+from tidegate.core.slices import Everything, Partition, Range, Slice, SnapshotPair
 from tidegate.core.versioned_writer import KeepsLatest, VersionedWriter
 from tidegate.engine.stream import Stream
 
@@ -53,7 +54,7 @@ def rule(stream: Stream, since: Position | None) -> Latest | None:
     """
     if not stream.key or not isinstance(stream.writer, KeepsLatest):
         return None
-    if isinstance(stream.writer, VersionedWriter) and stream.strategy.emits == {Meaning.NEW}:
+    if isinstance(stream.writer, VersionedWriter) and stream.strategy.emits == {Insert}:
         return None  # each row is a version of its own
     by_load = since is not None and MANIFEST in since.state
     return stream.writer.latest(stream.key, (LOADED,) if by_load else stream.strategy.cursor)

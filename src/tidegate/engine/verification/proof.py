@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING
 
 from tidegate.core import canonical_text
 from tidegate.core.batch import Aside, Checked, Latest
+from tidegate.core.effects import Apply
 from tidegate.core.fingerprint import Fingerprint
 from tidegate.core.plan import LoadPlan, Mode
 from tidegate.core.protocols import Probe, Staging
-from tidegate.core.slices import Meaning, Slice
+from tidegate.core.slices import Slice
 from tidegate.dialects.spark import Spark
 from tidegate.engine.stream import VerifyLevel
 from tidegate.engine.verification import expected
@@ -80,7 +81,7 @@ def read_back(plan: LoadPlan, staging: Staging, checked: Checked, level: VerifyL
     What it finds unequal is no proof yet: rows that were left alone because they are equal are in no new file.
     """
     apart = (checked.compared, checked.aside, checked.moved, checked.gone, checked.touched, checked.folded)
-    if plan.changes.meaning is Meaning.CHANGELOG or any(each is not None for each in apart):
+    if isinstance(plan.changes.effect, Apply) or any(each is not None for each in apart):
         return None
     rows = staging.written() if isinstance(staging, canonical_text.ReadsCommittedRows) else None
     if rows is None:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tidegate.core.batch import Batch, Checked, Fence, Folded
+from tidegate.core.effects import event_rules
 from tidegate.core.log import CLEARS, EVENT_COLUMNS, REFUSED, UNKNOWN, EventRules, Truncate
 from tidegate.core.plan import LoadPlan, Prune
 from tidegate.dialects.spark import Spark
@@ -148,7 +149,7 @@ def _looked_at(rows: DataFrame, plan: LoadPlan) -> Look:
             f"{partial} events do not carry every column of their row, and a version needs them all",
             hint="Let the source send whole rows (PostgreSQL: REPLICA IDENTITY FULL), or use write: merge.",
         )
-    if cleared and (plan.changes.events or EventRules()).truncate != Truncate.IGNORE:
+    if cleared and (event_rules(plan.changes.effect) or EventRules()).truncate != Truncate.IGNORE:
         raise CheckFailed(
             f"{cleared} events empty the table (TRUNCATE), which write: scd2 does not take for the end of every row",
             hint=f"Leave them out once: `tidegate run STREAM --set truncate=ignore`. {RESET}",

@@ -11,10 +11,11 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from tidegate.core.batch import Checked
+from tidegate.core.effects import Apply, Insert, Mirror, Upsert
 from tidegate.core.plan import LoadPlan, Mode, Prune
 from tidegate.core.protocols import Staging
 from tidegate.core.schema import BOOLEAN
-from tidegate.core.slices import Keys, Meaning
+from tidegate.core.slices import Keys
 from tidegate.dialects.spark import Spark
 from tidegate.errors import CheckFailed, DuplicateKeys
 from tidegate.spark import dataframe_ops
@@ -71,7 +72,7 @@ def write(checked: Checked, plan: LoadPlan, staging: Staging, history: History) 
         DuplicateKeys: two rows of one key differ and have one sequence.
         CheckFailed: the source holds a row of an older sequence than the one that it held.
     """
-    if plan.changes.meaning is Meaning.CHANGELOG:
+    if isinstance(plan.changes.effect, Apply):
         return _write_made(checked, plan, staging, history)
     if plan.write.mode in BEGINS:
         return _begin(checked, plan, staging, history)
@@ -99,7 +100,7 @@ def write(checked: Checked, plan: LoadPlan, staging: Staging, history: History) 
         held.callback(differing.unpersist)
         count = Differing(*dataframe_ops.count_if(differing, "true", CLOSED))
         _put(differing.drop(CLOSED), batch.prune, plan, staging, history, count)
-        if plan.changes.meaning is Meaning.ALL:
+        if isinstance(plan.changes.effect, Mirror):
             return _found_again(found, batch, plan)
         if found.compared is None or not history.sequence:
             return found
@@ -153,7 +154,7 @@ def _batch(checked: Checked, plan: LoadPlan, staging: Staging, history: History)
     current = staging.read_keys(None, prune=checked.prune).where(quote(history.is_current))
     frame, keys, prune = checked.frame, checked.frame.select(*key), checked.prune
     keys = keys if checked.unique else keys.distinct()
-    if plan.changes.meaning is Meaning.ALL:
+    if isinstance(plan.changes.effect, Mirror):
         current = staging.read_partitions(plan.changes.slices).where(quote(history.is_current))
         others = [name for name in plan.columns.names if name not in plan.key]
         wanted = dataframe_ops.typed(frame, like=current).select(*map(quote, plan.columns.names))
@@ -198,7 +199,7 @@ def _stored(batch: Batch, staging: Staging, history: History, touched: str) -> D
 
 
 def _placed(batch: Batch, stored: DataFrame, plan: LoadPlan, history: History) -> DataFrame:
-    mirror = plan.changes.meaning is Meaning.ALL
+    mirror = isinstance(plan.changes.effect, Mirror)
     if mirror and history.sequence and (back := changes.backwards(batch.frame, stored, history)):
         raise CheckFailed(
             f"the source went back to rows of an older sequence ({', '.join(history.sequence)}) than they had, {back} "
@@ -226,7 +227,7 @@ def _refuse(placed: DataFrame, plan: LoadPlan, history: History) -> None:
 
 def _may_go_on(plan: LoadPlan, history: History) -> bool:
     """Whether each row of the batch says itself when it took effect, and no number depends on all of its history."""
-    dated = plan.changes.meaning in (Meaning.NEW, Meaning.UPSERTS) and bool(history.sequence)
+    dated = isinstance(plan.changes.effect, Insert | Upsert) and bool(history.sequence)
     return dated and history.version is None
 
 

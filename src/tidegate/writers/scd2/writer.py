@@ -12,10 +12,11 @@ from dataclasses import astuple, dataclass, replace
 from typing import TYPE_CHECKING, ClassVar
 
 from tidegate.core.batch import Batch, Checked, Latest
+from tidegate.core.effects import EFFECTS, Apply, Effect, Insert, Mirror, Upsert
 from tidegate.core.plan import LoadPlan, Mode, WriteChoice, WriteFacts
 from tidegate.core.protocols import Staging
 from tidegate.core.schema import BOOLEAN, INT, TEXT, Column, Schema, Type
-from tidegate.core.slices import Keys, Meaning
+from tidegate.core.slices import Keys
 from tidegate.errors import (
     CheckFailed,
     ConfigError,
@@ -61,7 +62,7 @@ class Scd2:
     """
 
     kind: ClassVar[str] = "scd2"
-    accepts: ClassVar[frozenset[Meaning]] = frozenset(Meaning)
+    accepts: ClassVar[frozenset[type[Effect]]] = EFFECTS
     needs_key: ClassVar[bool] = True
     idempotent: ClassVar[bool] = True
 
@@ -136,7 +137,7 @@ class Scd2:
         if facts.table_rows == 0:
             return WriteChoice(mode=Mode.APPEND, reason="the table is empty, so every history begins here")
         prune = (facts.batch_keys,) if facts.batch_keys else ()
-        if facts.mirror:
+        if isinstance(facts.effect, Mirror) and facts.effect.of is None:
             reason = "every row is compared by key with its current version, and changes make new ones"
             return WriteChoice(mode=Mode.MERGE_DIFFERENCES, reason=reason)
         reason = "the history of each key that changed is made anew, and what differs of it is merged"
@@ -150,13 +151,13 @@ class Scd2:
             DuplicateKeys: the source holds two rows of one key now.
             PlanError: an option of the strategy that means nothing to a history.
         """
-        if plan.changes.significant is not None:
+        if isinstance(plan.changes.effect, Mirror) and plan.changes.effect.ignore is not None:
             raise PlanError(
                 "significant_change leaves differences out, and write: scd2 keeps each of them",
                 hint="Take `significant_change:` out of the strategy, or write with merge.",
             )
         history = self._history(plan, self.sequence_by or (batch.latest.order if batch.latest else ()))
-        if plan.changes.meaning is Meaning.CHANGELOG:
+        if isinstance(plan.changes.effect, Apply):
             rows = as_present(rows, batch.current, plan, dated=bool(history.sequence))
             return events.check(rows, plan, batch, history)
         if plan.write.mode in versions.BEGINS and batch.keys_unique and _always_dated(plan, history):
@@ -235,15 +236,15 @@ class Scd2:
         return histories.lacking(checked.frame, stored, self._history(plan, checked.sequence))
 
     def _looked_at(self, frame: DataFrame, held: DataFrame, plan: LoadPlan, batch: Batch, history: History) -> Checked:
-        meaning = plan.changes.meaning
-        dated = meaning in (Meaning.NEW, Meaning.UPSERTS) and bool(history.sequence)
+        effect = plan.changes.effect
+        dated = isinstance(effect, Insert | Upsert) and bool(history.sequence)
         by = (*plan.key, AT) if dated else plan.key
         beside = {AT: history.type} if dated else {}
         found, prune = looked_at(frame, plan, key=by, count_keys=not batch.keys_unique, beside=beside)
         if found.null_keys or (history.sequence and not dated):
             _refuse_nulls(frame, plan, history)
         twice = found.keys is not None and found.keys < found.rows
-        if twice and meaning is Meaning.ALL:
+        if twice and isinstance(effect, Mirror):
             raise DuplicateKeys(
                 f"the source has several rows of one key ({', '.join(plan.key)})",
                 hint="Name the columns that identify a row of the source as `key:`.",
@@ -254,11 +255,11 @@ class Scd2:
         latest = Latest(key=plan.key, order=history.sequence)
         if every:
             latest = Latest(key=(*plan.key, *history.sequence), order=())
-        alone = meaning is Meaning.ALL or batch.keys_unique or (every and not twice)
+        alone = isinstance(effect, Mirror) or batch.keys_unique or (every and not twice)
         return Checked(
             frame=frame,
             rows=found.rows if found.keys is None else found.keys,
-            keys=None if meaning is Meaning.ALL else keys if batch.keys_unique else keys.distinct(),
+            keys=None if isinstance(effect, Mirror) else keys if batch.keys_unique else keys.distinct(),
             prune=prune,
             latest=None if alone else latest,
             compared=None if every else self.current,

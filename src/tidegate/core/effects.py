@@ -1,0 +1,105 @@
+"""What the rows of a load do to the table: the closed union `Effect`.
+
+A strategy says it, every writer answers each member that it accepts, and `check` refuses the others. How it is done
+(merge, overwrite, replaced partitions) is a choice of writer and format by cost, and changes no row of the result.
+Nobody but a person can ask for more than these: see `core.plan.Reset`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+from tidegate.core.grouping import Grouping
+from tidegate.core.log import EventRules
+from tidegate.core.significance import Significance
+
+
+class WriteHint(StrEnum):
+    """How a strategy expects a mirror to be carried out at the least cost; it changes no row of the result."""
+
+    COMPARE = "compare"
+    """Only rows that differ are written."""
+    REWRITE = "rewrite"
+    """Every row is written."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Insert:
+    """Rows that the table cannot hold yet."""
+
+    kind: str = field(default="insert", init=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Upsert:
+    """Rows by key: of each key the last one by the stream's order counts, the table's own row among them.
+
+    Args:
+        repeats: why some of the rows may be in the table already, the beginning of a sentence; None when none can be.
+    """
+
+    kind: str = field(default="upsert", init=False)
+    repeats: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mirror:
+    """The table, or the part of it that the slices name, becomes exactly these rows: every other row is a delete.
+
+    A history ends the versions of rows that are gone, and soft deletes mark them.
+
+    Args:
+        of: how the slices partition the table; None where they are the whole table, or keys.
+        moves: a row may have moved in from a partition that was not compared.
+        ignore: the differences that are not worth a load; None where every difference is.
+        hint: how the mirror costs least, as far as the strategy knows; None leaves it to the writer.
+        log: how the events of the log that goes on from these rows are applied; None without a log.
+    """
+
+    kind: str = field(default="mirror", init=False)
+    of: Grouping | None = None
+    moves: bool = False
+    ignore: Significance | None = None
+    hint: WriteHint | None = None
+    log: EventRules | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Apply:
+    """Events, each with its order: the last one of a key counts, whatever is delivered again or late.
+
+    Args:
+        rules: how the events of a log are applied; None for the changes between two versions of a table, which are
+            read from the versions themselves and so cannot be delivered again.
+    """
+
+    kind: str = field(default="apply", init=False)
+    rules: EventRules | None = None
+
+
+Effect = Insert | Upsert | Mirror | Apply
+EFFECTS: frozenset[type[Effect]] = frozenset({Insert, Upsert, Mirror, Apply})
+
+
+def event_rules(effect: Effect) -> EventRules | None:
+    """How the events of a log are applied by such a load and by those after it; None without a log."""
+    match effect:
+        case Mirror(log=rules) | Apply(rules=rules):
+            return rules
+        case _:
+            return None
+
+
+def saved_rules(changes: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """The rules by which a saved plan applied events; None for every other plan.
+
+    Args:
+        changes: of the plan, as JSON types. Plans that say `meaning` were saved before there were effects.
+    """
+    if "meaning" in changes:
+        return changes.get("events") if changes["meaning"] == "changelog" else None
+    effect = changes["effect"]
+    return effect["rules"] if effect["kind"] == "apply" else None
