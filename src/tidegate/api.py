@@ -17,7 +17,7 @@ from tidegate import config
 from tidegate.config import Config
 from tidegate.core.bucketing import Level
 from tidegate.core.outcome import RunReport
-from tidegate.core.protocols import Format
+from tidegate.core.ports.format import Format
 from tidegate.engine.assemble import assemble
 from tidegate.engine.assemble.assemble import Choice
 from tidegate.engine.context import RunContext

@@ -10,7 +10,7 @@ import pytest
 
 from support.lake import ROWS, UID, Lake, make_delta_lake, put
 from tidegate.core.plan import Mode
-from tidegate.core.protocols import Layout
+from tidegate.core.ports.format import Layout
 from tidegate.core.schema import BIGINT, DATE, INT, REAL, TEXT, ChangeKind, Column, Schema, SchemaChange, decimal
 from tidegate.core.schema import DOUBLE as WIDE
 from tidegate.core.slices import Partition

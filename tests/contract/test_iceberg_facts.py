@@ -12,8 +12,8 @@ from support.lake import ROWS, UID, Lake, put
 from tidegate.core.changes import ChangeSet
 from tidegate.core.effects import Mirror, Upsert
 from tidegate.core.plan import Mode
+from tidegate.core.ports.format import Layout
 from tidegate.core.position import property_name
-from tidegate.core.protocols import Layout
 from tidegate.core.schema import Schema
 from tidegate.core.slices import Everything, Partition, Slice
 from tidegate.formats.shared.statements import merge

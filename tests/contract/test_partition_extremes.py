@@ -15,7 +15,7 @@ from tidegate.core.changes import ChangeSet
 from tidegate.core.effects import Mirror, Upsert
 from tidegate.core.grouping import Grouping, Period, Periods, Ranges, Steps
 from tidegate.core.plan import Mode, Prune
-from tidegate.core.protocols import Layout
+from tidegate.core.ports.format import Layout
 from tidegate.core.schema import BIGINT, DATE, INT, TEXT, TIMESTAMP, Column, Kind, Schema, Type, decimal
 from tidegate.core.slices import Partition
 from tidegate.dialects.spark import Spark

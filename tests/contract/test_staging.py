@@ -10,7 +10,7 @@ import pytest
 
 from support.lake import ROWS, UID, Lake, make_delta_lake, make_lake, put
 from tidegate.core.plan import Mode, Prune
-from tidegate.core.protocols import Layout
+from tidegate.core.ports.format import Layout
 from tidegate.core.schema import BIGINT, TEXT, ChangeKind, Column, Schema, SchemaChange
 from tidegate.errors import CommitConflict, ConfigError, PositionMoved
 from tidegate.formats.delta import Delta

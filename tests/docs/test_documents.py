@@ -22,7 +22,7 @@ from tidegate.cli.commands.backfill import START, StreamOrCommand
 from tidegate.config.checks import Common
 from tidegate.config.options import fields
 from tidegate.config.project import SECTIONS, Contract, SparkOptions
-from tidegate.core.protocols import Layout
+from tidegate.core.ports.format import Layout
 from tidegate.errors import ConfigError
 
 ROOT = Path(__file__).parent.parent.parent

@@ -14,7 +14,7 @@ from tidegate.core.changes import ChangeSet
 from tidegate.core.effects import Apply, Effect, Upsert
 from tidegate.core.ids import Target
 from tidegate.core.plan import WriteFacts
-from tidegate.core.protocols import Layout
+from tidegate.core.ports.format import Layout
 from tidegate.core.schema import Schema
 from tidegate.core.slices import Everything
 from tidegate.spark import dataframe_ops, sql

@@ -19,8 +19,8 @@ from tidegate.core.changes import ChangeSet
 from tidegate.core.effects import Upsert
 from tidegate.core.ids import Target, new_load_id
 from tidegate.core.plan import LoadPlan, Mode, WriteChoice
+from tidegate.core.ports.format import Layout
 from tidegate.core.position import Position
-from tidegate.core.protocols import Layout
 from tidegate.core.schema import BIGINT, TEXT, TIMESTAMP, Column, Schema
 from tidegate.core.slices import Everything
 from tidegate.dialects.duckdb import Duckdb

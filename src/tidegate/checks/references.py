@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from tidegate.core.ids import Target, split_name
-from tidegate.core.protocols import Format
+from tidegate.core.ports.format import Format
 from tidegate.core.schema import Schema
 from tidegate.errors import ConfigError
 from tidegate.spark.sql import quote

@@ -26,7 +26,7 @@ from tidegate.core.ids import Connection, split_name
 from tidegate.core.policies.deletes import Deletes
 from tidegate.core.policies.maintenance import Maintenance
 from tidegate.core.policies.schedule import Schedule
-from tidegate.core.protocols import Layout
+from tidegate.core.ports.format import Layout
 from tidegate.errors import ConfigError
 
 T = TypeVar("T")

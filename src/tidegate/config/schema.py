@@ -15,7 +15,7 @@ from tidegate.config.project import REGISTRY, WAREHOUSE, Contract, SparkOptions
 from tidegate.core.policies.deletes import Deletes
 from tidegate.core.policies.maintenance import Maintenance
 from tidegate.core.policies.schedule import Schedule
-from tidegate.core.protocols import Layout
+from tidegate.core.ports.format import Layout
 
 
 def json_schema() -> dict[str, Any]:

@@ -16,7 +16,8 @@ from collections.abc import Iterator, Mapping
 from tidegate.core.effects import Apply, Effect, Insert, Mirror, Upsert
 from tidegate.core.flavours import Bound, Flavour
 from tidegate.core.policies.deletes import Deletes, Detect, Scope
-from tidegate.core.protocols import Strategy, Writer
+from tidegate.core.ports.strategy import Strategy
+from tidegate.core.ports.writer import Writer
 from tidegate.core.versioned_writer import VersionedWriter
 
 FINDS_DELETES = frozenset({Mirror, Apply})

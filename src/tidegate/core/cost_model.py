@@ -14,7 +14,7 @@ from statistics import median
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 if TYPE_CHECKING:
-    from tidegate.core.protocols import Strategy
+    from tidegate.core.ports.strategy import Strategy
 
 CHOICE = "choice"
 """The key of a position's state that tells which way was gone, and of how many rows."""

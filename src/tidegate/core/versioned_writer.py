@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from tidegate.core.batch import Checked, Latest
 from tidegate.core.plan import LoadPlan
-from tidegate.core.protocols import Staging, Writer
+from tidegate.core.ports.format import Staging
+from tidegate.core.ports.writer import Writer
 from tidegate.core.schema import Column, Schema, Type
 
 if TYPE_CHECKING:

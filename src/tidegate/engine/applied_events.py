@@ -19,7 +19,7 @@ from tidegate.core.ids import Target
 from tidegate.core.log import EventRules
 from tidegate.core.plan import FENCE, LoadPlan, Mode
 from tidegate.core.policies.deletes import DELETED_AT
-from tidegate.core.protocols import TableState
+from tidegate.core.ports.format import TableState
 from tidegate.core.schema import BIGINT, BOOLEAN, TEXT, TIMESTAMPTZ, Column, Schema
 from tidegate.core.versioned_writer import VersionedWriter
 from tidegate.dialects.spark import Spark

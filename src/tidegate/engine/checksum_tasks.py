@@ -20,7 +20,7 @@ from tidegate.core.changes import Action
 from tidegate.core.grouping import LARGEST
 from tidegate.core.ids import join_name, split_name
 from tidegate.core.outcome import Problem
-from tidegate.core.protocols import Format
+from tidegate.core.ports.format import Format
 from tidegate.core.schema import Schema
 from tidegate.engine.assemble import assemble
 from tidegate.engine.assemble.assemble import Choice

@@ -12,7 +12,8 @@ from dataclasses import replace
 from tidegate.core.changes import ChangeSet
 from tidegate.core.effects import Mirror, Upsert
 from tidegate.core.policies.contract import Mode
-from tidegate.core.protocols import Strategy, Writer
+from tidegate.core.ports.strategy import Strategy
+from tidegate.core.ports.writer import Writer
 from tidegate.core.schema import ChangeKind
 from tidegate.engine.context import LoadContext
 

@@ -12,7 +12,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from tidegate.core.plan import LoadPlan, Reset
-from tidegate.core.protocols import Probe
+from tidegate.core.ports.source import Probe
 from tidegate.engine.events import Journal
 from tidegate.engine.reconcile import RecoveryState
 from tidegate.engine.stream import Stream

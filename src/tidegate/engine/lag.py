@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from tidegate.config import Config
 from tidegate.core.log import Lagging
-from tidegate.core.protocols import Format
+from tidegate.core.ports.format import Format
 from tidegate.engine.assemble.assemble import Choice, streams
 from tidegate.engine.outcome import failure
 from tidegate.engine.stream import Stream

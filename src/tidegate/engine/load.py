@@ -20,7 +20,7 @@ from tidegate.core.fingerprint import Fingerprint
 from tidegate.core.ledger import Ledger
 from tidegate.core.outcome import Outcome
 from tidegate.core.plan import LoadPlan, Mode
-from tidegate.core.protocols import Layout, Staging
+from tidegate.core.ports.format import Layout, Staging
 from tidegate.core.slices import Files
 from tidegate.core.source_identity import Witness
 from tidegate.core.versioned_writer import VersionedWriter

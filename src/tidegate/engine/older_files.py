@@ -13,7 +13,7 @@ from tidegate.core.batch import Batch, Checked, Latest, Restored
 from tidegate.core.fingerprint import Fingerprint
 from tidegate.core.manifest import LOADED
 from tidegate.core.plan import LoadPlan, Mode
-from tidegate.core.protocols import Staging
+from tidegate.core.ports.format import Staging
 from tidegate.core.restored import HasOlderFiles
 from tidegate.core.schema import Schema
 from tidegate.core.slices import Files, Keys

@@ -13,7 +13,7 @@ from tidegate.core.changes import ChangeSet
 from tidegate.core.intervals import Looking
 from tidegate.core.outcome import Outcome, Problem, Result
 from tidegate.core.plan import LoadPlan
-from tidegate.core.protocols import Receipt
+from tidegate.core.ports.format import Receipt
 from tidegate.engine.context import LoadContext
 from tidegate.engine.stream import Stream
 from tidegate.engine.verification.proof import Verdict

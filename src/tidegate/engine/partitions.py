@@ -16,8 +16,8 @@ from tidegate.core.fingerprint import Fingerprint
 from tidegate.core.grouping import Grouping
 from tidegate.core.ids import Target
 from tidegate.core.ledger import BEGIN, Entry, Ledger
+from tidegate.core.ports.source import Probe
 from tidegate.core.position import Position
-from tidegate.core.protocols import Probe
 from tidegate.core.schema import Schema
 from tidegate.dialects.shared.buckets import bucket
 from tidegate.dialects.spark import Spark

@@ -17,8 +17,9 @@ from tidegate.core.grouping import Grouping, Period, Periods, Prefixes, Ranges, 
 from tidegate.core.ids import new_load_id
 from tidegate.core.ledger import Ledger, unvouched
 from tidegate.core.plan import LoadPlan, Mode, WriteChoice
+from tidegate.core.ports.format import TableState
+from tidegate.core.ports.source import Probe
 from tidegate.core.position import Position
-from tidegate.core.protocols import Probe, TableState
 from tidegate.core.schema import Schema
 from tidegate.core.slices import Everything, Range, Slice
 from tidegate.dialects.spark import Spark

@@ -18,8 +18,8 @@ from tidegate.core.changes import ChangeSet
 from tidegate.core.effects import Insert, Mirror
 from tidegate.core.ids import Target, new_load_id
 from tidegate.core.plan import LoadPlan, Mode, WriteChoice
+from tidegate.core.ports.format import Format, Layout, Receipt, Staging, TableState
 from tidegate.core.position import Position
-from tidegate.core.protocols import Format, Layout, Receipt, Staging, TableState
 from tidegate.core.schema import FOLLOWED, Schema, compare
 from tidegate.core.slices import Everything
 from tidegate.engine.reconcile import next_sequence

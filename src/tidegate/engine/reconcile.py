@@ -11,8 +11,8 @@ from typing import Protocol
 
 from tidegate.core.ledger import VOUCHER
 from tidegate.core.policies.deletes import KEYS
+from tidegate.core.ports.format import TableState
 from tidegate.core.position import Position
-from tidegate.core.protocols import TableState
 from tidegate.errors import PositionMissing, PositionMoved
 
 CLAIMS = (*VOUCHER, KEYS, "version", "fingerprint")

@@ -17,8 +17,8 @@ from tidegate.core.effects import Apply, Effect, Insert, Upsert
 from tidegate.core.ids import new_load_id
 from tidegate.core.log import AppliesEvents
 from tidegate.core.plan import LoadPlan, Mode, WriteChoice, WriteFacts
+from tidegate.core.ports.format import Staging
 from tidegate.core.position import Position
-from tidegate.core.protocols import Staging
 from tidegate.core.quarantine import beside
 from tidegate.core.schema import Schema
 from tidegate.core.slices import Everything

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any
 from tidegate.core.bounds import BoundRequest
 from tidegate.core.ids import Target
 from tidegate.core.policies.contract import ASIDE, LEAVES_OUT, ColumnMapping, Fitting, Mode
-from tidegate.core.protocols import Format, Probe, Source, Sparks
+from tidegate.core.ports.format import Format
+from tidegate.core.ports.source import Probe, Source, Sparks
 from tidegate.core.schema import ChangeKind, Schema, SchemaChange
 from tidegate.core.slices import Slice
 from tidegate.errors import InternalError

@@ -15,7 +15,10 @@ from tidegate.core.policies.deletes import Deletes
 from tidegate.core.policies.maintenance import Maintenance
 from tidegate.core.policies.rules import OnFail, Rule
 from tidegate.core.policies.schedule import Schedule
-from tidegate.core.protocols import Bounded, Format, Layout, Source, Strategy, Writer
+from tidegate.core.ports.format import Format, Layout
+from tidegate.core.ports.source import Source
+from tidegate.core.ports.strategy import Bounded, Strategy
+from tidegate.core.ports.writer import Writer
 from tidegate.core.schema import Schema
 
 

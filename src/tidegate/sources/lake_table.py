@@ -20,7 +20,8 @@ from tidegate.core.change_feed import EMPTY, ChangeFeed, Span
 from tidegate.core.fingerprint import Fingerprint
 from tidegate.core.flavours import Flavour
 from tidegate.core.ids import Target, split_name
-from tidegate.core.protocols import Format, Probe, Sparks
+from tidegate.core.ports.format import Format
+from tidegate.core.ports.source import Probe, Sparks
 from tidegate.core.schema import Schema
 from tidegate.core.slices import Everything, Slice, SnapshotPair
 from tidegate.errors import ColumnMissing, ConfigError, InternalError

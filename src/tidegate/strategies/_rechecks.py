@@ -13,7 +13,7 @@ from typing import Any
 
 from tidegate.core.fingerprint import Fingerprint
 from tidegate.core.grouping import Period, Periods
-from tidegate.core.protocols import Probe
+from tidegate.core.ports.source import Probe
 from tidegate.core.schema import Column, Kind
 from tidegate.core.slices import Range
 from tidegate.errors import ColumnMissing

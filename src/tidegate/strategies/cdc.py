@@ -15,8 +15,8 @@ from tidegate.core.changes import ChangeSet
 from tidegate.core.effects import Apply, Effect, Mirror, WriteHint
 from tidegate.core.ledger import Ledger
 from tidegate.core.log import Bad, EventRules, Logged, LogSpan, Truncate
+from tidegate.core.ports.source import Probe
 from tidegate.core.position import Position
-from tidegate.core.protocols import Probe
 from tidegate.core.slices import LogRange
 from tidegate.core.source_identity import check_continues, check_owner
 from tidegate.errors import ConfigError, HistoryGone, Misfit

@@ -18,8 +18,8 @@ from tidegate.core.effects import Effect, Mirror
 from tidegate.core.fingerprint import Fingerprint
 from tidegate.core.grouping import LARGEST, Grouping, Period, Periods, Prefixes, Steps, Whole
 from tidegate.core.ledger import BEGIN, Entry, Ledger
+from tidegate.core.ports.source import KeepsRanges, Probe
 from tidegate.core.position import Position
-from tidegate.core.protocols import KeepsRanges, Probe
 from tidegate.core.schema import Column, Kind
 from tidegate.core.slices import Everything, Partition, Slice
 from tidegate.errors import ColumnMissing, ConfigError, PlanError

@@ -15,8 +15,8 @@ from tidegate.core.changes import Action, ChangeSet, Part
 from tidegate.core.effects import Effect, Insert, Upsert
 from tidegate.core.ledger import Ledger
 from tidegate.core.manifest import File, Lister, Listing, Manifest
+from tidegate.core.ports.source import Probe
 from tidegate.core.position import Position
-from tidegate.core.protocols import Probe
 from tidegate.core.slices import Files as Chosen
 from tidegate.errors import ConfigError, HistoryGone, Misfit, PlanError
 

@@ -12,8 +12,8 @@ from typing import Any, ClassVar
 from tidegate.core.changes import ChangeSet
 from tidegate.core.effects import Effect, Mirror
 from tidegate.core.ledger import Ledger
+from tidegate.core.ports.source import Probe
 from tidegate.core.position import Position
-from tidegate.core.protocols import Probe
 from tidegate.core.slices import Everything
 from tidegate.errors import ConfigError
 

@@ -16,8 +16,8 @@ from tidegate.core.changes import ChangeSet
 from tidegate.core.effects import Effect, Insert
 from tidegate.core.flavours import Bound
 from tidegate.core.ledger import Ledger
+from tidegate.core.ports.source import Probe
 from tidegate.core.position import Position
-from tidegate.core.protocols import Probe
 from tidegate.core.slices import Range
 from tidegate.core.source_identity import check_continues, check_owner
 from tidegate.errors import ColumnMissing, ConfigError, PlanError

@@ -19,8 +19,9 @@ from tidegate.core.effects import Effect, Mirror, Upsert, WriteHint
 from tidegate.core.flavours import Bound
 from tidegate.core.grouping import Period
 from tidegate.core.ledger import BEGIN, VOUCHER, Ledger
+from tidegate.core.ports.source import Probe
+from tidegate.core.ports.strategy import Strategy
 from tidegate.core.position import Position
-from tidegate.core.protocols import Probe, Strategy
 from tidegate.core.slices import Everything
 from tidegate.core.source_identity import check_continues, check_owner
 from tidegate.errors import ConfigError

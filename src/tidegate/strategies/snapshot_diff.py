@@ -14,8 +14,8 @@ from tidegate.core.changes import Action, ChangeSet, Part
 from tidegate.core.effects import Effect, Mirror, WriteHint
 from tidegate.core.fingerprint import Fingerprint
 from tidegate.core.ledger import Ledger
+from tidegate.core.ports.source import Probe
 from tidegate.core.position import Position
-from tidegate.core.protocols import Probe
 from tidegate.core.significance import Significance
 from tidegate.core.slices import Everything
 from tidegate.core.source_identity import check_owner, check_same_source

@@ -14,8 +14,8 @@ from tidegate.core.change_feed import EMPTY, Span, Told, Versioned
 from tidegate.core.changes import ChangeSet
 from tidegate.core.effects import Apply, Effect, Insert, Mirror, WriteHint
 from tidegate.core.ledger import Ledger
+from tidegate.core.ports.source import Probe
 from tidegate.core.position import Position
-from tidegate.core.protocols import Probe
 from tidegate.core.slices import Everything, SnapshotPair
 from tidegate.core.source_identity import check_continues, check_owner
 from tidegate.errors import ConfigError, Misfit

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from tidegate.core.batch import Checked, Latest
 from tidegate.core.effects import Mirror
 from tidegate.core.plan import LoadPlan
-from tidegate.core.protocols import Staging
+from tidegate.core.ports.format import Staging
 from tidegate.core.schema import Kind, Type
 from tidegate.core.significance import Significance
 from tidegate.core.slices import Keys

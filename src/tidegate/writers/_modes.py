@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from tidegate.core.batch import Batch, Checked, Latest
 from tidegate.core.effects import Apply, Mirror
 from tidegate.core.plan import LoadPlan, Mode, WriteChoice, WriteFacts
-from tidegate.core.protocols import Staging
+from tidegate.core.ports.format import Staging
 from tidegate.core.slices import Keys
 from tidegate.errors import DuplicateKeys, RowsMoved
 from tidegate.spark import dataframe_ops

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, ClassVar
 from tidegate.core.batch import Batch, Checked
 from tidegate.core.effects import Effect, Insert, Upsert
 from tidegate.core.plan import LoadPlan, Mode, WriteChoice, WriteFacts
-from tidegate.core.protocols import Staging
+from tidegate.core.ports.format import Staging
 from tidegate.errors import PlanError
 from tidegate.writers._modes import put
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, ClassVar
 from tidegate.core.batch import Batch, Checked, Latest
 from tidegate.core.effects import EFFECTS, Apply, Effect, Mirror, Upsert, WriteHint
 from tidegate.core.plan import LoadPlan, Mode, WriteChoice, WriteFacts
-from tidegate.core.protocols import Staging
+from tidegate.core.ports.format import Staging
 from tidegate.spark import sql
 from tidegate.spark.failures import translated
 from tidegate.writers._batch import keyed, without_older

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, ClassVar
 from tidegate.core.batch import Batch, Checked
 from tidegate.core.effects import Effect, Mirror, WriteHint
 from tidegate.core.plan import LoadPlan, Mode, WriteChoice, WriteFacts
-from tidegate.core.protocols import Staging
+from tidegate.core.ports.format import Staging
 from tidegate.writers._modes import MIRROR, as_it_is, choose_for_partitions, one_a_key, put
 
 if TYPE_CHECKING:

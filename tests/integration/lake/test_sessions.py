@@ -179,7 +179,7 @@ for kind in ("iceberg", "delta"):
 def test_a_remote_server(tmp_path: Path, connect_server: str) -> None:
     program = f"""
 from tidegate.core.ids import Target
-from tidegate.core.protocols import Layout
+from tidegate.core.ports.format import Layout
 from tidegate.core.schema import BIGINT, Column, Schema
 with Sessions(remote={connect_server!r}, lakes=[lake.spark_conf()]) as sessions:
     one, two = sessions.load_session(), sessions.load_session()

@@ -13,8 +13,8 @@ from typing import Any, Protocol
 import psycopg
 
 from tidegate.core.ids import Connection, new_load_id
+from tidegate.core.ports.strategy import Strategy
 from tidegate.core.position import Position
-from tidegate.core.protocols import Strategy
 from tidegate.core.source_identity import Witness
 from tidegate.errors import EdgeUnknown
 from tidegate.sources.database import Database

@@ -15,7 +15,7 @@ from tidegate.core.bounds import SequenceBound, TimeBound
 from tidegate.core.bucketing import Buckets
 from tidegate.core.grouping import Period, Periods, Prefixes, Steps, Whole
 from tidegate.core.ids import Connection
-from tidegate.core.protocols import Probe
+from tidegate.core.ports.source import Probe
 from tidegate.core.slices import Everything, Keys, Partition, Range, SnapshotPair
 from tidegate.errors import ColumnMissing, ConfigError, InternalError, SourceError
 from tidegate.sources.database import Database

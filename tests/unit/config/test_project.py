@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tidegate import config
-from tidegate.core.protocols import Layout
+from tidegate.core.ports.format import Layout
 from tidegate.errors import ConfigError, UnknownPlugin
 
 BASE = """\

@@ -10,8 +10,8 @@ from typing import Any
 
 from tidegate.core.ids import Connection, Target
 from tidegate.core.policies.deletes import Deletes
+from tidegate.core.ports.format import TableState
 from tidegate.core.position import Position
-from tidegate.core.protocols import TableState
 from tidegate.engine.context import LoadContext, RunContext
 from tidegate.engine.events import Journal
 from tidegate.engine.reconcile import Heal, RecoveryState

@@ -14,8 +14,8 @@ from tidegate.core.effects import Apply, Mirror
 from tidegate.core.ids import Target
 from tidegate.core.log import EventRules
 from tidegate.core.plan import FENCE, WHOLE, Mode, Reset, WriteFacts
+from tidegate.core.ports.format import TableState
 from tidegate.core.position import Position
-from tidegate.core.protocols import TableState
 from tidegate.core.schema import BIGINT, ChangeKind, Column, Schema, SchemaChange
 from tidegate.core.slices import Everything, LogRange
 from tidegate.engine import applied_events

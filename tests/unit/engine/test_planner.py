@@ -13,8 +13,8 @@ from tidegate.core.effects import EFFECTS, Upsert
 from tidegate.core.ids import Target
 from tidegate.core.plan import Mode, WriteChoice, WriteFacts
 from tidegate.core.policies.rules import Rule
+from tidegate.core.ports.format import TableState
 from tidegate.core.position import Position
-from tidegate.core.protocols import TableState
 from tidegate.core.schema import (
     BIGINT,
     DOUBLE,

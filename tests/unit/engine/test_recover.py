@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 import pytest
 
+from tidegate.core.ports.format import TableState
 from tidegate.core.position import Position
-from tidegate.core.protocols import TableState
 from tidegate.engine.reconcile import Heal, reconcile
 from tidegate.errors import PositionMissing, PositionMoved
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from tidegate.core.ports.format import TableState
 from tidegate.core.position import Position
-from tidegate.core.protocols import TableState
 from tidegate.engine.recovery import recovery
 from tidegate.engine.stream import VerifyLevel
 from tidegate.registry.values import PlanStatus

@@ -13,8 +13,8 @@ from tidegate.core.ids import Target
 from tidegate.core.log import EventRules
 from tidegate.core.manifest import MANIFEST
 from tidegate.core.plan import Mode, WriteChoice, WriteFacts
+from tidegate.core.ports.format import TableState
 from tidegate.core.position import Position
-from tidegate.core.protocols import TableState
 from tidegate.core.quarantine import Superseding
 from tidegate.core.schema import BIGINT, TIMESTAMPTZ, Column, Schema
 from tidegate.core.slices import Everything, LogRange, Range

@@ -10,8 +10,8 @@ from pyarrow import parquet
 from tidegate.core.grouping import Steps
 from tidegate.core.ids import Target
 from tidegate.core.plan import Prune
+from tidegate.core.ports.format import Receipt
 from tidegate.core.position import Position
-from tidegate.core.protocols import Receipt
 from tidegate.core.schema import BIGINT, DATE, DOUBLE, INT, TEXT, TIMESTAMP, TIMESTAMPTZ, array, decimal
 from tidegate.errors import ConfigError, SchemaRefused, WriteError
 from tidegate.formats.delta import Delta, table

@@ -15,8 +15,8 @@ import pytest
 
 from tidegate.core.ids import Target
 from tidegate.core.plan import Prune, branch_prefix
+from tidegate.core.ports.format import Layout
 from tidegate.core.position import Position, property_name
-from tidegate.core.protocols import Layout
 from tidegate.core.schema import BIGINT, BOOLEAN, DATE, TEXT, TIMESTAMP, ChangeKind, Column, Schema, SchemaChange, Type
 from tidegate.errors import ConfigError, InternalError, SchemaRefused, WriteError
 from tidegate.formats.iceberg import Iceberg, ddl

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tidegate.core.grouping import Grouping, Period, Periods, Prefixes, Ranges, Steps, Whole
-from tidegate.core.protocols import Layout
+from tidegate.core.ports.format import Layout
 from tidegate.core.schema import BIGINT, DATE, TEXT, Column, Schema
 from tidegate.formats.iceberg import ddl
 from tidegate.formats.iceberg.partitions import WIDEST, aligned, partition_by

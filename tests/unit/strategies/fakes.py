@@ -12,8 +12,8 @@ from tidegate.core.changes import ChangeSet, SafeBound, SliceStats
 from tidegate.core.fingerprint import Fingerprint, row_text
 from tidegate.core.grouping import Grouping
 from tidegate.core.plan import Prune
+from tidegate.core.ports.strategy import Strategy
 from tidegate.core.position import Position
-from tidegate.core.protocols import Strategy
 from tidegate.core.schema import TEXT, TIMESTAMPTZ, Column, Schema
 from tidegate.core.slices import Everything, Partition, Slice
 

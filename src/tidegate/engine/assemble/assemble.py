@@ -22,7 +22,8 @@ from tidegate.core.compatibility import misfits
 from tidegate.core.flavours import Flavour, flavour_of
 from tidegate.core.ids import Target, join_name, stream_uid
 from tidegate.core.policies.rules import Rule
-from tidegate.core.protocols import Format, Source
+from tidegate.core.ports.format import Format
+from tidegate.core.ports.source import Source
 from tidegate.engine import column_backfill, rescued_columns
 from tidegate.engine.quality.rules import renamed
 from tidegate.engine.replication_slot import refuse_shared

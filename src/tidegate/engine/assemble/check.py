@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from tidegate.config import Config
-from tidegate.core.protocols import Format
+from tidegate.core.ports.format import Format
 from tidegate.engine.assemble import assemble
 from tidegate.engine.assemble.assemble import Choice
 from tidegate.engine.stream import Stream

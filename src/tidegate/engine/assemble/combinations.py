@@ -17,7 +17,8 @@ from tidegate.config.nodes import from_values
 from tidegate.core.compatibility import misfits
 from tidegate.core.flavours import Flavour, flavours_of
 from tidegate.core.policies.deletes import Apply, Deletes, Detect, Scope
-from tidegate.core.protocols import Strategy, Writer
+from tidegate.core.ports.strategy import Strategy
+from tidegate.core.ports.writer import Writer
 
 KEY = ("id",)
 DELETES = tuple(

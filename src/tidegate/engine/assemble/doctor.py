@@ -14,7 +14,7 @@ from typing import Any
 
 from tidegate.config import Config
 from tidegate.core.ids import Target
-from tidegate.core.protocols import Format
+from tidegate.core.ports.format import Format
 from tidegate.engine import replication_slot
 from tidegate.engine.assemble import assemble
 from tidegate.engine.assemble.assemble import Choice

@@ -16,8 +16,8 @@ from tidegate.core.changes import ChangeSet
 from tidegate.core.effects import Upsert
 from tidegate.core.ledger import unvouched
 from tidegate.core.policies.deletes import KEYS
+from tidegate.core.ports.source import Probe
 from tidegate.core.position import Position
-from tidegate.core.protocols import Probe
 from tidegate.core.schema import Kind
 from tidegate.core.slices import Range
 from tidegate.core.source_identity import check_continues, check_owner

@@ -17,7 +17,7 @@ from tidegate.core.effects import Upsert
 from tidegate.core.fingerprint import Fingerprint
 from tidegate.core.plan import LoadPlan, Prune
 from tidegate.core.policies.deletes import KEYS, Detect, Scope
-from tidegate.core.protocols import Staging
+from tidegate.core.ports.format import Staging
 from tidegate.core.schema import Column, Kind, Schema
 from tidegate.core.slices import Everything, Keys, Range
 from tidegate.dialects.spark import Spark

@@ -17,7 +17,7 @@ from tidegate.core.log import ORIGIN, REFUSED
 from tidegate.core.outcome import Outcome, Result
 from tidegate.core.plan import LoadPlan, Mode
 from tidegate.core.policies.rules import Broken, Known, MeasuredCheck, Rule, Scope
-from tidegate.core.protocols import Staging
+from tidegate.core.ports.format import Staging
 from tidegate.core.quarantine import REFUSED_EVENT
 from tidegate.core.schema import Schema
 from tidegate.core.versioned_writer import VersionedWriter, mirrored

@@ -13,8 +13,8 @@ from tidegate.core.batch import Aside
 from tidegate.core.effects import Insert, Mirror
 from tidegate.core.log import AppliesEvents
 from tidegate.core.plan import LoadPlan, Mode
+from tidegate.core.ports.format import Receipt, TableState
 from tidegate.core.position import Position
-from tidegate.core.protocols import Receipt, TableState
 from tidegate.core.quarantine import COLUMNS, Superseding, beside, uid_of
 from tidegate.core.schema import Schema
 from tidegate.core.versioned_writer import VersionedWriter

@@ -13,7 +13,7 @@ from typing import Any
 
 from tidegate.core.effects import Mirror
 from tidegate.core.plan import LoadPlan
-from tidegate.core.protocols import Staging
+from tidegate.core.ports.format import Staging
 from tidegate.core.slices import Range
 from tidegate.engine.context import LoadContext, RunContext
 from tidegate.engine.reconcile import Heal, RecoveryState, reconcile

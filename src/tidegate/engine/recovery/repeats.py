@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from tidegate.core.effects import Apply
-from tidegate.core.protocols import TableState
+from tidegate.core.ports.format import TableState
 from tidegate.core.slices import Range
 from tidegate.core.versioned_writer import VersionedWriter
 from tidegate.engine.context import RunContext

@@ -17,8 +17,8 @@ from tidegate.core.ids import new_load_id
 from tidegate.core.plan import FENCE, WHOLE, LoadPlan, WriteChoice, WriteFacts
 from tidegate.core.plan import Mode as WriteMode
 from tidegate.core.policies.contract import Mode
+from tidegate.core.ports.format import TableState
 from tidegate.core.position import Position
-from tidegate.core.protocols import TableState
 from tidegate.core.schema import FOLLOWED, RESCUED, ChangeKind, Column, Schema, SchemaChange, compare
 from tidegate.core.versioned_writer import VersionedWriter
 from tidegate.engine.quality.rules import refuse_rules
@@ -45,7 +45,7 @@ class PlanInputs:
 
     Args:
         since: the position in the table; None for a first load.
-        identity, clock: of the source, see `core/protocols.Probe`.
+        identity, clock: of the source, see `core/ports/source.Probe`.
         facts: what the writer needs to choose a mode.
         aside: changes of the source's columns that `columns` does not show, because the contract leaves these out.
         renames: columns that the table has by another name, new names to old ones; None where only names tell them.

@@ -14,8 +14,9 @@ from tidegate.core.effects import Insert, Upsert
 from tidegate.core.fingerprint import Fingerprint
 from tidegate.core.manifest import MANIFEST, Lister
 from tidegate.core.policies.deletes import DELETED_AT, Detect
+from tidegate.core.ports.format import TableState
+from tidegate.core.ports.source import Probe
 from tidegate.core.position import Position
-from tidegate.core.protocols import Probe, TableState
 from tidegate.core.schema import Schema
 from tidegate.core.slices import Range
 from tidegate.core.versioned_writer import VersionedWriter

@@ -17,7 +17,9 @@ from tidegate.core.effects import Apply, saved_rules
 from tidegate.core.fingerprint import Fingerprint
 from tidegate.core.log import REFUSED, EventRules, Logged, ReadTwice
 from tidegate.core.plan import LoadPlan, Mode, WriteChoice
-from tidegate.core.protocols import Probe, Staging, Writer
+from tidegate.core.ports.format import Staging
+from tidegate.core.ports.source import Probe
+from tidegate.core.ports.writer import Writer
 from tidegate.core.schema import Schema
 from tidegate.core.slices import Everything, LogRange
 from tidegate.core.versioned_writer import VersionedWriter

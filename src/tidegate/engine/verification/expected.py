@@ -14,8 +14,8 @@ from tidegate.core.change_feed import Versioned
 from tidegate.core.effects import Insert
 from tidegate.core.ledger import BEGIN
 from tidegate.core.manifest import LOADED, MANIFEST
+from tidegate.core.ports.source import Probe
 from tidegate.core.position import Position
-from tidegate.core.protocols import Probe
 from tidegate.core.slices import Everything, Partition, Range, Slice, SnapshotPair
 from tidegate.core.versioned_writer import KeepsLatest, VersionedWriter
 from tidegate.engine.stream import Stream

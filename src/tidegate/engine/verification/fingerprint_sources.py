@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from tidegate.core.batch import Latest
 from tidegate.core.bucketing import Buckets, RowDigest
 from tidegate.core.fingerprint import Fingerprint
-from tidegate.core.protocols import Probe
+from tidegate.core.ports.source import Probe
 from tidegate.core.schema import Column, Schema
 from tidegate.core.slices import Slice
 from tidegate.dialects.shared.buckets import By, in_key_ranges, key_range

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 from tidegate.core.batch import Checked, Latest
 from tidegate.core.manifest import LOAD, LOADED, Manifest
 from tidegate.core.plan import LoadPlan
+from tidegate.core.ports.source import Probe
 from tidegate.core.position import Position
-from tidegate.core.protocols import Probe
 from tidegate.core.schema import Schema
 from tidegate.core.slices import Files, Keys
 from tidegate.engine.context import LoadContext

@@ -16,7 +16,8 @@ from tidegate.core.batch import Aside, Checked, Latest
 from tidegate.core.effects import Apply
 from tidegate.core.fingerprint import Fingerprint
 from tidegate.core.plan import LoadPlan, Mode
-from tidegate.core.protocols import Probe, Staging
+from tidegate.core.ports.format import Staging
+from tidegate.core.ports.source import Probe
 from tidegate.core.slices import Slice
 from tidegate.dialects.spark import Spark
 from tidegate.engine.stream import VerifyLevel

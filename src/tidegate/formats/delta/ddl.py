@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 
 from tidegate.core.ids import Target
-from tidegate.core.protocols import Layout
+from tidegate.core.ports.format import Layout
 from tidegate.core.schema import Kind, Schema, SchemaChange
 from tidegate.errors import ConfigError
 from tidegate.formats.shared import statements

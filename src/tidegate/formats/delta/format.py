@@ -16,7 +16,7 @@ from tidegate.core.grouping import Grouping
 from tidegate.core.ids import Target
 from tidegate.core.plan import LoadPlan, Prune
 from tidegate.core.policies.maintenance import SIDE, Need, Step, Upkeep, Usage, Version
-from tidegate.core.protocols import Layout, TableState
+from tidegate.core.ports.format import Layout, TableState
 from tidegate.core.schema import Schema, SchemaChange
 from tidegate.errors import ConfigError, WriteError
 from tidegate.formats.delta import change_feed as history

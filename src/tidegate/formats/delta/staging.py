@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from tidegate.core.ids import Target
 from tidegate.core.plan import LoadPlan, Mode, Prune
-from tidegate.core.protocols import Receipt
+from tidegate.core.ports.format import Receipt
 from tidegate.core.slices import Slice
 from tidegate.dialects.spark import Spark
 from tidegate.errors import CommitConflict, InternalError, PositionMoved, TidegateError

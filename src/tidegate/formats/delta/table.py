@@ -15,8 +15,8 @@ from typing import Any
 
 from tidegate.core import schema as types
 from tidegate.core.plan import Prune
+from tidegate.core.ports.format import Receipt
 from tidegate.core.position import Position, property_name
-from tidegate.core.protocols import Receipt
 from tidegate.core.schema import Column, Kind, Schema, Type
 from tidegate.errors import WriteError
 from tidegate.formats.delta.log import Commit, Log, Snapshot, rows_of, statistics

@@ -12,8 +12,8 @@ from datetime import UTC, datetime
 from typing import Any
 
 from tidegate.core import schema as types
+from tidegate.core.ports.format import Receipt
 from tidegate.core.position import Position, property_name
-from tidegate.core.protocols import Receipt
 from tidegate.core.schema import Column, Schema, Type
 from tidegate.errors import WriteError
 from tidegate.formats.shared.columns import shown, type_of

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from tidegate.core.ids import Target
 from tidegate.core.plan import LoadPlan, Mode, Prune
+from tidegate.core.ports.format import Receipt
 from tidegate.core.position import property_name
-from tidegate.core.protocols import Receipt
 from tidegate.core.refusals import marked
 from tidegate.core.slices import Slice
 from tidegate.dialects.spark import Spark

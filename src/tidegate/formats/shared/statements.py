@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from tidegate.core.plan import LoadPlan, Prune
 from tidegate.core.policies.deletes import DELETED_AT
-from tidegate.core.protocols import Receipt
+from tidegate.core.ports.format import Receipt
 from tidegate.core.schema import TIMESTAMPTZ, ChangeKind, Column, Schema, SchemaChange
 from tidegate.core.slices import Keys
 from tidegate.dialects.spark import Spark

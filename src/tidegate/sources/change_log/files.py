@@ -33,7 +33,7 @@ from tidegate.core.log import (
     RowEnvelope,
     seeing,
 )
-from tidegate.core.protocols import Sparks
+from tidegate.core.ports.source import Sparks
 from tidegate.core.schema import TEXT, Column, Schema
 from tidegate.core.slices import Everything, LogRange, Slice
 from tidegate.dialects.spark import Spark

@@ -15,7 +15,7 @@ from tidegate.core.fingerprint import Fingerprint
 from tidegate.core.grouping import Grouping
 from tidegate.core.log import Lag, LogSpan, ReadTwice
 from tidegate.core.plan import Prune
-from tidegate.core.protocols import Probe
+from tidegate.core.ports.source import Probe
 from tidegate.core.schema import Schema
 from tidegate.core.slices import LogRange, Partition, Slice
 from tidegate.errors import EdgeUnknown, PlanError

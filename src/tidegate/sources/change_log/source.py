@@ -18,8 +18,9 @@ from tidegate.core.bounds import BoundRequest
 from tidegate.core.flavours import Flavour
 from tidegate.core.ids import Connection
 from tidegate.core.log import Envelope, Registered
+from tidegate.core.ports.format import Format
+from tidegate.core.ports.source import Probe, Source, Sparks
 from tidegate.core.position import Position
-from tidegate.core.protocols import Format, Probe, Source, Sparks
 from tidegate.core.retention import Retained
 from tidegate.core.schema import Schema
 from tidegate.core.slices import LogRange, Slice

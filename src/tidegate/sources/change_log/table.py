@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from tidegate.core.change_feed import EMPTY, Span, Told
 from tidegate.core.log import ORIGIN, PLACE, RAW, REFUSED, Envelope, Lag, LogSpan, RowEnvelope
-from tidegate.core.protocols import Probe
+from tidegate.core.ports.source import Probe
 from tidegate.core.schema import Schema
 from tidegate.core.slices import LogRange, Slice, SnapshotPair
 from tidegate.dialects.spark import Spark

@@ -18,7 +18,7 @@ from tidegate.core.bounds import BoundRequest
 from tidegate.core.flavours import Bound, Flavour
 from tidegate.core.ids import Connection
 from tidegate.core.ports.dialect import Connectable, Dialect, Session, TableFacts
-from tidegate.core.protocols import Probe, Sparks
+from tidegate.core.ports.source import Probe, Sparks
 from tidegate.core.schema import RESCUED, Column, Schema
 from tidegate.core.slices import Range, Slice
 from tidegate.dialects.shared.statements import Statements

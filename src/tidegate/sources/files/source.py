@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from tidegate.core.bounds import BoundRequest
 from tidegate.core.flavours import Flavour
-from tidegate.core.protocols import Probe, Sparks
+from tidegate.core.ports.source import Probe, Sparks
 from tidegate.core.schema import Schema
 from tidegate.core.slices import Files as Chosen
 from tidegate.core.slices import Slice

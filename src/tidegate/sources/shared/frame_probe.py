@@ -23,7 +23,7 @@ from tidegate.core.fingerprint import Fingerprint
 from tidegate.core.grouping import Grouping
 from tidegate.core.plan import Prune
 from tidegate.core.ports.dialect import Relation
-from tidegate.core.protocols import Sparks
+from tidegate.core.ports.source import Sparks
 from tidegate.core.schema import Column, Kind, Schema
 from tidegate.core.slices import Everything, Partition, Range, Slice
 from tidegate.dialects.shared.statements import Statements, scope

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from tidegate.core.batch import Checked
 from tidegate.core.effects import Apply, Insert, Mirror, Upsert
 from tidegate.core.plan import LoadPlan, Mode, Prune
-from tidegate.core.protocols import Staging
+from tidegate.core.ports.format import Staging
 from tidegate.core.schema import BOOLEAN
 from tidegate.core.slices import Keys
 from tidegate.dialects.spark import Spark

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, ClassVar
 from tidegate.core.batch import Batch, Checked, Latest
 from tidegate.core.effects import EFFECTS, Apply, Effect, Insert, Mirror, Upsert
 from tidegate.core.plan import LoadPlan, Mode, WriteChoice, WriteFacts
-from tidegate.core.protocols import Staging
+from tidegate.core.ports.format import Staging
 from tidegate.core.schema import BOOLEAN, INT, TEXT, Column, Schema, Type
 from tidegate.core.slices import Keys
 from tidegate.errors import (

@@ -23,7 +23,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from tidegate.core.log import Lag, LogSpan
-from tidegate.core.protocols import Probe
+from tidegate.core.ports.source import Probe
 from tidegate.core.schema import Schema
 from tidegate.core.slices import Everything, LogRange, Slice
 from tidegate.dialects.postgresql import Postgresql

@@ -29,7 +29,7 @@ from tidegate.core.log import (
     Registered,
     seeing,
 )
-from tidegate.core.protocols import Probe
+from tidegate.core.ports.source import Probe
 from tidegate.core.schema import Schema
 from tidegate.core.slices import Everything, LogRange, Slice
 from tidegate.core.transactions import Transacted

@@ -1,0 +1,186 @@
+"""What a table format owes: its state without Spark, and loads that are staged, then published or discarded."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, ClassVar, Protocol
+
+from tidegate.core.grouping import Grouping
+from tidegate.core.ids import Target
+from tidegate.core.plan import LoadPlan, Prune
+from tidegate.core.position import Position
+from tidegate.core.schema import Schema, SchemaChange
+from tidegate.core.slices import Slice
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Layout:
+    """How a new table is laid out; the `layout:` of a stream.
+
+    Args:
+        partition_by: columns or transforms: `days(created_at)`, `bucket(16, id)`, `truncate(4, code)`, `region`.
+        sort_by: columns in order.
+        format_version: of Iceberg, 2 or 3.
+    """
+
+    partition_by: tuple[str, ...] = ()
+    sort_by: tuple[str, ...] = ()
+    format_version: int = 2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableState:
+    """What a table says of itself, read without Spark.
+
+    Args:
+        exists: the catalog knows it.
+        uuid: the table's own identity.
+        snapshot: the visible snapshot; None for an empty table.
+        rows: rows of the visible snapshot; None when its summary does not say.
+        position: of the stream asked for, from the ancestors of the visible snapshot.
+        position_snapshot: the snapshot that carries it.
+        number: of the load that the table stands at, where the table keeps that and not its position any more.
+        last_sequence: the greatest number that the table has ever taken of this stream; it takes none below it.
+        branches: this stream's branches that a crash left behind.
+        schema: the columns, with stored types.
+        properties: the table's properties.
+        location: where its files are.
+    """
+
+    exists: bool
+    uuid: str | None = None
+    snapshot: str | None = None
+    rows: int | None = None
+    position: Position | None = None
+    position_snapshot: str | None = None
+    number: int | None = None
+    last_sequence: int = 0
+    branches: tuple[str, ...] = ()
+    schema: Schema | None = None
+    properties: Mapping[str, str] = field(default_factory=dict)
+    location: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Receipt:
+    """What a published or staged commit did to the table's rows."""
+
+    snapshot: str | None
+    rows_inserted: int = 0
+    rows_updated: int = 0
+    rows_deleted: int = 0
+
+
+class Staging(Protocol):
+    """A load of a table, opened at the plan's base; one write, then publish or discard.
+
+    `invisible` says that nobody sees the write before it is published; else it is seen at once, fenced by itself.
+    """
+
+    invisible: ClassVar[bool]
+
+    def append(self, rows: DataFrame) -> None:
+        """Adds the rows."""
+
+    def overwrite(self, rows: DataFrame, parts: Sequence[Slice] | None = None) -> None:
+        """The rows become all that the table holds, or all that it holds of these partitions.
+
+        Args:
+            parts: of a grouping that the table is aligned with, or files whose names its rows carry; None means the
+                whole table.
+        """
+
+    def merge(  # noqa: PLR0913 - what a merge is made of
+        self,
+        rows: DataFrame,
+        *,
+        prune: Sequence[Prune],
+        skip_equal: bool,
+        gone: str | None = None,
+        again: str | None = None,
+        by: Sequence[str] = (),
+    ) -> None:
+        """Updates rows of a known key, inserts the others; `prune` bounds the target side.
+
+        Args:
+            skip_equal: rows that are equal in every column are left alone.
+            gone: a column of `rows` that is true for a row whose key is to be deleted, as the plan's `deletes` say.
+            again: a column of `rows` that is true where every row of the key is taken away whatever they say, because
+                a second merge brings the one that is wanted.
+            by: the columns that identify a row of the table, where these are not the plan's key; `rows` then have every
+                column of the table.
+        """
+
+    def delete(self, keys: DataFrame, *, prune: Sequence[Prune]) -> None:
+        """Deletes the rows of these keys as the plan's `deletes` say; `prune` bounds the table's side."""
+
+    def read(self) -> DataFrame:
+        """The whole version, as committed; here and below without rows that are marked as deleted."""
+
+    def read_keys(self, keys: DataFrame | None, *, prune: Sequence[Prune]) -> DataFrame:
+        """The rows of the whole version, as committed, whose key is among `keys` and within `prune`.
+
+        Args:
+            keys: only columns that rows are found by, usually the key; None when `prune` alone says which keys.
+        """
+
+    def read_partitions(self, parts: Sequence[Slice]) -> DataFrame:
+        """The rows of these partitions of the whole version, as committed."""
+
+    def read_added(self) -> DataFrame:
+        """The rows of the files that an append added, as committed."""
+
+    def receipt(self) -> Receipt:
+        """What the commit did; read from the commit itself."""
+
+    def publish(self) -> Receipt:
+        """Makes it visible at once, or not at all. Raises CommitConflict when the table has moved."""
+
+    def discard(self) -> None:
+        """Drops it; the table stays as it was."""
+
+
+class Format(Protocol):
+    """A table format in one lake; `invisible` is that of its stagings."""
+
+    invisible: ClassVar[bool]
+
+    def state(self, target: Target, uid: str) -> TableState:
+        """Without Spark. Raises WriteError when catalog or metadata cannot be read."""
+
+    def may_hold(self, target: Target, bound: Prune) -> bool:
+        """Whether a file may hold a value within the bound, without Spark; yes where nothing proves otherwise."""
+
+    def layout_problems(self, layout: Layout) -> Iterable[str]:
+        """Why no table can have that layout, whatever its columns, one sentence each."""
+
+    def partition_by(self, grouping: Grouping) -> tuple[str, ...]:
+        """The layout in which every partition of the grouping is whole files; nothing where there is none."""
+
+    def aligned(self, target: Target, grouping: Grouping) -> bool:
+        """Whether every partition of the grouping is whole files, so that it is overwritten without another."""
+
+    def spark_conf(self) -> Mapping[str, str]:
+        """Settings that make the lake a catalog of a session."""
+
+    def jars(self) -> tuple[str, ...]:
+        """Maven coordinates."""
+
+    def read(self, session: SparkSession, target: Target, snapshot: str | None) -> DataFrame:
+        """The rows of one version of the table; none of an empty table."""
+
+    def create(self, session: SparkSession, target: Target, schema: Schema, layout: Layout) -> None:
+        """Makes an empty table (and its namespace); no error when it is there already."""
+
+    def evolve(self, session: SparkSession, target: Target, changes: Sequence[SchemaChange], schema: Schema) -> None:
+        """Applies changes of columns, all or none visible to a load."""
+
+    def stage(self, session: SparkSession, target: Target, plan: LoadPlan) -> Staging:
+        """Opens an invisible version at `plan.base`. Raises CommitConflict when the table is not there any more."""
+
+    def drop_branches(self, session: SparkSession, target: Target, branches: Sequence[str]) -> None:
+        """Drops what a crash left behind."""

@@ -1,0 +1,59 @@
+"""What a strategy owes: it says what changed and moves no rows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar, Protocol, runtime_checkable
+
+from tidegate.core.bounds import BoundRequest
+from tidegate.core.changes import ChangeSet
+from tidegate.core.effects import Effect
+from tidegate.core.ledger import Ledger
+from tidegate.core.ports.source import Probe
+from tidegate.core.position import Position
+
+
+class Strategy(Protocol):
+    """Decides what changed; moves no rows.
+
+    `rereads` says that a row may be read again although it did not change (so `append` would double it).
+    `cursor` are the columns whose order says which of two rows of one key is later.
+    What it may declare beside that is in `core/compatibility`.
+    """
+
+    kind: ClassVar[str]
+    emits: ClassVar[frozenset[type[Effect]]]
+
+    @property
+    def rereads(self) -> bool:
+        """Whether an unchanged row may be read again."""
+
+    @property
+    def cursor(self) -> tuple[str, ...]:
+        """The columns that order the rows of one key; empty for none."""
+
+    def detect(self, probe: Probe, since: Position | None, kept: Ledger | None = None) -> ChangeSet | None:
+        """What changed since the position; None for nothing.
+
+        Args:
+            kept: the partitions as they were loaded, when the registry has them and the position vouches for them.
+        """
+
+    def problems(self) -> tuple[str, ...]:
+        """What is wrong with the options on their own, one sentence each."""
+
+    def resume(self, value: str | None) -> Mapping[str, Any]:
+        """The state of a table that holds every row up to a cursor value given as canonical text.
+
+        Raises:
+            ConfigError: the strategy has no cursor and a value was given, or it has one and none was.
+        """
+
+
+@runtime_checkable
+class Bounded(Protocol):
+    """A strategy that reads up to a bound."""
+
+    @property
+    def bound_request(self) -> BoundRequest | None:
+        """What its source has to be opened with; None where these options need none."""

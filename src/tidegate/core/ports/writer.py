@@ -1,0 +1,36 @@
+"""What a writer owes: it says what happens to the rows; formats say how."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar, Protocol
+
+from tidegate.core.batch import Batch, Checked
+from tidegate.core.effects import Effect
+from tidegate.core.plan import LoadPlan, WriteChoice, WriteFacts
+from tidegate.core.ports.format import Staging
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+class Writer(Protocol):
+    """Says what happens to the rows; formats say how."""
+
+    kind: ClassVar[str]
+    accepts: ClassVar[frozenset[type[Effect]]]
+    needs_key: ClassVar[bool]
+    idempotent: ClassVar[bool]
+
+    def choose(self, facts: WriteFacts) -> WriteChoice:
+        """The mode for such a batch."""
+
+    def check(self, rows: DataFrame, plan: LoadPlan, batch: Batch) -> Checked:
+        """The rows made ready: for a keyed table one row a key, looked at before anything is written.
+
+        Raises:
+            DuplicateKeys: rows of one key that nothing orders.
+            CheckFailed: a NULL in a key column.
+        """
+
+    def write(self, checked: Checked, plan: LoadPlan, staging: Staging) -> Checked:
+        """One commit that carries the plan's position; what was written, or `skipped` where there is no commit."""
