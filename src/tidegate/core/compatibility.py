@@ -114,15 +114,18 @@ def _reading(strategy: Strategy, flavour: Flavour) -> Iterator[str]:
 
 
 def _deletes(deletes: Deletes, strategy: Strategy, writer: Writer, key: tuple[str, ...]) -> Iterator[str]:
-    if deletes.soft and writer.kind != "merge":
+    if deletes.soft and not writer.deletes_by_key:
         yield f"deletes: {{apply: soft}} marks rows by their key, and write: {writer.kind} does not; use merge"
-    if deletes.max_fraction is not None and writer.kind == "scd2":
-        yield "deletes: {max_fraction: …} holds back deletes, and write: scd2 ends versions and deletes nothing"
+    if deletes.max_fraction is not None and isinstance(writer, VersionedWriter):
+        yield (
+            f"deletes: {{max_fraction: …}} holds back deletes, and write: {writer.kind} ends versions and deletes "
+            "nothing"
+        )
     if deletes.detect is not Detect.KEY_DIFF:
         if deletes.scope is Scope.WINDOW:
             yield "deletes: {scope: window} says where keys are looked for; add `detect: key_diff`"
         return
-    if writer.kind != "merge":
+    if not writer.deletes_by_key:
         yield f"deletes: {{detect: key_diff}} deletes by key, and write: {writer.kind} does not; use merge"
     if not key:
         yield "deletes: {detect: key_diff} needs `key:`, the columns that identify a row"

@@ -9,6 +9,7 @@ interval or a prefix of one column, so that an index, a partitioned table and a 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from enum import StrEnum
@@ -17,6 +18,7 @@ from typing import Any
 
 from tidegate.core.schema import Column, Kind
 from tidegate.core.slices import Everything, Partition, Slice
+from tidegate.errors import InternalError
 
 NULL_LABEL = "~N"
 LARGEST = 2**63 - 1
@@ -338,6 +340,29 @@ class Ranges:
 
 
 Grouping = Whole | Steps | Ranges | Periods | Prefixes
+
+
+def grouping_of(method: Mapping[str, Any]) -> Grouping:
+    """The inverse of `Grouping.to_dict`.
+
+    Example:
+        >>> steps = Steps(column="id", width=10)
+        >>> grouping_of(steps.to_dict()) == steps
+        True
+    """
+    match method:
+        case {"type": "whole_table"}:
+            return Whole()
+        case {"type": "by_integer", "column_name": column, "modulus": width}:
+            return Steps(column=column, width=width)
+        case {"type": "by_date", "column_name": column, "period": period}:
+            return Periods(column=column, period=Period(period))
+        case {"type": "by_range", "column_name": column, "cuts": cuts}:
+            return Ranges(column=column, cuts=tuple(cuts))
+        case {"type": "by_substr", "column_name": column, "length": length}:
+            return Prefixes(column=column, length=length)
+        case _:
+            raise InternalError(f"no way to cut a table into partitions: {dict(method)}")
 
 
 def _whole(column: Column) -> bool:

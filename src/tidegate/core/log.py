@@ -59,6 +59,10 @@ class Bad(StrEnum):
     QUARANTINE = "quarantine"
 
 
+RESYNC = "Load it anew: `tidegate resync STREAM`."
+"""What helps where events of a log are lost."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EventRules:
     """How the events of a load are applied.

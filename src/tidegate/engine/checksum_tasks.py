@@ -17,23 +17,20 @@ from typing import Any
 from tidegate.config import Config
 from tidegate.config.nodes import suggest
 from tidegate.core.changes import Action
-from tidegate.core.grouping import LARGEST
 from tidegate.core.ids import join_name, split_name
 from tidegate.core.outcome import Problem
 from tidegate.core.ports.format import Format
-from tidegate.core.schema import Schema
+from tidegate.core.ports.strategy import ComparesPartitions
 from tidegate.engine.assemble import assemble
 from tidegate.engine.assemble.assemble import Choice
 from tidegate.engine.context import LoadContext, RunContext
 from tidegate.engine.events import Journal
 from tidegate.engine.outcome import failure
-from tidegate.engine.positions import grouping_of
 from tidegate.engine.reconcile import reconcile
 from tidegate.engine.stages import detect
 from tidegate.engine.stream import Stream
 from tidegate.errors import ConfigError, TidegateError
 from tidegate.registry.values import Status
-from tidegate.strategies.checksum import Checksum
 
 Identifiers = Sequence[str] | Mapping[str, Sequence[str]]
 UNKNOWN = "nobody knows what the table holds of each partition: a run measures it first, and loads only what differs"
@@ -140,7 +137,7 @@ class Scope:
         elif self.identifiers:
             names = [self.identifiers] if isinstance(self.identifiers, str) else self.identifiers
             found = _of_names(found, names)
-        return [stream for stream in found if isinstance(stream.strategy, Checksum)]
+        return [stream for stream in found if isinstance(stream.strategy, ComparesPartitions)]
 
     def _of_tables(self, streams: Sequence[Stream], wanted: Mapping[str, Sequence[str]]) -> Iterator[Stream]:
         seen: set[tuple[str, str | None]] = set()
@@ -209,17 +206,17 @@ def _recorded(stream: Stream, context: RunContext, *, record: bool) -> AbstractC
 def _asked(stream: Stream, context: RunContext) -> tuple[tuple[ChecksumTask, ...], tuple[str, ...]]:
     """The partitions that differ, and what people should know of them."""
     strategy = stream.strategy
-    if not isinstance(strategy, Checksum):  # the scope holds no others
+    if not isinstance(strategy, ComparesPartitions):  # the scope holds no others
         return (), ()
     table = stream.format.state(stream.target, stream.uid)
     standing = reconcile(stream.name, table, context.registry.position(stream.uid))
     with stream.source.probe(context.sessions, stream.bound_request) as probe:
-        reason = _unprofiled(strategy, probe.schema())
+        reason = strategy.unpartitioned(probe.schema())
         if reason is not None:
             obstacle = Obstacle.UNPROFILED_COLUMNS
             return (ChecksumTask(extract_group_id=None, action=None, rows=None, obstacle=obstacle, reason=reason),), ()
         # A partition that is too large is told here, not refused.
-        asking = replace(stream, strategy=replace(strategy, max_rows=LARGEST))
+        asking = replace(stream, strategy=strategy.unlimited())
         journal = Journal(stream=stream.name)
         work = LoadContext(stream=asking, context=context, journal=journal, probe=probe, standing=standing)
         changes, ledger = detect.detect(work)
@@ -244,18 +241,6 @@ def _blocked(tasks: Sequence[ChecksumTask], obstacle: Obstacle, reason: str) -> 
     return tuple(task if task.obstacle else replace(task, obstacle=obstacle, reason=reason) for task in tasks)
 
 
-def _unprofiled(strategy: Checksum, columns: Schema) -> str | None:
-    """Why no column says in which partition a row lies; None when one does."""
-    if strategy.column is None:
-        return None
-    column = columns.find(strategy.column)
-    if column is None:
-        return f"the source has no column {strategy.column!r}"
-    if not column.type.covered:
-        return f"{column.name} is {column.native or column.type}, which no fingerprint covers"
-    return grouping_of(strategy.resume(None)["method"]).misfit(column)
-
-
 def _of_names(streams: Sequence[Stream], names: Sequence[str]) -> list[Stream]:
     known = {stream.name: stream for stream in streams}
     for name in names:
@@ -263,7 +248,7 @@ def _of_names(streams: Sequence[Stream], names: Sequence[str]) -> list[Stream]:
             raise ConfigError(
                 f"{name!r} is no stream of that connection; {suggest(name, known)}", hint="Run `tidegate check`."
             )
-        if not isinstance(known[name].strategy, Checksum):
+        if not isinstance(known[name].strategy, ComparesPartitions):
             raise ConfigError(
                 f"stream {name!r} is loaded by {known[name].strategy.kind}, which compares no partitions",
                 hint="Name streams of `strategy: {kind: checksum}`.",

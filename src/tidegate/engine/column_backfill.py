@@ -31,7 +31,7 @@ def misfits(strategy: Strategy, writer: Writer, contract: Mapping[str, str]) -> 
             f"contract: {{add_column: fill}} reads every row again, and strategy {strategy.kind} reads what changed; "
             "use add_column: evolve, and `tidegate resync STREAM` once a column has come"
         )
-    if strategy.cursor and writer.kind != "merge":
+    if strategy.cursor and not writer.deletes_by_key:
         found.append(
             f"contract: {{add_column: fill}} finds a row's older self by its key, and write: {writer.kind} does not; "
             "use merge"

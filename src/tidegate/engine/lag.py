@@ -8,15 +8,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
+from tidegate import plugins
 from tidegate.config import Config
-from tidegate.core.log import Lagging
+from tidegate.core.log import RESYNC, AppliesEvents, Lagging
 from tidegate.core.ports.format import Format
 from tidegate.engine.assemble.assemble import Choice, streams
 from tidegate.engine.outcome import failure
 from tidegate.engine.stream import Stream
 from tidegate.errors import HistoryGone, TidegateError
 from tidegate.registry.values import StreamStatus
-from tidegate.strategies.cdc import RESYNC, Cdc
 
 
 def with_lags(statuses: Sequence[StreamStatus], config: Config, lakes: dict[str, Format]) -> list[StreamStatus]:
@@ -28,13 +28,17 @@ def with_lags(statuses: Sequence[StreamStatus], config: Config, lakes: dict[str,
 def _of_logs(config: Config, lakes: dict[str, Format]) -> Iterator[Stream]:
     """The streams of logs that can be made; `tidegate check` says why one cannot."""
     for entry in config.streams:
-        if entry.strategy.items["kind"].text() != Cdc.kind or entry.is_pattern:
+        if entry.is_pattern or not _of_a_log(entry.strategy.items["kind"].text()):
             continue
         try:
             (stream,) = streams(config, lakes, Choice(names=(entry.name,)))
         except TidegateError:
             continue
         yield stream
+
+
+def _of_a_log(kind: str) -> bool:
+    return issubclass(plugins.load("strategies", kind), AppliesEvents)
 
 
 def _told(status: StreamStatus, stream: Stream, redact: Callable[[str], str]) -> StreamStatus:

@@ -9,6 +9,7 @@ import logging
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
+from tidegate.core.batch import Checked
 from tidegate.core.changes import ChangeSet
 from tidegate.core.intervals import Looking
 from tidegate.core.outcome import Outcome, Problem, Result
@@ -33,31 +34,49 @@ COUNTED = (
 )
 
 
-def loaded(
-    work: LoadContext, plan: LoadPlan, receipt: Receipt, verdict: Verdict, notes: tuple[str, ...] = ()
+def loaded(  # noqa: PLR0913 - everything that the stages found
+    work: LoadContext,
+    plan: LoadPlan,
+    checked: Checked,
+    receipt: Receipt,
+    verdict: Verdict,
+    *,
+    notes: tuple[str, ...] = (),
+    warm: bool = False,
 ) -> Outcome:
-    """Of one commit that was published; `notes` on what came after it."""
+    """Of one commit that was published.
+
+    Args:
+        notes: on what came after it.
+        warm: Spark ran before.
+    """
+    changes, aside = plan.changes, checked.aside.rows if checked.aside else 0
+    counted = (checked.rows + aside if checked.rows is not None else None, verdict.rows, changes.rows, 0)
     return Outcome(
         stream=work.stream.name,
         outcome=Result.LOADED,
         strategy=work.stream.strategy.kind,
-        meaning=plan.changes.effect.kind,
+        meaning=changes.effect.kind,
         write=plan.write.mode,
+        rows_read=next(number for number in counted if number is not None),
         rows_inserted=receipt.rows_inserted,
         rows_updated=receipt.rows_updated,
         rows_deleted=receipt.rows_deleted,
-        bytes_read=plan.changes.bytes or 0,
-        slices_changed=len(plan.changes.slices),
-        slices_total=len(plan.changes.slices),
-        log_taken=plan.changes.log_taken,
-        log_behind=plan.changes.log_behind,
+        rows_quarantined=aside,
+        rows_superseded=checked.folded.superseded if checked.folded else 0,
+        bytes_read=changes.bytes or 0,
+        slices_changed=len(changes.slices),
+        slices_total=len(changes.slices),
+        log_taken=changes.log_taken,
+        log_behind=changes.log_behind,
         snapshot=receipt.snapshot,
         position=plan.position.to_dict(),
         looked_through=_looked_through(work),
         verified=verdict.equal,
-        arrivals=plan.changes.arrivals,
+        arrivals=changes.arrivals,
+        spark_started=not warm and work.context.sessions.started,
         seconds=dict(work.journal.seconds),
-        notes=(*work.probe.notes(), *_coverage(verdict), *notes),
+        notes=(*work.probe.notes(), *_coverage(verdict), *notes, *checked.findings),
     )
 
 
@@ -67,8 +86,8 @@ def _coverage(verdict: Verdict) -> tuple[str, ...]:
     return (f"not covered by the fingerprint: {', '.join(verdict.not_covered)}",)
 
 
-def unchanged(work: LoadContext) -> Outcome:
-    """Of a run that moved nothing."""
+def unchanged(work: LoadContext, *notes: str) -> Outcome:
+    """Of a run that moved nothing; `notes` say why, where rows differed."""
     since = work.standing.since
     return Outcome(
         stream=work.stream.name,
@@ -78,7 +97,7 @@ def unchanged(work: LoadContext) -> Outcome:
         looked_through=_looked_through(work),
         snapshot=work.standing.table.snapshot,
         seconds=dict(work.journal.seconds),
-        notes=work.probe.notes(),
+        notes=(*work.probe.notes(), *notes),
     )
 
 

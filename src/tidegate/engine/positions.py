@@ -13,30 +13,29 @@ from typing import TYPE_CHECKING, Any
 
 from tidegate.core.changes import ChangeSet
 from tidegate.core.effects import Insert
-from tidegate.core.grouping import Grouping, Period, Periods, Prefixes, Ranges, Steps, Whole
+from tidegate.core.grouping import Grouping, grouping_of
 from tidegate.core.ids import new_load_id
 from tidegate.core.ledger import Ledger, unvouched
 from tidegate.core.plan import LoadPlan, Mode, WriteChoice
 from tidegate.core.ports.format import TableState
 from tidegate.core.ports.source import Probe
+from tidegate.core.ports.strategy import AdoptsFiles, ComparesPartitions
 from tidegate.core.position import Position
 from tidegate.core.schema import Schema
 from tidegate.core.slices import Everything, Range, Slice
 from tidegate.dialects.spark import Spark
 from tidegate.engine import partitions
 from tidegate.engine.context import RunContext
+from tidegate.engine.planner import signature
 from tidegate.engine.publish import discarded_on_error, publish
 from tidegate.engine.reconcile import holds_rows, next_sequence
 from tidegate.engine.recovery.recovery import unproven
 from tidegate.engine.recovery.repeats import refuse_repeats
-from tidegate.engine.stages.plan import signature
 from tidegate.engine.stream import Stream
 from tidegate.engine.verification import comparison, expected
-from tidegate.errors import CommitConflict, ConfigError, InternalError, PositionMissing, VerifyFailed
+from tidegate.errors import CommitConflict, ConfigError, PositionMissing, VerifyFailed
 from tidegate.registry.leases import Lease
 from tidegate.spark import sql
-from tidegate.strategies.checksum import Checksum
-from tidegate.strategies.files import Files
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -165,7 +164,7 @@ def adopt(stream: Stream, context: RunContext, value: str | None = None) -> Stat
         value = _greatest_cursor(stream, context, table)
     reason = "state adopt"
     with stream.source.probe(context.sessions) as probe:
-        if isinstance(stream.strategy, Files):
+        if isinstance(stream.strategy, AdoptsFiles):
             state, listed = stream.strategy.adopted(probe)
             _prove(stream, context, table, probe, Everything())
             _stamp(stream, context, state, None, reason=reason, proven=table)
@@ -233,7 +232,9 @@ def _measure(stream: Stream, context: RunContext, table: TableState, since: Posi
     """Keeps what each partition of the table holds, once the table's position vouches for it."""
     strategy = stream.strategy
     with context.session() as session, stream.source.probe(context.sessions) as probe:
-        grouping = strategy.grouping(probe) if isinstance(strategy, Checksum) else grouping_of(since.state["method"])
+        grouping = (
+            strategy.grouping(probe) if isinstance(strategy, ComparesPartitions) else grouping_of(since.state["method"])
+        )
         columns, method = probe.schema(), grouping.to_dict()
         found = partitions.measured(stream, context, session, grouping=grouping, columns=columns)
         if partitions.trusted(found, since, columns) is None or since.state["method"] != method:
@@ -263,29 +264,6 @@ def _filters(found: Ledger, grouping: Grouping, probe: Probe) -> dict[str, tuple
     column = columns.find(grouping.column) if grouping.column else None
     parts = {label: grouping.part(grouping.bucket(label), column) for label in found.entries}
     return {label: (probe.condition(part), spark.among([part], columns)) for label, part in parts.items()}
-
-
-def grouping_of(method: Mapping[str, Any]) -> Grouping:
-    """The inverse of `Grouping.to_dict`.
-
-    Example:
-        >>> steps = Steps(column="id", width=10)
-        >>> grouping_of(steps.to_dict()) == steps
-        True
-    """
-    match method:
-        case {"type": "whole_table"}:
-            return Whole()
-        case {"type": "by_integer", "column_name": column, "modulus": width}:
-            return Steps(column=column, width=width)
-        case {"type": "by_date", "column_name": column, "period": period}:
-            return Periods(column=column, period=Period(period))
-        case {"type": "by_range", "column_name": column, "cuts": cuts}:
-            return Ranges(column=column, cuts=tuple(cuts))
-        case {"type": "by_substr", "column_name": column, "length": length}:
-            return Prefixes(column=column, length=length)
-        case _:
-            raise InternalError(f"no way to cut a table into partitions: {dict(method)}")
 
 
 def _stamp(  # noqa: PLR0913 - what a position is made of

@@ -13,7 +13,7 @@ from tidegate.core.ledger import Ledger
 from tidegate.core.outcome import Problem
 from tidegate.core.plan import LoadPlan
 from tidegate.core.policies.maintenance import Maintained
-from tidegate.engine import load, partitions
+from tidegate.engine import partitions
 from tidegate.engine.context import LoadContext, RunContext
 from tidegate.engine.deletes import delete_guard, key_diff
 from tidegate.engine.events import Journal
@@ -21,6 +21,7 @@ from tidegate.engine.outcome import failure
 from tidegate.engine.reconcile import RecoveryState, reconcile
 from tidegate.engine.recovery import restored_source
 from tidegate.engine.stages import detect
+from tidegate.engine.stages.plan import plan
 from tidegate.engine.stream import Stream
 from tidegate.errors import TidegateError
 
@@ -133,7 +134,7 @@ def _plan(work: LoadContext, changes: ChangeSet | None, ledger: Ledger) -> LoadP
     if changes is None:
         return None
     first = next(partitions.groups(changes))
-    return load.plan(work, partitions.vouched(first, ledger) if first.parts else first, save=_keep_nothing).plan
+    return plan(work, partitions.vouched(first, ledger) if first.parts else first, save=_keep_nothing).plan
 
 
 def _keep_nothing(plan: LoadPlan) -> None:

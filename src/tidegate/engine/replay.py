@@ -25,12 +25,12 @@ from tidegate.core.slices import Everything
 from tidegate.core.versioned_writer import VersionedWriter
 from tidegate.engine.applied_events import Applied
 from tidegate.engine.context import RunContext
+from tidegate.engine.planner import fence
 from tidegate.engine.publish import discarded_on_error, publish
 from tidegate.engine.quality import quality
 from tidegate.engine.quarantine.quarantine import Quarantine
 from tidegate.engine.reconcile import RecoveryState, next_sequence
 from tidegate.engine.recovery import recovery
-from tidegate.engine.stages.plan import fence
 from tidegate.engine.stream import Stream, VerifyLevel
 from tidegate.engine.verification import events, proof
 from tidegate.errors import VerifyFailed

@@ -24,8 +24,9 @@ from tidegate.engine import load
 from tidegate.engine.context import LoadContext, PlannedLoad, RunContext
 from tidegate.engine.events import Journal
 from tidegate.engine.outcome import failure
+from tidegate.engine.planner import PlanInputs, make_plan
 from tidegate.engine.recovery import recovery
-from tidegate.engine.stages.plan import PlanInputs, make_plan
+from tidegate.engine.stages.plan import beside
 from tidegate.engine.stream import Stream, VerifyLevel
 from tidegate.engine.verification import comparison
 from tidegate.engine.verification.drilldown import Difference, Key
@@ -207,11 +208,11 @@ def _repair(work: LoadContext, since: Position, difference: Difference, lease: L
     )
     made = make_plan(stream, found, now=context.now())
     reason = "the rows that differ are compared by key and mended"
-    plan = replace(load.beside(made), write=WriteChoice(mode=Mode.MERGE_PARTITIONS, reason=reason))
+    plan = replace(beside(made), write=WriteChoice(mode=Mode.MERGE_PARTITIONS, reason=reason))
     context.save(plan)
     mending = replace(work, stream=replace(stream, verify=VerifyLevel.MOVED))
     with context.registry.task(stream.uid, "repair", run_id=context.run_id) as payload:
-        outcome = load.move(mending, PlannedLoad(plan=plan, unique=work.probe.unique(stream.key)), lease)
+        outcome = load.load(mending, PlannedLoad(plan=plan, unique=work.probe.unique(stream.key)), lease)
         payload |= {"rows": outcome.rows_read, "snapshot": outcome.snapshot}
     return difference.rows - left, left
 

@@ -14,14 +14,13 @@ from typing import Any, ClassVar
 from tidegate.core.changes import ChangeSet
 from tidegate.core.effects import Apply, Effect, Mirror, WriteHint
 from tidegate.core.ledger import Ledger
-from tidegate.core.log import Bad, EventRules, Logged, LogSpan, Truncate
+from tidegate.core.log import RESYNC, Bad, EventRules, Logged, LogSpan, Truncate
 from tidegate.core.ports.source import Probe
 from tidegate.core.position import Position
 from tidegate.core.slices import LogRange
 from tidegate.core.source_identity import check_continues, check_owner
 from tidegate.errors import ConfigError, HistoryGone, Misfit
 
-RESYNC = "Load it anew: `tidegate resync STREAM`."
 FLOOR = "floor"
 """The key of a position's state for the order at or below which no event counts."""
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from typing import Any, ClassVar
@@ -16,11 +16,11 @@ from typing import Any, ClassVar
 from tidegate.core.changes import Action, ChangeSet, Part
 from tidegate.core.effects import Effect, Mirror
 from tidegate.core.fingerprint import Fingerprint
-from tidegate.core.grouping import LARGEST, Grouping, Period, Periods, Prefixes, Steps, Whole
+from tidegate.core.grouping import LARGEST, Grouping, Period, Periods, Prefixes, Steps, Whole, grouping_of
 from tidegate.core.ledger import BEGIN, Entry, Ledger
 from tidegate.core.ports.source import KeepsRanges, Probe
 from tidegate.core.position import Position
-from tidegate.core.schema import Column, Kind
+from tidegate.core.schema import Column, Kind, Schema
 from tidegate.core.slices import Everything, Partition, Slice
 from tidegate.errors import ColumnMissing, ConfigError, PlanError
 from tidegate.strategies._partition_size import advice, smaller
@@ -181,6 +181,21 @@ class Checksum:
             skipped=len(seen - moved),
             notes=advice(grouping, [part.rows or 0 for part in parts]) if parts else (),
         )
+
+    def unlimited(self) -> Checksum:
+        """The same, for partitions of any size."""
+        return replace(self, max_rows=LARGEST)
+
+    def unpartitioned(self, columns: Schema) -> str | None:
+        """Why no column says in which partition a row lies; None where one does."""
+        if self.column is None:
+            return None
+        column = columns.find(self.column)
+        if column is None:
+            return f"the source has no column {self.column!r}"
+        if not column.type.covered:
+            return f"{column.name} is {column.native or column.type}, which no fingerprint covers"
+        return grouping_of(self.resume(None)["method"]).misfit(column)
 
     def grouping(self, probe: Probe) -> Grouping:
         """How the source's table is cut.

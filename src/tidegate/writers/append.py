@@ -27,6 +27,7 @@ class Append:
     accepts: ClassVar[frozenset[type[Effect]]] = frozenset({Insert, Upsert})
     needs_key: ClassVar[bool] = False
     idempotent: ClassVar[bool] = False
+    deletes_by_key: ClassVar[bool] = False
 
     def choose(self, facts: WriteFacts) -> WriteChoice:
         """Append, or overwrite when the table is loaded anew or holds files that changed.

@@ -48,6 +48,7 @@ class Merge:
     accepts: ClassVar[frozenset[type[Effect]]] = EFFECTS
     needs_key: ClassVar[bool] = True
     idempotent: ClassVar[bool] = True
+    deletes_by_key: ClassVar[bool] = True
 
     order_by: tuple[str, ...] = ()
 

@@ -26,6 +26,7 @@ class Replace:
     accepts: ClassVar[frozenset[type[Effect]]] = frozenset({Mirror})
     needs_key: ClassVar[bool] = False
     idempotent: ClassVar[bool] = True
+    deletes_by_key: ClassVar[bool] = False
 
     def choose(self, facts: WriteFacts) -> WriteChoice:
         """Append where nothing is there to be replaced, else overwrite: everything, or the batch's partitions."""

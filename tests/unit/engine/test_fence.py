@@ -18,10 +18,10 @@ from tidegate.core.ports.format import TableState
 from tidegate.core.position import Position
 from tidegate.core.schema import BIGINT, ChangeKind, Column, Schema, SchemaChange
 from tidegate.core.slices import Everything, LogRange
-from tidegate.engine import applied_events
+from tidegate.engine import applied_events, planner
 from tidegate.engine.events import Journal
-from tidegate.engine.stages import detect, plan
-from tidegate.engine.stages.plan import PlanInputs, make_plan
+from tidegate.engine.planner import PlanInputs, make_plan
+from tidegate.engine.stages import detect
 from tidegate.engine.stream import Stream
 from tidegate.errors import PlanError
 from tidegate.strategies.cdc import Cdc
@@ -104,8 +104,8 @@ def test_a_history_knows_since_when_nothing_but_events_wrote_its_table(known, si
     stands = Position(sequence=since, load_id="x", kind="cdc", state={FENCE: known} if known else {})
     changes = [SchemaChange(kind=kind, column="a", old="b", new="a") for kind in evolve]
     stream = replace(STREAM, writer=Scd2(sequence_by=("at",)))
-    assert plan.fence(stream, EVENTS, stands, 9, "new", evolve=changes)[FENCE][WHOLE] == whole
-    assert WHOLE not in plan.fence(STREAM, EVENTS, stands, 9, "new", evolve=changes)[FENCE]
+    assert planner.fence(stream, EVENTS, stands, 9, "new", evolve=changes)[FENCE][WHOLE] == whole
+    assert WHOLE not in planner.fence(STREAM, EVENTS, stands, 9, "new", evolve=changes)[FENCE]
 
 
 def kept(plan):

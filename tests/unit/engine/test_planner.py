@@ -29,7 +29,7 @@ from tidegate.core.schema import (
     decimal,
 )
 from tidegate.core.slices import Range
-from tidegate.engine.stages.plan import PlanInputs, make_plan
+from tidegate.engine.planner import PlanInputs, make_plan
 from tidegate.engine.stream import Stream
 from tidegate.errors import ColumnMissing, SchemaRefused
 from tidegate.strategies.full import Full

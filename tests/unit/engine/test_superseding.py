@@ -19,8 +19,8 @@ from tidegate.core.quarantine import Superseding
 from tidegate.core.schema import BIGINT, TIMESTAMPTZ, Column, Schema
 from tidegate.core.slices import Everything, LogRange, Range
 from tidegate.core.slices import Files as Chosen
+from tidegate.engine.planner import PlanInputs, make_plan, signature
 from tidegate.engine.quarantine.superseded import Load, how, whole
-from tidegate.engine.stages.plan import PlanInputs, make_plan, signature
 from tidegate.engine.stream import Stream
 from tidegate.strategies.cdc import Cdc
 from tidegate.strategies.files import Files

@@ -8,9 +8,12 @@ from typing import Any, ClassVar, Protocol, runtime_checkable
 from tidegate.core.bounds import BoundRequest
 from tidegate.core.changes import ChangeSet
 from tidegate.core.effects import Effect
+from tidegate.core.grouping import Grouping
 from tidegate.core.ledger import Ledger
+from tidegate.core.manifest import Manifest
 from tidegate.core.ports.source import Probe
 from tidegate.core.position import Position
+from tidegate.core.schema import Schema
 
 
 class Strategy(Protocol):
@@ -57,3 +60,29 @@ class Bounded(Protocol):
     @property
     def bound_request(self) -> BoundRequest | None:
         """What its source has to be opened with; None where these options need none."""
+
+
+@runtime_checkable
+class ComparesPartitions(Protocol):
+    """A strategy that compares a table with its source partition by partition."""
+
+    @property
+    def max_rows(self) -> int:
+        """The most rows of one partition."""
+
+    def unlimited(self) -> Strategy:
+        """The same, for partitions of any size."""
+
+    def grouping(self, probe: Probe) -> Grouping:
+        """How the source's table is partitioned. Raises PlanError where it cannot be."""
+
+    def unpartitioned(self, columns: Schema) -> str | None:
+        """Why no column says in which partition a row lies; None where one does."""
+
+
+@runtime_checkable
+class AdoptsFiles(Protocol):
+    """A strategy whose position is the files that were loaded."""
+
+    def adopted(self, probe: Probe) -> tuple[Mapping[str, Any], Manifest]:
+        """The state of a table that holds every file that is there now, and what to remember of them."""

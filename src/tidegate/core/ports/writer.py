@@ -14,12 +14,17 @@ if TYPE_CHECKING:
 
 
 class Writer(Protocol):
-    """Says what happens to the rows; formats say how."""
+    """Says what happens to the rows; formats say how.
+
+    `accepts` are the effects that it can carry out, `idempotent` says that rows may be written again, `deletes_by_key`
+    that it deletes or marks the rows of keys that are gone at the source.
+    """
 
     kind: ClassVar[str]
     accepts: ClassVar[frozenset[type[Effect]]]
     needs_key: ClassVar[bool]
     idempotent: ClassVar[bool]
+    deletes_by_key: ClassVar[bool]
 
     def choose(self, facts: WriteFacts) -> WriteChoice:
         """The mode for such a batch."""

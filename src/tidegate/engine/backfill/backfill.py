@@ -28,6 +28,7 @@ from tidegate.engine.events import Journal
 from tidegate.engine.lease import turn
 from tidegate.engine.recovery import recovery, restored_source
 from tidegate.engine.retries import retrying
+from tidegate.engine.stages.plan import plan
 from tidegate.engine.stream import Stream
 from tidegate.errors import ConfigError, PlanError, PositionMissing, TidegateError
 from tidegate.registry.backfills import lease_name
@@ -219,7 +220,7 @@ def _load(stream: Stream, context: RunContext, group: Sequence[Chunk]) -> dict[i
             rows = {number: probe.stats(part).rows for number, part in parts.items()}
             if any(rows.values()):
                 changes = _changes(tuple(parts.values()), position, sum(rows.values()))
-                load.move(work, load.plan(work, changes, save=context.save, some=True), lease)
+                load.load(work, plan(work, changes, save=context.save, some=True), lease)
             return rows
 
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from tidegate.core.batch import Batch, Checked, Latest
 from tidegate.core.effects import Apply, Mirror
 from tidegate.core.log import ORIGIN, REFUSED
-from tidegate.core.outcome import Outcome, Result
+from tidegate.core.outcome import Result
 from tidegate.core.plan import LoadPlan, Mode
 from tidegate.core.policies.rules import Broken, Known, MeasuredCheck, Rule, Scope
 from tidegate.core.ports.format import Staging
@@ -313,15 +313,3 @@ def _asking(plan: LoadPlan) -> Iterator[None]:
             f"{error.message}; nothing was published",
             hint="Where it is the SQL of a check, correct it under `checks:`, then run `tidegate check`.",
         ) from error
-
-
-def rows_of(checked: Checked) -> int | None:
-    """How many rows a load has, those that were set aside included; None where nobody counted them."""
-    return None if checked.rows is None else checked.rows + (checked.aside.rows if checked.aside else 0)
-
-
-def told(outcome: Outcome, checked: Checked) -> Outcome:
-    """The outcome of a load, with what its checks found."""
-    aside = checked.aside.rows if checked.aside else 0
-    notes = (*outcome.notes, *checked.findings)
-    return replace(outcome, rows_quarantined=aside, notes=notes)

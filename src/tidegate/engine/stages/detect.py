@@ -1,13 +1,13 @@
-"""Decides what a stream's strategy is asked with, and what is remembered of its answer.
-
-Called by the pipeline, by `plan` and by the checksum tasks. Must never start Spark unless it is given the means to
-measure a table.
-"""
+"""Detect: what changed since the position? Starts no Spark, unless it is given the means to measure a table."""
 
 from __future__ import annotations
 
+import contextlib
+from collections import Counter
 from collections.abc import Callable
-from dataclasses import replace
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, replace
+from typing import Any
 
 from tidegate.core.changes import ChangeSet
 from tidegate.core.cost_model import Learning
@@ -15,15 +15,61 @@ from tidegate.core.effects import Apply, Mirror
 from tidegate.core.grouping import Grouping
 from tidegate.core.ledger import Ledger
 from tidegate.core.manifest import MANIFEST, Manifest
+from tidegate.core.ports.strategy import ComparesPartitions
 from tidegate.core.position import Position
 from tidegate.core.slices import SnapshotPair
 from tidegate.core.versioned_writer import VersionedWriter
 from tidegate.engine import column_backfill, load_history, partitions
 from tidegate.engine.context import LoadContext
+from tidegate.engine.deletes import key_diff
 from tidegate.engine.events import Stage
 from tidegate.errors import PlanError
 
 Measure = Callable[[LoadContext, Grouping], Ledger]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Detected:
+    """What changed, and what it was compared with.
+
+    Args:
+        work: the stream at work; it knows how keys that are gone are looked for.
+        changes: None where nothing changed.
+        ledger: the partitions that the table holds; empty for strategies that compare none.
+    """
+
+    work: LoadContext
+    changes: ChangeSet | None
+    ledger: Ledger
+
+
+def detect_changes(work: LoadContext) -> Detected:
+    """What changed since the position; what was learned of the source on the way is kept.
+
+    Where the partitions of a filled table are not known, Spark measures them.
+    """
+    with _question(work) as payload:
+        changes, ledger = detect(work, measure=measure)
+        payload.update(_answer(changes))
+    work, changes = key_diff.watch(work, changes)
+    if changes is not None and (equal := partitions.equal(changes)):
+        work.context.registry.keep_quick(work.stream.uid, equal)
+    if changes is not None and not changes.slices:
+        remember_files(work, changes)
+        changes = None if changes.parts else changes
+    return Detected(work=work, changes=changes, ledger=ledger)
+
+
+def _question(work: LoadContext) -> AbstractContextManager[dict[str, Any]]:
+    """The task of asking for every partition's checksum; none for strategies that ask for less."""
+    if not isinstance(work.stream.strategy, ComparesPartitions):
+        return contextlib.nullcontext({})
+    return work.context.registry.task(work.stream.uid, "get_checksums", run_id=work.context.run_id)
+
+
+def _answer(changes: ChangeSet | None) -> dict[str, Any]:
+    counted = Counter(str(part.action) for part in changes.parts) if changes else Counter[str]()
+    return {"actions": dict(counted), "rows": changes.rows if changes else 0}
 
 
 def detect(work: LoadContext, *, measure: Measure | None = None) -> tuple[ChangeSet | None, Ledger]:

@@ -65,6 +65,7 @@ class Scd2:
     accepts: ClassVar[frozenset[type[Effect]]] = EFFECTS
     needs_key: ClassVar[bool] = True
     idempotent: ClassVar[bool] = True
+    deletes_by_key: ClassVar[bool] = False
 
     valid_from: str = "valid_from"
     valid_to: str = "valid_to"

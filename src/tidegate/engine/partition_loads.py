@@ -1,0 +1,57 @@
+"""Loads of partitions: one commit a group of them, and what becomes of the others when one cannot be loaded."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from tidegate.core.changes import ChangeSet
+from tidegate.core.ledger import Ledger
+from tidegate.core.outcome import Outcome
+from tidegate.engine import outcome, partitions
+from tidegate.engine.context import LoadContext
+from tidegate.engine.reconcile import Heal, RecoveryState
+from tidegate.engine.stream import Stream
+from tidegate.errors import CheckFailed, RowsMoved, VerifyFailed
+
+Load = Callable[[LoadContext, ChangeSet], Outcome]
+"""One commit of these changes."""
+
+
+def load_each(work: LoadContext, changes: ChangeSet, ledger: Ledger, load: Load) -> Outcome:
+    """One commit a group; where a partition of it cannot be loaded, one for each of the others.
+
+    A position vouches for partitions only once all of them are as the source holds them: until then a row of a key may
+    have gone from one that is still to be loaded.
+    """
+    if work.context.full_refresh:
+        return load(work, partitions.vouched(partitions.all_at_once(changes), Ledger()))
+    waiting = list(partitions.groups(changes))
+    done: list[Outcome] = []
+    while waiting:
+        group = waiting.pop(0)
+        loaded = ledger.loaded(group.parts)
+        whole = not work.stream.key or not (waiting or any(outcome.error for outcome in done))
+        try:
+            try:
+                done.append(load(work, partitions.vouched(group, ledger) if whole else group))
+            except RowsMoved:
+                done.append(load(work, group))
+            ledger = loaded
+            work = replace(work, standing=_standing(work.stream))
+        except (CheckFailed, VerifyFailed) as error:
+            if isinstance(error, VerifyFailed) and not work.stream.format.invisible:
+                raise  # its rows are seen: the next run compares the whole table
+            alone = partitions.singly(group)
+            if not alone and len(changes.slices) == 1:
+                raise
+            if not alone:
+                done.append(outcome.refused(work, group, error))
+            waiting = [*alone, *waiting]
+    return outcome.combined(done, changes)
+
+
+def _standing(stream: Stream) -> RecoveryState:
+    """Where the stream stands after a commit of this run."""
+    table = stream.format.state(stream.target, stream.uid)
+    return RecoveryState(table=table, since=table.position, heal=Heal.NOTHING)

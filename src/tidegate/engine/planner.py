@@ -1,0 +1,350 @@
+"""Decides everything about a load before its first row is read.
+
+Called by the pipeline and by `tidegate plan`; pure: it is handed what others found out. Must never read a row.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any
+
+from tidegate.core.changes import ChangeSet
+from tidegate.core.effects import Apply, event_rules
+from tidegate.core.ids import new_load_id
+from tidegate.core.plan import FENCE, WHOLE, LoadPlan, WriteChoice, WriteFacts
+from tidegate.core.plan import Mode as WriteMode
+from tidegate.core.policies.contract import Mode
+from tidegate.core.ports.format import TableState
+from tidegate.core.position import Position
+from tidegate.core.schema import FOLLOWED, RESCUED, ChangeKind, Column, Schema, SchemaChange, compare
+from tidegate.core.versioned_writer import VersionedWriter
+from tidegate.engine.quality.rules import refuse_rules
+from tidegate.engine.reconcile import next_sequence
+from tidegate.engine.stream import Stream
+from tidegate.errors import ColumnMissing, InternalError, PlanError, SchemaRefused
+
+ERASES = frozenset({WriteMode.OVERWRITE, WriteMode.OVERWRITE_PARTITIONS, WriteMode.REPLACE_FILES})
+EVOLVES = frozenset({Mode.EVOLVE, Mode.FILL})
+DEFAULT_CONTRACT: Mapping[ChangeKind, str] = {
+    ChangeKind.ADD_COLUMN: "evolve",
+    ChangeKind.WIDEN: "evolve",
+    ChangeKind.NARROW: "stop",
+    ChangeKind.TYPE_CHANGE: "stop",
+    ChangeKind.NULLABILITY: "stop",
+    ChangeKind.DROP_COLUMN: "keep",
+    ChangeKind.RENAME: "stop",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanInputs:
+    """What a probe and the catalog told about one load.
+
+    Args:
+        since: the position in the table; None for a first load.
+        identity, clock: of the source, see `core/ports/source.Probe`.
+        facts: what the writer needs to choose a mode.
+        aside: changes of the source's columns that `columns` does not show, because the contract leaves these out.
+        renames: columns that the table has by another name, new names to old ones; None where only names tell them.
+        last_sequence: the greatest sequence the stream ever had, also before a repair took an older table's word.
+    """
+
+    table: TableState
+    since: Position | None
+    changes: ChangeSet
+    columns: Schema
+    identity: str
+    clock: int | None
+    facts: WriteFacts
+    last_sequence: int = 0
+    aside: tuple[SchemaChange, ...] = ()
+    renames: Mapping[str, str] | None = None
+
+
+def make_plan(stream: Stream, found: PlanInputs, *, now: datetime) -> LoadPlan:
+    """The plan of one load.
+
+    Raises:
+        SchemaRefused: the contract forbids a change, or a name cannot be kept; nothing was touched.
+    """
+    refuse_columns(stream, found.columns)
+    refuse_meaning(stream, found.changes)
+    refuse_writer(stream, found)
+    added, more = _added(stream, found)
+    columns, changes, evolve = fit_columns(stream, _without(found.table, added), found.columns, found.renames)
+    refuse_rules(stream.name, stream.checks, columns)
+    write = stream.writer.choose(found.facts)
+    refuse_erasing(stream, found, write)
+    load_id = new_load_id()
+    sequence = next_sequence(found.table, found.since, found.last_sequence)
+    reset = found.facts.reset is not None
+    fenced = fence(stream, found.changes, found.since, sequence, load_id, reset=reset, evolve=evolve)
+    return LoadPlan(
+        load_id=load_id,
+        stream=stream.name,
+        uid=stream.uid,
+        target=str(stream.target),
+        created_at=now,
+        base=found.table.snapshot,
+        since=found.since,
+        position=Position(
+            sequence=sequence,
+            load_id=load_id,
+            kind=stream.strategy.kind,
+            source=found.identity,
+            clock=found.clock,
+            state={**found.changes.state, **fenced},
+            loaded_through=found.changes.loaded_through,
+            schema=columns.digest,
+            writer=signature(stream),
+        ),
+        changes=found.changes,
+        columns=columns,
+        key=stream.key,
+        schema_changes=(*_seen(changes, found.aside), *found.aside),
+        evolve=(*evolve, *more),
+        write=write,
+        create=not found.table.exists,
+        deletes=stream.deletes,
+        added=Schema(columns=(*stream.added, *added)),
+        missing_keys=found.facts.gone,
+        reset=found.facts.reset,
+    )
+
+
+def _seen(changes: Sequence[SchemaChange], aside: Sequence[SchemaChange]) -> Iterator[SchemaChange]:
+    """The changes without columns that only seem to be gone, because they are left out."""
+    left_out = {change.column for change in aside}
+    return (change for change in changes if change.column not in left_out)
+
+
+def fence(  # noqa: PLR0913 - a load, and what was before it
+    stream: Stream,
+    changes: ChangeSet,
+    since: Position | None,
+    sequence: int,
+    load_id: str,
+    *,
+    reset: bool = False,
+    evolve: Sequence[SchemaChange] = (),
+) -> dict[str, Any]:
+    """What will count of the events that are remembered beside the table, see `FENCE`; nothing for other loads.
+
+    A table that is read anew forgets: its floor, or its log from the beginning, says what counts. For a history the
+    events stand for their part of it only as long as nothing but events writes the table, and columns keep their names.
+    """
+    if event_rules(changes.effect) is None:
+        return {}
+    known = since.state.get(FENCE) if since else None
+    if not isinstance(changes.effect, Apply):
+        after = sequence
+    else:
+        after = sequence - 1 if known is None or reset else known["after"]
+    own = {"after": after, "number": sequence, "load": load_id}
+    if not isinstance(stream.writer, VersionedWriter):
+        return {FENCE: own}
+    whole = after
+    if known is not None and since is not None and after == known["after"]:
+        alone = known["number"] == since.sequence and all(one.kind is not ChangeKind.RENAME for one in evolve)
+        whole = known.get(WHOLE, after) if alone else since.sequence
+    return {FENCE: {**own, WHOLE: whole}}
+
+
+def refuse_meaning(stream: Stream, changes: ChangeSet) -> None:
+    """Refuses rows that the writer cannot take.
+
+    Raises:
+        PlanError: such as changes for a table that only ever grows.
+    """
+    if type(changes.effect) not in stream.writer.accepts:
+        raise PlanError(
+            f"stream {stream.name!r}: {changes.reason}, and write: {stream.writer.kind} cannot apply that",
+            hint="Use `write: merge` with a `key:`, or load it anew: `tidegate run STREAM --full-refresh --yes`.",
+        )
+
+
+def refuse_erasing(stream: Stream, found: PlanInputs, write: WriteChoice) -> None:
+    """Refuses a write that takes away files of a table which holds more than its source does.
+
+    Raises:
+        InternalError: a writer chose it although nobody asked for a full refresh.
+    """
+    keeps = isinstance(stream.writer, VersionedWriter) or stream.deletes.soft
+    if keeps and write.mode in ERASES and found.facts.reset is None:
+        raise InternalError(f"write: {stream.writer.kind} chose {write.mode} for a table whose old rows are kept")
+
+
+def signature(stream: Stream) -> str:
+    """What the position says of the writer; empty for one whose table holds just what its source holds."""
+    return stream.writer.signature if isinstance(stream.writer, VersionedWriter) else ""
+
+
+def refuse_writer(stream: Stream, found: PlanInputs) -> None:
+    """Refuses to go on from a table whose versions another writer, or other options, made.
+
+    Raises:
+        PlanError: nothing was touched.
+    """
+    wrote = found.since.writer if found.since else ""
+    if found.since is None or found.facts.reset or wrote == signature(stream):
+        return
+    was = "another writer" if not wrote or not signature(stream) else "other options of the same writer"
+    raise PlanError(
+        f"stream {stream.name!r} now says write: {stream.writer.kind}, and its table was loaded by {was}, "
+        "so its versions mean something else",
+        hint=f"Take `write:` back, or make the table anew, which forgets its history: "
+        f"`tidegate run {stream.name} --full-refresh --yes`.",
+    )
+
+
+def _added(stream: Stream, found: PlanInputs) -> tuple[tuple[Column, ...], tuple[SchemaChange, ...]]:
+    """The writer's own columns, and the changes by which the table comes to have them."""
+    writer, table = stream.writer, found.table.schema
+    if not isinstance(writer, VersionedWriter):
+        return (), ()
+    added = writer.added(found.columns, stream.strategy.cursor)
+    if table is None:
+        return added, ()
+    changes = [
+        change
+        for change in compare(source=Schema(columns=added), table=table)
+        if change.kind is not ChangeKind.DROP_COLUMN
+    ]
+    refused = next((change for change in changes if change.kind not in FOLLOWED), None)
+    if refused is not None:
+        raise SchemaRefused(
+            f"stream {stream.name!r}: the column {refused.column!r} of the table is {refused.old}, and write: "
+            f"{writer.kind} would now make it {refused.new}",
+            hint="Take the type at the source back, or name another target.",
+            column=refused.column,
+        )
+    return added, tuple(changes)
+
+
+def _without(table: TableState, added: Sequence[Column]) -> TableState:
+    """The table as far as its source fills it."""
+    if table.schema is None or not added:
+        return table
+    own = {column.name for column in added}
+    rest = tuple(column for column in table.schema if column.name not in own)
+    return replace(table, schema=Schema(columns=rest))
+
+
+def refuse_columns(stream: Stream, columns: Schema) -> None:
+    """Refuses what no run of this stream could load.
+
+    Raises:
+        ColumnMissing: a key column that is not there.
+        SchemaRefused: names that differ only by case, which Spark cannot tell apart.
+    """
+    absent = [name for name in stream.key if columns.find(name) is None]
+    if absent:
+        raise ColumnMissing(
+            f"stream {stream.name!r} has the key column {absent[0]!r}, which {stream.source_name} does not have; "
+            f"it has: {', '.join(columns.names)}",
+            hint="Correct `key:` in tidegate.yaml, then run `tidegate check`.",
+        )
+    for folded, count in Counter(name.casefold() for name in columns.names).items():
+        if count > 1:
+            clash = [name for name in columns.names if name.casefold() == folded]
+            raise SchemaRefused(
+                f"stream {stream.name!r} has columns that differ only by case: {', '.join(clash)}",
+                hint="Rename one of them with a `query:`.",
+            )
+
+
+def fit_columns(
+    stream: Stream, table: TableState, columns: Schema, renames: Mapping[str, str] | None = None
+) -> tuple[Schema, tuple[SchemaChange, ...], tuple[SchemaChange, ...]]:
+    """The columns to load, every change against the table, and the changes to apply to the table.
+
+    Raises:
+        SchemaRefused: the contract says stop, and every such column is named; or names were exchanged.
+    """
+    _refuse_taken(stream, columns)
+    if table.schema is None:
+        return columns, (), ()
+    wanted = Schema(columns=(*columns, *stream.added))
+    _refuse_case(stream, table.schema, wanted)
+    _refuse_exchanged(stream, table.schema, columns, renames or {})
+    keeps = stream.contract.get(ChangeKind.RENAME) == "keep"
+    changes = compare(source=wanted, table=table.schema, renames=None if keeps else renames)
+    if renames is None:
+        _refuse_rename(stream, [change for change in changes if not _own(stream, change)])
+    modes = {change: _mode(stream, change) for change in changes}
+    refused = [change for change in changes if modes[change] == "stop"]
+    if refused:
+        listed = "; ".join(f"{c.column}: {c.kind} ({c.old or 'absent'} to {c.new or 'absent'})" for c in refused)
+        raise SchemaRefused(
+            f"stream {stream.name!r} stops, because its contract forbids: {listed}",
+            hint=f"Allow it with `contract: {{{refused[0].kind}: …}}` in tidegate.yaml, or change the source back.",
+            column=refused[0].column,
+        )
+    evolve = tuple(change for change in changes if change.kind in FOLLOWED and modes[change] in EVOLVES)
+    return columns, changes, evolve
+
+
+def _own(stream: Stream, change: SchemaChange) -> bool:
+    return change.column in {*stream.added.names, RESCUED.name}
+
+
+def _mode(stream: Stream, change: SchemaChange) -> str:
+    """What the contract says of a change; it does not speak of columns that the program itself keeps in the table."""
+    if change.kind is ChangeKind.ADD_COLUMN and _own(stream, change):
+        return "evolve"
+    mode = stream.contract.get(change.kind, DEFAULT_CONTRACT[change.kind])
+    return "stop" if change.kind is ChangeKind.TYPE_CHANGE else mode  # of a column of the key, which is not left out
+
+
+def _refuse_taken(stream: Stream, columns: Schema) -> None:
+    theirs = {name.casefold() for name in columns.names}
+    taken = next((name for name in stream.added.names if name.casefold() in theirs), None)
+    if taken is not None:
+        raise SchemaRefused(
+            f"stream {stream.name!r} keeps a column {taken!r} of its own in the table, and the source has one, too",
+            hint="Give the source's column another name with a `query:`, or delete rows with `deletes: {apply: hard}`.",
+            column=taken,
+        )
+
+
+def _refuse_rename(stream: Stream, changes: Sequence[SchemaChange]) -> None:
+    """Names are all that a source tells of its columns, so a column gone and one come of the same type may be one."""
+    if stream.contract.get(ChangeKind.RENAME, "stop") != "stop":
+        return
+    gone = {change.old: change.column for change in changes if change.kind is ChangeKind.DROP_COLUMN}
+    come = next((c for c in changes if c.kind is ChangeKind.ADD_COLUMN and c.new in gone), None)
+    if come is not None:
+        raise SchemaRefused(
+            f"stream {stream.name!r}: column {gone[come.new]!r} is gone and {come.column!r} of the same type has come, "
+            "which may be a rename",
+            hint="Keep the old name with a `query:`, or let both stand in the table with `contract: {rename: evolve}`.",
+            column=come.column,
+        )
+
+
+def _refuse_exchanged(stream: Stream, table: Schema, columns: Schema, renames: Mapping[str, str]) -> None:
+    """Where a name now stands for another column, no statement makes the table's columns those of the source."""
+    taken = next((new for new, old in renames.items() if table.find(new) or columns.find(old)), None)
+    if taken is not None:
+        raise SchemaRefused(
+            f"stream {stream.name!r}: {taken!r} at the source is the column that was {renames[taken]!r}, and the other "
+            "name is in use as well",
+            hint="Give the columns their old names with a `query:`, or name another target.",
+            column=taken,
+        )
+
+
+def _refuse_case(stream: Stream, mine: Schema, theirs: Schema) -> None:
+    known = {name.casefold(): name for name in mine.names}
+    for name in theirs.names:
+        other = known.get(name.casefold())
+        if other is not None and other != name:
+            raise SchemaRefused(
+                f"stream {stream.name!r}: the source's column {name!r} and the table's column {other!r} "
+                "differ only by case",
+                hint="Give it the table's name with a `query:`.",
+                column=name,
+            )

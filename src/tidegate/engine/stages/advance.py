@@ -1,0 +1,50 @@
+"""Advance: the commit becomes visible at once, then the registry follows the table."""
+
+from __future__ import annotations
+
+from tidegate.core.outcome import Outcome
+from tidegate.core.ports.format import Receipt
+from tidegate.engine import outcome, replication_slot
+from tidegate.engine.context import LoadContext, PlannedLoad
+from tidegate.engine.events import Moment, Stage
+from tidegate.engine.publish import publish as publish_staged
+from tidegate.engine.stages.write import Written
+from tidegate.engine.verification.proof import Verdict
+from tidegate.registry.leases import Lease
+from tidegate.registry.values import PlanStatus
+
+
+def publish(work: LoadContext, planned: PlannedLoad, written: Written, lease: Lease) -> Receipt:
+    """Makes the verified commit visible.
+
+    Raises:
+        LeaseHeld: another runner has taken the stream over.
+        PositionMoved, CommitConflict, CommitUnknown: see `engine.publish`.
+    """
+    work.journal.tell(Stage.ADVANCE, Moment.START)
+    lease.check()
+    return publish_staged(work.stream.format, work.stream.target, planned.plan, written.staging)
+
+
+def advance(  # noqa: PLR0913 - what the stages found
+    work: LoadContext, planned: PlannedLoad, written: Written, verdict: Verdict, receipt: Receipt, *, warm: bool
+) -> Outcome:
+    """The registry learns what the table shows already, and the log what is not needed any more.
+
+    Args:
+        warm: Spark ran before the load.
+    """
+    stream, plan = work.stream, planned.plan
+    work.journal.tell(Stage.ADVANCE, Moment.PUBLISHED)
+    uuid = work.standing.table.uuid or stream.format.state(stream.target, stream.uid).uuid
+    work.context.registry.advance(plan, snapshot=receipt.snapshot, table_uuid=uuid, verified=verdict.equal)
+    work.journal.tell(Stage.ADVANCE, Moment.DONE)
+    notes = replication_slot.acknowledge(stream, plan.position)
+    return outcome.loaded(work, plan, written.checked, receipt, verdict, notes=notes, warm=warm)
+
+
+def drop(work: LoadContext, planned: PlannedLoad, written: Written, reason: str) -> Outcome:
+    """Of a load that was not worth a commit: the table and its position stay as they are."""
+    written.staging.discard()
+    work.context.registry.finish_plan(planned.plan.load_id, PlanStatus.DROPPED)
+    return outcome.unchanged(work, reason)

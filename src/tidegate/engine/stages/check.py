@@ -1,0 +1,77 @@
+"""Check: the column contract, the rules, one row a key; rows that break a rule go to the quarantine."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from functools import partial
+
+from tidegate.core.batch import Batch, Checked, Latest
+from tidegate.core.change_feed import HasPresent
+from tidegate.core.effects import Apply, Upsert
+from tidegate.engine.applied_events import Applied
+from tidegate.engine.context import LoadContext, PlannedLoad
+from tidegate.engine.events import Stage
+from tidegate.engine.quality import quality
+from tidegate.engine.reconcile import holds_rows
+from tidegate.engine.stages.read import ReadRows
+from tidegate.engine.verification import comparison, events, expected, last_loads
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckedRows:
+    """Rows that may be written.
+
+    Args:
+        applied: the events of the log that the table has taken before; None where nothing is delivered twice.
+    """
+
+    read: ReadRows
+    batch: Batch
+    checked: Checked
+    applied: Applied | None
+
+
+def check(work: LoadContext, planned: PlannedLoad, rows: ReadRows, held: ExitStack) -> CheckedRows:
+    """The rows that may be written; the table is as it was.
+
+    Args:
+        held: lets go, when the load ends, of what Spark keeps for it.
+
+    Raises:
+        CheckFailed: rows break a rule that stops a load.
+        DuplicateKeys: several rows of one key, and nothing says which one counts.
+    """
+    plan, session = planned.plan, rows.session
+    with work.journal.stage(Stage.CHECK):
+        applied = events.applied(work, session, plan)
+        batch = replace(_batch(work, planned, rows), fence=events.fence(work, session, plan, applied))
+        checked = quality.check(work, planned, batch, events.judged(rows.frame, plan), held)
+        checked = quality.foreseen(work, plan, last_loads.told(work.stream, plan, checked))
+    return CheckedRows(read=rows, batch=batch, checked=checked, applied=applied)
+
+
+def _batch(work: LoadContext, planned: PlannedLoad, rows: ReadRows) -> Batch:
+    """What is known of the rows that the writer is handed."""
+    stream, table, changes = work.stream, work.standing.table, planned.plan.changes
+    present = None
+    filled = holds_rows(table) and not work.context.full_refresh
+    by_order = bool(stream.key) and not planned.unique and isinstance(changes.effect, Upsert)
+    if filled and by_order and expected.around(changes.slices, changes.loaded_through) is not None:
+        present = partial(comparison.live, stream, rows.session, table.snapshot)
+    current = None
+    if isinstance(changes.effect, Apply) and changes.effect.rules is None and isinstance(work.probe, HasPresent):
+        current = partial(work.probe.present, rows.session, key=stream.key)
+    latest = Latest(key=stream.key, order=stream.strategy.cursor) if stream.key else None
+    bounds = planned.plan.write.prune if work.probe.has_snapshot() and planned.unique else ()
+    skip_equal = stream.strategy.rereads or planned.plan.changes.repeats is not None
+    cheap = work.probe.version() is not None
+    return Batch(
+        latest=latest,
+        keys_unique=planned.unique,
+        skip_equal=skip_equal,
+        bounds=bounds,
+        cheap=cheap,
+        current=current,
+        present=present,
+    )

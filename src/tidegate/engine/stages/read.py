@@ -1,0 +1,83 @@
+"""Read: the rows of the planned slices as a DataFrame; the table is opened meanwhile."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager, ExitStack
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from tidegate.core.plan import LoadPlan
+from tidegate.core.ports.format import Layout, Staging
+from tidegate.core.versioned_writer import VersionedWriter
+from tidegate.engine.context import LoadContext, PlannedLoad
+from tidegate.engine.events import Stage
+from tidegate.engine.publish import opened_later, opened_meanwhile
+from tidegate.engine.stream import Stream
+from tidegate.engine.verification import last_loads
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+SMALL_ROWS = 200_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadRows:
+    """The rows of a load, which Spark reads when it is asked for them.
+
+    Args:
+        opened: gives the version of the table that the load writes to; makes or changes the table first where the plan
+            says so.
+    """
+
+    session: SparkSession
+    frame: DataFrame
+    opened: Callable[[], Staging]
+
+
+def read(work: LoadContext, planned: PlannedLoad, held: ExitStack) -> ReadRows:
+    """The rows of the planned slices.
+
+    Args:
+        held: ends the session, and discards what was staged if the load fails.
+    """
+    plan = planned.plan
+    with work.journal.stage(Stage.READ):
+        session = held.enter_context(work.context.session(small=_small(work, plan)))
+        opened = held.enter_context(_opening(work, plan, session))
+        return ReadRows(session=session, frame=last_loads.read(work, plan, session), opened=opened)
+
+
+def _small(work: LoadContext, plan: LoadPlan) -> bool:
+    """Whether so little moves that a Spark which starts quickly beats one that runs fast."""
+    rows = plan.changes.rows if work.key_diff is None else max(plan.changes.rows or 0, work.key_diff.rows or 0)
+    return rows is not None and rows < SMALL_ROWS
+
+
+def _opening(work: LoadContext, plan: LoadPlan, session: SparkSession) -> AbstractContextManager[Callable[[], Staging]]:
+    """Branches of a crash are dropped; a table is made or changed only once the rows have passed their check."""
+    stream, table = work.stream, work.standing.table
+    if table.branches:
+        stream.format.drop_branches(session, stream.target, table.branches)
+    # A table without a snapshot was perhaps made by a load that crashed before all of it was done.
+    if table.snapshot is not None and not plan.evolve:
+        return opened_meanwhile(stream.format, session, stream.target, plan)
+
+    def prepare() -> None:
+        if table.snapshot is None:
+            stream.format.create(session, stream.target, plan.table, _layout(stream, plan))
+        if plan.evolve:
+            stream.format.evolve(session, stream.target, plan.evolve, plan.table)
+
+    return opened_later(stream.format, session, stream.target, plan, prepare=prepare)
+
+
+def _layout(stream: Stream, plan: LoadPlan) -> Layout:
+    """The user's layout, else the writer's, else one in which each partition that is compared is whole files."""
+    grouping = plan.changes.grouping
+    if not stream.layout.partition_by and isinstance(stream.writer, VersionedWriter):
+        return replace(stream.layout, partition_by=stream.writer.partition_by)
+    if stream.layout.partition_by or grouping is None:
+        return stream.layout
+    return replace(stream.layout, partition_by=stream.format.partition_by(grouping))

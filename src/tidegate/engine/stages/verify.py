@@ -1,0 +1,95 @@
+"""Verify: the source's answer against the committed version, by code that shares nothing with the read path."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import AbstractContextManager, contextmanager
+
+from tidegate.core.fingerprint import Fingerprint
+from tidegate.core.plan import LoadPlan, Mode
+from tidegate.core.versioned_writer import VersionedWriter
+from tidegate.engine import older_files
+from tidegate.engine.background import meanwhile
+from tidegate.engine.context import LoadContext, PlannedLoad
+from tidegate.engine.deletes import key_diff
+from tidegate.engine.events import Stage
+from tidegate.engine.recovery import recovery
+from tidegate.engine.stages.write import Written
+from tidegate.engine.stream import Stream, VerifyLevel
+from tidegate.engine.verification import events, proof
+from tidegate.engine.verification.proof import Verdict
+from tidegate.errors import SourceUnavailable, TidegateError
+
+
+@contextmanager
+def asking(work: LoadContext, planned: PlannedLoad) -> Iterator[Future[Fingerprint] | None]:
+    """Asks the source while Spark reads, when the answer does not depend on what the check finds."""
+    level = work.stream.verify
+    found_by_check = work.stream.key and not planned.unique
+    if (
+        level is VerifyLevel.NONE
+        or found_by_check
+        or events.of_events(planned.plan, work.stream.writer)
+        or planned.plan.write.mode is Mode.MERGE_DIFFERENCES
+    ):
+        yield None
+        return
+    with ThreadPoolExecutor(max_workers=1, thread_name_prefix="verify") as pool:
+        asked = pool.submit(proof.source_side, work.probe, planned.plan, level, None)
+        try:
+            yield asked
+        except TidegateError as error:
+            # A question that a source refuses, for a bad value, ends the snapshot that Spark reads.
+            reason = asked.exception() if asked.done() or isinstance(error, SourceUnavailable) else None
+            if isinstance(reason, TidegateError):
+                raise reason from error
+            raise
+
+
+def verify(work: LoadContext, planned: PlannedLoad, written: Written, expected: Future[Fingerprint] | None) -> Verdict:
+    """Equal, or an error.
+
+    Args:
+        expected: the source's answer, where it was asked for while Spark read.
+
+    Raises:
+        VerifyFailed: the committed version is not what the source holds; it is not published.
+        SourceMoved: the source has changed in between.
+    """
+    plan, rows, staging = planned.plan, written.rows, written.staging
+    with (
+        work.journal.stage(Stage.VERIFY),
+        recovery.seen_unverified(work, plan, staging),
+        _proven_meanwhile(work.stream, plan, written),
+    ):
+        if events.of_events(plan, work.stream.writer):
+            return events.verify_events(work, rows.read.session, plan, staging, rows.batch)
+        return _compare(work, plan, written, expected)
+
+
+def _proven_meanwhile(stream: Stream, plan: LoadPlan, written: Written) -> AbstractContextManager[None]:
+    """Proves a history while its rows are compared with the source's: either of them looks at the same rows."""
+    if not isinstance(stream.writer, VersionedWriter) or stream.verify is VerifyLevel.NONE:
+        return contextlib.nullcontext()
+    return meanwhile("prove", stream.writer.prove, written.checked, plan, written.staging)
+
+
+def _compare(work: LoadContext, plan: LoadPlan, written: Written, expected: Future[Fingerprint] | None) -> Verdict:
+    level, checked, staging = work.stream.verify, written.checked, written.staging
+    if level is VerifyLevel.NONE:
+        return Verdict(equal=None)
+
+    def ask() -> Fingerprint:
+        return proof.source_side(work.probe, plan, level, checked.latest, moved=checked.moved)
+
+    key_diff.need_absent(plan, staging, checked)
+    source = expected.result() if expected is not None else ask()
+    table = proof.read_back(plan, staging, checked, level)
+    if table != source:
+        table = proof.table_side(plan, staging, checked, level)
+    sides, seen = proof.Sides(source=source, table=table), not staging.invisible
+    verdict = proof.judge(plan, level, sides, again=ask, verify_unchanged=work.probe.verify_unchanged, seen=seen)
+    older_files.verify(work, plan, staging, checked, level)
+    return verdict
