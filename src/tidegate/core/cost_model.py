@@ -107,8 +107,8 @@ class Experience:
         """What going this way would take: by the median rate of the last loads that did, else by a guess.
 
         Example:
-            >>> known = Experience(costs=(Cost(way=Way.FULL, rows=2_000_000, seconds=22.0),))
-            >>> known.estimate(Way.FULL, 1_000_000).seconds
+            >>> known = Experience(costs=(Cost(way=LoadMethod.FULL, rows=2_000_000, seconds=22.0),))
+            >>> known.estimate(LoadMethod.FULL, 1_000_000).seconds
             12.0
         """
         found = [cost for cost in self.costs if cost.way is way][:RECENT]

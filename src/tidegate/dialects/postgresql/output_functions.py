@@ -66,7 +66,7 @@ def array_json(text: str, element: Type) -> str:
     Example:
         >>> from tidegate.core.schema import BOOLEAN, TEXT
         >>> array_json('{a,"b \\"c\\"",NULL,"NULL"}', TEXT), array_json("{t,f,NULL}", BOOLEAN)
-        ('["a","b \\\\"c\\\\"",null,"NULL"]', '[true,false,null]')
+        ('["a","b \\"c\\"",null,"NULL"]', '[true,false,null]')
     """
     if text[:1] != "{" or text[-1:] != "}":
         raise ValueError("an array that does not begin at 1")

@@ -69,6 +69,6 @@ def mask(scale: int) -> str:
 
     Example:
         >>> mask(2)
-        'FM9999999999999999999999999999999999990.00'
+        'FM999999999999999999999999999999999990.00'
     """
     return f"FM{'9' * max(0, DIGITS - scale - 1)}0{'.' + '0' * scale if scale else ''}"

@@ -51,6 +51,7 @@ class Spark:
         """The value of a canonical text, as a literal that the optimizer folds.
 
         Example:
+            >>> from tidegate.core.schema import TEXT
             >>> Spark().literal(TEXT, "it's")
             "CAST(X'69742773' AS string)"
         """
