@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from tidegate.api import Project
-    from tidegate.core.outcome import Outcome, RunReport
+    from tidegate.core.outcome import Outcome
+    from tidegate.core.report import RunReport
     from tidegate.errors import TidegateError
 
 __all__ = ["Outcome", "Project", "RunReport", "TidegateError", "__version__"]
@@ -20,7 +21,7 @@ __version__ = "0.1.0"
 _HOMES = {
     "Outcome": "tidegate.core.outcome",
     "Project": "tidegate.api",
-    "RunReport": "tidegate.core.outcome",
+    "RunReport": "tidegate.core.report",
     "TidegateError": "tidegate.errors",
 }
 

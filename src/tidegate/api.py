@@ -16,37 +16,38 @@ from typing import TYPE_CHECKING, Any, Self
 from tidegate import config
 from tidegate.config import Config
 from tidegate.core.bucketing import Level
-from tidegate.core.outcome import RunReport
+from tidegate.core.intervals import Intervals
+from tidegate.core.lateness import Lateness
+from tidegate.core.policies.maintenance import Version
 from tidegate.core.ports.format import Format
+from tidegate.core.report import RunReport
 from tidegate.engine.assemble import assemble
-from tidegate.engine.assemble.assemble import Choice
+from tidegate.engine.assemble.assemble import Choice, Place
+from tidegate.engine.assemble.check import CheckedStream, check_streams
+from tidegate.engine.assemble.doctor import Finding, examine
+from tidegate.engine.backfill.backfill import Backfills
+from tidegate.engine.checksum_tasks import ChecksumTasks, Identifiers, Scope, checksum_tasks
 from tidegate.engine.context import RunContext
 from tidegate.engine.events import Listener, ignore
+from tidegate.engine.lag import with_lags
+from tidegate.engine.maintenance import rollback as rollbacks
+from tidegate.engine.maintenance.maintain import UpkeepReport, maintain_stream
+from tidegate.engine.maintenance.rollback import RolledBack
+from tidegate.engine.positions import States, look
 from tidegate.engine.preview import PlanReport, preview
 from tidegate.engine.reconcile import holds_rows
+from tidegate.engine.replay import Quarantined
 from tidegate.engine.run import new_run_id, run_stream, run_streams, utc_now
 from tidegate.engine.stream import Stream
+from tidegate.engine.verify import VerificationReport, verify_stream
+from tidegate.engine.watch import Watch, WatchResult, schedules, stopped_by_signals
 from tidegate.errors import ConfigError
 from tidegate.registry.store import Registry
+from tidegate.registry.values import RunRecord, StreamStatus, TaskRecord
 from tidegate.spark.session import Sessions
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-    from tidegate.core.intervals import Intervals
-    from tidegate.core.lateness import Lateness
-    from tidegate.core.policies.maintenance import Version
-    from tidegate.engine.assemble.check import CheckedStream
-    from tidegate.engine.assemble.doctor import Finding
-    from tidegate.engine.backfill.backfill import Backfills
-    from tidegate.engine.checksum_tasks import ChecksumTasks, Identifiers
-    from tidegate.engine.maintenance.maintain import UpkeepReport
-    from tidegate.engine.maintenance.rollback import RolledBack
-    from tidegate.engine.positions import States
-    from tidegate.engine.replay import Quarantined
-    from tidegate.engine.verify import VerificationReport
-    from tidegate.engine.watch import WatchResult
-    from tidegate.registry.values import RunRecord, StreamStatus, TaskRecord
 
 
 class Project:
@@ -136,8 +137,6 @@ class Project:
 
     def check(self) -> list[CheckedStream]:
         """Every stream with what is wrong with it; opens no source but to expand a pattern."""
-        from tidegate.engine.assemble.check import check_streams  # noqa: PLC0415 - a run does not need it
-
         return check_streams(self.config, self.lakes)
 
     def plan(
@@ -170,8 +169,6 @@ class Project:
         Raises:
             ConfigError: an unknown name, a stream of another strategy, or no identifiers and no `force`.
         """
-        from tidegate.engine.checksum_tasks import Scope, checksum_tasks  # noqa: PLC0415 - a run does not need it
-
         scope = Scope(system=system, identifiers=identifiers, force=force)
         return checksum_tasks(self.config, self.lakes, self._context(), scope, validate_only=validate_only)
 
@@ -212,7 +209,7 @@ class Project:
         )
 
     def verify(
-        self, *names: str, select: str | None = None, level: str = "checksum", repair: bool = False
+        self, *names: str, select: str | None = None, level: Level | str = Level.CHECKSUM, repair: bool = False
     ) -> VerificationReport:
         """Compares whole tables with their sources; a stream's error is part of the report, never an exception.
 
@@ -223,8 +220,6 @@ class Project:
         Raises:
             ConfigError: an unknown name or level; nothing was asked.
         """
-        from tidegate.engine.verify import VerificationReport, verify_stream  # noqa: PLC0415 - a run does not need it
-
         if level not in list(Level):
             raise ConfigError(f"level is {level!r}, it should be one of {', '.join(Level)}")
         streams = self.streams(*names, select=select)
@@ -242,8 +237,6 @@ class Project:
             dry_run: says what would be done; takes no lease, starts no Spark.
             force: every step that there is anything for, below its threshold, too.
         """
-        from tidegate.engine.maintenance.maintain import UpkeepReport, maintain_stream  # noqa: PLC0415 - a run does not need it
-
         context = self._context()
         streams = self.streams(*names, select=select)
         return UpkeepReport(
@@ -264,9 +257,6 @@ class Project:
             every: for streams that have no `schedule:`.
             tell: told of every turn that has ended.
         """
-        from tidegate.engine.maintenance.maintain import maintain_stream  # noqa: PLC0415 - a run does not need it
-        from tidegate.engine.watch import Watch, schedules, stopped_by_signals  # noqa: PLC0415 - as above
-
         streams = {stream.name: stream for stream in self.streams(*names, select=select)}
         context = self._context()
         watched = Watch(
@@ -298,21 +288,15 @@ class Project:
         Raises:
             VersionGone: it is not kept any more; nothing was changed.
         """
-        from tidegate.engine.maintenance.rollback import rollback  # noqa: PLC0415 - a run does not need it
-
-        return rollback(self._one(name), self._context(), to)
+        return rollbacks.rollback(self._one(name), self._context(), to)
 
     def versions(self, name: str) -> Sequence[Version]:
         """The versions of the stream's table that are kept, newest first."""
-        from tidegate.engine.maintenance.rollback import versions  # noqa: PLC0415 - as above
-
-        return versions(self._one(name))
+        return rollbacks.versions(self._one(name))
 
     @property
     def backfills(self) -> Backfills:
         """Ranges of sources that are loaded once more, beside the loads that go on."""
-        from tidegate.engine.backfill.backfill import Backfills  # noqa: PLC0415 - a run does not need it
-
         return Backfills(self._one, self._context())
 
     def filled(self, *names: str, select: str | None = None) -> list[str]:
@@ -322,41 +306,33 @@ class Project:
 
     def status(self) -> list[StreamStatus]:
         """Every stream that the registry knows: freshness, lag, position, last error."""
-        from tidegate.engine.lag import with_lags  # noqa: PLC0415 - only for this question
-
         return with_lags(self.registry.status(), self.config, self.lakes)
 
     def intervals(self, name: str) -> Intervals:
         """What is known of the intervals of the stream's cursor: done, empty, unverified, stale or failed."""
-        return self.registry.intervals(self._one(name).uid)
+        return self.registry.intervals(self._place(name).uid)
 
     def lateness(self, name: str, limit: int = 1000) -> Lateness:
         """How far behind the position the stream's rows lay when they came, as its last runs saw it."""
-        from tidegate.core.lateness import Lateness  # noqa: PLC0415 - a run does not need it
-
         runs = [run.details or {} for run in self.history(name, limit)]
         return Lateness.of(run["arrivals"] for run in runs if run.get("arrivals"))
 
     def history(self, name: str, limit: int = 20) -> list[RunRecord]:
         """The stream's last runs, newest first."""
-        return self.registry.history(self._one(name).uid, limit)
+        return self.registry.history(self._place(name).uid, limit)
 
     def tasks(self, name: str | None = None, limit: int = 100) -> list[TaskRecord]:
         """The last tasks, newest first."""
-        return self.registry.tasks(self._one(name).uid if name else None, limit=limit)
+        return self.registry.tasks(self._place(name).uid if name else None, limit=limit)
 
     def quarantine(self, *names: str) -> Quarantined:
         """Rows that broke a check and were not loaded: listed, shown, replayed."""
-        from tidegate.engine.replay import Quarantined  # noqa: PLC0415 - a run does not need it
-
         return Quarantined(streams=self.streams(*names), context=self._context())
 
     @property
     def state(self) -> States:
         """Positions by hand."""
-        from tidegate.engine.positions import States  # noqa: PLC0415 - a run does not need it
-
-        return States(self.streams, self._context)
+        return States(self.streams, self._context, lambda name: look(self._place(name), self.registry))
 
     def doctor(self, *, fetch: bool = False) -> list[Finding]:
         """What is ready and what is not, each with the command that repairs it.
@@ -364,12 +340,14 @@ class Project:
         Args:
             fetch: also fetches the jars that are missing.
         """
-        from tidegate.engine.assemble.doctor import examine  # noqa: PLC0415 - a run does not need it
-
         return examine(self.config, self.lakes, fetch=fetch)
 
     def _one(self, name: str) -> Stream:
         return self.streams(name)[0]
+
+    def _place(self, name: str) -> Place | Stream:
+        """Where a stream's table is; its source is looked at only where a pattern stands for the stream."""
+        return assemble.place(self.config, self.lakes, name) or self._one(name)
 
     def _context(self, *, full_refresh: bool = False, allow_deletes: bool = False, resync: bool = False) -> RunContext:
         return RunContext(

@@ -62,6 +62,7 @@ class TidegateError(Exception):
         self.message = message
         self.hint = hint or self.default_hint
         self.context = context
+        self.add_note(f"hint: {self.hint}")
 
     def __str__(self) -> str:
         return self.message
@@ -72,6 +73,15 @@ class TidegateError(Exception):
     def to_dict(self) -> dict[str, str]:
         """The `error` object of every JSON document."""
         return {"code": self.code, "message": self.message, "hint": self.hint}
+
+
+def error_of(code: str, message: str, hint: str) -> TidegateError:
+    """The error that a JSON document tells of."""
+    kinds: list[type[TidegateError]] = [TidegateError]
+    for kind in kinds:
+        kinds += kind.__subclasses__()
+    kind = next((kind for kind in kinds if kind.code == code), TidegateError)
+    return kind(message, hint=hint)
 
 
 def _rebuild(cls: type[TidegateError], message: str, hint: str, context: dict[str, Any]) -> TidegateError:

@@ -34,10 +34,10 @@ class Mark:
         """The mark of a part that has no line of its own."""
         return replace(self, path=(*self.path, key))
 
-    def error(self, message: str, *, hint: str | None = None) -> ConfigError:
+    def error(self, message: str, *, hint: str | None = None, **context: Any) -> ConfigError:
         """An error about the value that stands here."""
         key = ".".join(self.path)
-        return ConfigError(f"{self}: {message}", hint=hint, file=self.file, line=self.line, key=key)
+        return ConfigError(f"{self}: {message}", hint=hint, file=self.file, line=self.line, key=key, **context)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

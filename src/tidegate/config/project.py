@@ -116,6 +116,7 @@ class Config:
         folder: what relative paths were resolved against.
         registry: the URL of the registry.
         lakes: by name, mappings with a `kind`, for `config.build("formats", …)`.
+        absent: connections whose credentials are not there, and why; what opens no source goes on without them.
         secrets: what no output may hold.
     """
 
@@ -125,8 +126,15 @@ class Config:
     lakes: Mapping[str, Node] = field(repr=False)
     spark: SparkOptions = field(repr=False)
     connections: Mapping[str, Connection]
+    absent: Mapping[str, ConfigError] = field(repr=False)
     streams: tuple[StreamConfig, ...] = field(repr=False)
     secrets: tuple[str, ...] = field(repr=False)
+
+    def connection(self, name: str) -> Connection:
+        """A connection that can be opened. Raises ConfigError where a variable or file that it refers to is absent."""
+        if name in self.absent:
+            raise self.absent[name]
+        return self.connections[name]
 
     def redact(self, text: str) -> str:
         """The text without the project's secrets."""
@@ -162,10 +170,10 @@ def from_dict(values: Mapping[str, Any], folder: Path, *, environ: Mapping[str, 
 def _load(root: Node, *, file: Path | None, folder: Path, environ: Mapping[str, str] | None) -> Config:
     references = References(environ=os.environ if environ is None else environ, folder=folder)
     root.refuse_unknown(SECTIONS)
-    root = references.resolve(root)
+    root, absent = references.resolve_project(root)
     hidden = secrets.collect(root, references.found)
     problems: list[ConfigError] = []
-    config = _Project(root=root, file=file, folder=folder, problems=problems).read(hidden)
+    config = _Project(root=root, file=file, folder=folder, absent=absent, problems=problems).read(hidden)
     if problems:
         raise _first(problems, hidden)
     return config
@@ -185,6 +193,7 @@ class _Project:
     root: Node
     file: Path | None
     folder: Path
+    absent: Mapping[str, ConfigError]
     problems: list[ConfigError]
 
     def read(self, hidden: tuple[str, ...]) -> Config:
@@ -206,6 +215,7 @@ class _Project:
             lakes=lakes,
             spark=spark,
             connections=connections,
+            absent=self.absent,
             streams=tuple(streams.values()),
             secrets=hidden,
         )
@@ -265,6 +275,8 @@ class _Project:
         return ready
 
     def connection(self, name: str, node: Node) -> Connection:
+        if name in self.absent:
+            return Connection(name=name)
         if isinstance(node.value, str):
             node = Node(value={"url": node}, mark=node.mark)
         connection = read(Connection, without(node, DEFAULTS), name=name)

@@ -12,6 +12,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 from tidegate.config.nodes import Mark, Node
+from tidegate.errors import ConfigError
 
 _REFERENCE = re.compile(r"\$\$\{|\$\{(?P<body>[^{}]*)\}|\$\{")
 _NAME = re.compile(r"(?P<name>[A-Za-z_][A-Za-z0-9_]*)(?::-(?P<default>.*))?", re.DOTALL)
@@ -32,7 +33,8 @@ class References:
         in the login part of a URL is percent-encoded, so that any password fits into it.
 
         Raises:
-            ConfigError: a variable that is not set, a file that cannot be read, a reference without an end.
+            ConfigError: a variable that is not set or a file that cannot be read (`context["absent"]` names it), or a
+                reference without an end.
         """
         if isinstance(node.value, dict):
             return replace(node, value={key: self.resolve(item) for key, item in node.value.items()})
@@ -41,6 +43,23 @@ class References:
         if isinstance(node.value, str) and "${" in node.value:
             return replace(node, value=self._text(node.value, node.mark))
         return node
+
+    def resolve_project(self, root: Node) -> tuple[Node, dict[str, ConfigError]]:
+        """The same for a whole project; connections that refer to what is absent stay as they are, with the reason."""
+        absent: dict[str, ConfigError] = {}
+        section = root.get("connections")
+        if section is None or not isinstance(section.value, dict):
+            return self.resolve(root), absent
+        ready: dict[str, Node] = {}
+        for name, node in section.items.items():
+            try:
+                ready[name] = self.resolve(node)
+            except ConfigError as error:
+                if "absent" not in error.context:
+                    raise
+                ready[name], absent[name] = node, error
+        others = {name: self.resolve(node) for name, node in root.items.items() if name != "connections"}
+        return replace(root, value={**others, "connections": replace(section, value=ready)}), absent
 
     def _text(self, text: str, mark: Mark) -> str:
         # Without the references' own characters a URL's login part is found by its slashes and its "@".
@@ -72,6 +91,7 @@ class References:
             raise mark.error(
                 f"needs the environment variable {name}, which is not set",
                 hint=f"Set it: `export {name}=…`, or give a default: ${{{name}:-default}}.",
+                absent=name,
             )
         return value
 
@@ -83,6 +103,7 @@ class References:
             raise mark.error(
                 f"needs the file {path}, which cannot be read: {reason}",
                 hint="Correct the path or the file's permissions.",
+                absent=path,
             ) from error
 
 

@@ -11,6 +11,7 @@ from datetime import date, datetime, timedelta
 from enum import StrEnum
 from typing import Any
 
+from tidegate.core.display import Shown
 from tidegate.core.schema import Kind
 
 EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001 - the texts that are counted have no zone
@@ -53,7 +54,7 @@ class Chunk:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Backfill:
+class Backfill(Shown):
     """One backfill of a stream, as the registry keeps it.
 
     Args:

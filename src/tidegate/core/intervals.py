@@ -11,6 +11,8 @@ from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
 from typing import Any, Protocol, runtime_checkable
 
+from tidegate.core.display import Shown
+
 
 class Known(StrEnum):
     """What is known of an interval: in the table and proven, confirmed to have no rows, and so on."""
@@ -66,7 +68,7 @@ class Gap:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Intervals:
+class Intervals(Shown):
     """Disjoint intervals in the order of the cursor; of neighbours that are alike there is one."""
 
     parts: tuple[Interval, ...] = ()

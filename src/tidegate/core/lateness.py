@@ -10,12 +10,14 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from tidegate.core.display import Shown
+
 Histogram = Iterable[Sequence[int]]
 """Seconds that rows lay behind the position at most, 0 for those after it, and how many rows."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Lateness:
+class Lateness(Shown):
     """How far behind the position rows lay when they came; upper bounds, as fine as the lookback compares.
 
     Units: seconds. `p50`, `p95` and `p99` over all rows; `lookback` would have caught every row that was seen. None

@@ -6,9 +6,11 @@ Made by the pipeline, printed by the CLI, returned by the Python API. Never hold
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field
-from datetime import datetime
 from enum import StrEnum
-from typing import Any
+from typing import Any, ClassVar
+
+from tidegate.core.display import Shown
+from tidegate.errors import TidegateError, error_of
 
 
 class Result(StrEnum):
@@ -34,10 +36,17 @@ class Problem:
         """The `error` object."""
         return {"code": self.code, "message": self.message, "hint": self.hint}
 
+    def to_error(self) -> TidegateError:
+        """The error itself, to be raised."""
+        return error_of(self.code, self.message, self.hint)
+
+    def __str__(self) -> str:
+        return f"{self.code}: {self.message}"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
-    """What one run did to one stream.
+class Outcome(Shown):
+    """What one run did to one stream, in all its commits together.
 
     Units: `seconds` by stage (`detect`, `plan`, `read_write`, `verify`, `total`); rows and bytes as named.
     `verified` is None when no verification was asked for or nothing moved. `notes` are for people: who holds
@@ -45,6 +54,21 @@ class Outcome:
     which the source was looked at; None without a cursor. `arrivals` see `ChangeSet`. `log_taken` and `log_behind`
     are of a log, in its own unit: events of a topic, files, bytes of a server's log.
     """
+
+    shown: ClassVar[tuple[str, ...]] = (
+        "stream",
+        "outcome",
+        "strategy",
+        "write",
+        "rows_read",
+        "rows_inserted",
+        "rows_updated",
+        "rows_deleted",
+        "rows_quarantined",
+        "verified",
+        "notes",
+        "error",
+    )
 
     stream: str
     outcome: Result
@@ -83,29 +107,3 @@ class Outcome:
 
 
 EXIT_ORDER = (1, 3, 4, 5)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunReport:
-    """What one run did to all its streams."""
-
-    run_id: str
-    started_at: datetime
-    finished_at: datetime
-    streams: tuple[Outcome, ...]
-
-    @property
-    def exit_code(self) -> int:
-        """0, or the first of 1, 3, 4, 5 that a stream stands for."""
-        codes = {outcome.error.exit_code for outcome in self.streams if outcome.error}
-        return next((code for code in EXIT_ORDER if code in codes), max(codes, default=0))
-
-    def to_dict(self) -> dict[str, Any]:
-        """The document of `run --json`."""
-        return {
-            "run_id": self.run_id,
-            "started_at": self.started_at.isoformat(),
-            "finished_at": self.finished_at.isoformat(),
-            "exit_code": self.exit_code,
-            "streams": [outcome.to_dict() for outcome in self.streams],
-        }

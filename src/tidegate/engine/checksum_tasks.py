@@ -17,6 +17,7 @@ from typing import Any
 from tidegate.config import Config
 from tidegate.config.nodes import suggest
 from tidegate.core.changes import Action
+from tidegate.core.display import Shown
 from tidegate.core.ids import join_name, split_name
 from tidegate.core.outcome import Problem
 from tidegate.core.ports.format import Format
@@ -85,7 +86,7 @@ class NotInserted:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ChecksumTasks:
+class ChecksumTasks(Shown):
     """What a call found: every generated task is inserted, or counted once under what stands in its way."""
 
     tasks_generated: int

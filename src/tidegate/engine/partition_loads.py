@@ -36,7 +36,7 @@ def load_each(work: LoadContext, changes: ChangeSet, ledger: Ledger, load: Load)
             try:
                 done.append(load(work, partitions.vouched(group, ledger) if whole else group))
             except RowsMoved:
-                done.append(load(work, group))
+                done.append(load(_after_failure(work), group))
             ledger = loaded
             work = replace(work, standing=_standing(work.stream))
         except (CheckFailed, VerifyFailed) as error:
@@ -48,7 +48,14 @@ def load_each(work: LoadContext, changes: ChangeSet, ledger: Ledger, load: Load)
             if not alone:
                 done.append(outcome.refused(work, group, error))
             waiting = [*alone, *waiting]
+            work = _after_failure(work)
     return outcome.combined(done, changes)
+
+
+def _after_failure(work: LoadContext) -> LoadContext:
+    """The stream at work once more: the load that failed may have added columns to the table before it did."""
+    table = work.stream.format.state(work.stream.target, work.stream.uid)
+    return replace(work, standing=replace(work.standing, table=table))
 
 
 def _standing(stream: Stream) -> RecoveryState:

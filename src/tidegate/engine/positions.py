@@ -12,6 +12,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from tidegate.core.changes import ChangeSet
+from tidegate.core.display import Shown
 from tidegate.core.effects import Insert
 from tidegate.core.grouping import Grouping, grouping_of
 from tidegate.core.ids import new_load_id
@@ -25,6 +26,7 @@ from tidegate.core.schema import Schema
 from tidegate.core.slices import Everything, Range, Slice
 from tidegate.dialects.spark import Spark
 from tidegate.engine import partitions
+from tidegate.engine.assemble.assemble import Place
 from tidegate.engine.context import RunContext
 from tidegate.engine.planner import signature
 from tidegate.engine.publish import discarded_on_error, publish
@@ -35,6 +37,7 @@ from tidegate.engine.stream import Stream
 from tidegate.engine.verification import comparison, expected
 from tidegate.errors import CommitConflict, ConfigError, PositionMissing, VerifyFailed
 from tidegate.registry.leases import Lease
+from tidegate.registry.store import Registry
 from tidegate.spark import sql
 
 if TYPE_CHECKING:
@@ -42,7 +45,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StateView:
+class StateView(Shown):
     """Where a stream stands: what the table says, what the registry remembers, whether they agree."""
 
     stream: str
@@ -62,13 +65,19 @@ class StateView:
 class States:
     """Positions of a project's streams, by name, looked at and moved by hand; every move is recorded."""
 
-    def __init__(self, find: Callable[..., Sequence[Stream]], context: Callable[[], RunContext]) -> None:
+    def __init__(
+        self,
+        find: Callable[..., Sequence[Stream]],
+        context: Callable[[], RunContext],
+        look: Callable[[str], StateView],
+    ) -> None:
         self._find = find
         self._context = context
+        self._look = look
 
     def show(self, name: str) -> StateView:
-        """What the table says and what the registry remembers."""
-        return show(self._one(name), self._context())
+        """What the table says and what the registry remembers; opens no source."""
+        return self._look(name)
 
     def set(self, name: str, value: str) -> StateView:
         """The position becomes that cursor value."""
@@ -93,8 +102,13 @@ class States:
 
 def show(stream: Stream, context: RunContext) -> StateView:
     """Looks; changes nothing."""
+    return look(stream, context.registry)
+
+
+def look(stream: Stream | Place, registry: Registry) -> StateView:
+    """What the table says and what the registry remembers; opens no source."""
     table = stream.format.state(stream.target, stream.uid)
-    remembered = context.registry.position(stream.uid)
+    remembered = registry.position(stream.uid)
     mine = table.position.to_dict() if table.position else None
     theirs = remembered.position.to_dict() if remembered else None
     return StateView(

@@ -6,13 +6,15 @@ Called by the API. Must never start Spark, take a lease or write to the registry
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 from tidegate.core.changes import Action, ChangeSet
+from tidegate.core.display import Shown
 from tidegate.core.ledger import Ledger
 from tidegate.core.outcome import Problem
 from tidegate.core.plan import LoadPlan
 from tidegate.core.policies.maintenance import Maintained
+from tidegate.core.report import StreamReport
 from tidegate.engine import partitions
 from tidegate.engine.context import LoadContext, RunContext
 from tidegate.engine.deletes import delete_guard, key_diff
@@ -45,7 +47,7 @@ class PlannedSlice:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StreamPlan:
+class StreamPlan(Shown):
     """What a run of one stream would do.
 
     Args:
@@ -53,6 +55,8 @@ class StreamPlan:
         position: the table's position now.
         write: mode, reason and pruning predicate.
     """
+
+    shown: ClassVar[tuple[str, ...]] = ("stream", "outcome", "strategy", "target", "rows", "bytes", "notes", "error")
 
     stream: str
     target: str
@@ -79,15 +83,10 @@ class StreamPlan:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PlanReport:
+class PlanReport(StreamReport[StreamPlan]):
     """What a run would do to each stream."""
 
     streams: tuple[StreamPlan, ...] = field(default_factory=tuple)
-
-    @property
-    def exit_code(self) -> int:
-        """0, or the least exit code of a stream that would not end well."""
-        return min((plan.error.exit_code for plan in self.streams if plan.error), default=0)
 
     def to_dict(self) -> dict[str, Any]:
         """The document of `plan --json`."""

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from tidegate.core.batch import Batch, Checked, Latest
 from tidegate.core.changes import ChangeSet
+from tidegate.core.display import Shown
 from tidegate.core.effects import Apply, Effect, Insert, Upsert
 from tidegate.core.ids import new_load_id
 from tidegate.core.log import AppliesEvents
@@ -61,7 +62,7 @@ class Waiting:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Replayed:
+class Replayed(Shown):
     """What a replay did.
 
     Args:

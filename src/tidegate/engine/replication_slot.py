@@ -98,4 +98,4 @@ def _slot(config: Config, entry: StreamConfig) -> tuple[str, str] | None:
     node = entry.source.get("slot")
     if node is None or entry.connection is None:
         return None
-    return config.connections[entry.connection].url, node.text()
+    return config.connection(entry.connection).url, node.text()

@@ -14,7 +14,8 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import UTC, datetime
 
-from tidegate.core.outcome import Outcome, RunReport
+from tidegate.core.outcome import Outcome
+from tidegate.core.report import RunReport
 from tidegate.engine import catch_up, load
 from tidegate.engine.context import RunContext
 from tidegate.engine.events import Journal, Listener

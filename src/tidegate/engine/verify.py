@@ -13,11 +13,13 @@ from typing import Any
 
 from tidegate.core.bucketing import Level
 from tidegate.core.changes import ChangeSet
+from tidegate.core.display import Shown
 from tidegate.core.effects import Mirror
 from tidegate.core.ledger import unvouched
-from tidegate.core.outcome import EXIT_ORDER, Problem
+from tidegate.core.outcome import Problem
 from tidegate.core.plan import Mode, WriteChoice, WriteFacts
 from tidegate.core.position import Position
+from tidegate.core.report import StreamReport
 from tidegate.core.slices import Keys
 from tidegate.core.versioned_writer import VersionedWriter
 from tidegate.engine import load
@@ -30,7 +32,7 @@ from tidegate.engine.stages.plan import beside
 from tidegate.engine.stream import Stream, VerifyLevel
 from tidegate.engine.verification import comparison
 from tidegate.engine.verification.drilldown import Difference, Key
-from tidegate.errors import PlanError, PositionMissing, TidegateError
+from tidegate.errors import PlanError, PositionMissing, TidegateError, VerifyFailed
 from tidegate.registry.leases import Lease
 
 KEYS_A_SLICE = 500
@@ -38,7 +40,7 @@ MOST_KEYS = 200_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Verification:
+class Verification(Shown):
     """What a comparison of one stream's table with its source found.
 
     Args:
@@ -80,20 +82,28 @@ class Verification:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class VerificationReport:
+class VerificationReport(StreamReport[Verification]):
     """What a comparison found of all its streams."""
 
     streams: tuple[Verification, ...]
 
-    @property
-    def exit_code(self) -> int:
-        """0, or the first of 1, 3, 4, 5 that a stream stands for."""
-        codes = {stream.exit_code for stream in self.streams} - {0}
-        return next((code for code in EXIT_ORDER if code in codes), max(codes, default=0))
-
     def to_dict(self) -> dict[str, Any]:
         """The document of `verify --json`."""
         return {"streams": [stream.to_dict() for stream in self.streams]}
+
+    def exit_code_of(self, stream: Verification) -> int:
+        """0 for equal, 3 for different, else that of the error."""
+        return stream.exit_code
+
+    def failure_of(self, stream: Verification) -> TidegateError | None:
+        """The error of one stream, or that its table differs from its source."""
+        if stream.error is not None or stream.equal:
+            return stream.error.to_error() if stream.error else None
+        return VerifyFailed(
+            f"stream {stream.stream!r}: table and source differ ({stream.source_rows} rows at the source, "
+            f"{stream.target_rows} in the table)",
+            hint=f"Look at them with `tidegate verify {stream.stream} --level rows`, mend them with `--repair`.",
+        )
 
 
 def verify_stream(stream: Stream, context: RunContext, level: Level, *, repair: bool) -> Verification:

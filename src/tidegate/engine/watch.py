@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from types import FrameType
 
+from tidegate.core.display import Shown
 from tidegate.core.outcome import Outcome
 from tidegate.core.policies.schedule import Agenda, Schedule
 from tidegate.engine.maintenance.maintain import StreamUpkeep
@@ -26,7 +27,7 @@ LONGEST_WAIT = timedelta(minutes=1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WatchResult:
+class WatchResult(Shown):
     """One turn of a stream that has ended.
 
     Args:

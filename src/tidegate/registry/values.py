@@ -9,8 +9,9 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from enum import StrEnum
-from typing import Any
+from typing import Any, ClassVar
 
+from tidegate.core.display import Shown
 from tidegate.core.intervals import Gap
 from tidegate.core.position import Position
 
@@ -84,7 +85,7 @@ class SavedPlan:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StreamStatus:
+class StreamStatus(Shown):
     """One stream: how far it is, how its last run ended, who works on it now.
 
     Args:
@@ -98,6 +99,19 @@ class StreamStatus:
         lag_seconds: for how long the oldest of them has been there; 0 for none.
         lag_error: the error object of asking the log; None when it answered.
     """
+
+    shown: ClassVar[tuple[str, ...]] = (
+        "stream",
+        "status",
+        "sequence",
+        "loaded_through",
+        "verified_through",
+        "last_outcome",
+        "last_success_at",
+        "held_by",
+        "lag_events",
+        "lag_seconds",
+    )
 
     uid: str
     stream: str
@@ -127,13 +141,15 @@ class StreamStatus:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RunRecord:
+class RunRecord(Shown):
     """One run of one stream.
 
     Args:
         outcome: a value of `core.outcome.Result`, or "running".
         details: the document of `Outcome.to_dict`; None until the run ends.
     """
+
+    shown: ClassVar[tuple[str, ...]] = ("stream", "outcome", "started_at", "finished_at", "error")
 
     run_id: str
     uid: str
@@ -151,7 +167,7 @@ class RunRecord:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TaskRecord:
+class TaskRecord(Shown):
     """One task, with the names of the `tasks` table."""
 
     task_id: int

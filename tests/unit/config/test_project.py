@@ -81,6 +81,14 @@ def test_values_from_python_are_the_same_project(tmp_path):
     assert str(found.streams[0].mark) == "streams.orders"
 
 
+def test_a_connection_without_its_credentials_is_refused_when_somebody_needs_it(tmp_path):
+    found = load(BASE.replace("${PW}", "${PWD_}"), tmp_path)
+    with pytest.raises(ConfigError, match=r"connections\.shop\.url: needs the environment variable PWD_, which is not"):
+        found.connection("shop")
+    with pytest.raises(ConfigError, match="without its `}`"):
+        load(BASE.replace("${PW}", "${PW"), tmp_path)
+
+
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
@@ -111,7 +119,6 @@ def test_values_from_python_are_the_same_project(tmp_path):
         ("key: [id]", "layout: {partition: a}", "7: streams.orders.layout.partition: unknown key"),
         ("updated_at}", "updated_at, lookback: 1}", "8: streams.orders.strategy.lookback: should be a duration"),
         ("updated_at}", "updated_at, clock: mine}", "8: streams.orders.strategy.clock: should be one of database,"),
-        ("${PW}", "${PWD_}", "2: connections.shop.url: needs the environment variable PWD_, which is not set"),
         ("{url:", "{uri:", "2: connections.shop.uri: unknown key; did you mean 'url'?"),
         ('"postgresql://app:${PW}@127.0.0.1:5432/shop"', "shop", "2: connections.shop: should have a `url:`"),
         ("connections:", "registry: registry.db\nconnections:", "1: registry: should be a URL"),

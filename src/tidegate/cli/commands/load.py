@@ -16,7 +16,8 @@ from tidegate.errors import ConfigError
 
 if TYPE_CHECKING:
     from tidegate.api import Project
-    from tidegate.core.outcome import Outcome, Problem, RunReport
+    from tidegate.core.outcome import Outcome, Problem
+    from tidegate.core.report import RunReport
     from tidegate.engine.preview import StreamPlan
 
 Options = Annotated[

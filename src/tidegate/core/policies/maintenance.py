@@ -11,6 +11,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
+from tidegate.core.display import Shown
 from tidegate.core.ids import Target
 
 if TYPE_CHECKING:
@@ -177,7 +178,7 @@ class Maintained(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Version:
+class Version(Shown):
     """One version of a table that people saw.
 
     Args:

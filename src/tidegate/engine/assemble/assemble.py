@@ -121,7 +121,7 @@ def join(config: Config, lakes: dict[str, Format], entry: StreamConfig) -> Strea
     strategy = build("strategies", entry.strategy)
     writer = build("writers", entry.write)
     plugin = plugin_of("sources", entry.source)
-    given: dict[str, Any] = {"connection": config.connections[entry.connection]} if entry.connection else {}
+    given: dict[str, Any] = {"connection": config.connection(entry.connection)} if entry.connection else {}
     given |= _wanted(plugin, lakes=lakes, folder=config.folder, connections=config.connections)
     source = build("sources", entry.source, **given)
     flavour = _flavour(source, entry.source)
@@ -155,6 +155,25 @@ def join(config: Config, lakes: dict[str, Format], entry: StreamConfig) -> Strea
         schedule=entry.schedule,
         checks=renamed([_rule(node, lakes, target) for node in entry.checks]),
     )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """Where a stream's table is, known without its source."""
+
+    name: str
+    uid: str
+    target: Target
+    format: Format
+
+
+def place(config: Config, lakes: Mapping[str, Format], name: str) -> Place | None:
+    """The table of a stream that the project names; None for one that a pattern stands for, or that is not there."""
+    entry = next((entry for entry in config.streams if entry.name == name and not entry.is_pattern), None)
+    if entry is None:
+        return None
+    target = _target(entry)
+    return Place(name=name, uid=entry.uid or stream_uid(name, target), target=target, format=lakes[target.lake])
 
 
 def _flavour(source: Source, node: Node) -> Flavour:
@@ -200,7 +219,7 @@ def _expand(config: Config, entry: StreamConfig) -> Iterator[StreamConfig]:
     if table is None or entry.connection is None:
         raise entry.mark.error("a name with * or ? needs a `source:` with a `table:` that has one too")
     lister = plugins.load("sources", entry.source.items["kind"].text())
-    matches: Sequence[tuple[str | None, str]] = lister.tables(config.connections[entry.connection], table.text())
+    matches: Sequence[tuple[str | None, str]] = lister.tables(config.connection(entry.connection), table.text())
     if not matches:
         raise table.mark.error(f"no table matches {table.text()!r}")
     for schema, name in matches:

@@ -10,6 +10,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from tidegate.config import Config
+from tidegate.core.display import Shown
 from tidegate.core.ports.format import Format
 from tidegate.engine.assemble import assemble
 from tidegate.engine.assemble.assemble import Choice
@@ -18,7 +19,7 @@ from tidegate.errors import TidegateError
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CheckedStream:
+class CheckedStream(Shown):
     """One stream as the project states it; `problems` is empty when it can run."""
 
     name: str

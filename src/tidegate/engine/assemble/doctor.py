@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from tidegate.config import Config
+from tidegate.core.display import Shown
 from tidegate.core.ids import Target
 from tidegate.core.ports.format import Format
 from tidegate.engine import replication_slot
@@ -26,7 +27,7 @@ NOBODY = "doctor"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Finding:
+class Finding(Shown):
     """One thing that a run needs: `ok`, or what is wrong and the command that repairs it."""
 
     name: str

@@ -8,10 +8,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime
-from typing import Any
+from typing import Any, ClassVar
 
-from tidegate.core.outcome import EXIT_ORDER, Problem
+from tidegate.core.display import Shown
+from tidegate.core.outcome import Problem
 from tidegate.core.policies.maintenance import Maintained, Need, Step, Upkeep, Usage
+from tidegate.core.report import StreamReport
 from tidegate.engine.context import RunContext
 from tidegate.engine.outcome import failure
 from tidegate.engine.retries import retrying
@@ -61,13 +63,15 @@ class TableUpkeep:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StreamUpkeep:
+class StreamUpkeep(Shown):
     """What was done to the tables of one stream.
 
     Args:
         outcome: `maintained`, `unchanged` when no step was worth doing, `due` of a dry run that found some; or
             `failed`, `stopped`, `held`.
     """
+
+    shown: ClassVar[tuple[str, ...]] = ("stream", "outcome", "error")
 
     stream: str
     outcome: str
@@ -85,16 +89,10 @@ class StreamUpkeep:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class UpkeepReport:
+class UpkeepReport(StreamReport[StreamUpkeep]):
     """What one maintenance did to each stream."""
 
     streams: tuple[StreamUpkeep, ...]
-
-    @property
-    def exit_code(self) -> int:
-        """0, or the first of 1, 3, 4, 5 that a stream stands for."""
-        codes = {stream.error.exit_code for stream in self.streams if stream.error}
-        return next((code for code in EXIT_ORDER if code in codes), max(codes, default=0))
 
     def to_dict(self) -> dict[str, Any]:
         """The document of `maintain --json`."""

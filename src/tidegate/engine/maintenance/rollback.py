@@ -10,6 +10,7 @@ from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any
 
+from tidegate.core.display import Shown
 from tidegate.core.policies.maintenance import Travelling, Version
 from tidegate.core.position import Position
 from tidegate.engine.context import RunContext
@@ -23,7 +24,7 @@ TASK = "rollback"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RolledBack:
+class RolledBack(Shown):
     """What a rollback did.
 
     Args:

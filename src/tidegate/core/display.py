@@ -1,0 +1,85 @@
+"""How results read: as text in a terminal, as a table in a notebook."""
+
+from __future__ import annotations
+
+import dataclasses
+import html
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any, ClassVar
+
+
+class Shown:
+    """A dataclass whose values people look at: `str()` is text, a notebook shows a table.
+
+    `shown` names the fields that are worth a column; every field unless given. What a value does not have is left out.
+    """
+
+    __slots__ = ()
+    shown: ClassVar[tuple[str, ...]] = ()
+
+    def __str__(self) -> str:
+        rows = self._rows()
+        width = max((len(name) for name, _ in rows), default=0)
+        return "\n".join(f"{name.ljust(width)}  {value}" for name, value in rows)
+
+    def _repr_html_(self) -> str:
+        return as_html(("", ""), self._rows())
+
+    def _rows(self) -> list[tuple[str, str]]:
+        found = ((name.replace("_", " "), getattr(self, name)) for name in names_of(type(self)))
+        return [(name, text_of(value)) for name, value in found if value not in (None, "", (), {})]
+
+
+def names_of(kind: type[Any]) -> tuple[str, ...]:
+    """The fields of a result that are shown."""
+    own: tuple[str, ...] = getattr(kind, "shown", ())
+    return own or tuple(field.name for field in dataclasses.fields(kind) if field.repr)
+
+
+def text_of(value: object) -> str:
+    """A value for people: nothing for None, yes and no, times to the second.
+
+    Example:
+        >>> text_of(True), text_of(1234567), text_of(None), text_of(("a", "b"))
+        ('yes', '1,234,567', '', 'a, b')
+    """
+    match value:
+        case bool():
+            text = "yes" if value else "no"
+        case int():
+            text = f"{value:,}"
+        case float():
+            text = f"{value:,.1f}"
+        case datetime():
+            text = value.isoformat(" ", "seconds")
+        case dict():
+            text = ", ".join(f"{name} {text_of(item)}" for name, item in value.items())
+        case tuple() | list():
+            text = ", ".join(map(text_of, value))
+        case _:
+            text = "" if value is None else str(value)
+    return text
+
+
+def as_text(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Columns side by side, as wide as their longest value.
+
+    Example:
+        >>> print(as_text(("stream", "rows"), [("orders", "12"), ("customers", "3")]))
+        stream     rows
+        orders     12
+        customers  3
+    """
+    lines = [columns, *rows]
+    widths = [max(len(line[place]) for line in lines) for place in range(len(columns))]
+    return "\n".join(
+        "  ".join(text.ljust(width) for text, width in zip(line, widths, strict=True)).rstrip() for line in lines
+    )
+
+
+def as_html(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """The same as an HTML table."""
+    head = "".join(f"<th>{html.escape(name)}</th>" for name in columns) if any(columns) else ""
+    body = "".join("<tr>" + "".join(f"<td>{html.escape(text)}</td>" for text in row) + "</tr>" for row in rows)
+    return f"<table>{f'<thead><tr>{head}</tr></thead>' if head else ''}<tbody>{body}</tbody></table>"
