@@ -21,7 +21,7 @@ def ensure_schema(database: Database) -> None:
     """The schema is this version's when it returns; of several processes at once, one does the work.
 
     Raises:
-        RegistryError: the registry was written by a newer version; nothing was touched.
+        RegistryError: the registry was written by a newer version, or before the first release; nothing was touched.
     """
     with database.read() as connection:
         if _version(connection) == HEAD:
@@ -55,6 +55,11 @@ def _upgrade(connection: Connection, stored: str | None, name: str) -> None:
     config.set_main_option("script_location", str(Path(__file__).parent / "migrations").replace("%", "%%"))
     config.attributes["connection"] = connection
     known = {script.revision for script in ScriptDirectory.from_config(config).walk_revisions()}
+    if stored is not None and stored < min(known):
+        raise RegistryError(
+            f"{name} was made by a version of Tidegate that was never released (schema {stored})",
+            hint="Move it away and run again: positions are in the tables, and the next run takes them from there.",
+        )
     if stored is not None and stored not in known:
         raise RegistryError(
             f"{name} was written by a newer Tidegate (schema {stored}, this version knows up to {HEAD})",
