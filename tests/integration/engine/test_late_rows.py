@@ -49,7 +49,7 @@ def test_days_that_changed_are_read_again_and_others_are_not(tmp_path, spark, mo
         # A lookback that fails is a gap, and the next run mends it.
         shop.sql("insert into t values (3, '2025-02-19 00:00:00')")
         with monkeypatch.context() as patch:
-            patch.setattr("tidegate.engine.load.publish", refused)
+            patch.setattr("tidegate.engine.stages.advance.publish_staged", refused)
             if lake_format == "iceberg":
                 assert project.run("t").streams[0].outcome is Result.FAILED
                 (status,) = project.status()

@@ -6,7 +6,7 @@ import pytest
 
 from integration.files.landing import good, idle, loaded, run, stream, write_csv
 from tidegate.core.outcome import Result
-from tidegate.engine import load
+from tidegate.engine.stages import advance
 from tidegate.registry.store import Registry
 from tidegate.sources.files import Files
 
@@ -154,7 +154,7 @@ def test_a_crash_behind_the_commit_loads_no_file_twice(workspace, landing, spark
     monkeypatch.undo()
     idle(workspace, "t")
     write_csv(landing / "c.csv", (3, "three"))
-    monkeypatch.setattr(load, "publish", dies)
+    monkeypatch.setattr(advance, "publish_staged", dies)
     with pytest.raises(KeyboardInterrupt):
         run(workspace, "t", spark)
     monkeypatch.undo()
