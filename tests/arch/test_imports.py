@@ -7,6 +7,7 @@ import sys
 from contextlib import closing
 from pathlib import Path
 
+import grimp
 import pytest
 
 import tidegate
@@ -80,6 +81,24 @@ def test_no_package_imports_what_is_private_to_another():
             if parts[0] == "tidegate" and private is not None and not within(module(path), ".".join(parts[:private])):
                 found.append(f"{module(path)} imports {name}")
     assert not found
+
+
+def test_imports_have_no_cycles_those_of_type_checkers_counted():
+    graph = grimp.build_graph("tidegate", exclude_type_checking_imports=False)
+    done, cycles = set(), []
+
+    def visit(name, path):
+        for other in sorted(graph.find_modules_directly_imported_by(name)):
+            if other in path:
+                cycles.append([*path[path.index(other) :], other])
+            elif other not in done:
+                visit(other, [*path, other])
+        done.add(name)
+
+    for name in sorted(graph.modules):
+        if name not in done:
+            visit(name, [name])
+    assert not cycles
 
 
 def test_pyspark_is_imported_only_where_rows_are_handled():

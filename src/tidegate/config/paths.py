@@ -7,7 +7,10 @@ from __future__ import annotations
 
 import os
 import re
+from dataclasses import replace
 from pathlib import Path
+
+from tidegate.config.nodes import Node
 
 _SQLITE = re.compile(r"(?P<scheme>sqlite(?:\+\w+)?):///(?P<path>[^?]*)(?P<query>.*)", re.DOTALL)
 
@@ -33,3 +36,11 @@ def absolute_url(url: str, folder: Path) -> str:
     if match is None or match["path"] in ("", ":memory:") or match["path"].startswith("file:"):
         return url
     return f"{match['scheme']}:///{os.path.normpath(folder / match['path'])}{match['query']}"
+
+
+def absolute_source(source: Node, folder: Path) -> Node:
+    """A source whose files are named from the project's folder on."""
+    path = source.get("path")
+    if path is None or not isinstance(path.value, str):
+        return source
+    return source.updated({"path": replace(path, value=absolute_path(path.value, folder))})

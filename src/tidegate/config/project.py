@@ -19,7 +19,7 @@ from tidegate.config.checks import read_checks
 from tidegate.config.defaults import complete
 from tidegate.config.nodes import Mark, Node, from_values, parse, suggest
 from tidegate.config.options import KIND, check, convert, plugin_of, read, without
-from tidegate.config.paths import absolute_path, absolute_url
+from tidegate.config.paths import absolute_path, absolute_source, absolute_url
 from tidegate.config.references import References
 from tidegate.config.targets import is_pattern, refuse_placeholders, shared_target
 from tidegate.core.ids import Connection, split_name
@@ -295,7 +295,7 @@ class _Project:
             mark = node.at(["target"]).mark
             raise mark.error(f"names the lake {target[0]!r}, which is not under `lakes:`; {suggest(target[0], lakes)}")
         self.refuse_stranger(node.items["source"])
-        node = node.updated({"source": _absolute(node.items["source"], self.folder)})
+        node = node.updated({"source": absolute_source(node.items["source"], self.folder)})
         for group, key in (("sources", "source"), ("strategies", "strategy"), ("writers", "write")):
             part = node.items[key]
             check(plugin_of(group, part), without(part, KIND))
@@ -326,14 +326,6 @@ class _Project:
         known = self.section("connections").items
         if node is not None and node.text() not in known:
             raise node.mark.error(f"{node.text()!r} is not under `connections:`; {suggest(node.text(), known)}")
-
-
-def _absolute(source: Node, folder: Path) -> Node:
-    """A source whose files are named from the project's folder on."""
-    path = source.get("path")
-    if path is None or not isinstance(path.value, str):
-        return source
-    return source.updated({"path": dataclasses.replace(path, value=absolute_path(path.value, folder))})
 
 
 def _target(name: str, node: Node) -> tuple[str, ...]:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from tidegate.core.outcome import Problem
     from tidegate.demo.airline import Arrivals
     from tidegate.demo.proof import Proof
-    from tidegate.demo.story import Step, Story
+    from tidegate.demo.record import Step, Story
     from tidegate.engine.preview import PlanReport
 
 

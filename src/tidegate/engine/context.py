@@ -5,12 +5,14 @@ Made by the API and the pipeline, handed to every part of the engine. Holds an o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING
 
+from tidegate.core.bucketing import Buckets
+from tidegate.core.fingerprint import Fingerprint
 from tidegate.core.plan import LoadPlan, Reset
 from tidegate.core.ports.source import Probe
 from tidegate.engine.events import Journal
@@ -21,7 +23,6 @@ from tidegate.registry.store import Registry
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from tidegate.engine.deletes.key_diff import KeyDiff
     from tidegate.spark.session import Sessions
 
 
@@ -73,6 +74,21 @@ class RunContext:
     def save(self, plan: LoadPlan) -> None:
         """Keeps the plan, before anything is read."""
         self.registry.save_plan(plan, self.run_id)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeyDiff:
+    """How keys that are gone are looked for.
+
+    Args:
+        rows: keys that the source has; None where only a window is looked at.
+        spread: the buckets that both sides can be compared by; None for fetching all keys, or those of the window.
+        source: what the source holds of each bucket.
+    """
+
+    rows: int | None = None
+    spread: Buckets | None = None
+    source: Mapping[str, Fingerprint] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

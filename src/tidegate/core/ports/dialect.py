@@ -182,6 +182,22 @@ class Seeks(Protocol):
         """What every row fulfils whose value has one of these canonical texts; None where no index can serve it."""
 
 
+class Asks(Protocol):
+    """What the questions to a database's catalog need of a session: statements, and the dialect that writes them."""
+
+    name: str
+
+    @property
+    def dialect(self) -> Dialect:
+        """The SQL that the session speaks."""
+
+    def rows(self, sql: str) -> list[Row]:
+        """See `Session.rows`."""
+
+    def estimate(self, relation: Relation, condition: str) -> int:
+        """See `Session.estimate`."""
+
+
 class Dialect(Protocol):
     """The SQL of one database: text only."""
 

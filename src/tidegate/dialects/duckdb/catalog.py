@@ -7,21 +7,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
-from tidegate.core.ports.dialect import Relation, TableFacts
+from tidegate.core.ports.dialect import Asks, Relation, TableFacts
 from tidegate.core.schema import Column, Schema
 from tidegate.dialects.duckdb.types import column_of
 from tidegate.errors import ConfigError, EdgeUnknown, SchemaRefused
-
-if TYPE_CHECKING:
-    from tidegate.dialects.duckdb.session import DuckdbSession
 
 HERE = "database_name = current_database()"
 NEXTVAL = re.compile(r"nextval\('((?:[^']|'')+)'\)", re.IGNORECASE)
 
 
-def columns(session: DuckdbSession, relation: Relation, overrides: Mapping[str, str]) -> Schema:
+def columns(session: Asks, relation: Relation, overrides: Mapping[str, str]) -> Schema:
     """Every column, exactly.
 
     Raises:
@@ -48,7 +44,7 @@ def columns(session: DuckdbSession, relation: Relation, overrides: Mapping[str, 
     )
 
 
-def _named(session: DuckdbSession, relation: Relation) -> str:
+def _named(session: Asks, relation: Relation) -> str:
     """The condition by which the catalog finds the table; names differ by more than case."""
     string = session.dialect.string
     schema = string(relation.parts[0]) if len(relation.parts) > 1 else "current_schema()"
@@ -57,7 +53,7 @@ def _named(session: DuckdbSession, relation: Relation) -> str:
     )
 
 
-def _not_null(session: DuckdbSession, relation: Relation) -> frozenset[str]:
+def _not_null(session: Asks, relation: Relation) -> frozenset[str]:
     if not relation.parts:
         return frozenset()
     rows = session.rows(
@@ -66,14 +62,14 @@ def _not_null(session: DuckdbSession, relation: Relation) -> frozenset[str]:
     return frozenset(name for (name,) in rows)
 
 
-def is_table(session: DuckdbSession, relation: Relation) -> bool:
+def is_table(session: Asks, relation: Relation) -> bool:
     """Whether it is a table rather than a view or a query."""
     if not relation.parts:
         return False
     return bool(session.rows(f"SELECT 1 FROM duckdb_tables() WHERE {_named(session, relation)}"))
 
 
-def has_rowid(session: DuckdbSession, relation: Relation) -> bool:
+def has_rowid(session: Asks, relation: Relation) -> bool:
     """Whether rows have a number that no column hides."""
     if not is_table(session, relation):
         return False
@@ -81,7 +77,7 @@ def has_rowid(session: DuckdbSession, relation: Relation) -> bool:
     return not session.rows(f"SELECT 1 FROM duckdb_columns() WHERE {hidden}")
 
 
-def unique_sets(session: DuckdbSession, relation: Relation) -> tuple[frozenset[str], ...]:
+def unique_sets(session: Asks, relation: Relation) -> tuple[frozenset[str], ...]:
     """The columns of the primary key and of each unique constraint or index over columns that are not NULL."""
     if not relation.parts:
         return ()
@@ -90,7 +86,7 @@ def unique_sets(session: DuckdbSession, relation: Relation) -> tuple[frozenset[s
     return tuple(names for names in found if names and names <= required)
 
 
-def _keys(session: DuckdbSession, relation: Relation) -> list[tuple[bool, tuple[str, ...]]]:
+def _keys(session: Asks, relation: Relation) -> list[tuple[bool, tuple[str, ...]]]:
     """Of every key: whether it is the primary one, and its columns in order."""
     rows = session.rows(
         "SELECT constraint_type = 'PRIMARY KEY', constraint_column_names FROM duckdb_constraints() "
@@ -99,7 +95,7 @@ def _keys(session: DuckdbSession, relation: Relation) -> list[tuple[bool, tuple[
     return [(bool(primary), tuple(names)) for primary, names in rows]
 
 
-def must_be_counted(session: DuckdbSession, relation: Relation, column: str) -> None:
+def must_be_counted(session: Asks, relation: Relation, column: str) -> None:
     """Raises EdgeUnknown unless a growing sequence of the file fills the column."""
     hint = "Give the column `DEFAULT nextval('…')`, or use `strategy: {kind: watermark}` or `{kind: full}`."
     if not is_table(session, relation):
@@ -122,7 +118,7 @@ def must_be_counted(session: DuckdbSession, relation: Relation, column: str) -> 
         )
 
 
-def list_tables(session: DuckdbSession) -> list[tuple[str, str]]:
+def list_tables(session: Asks) -> list[tuple[str, str]]:
     """The tables of the file."""
     rows = session.rows(
         f"SELECT schema_name, table_name FROM duckdb_tables() WHERE {HERE} AND NOT internal AND NOT temporary "
@@ -131,7 +127,7 @@ def list_tables(session: DuckdbSession) -> list[tuple[str, str]]:
     return [(schema, table) for schema, table in rows]
 
 
-def facts(session: DuckdbSession, schema: str, table: str) -> TableFacts:
+def facts(session: Asks, schema: str, table: str) -> TableFacts:
     """Keys, types, indexes and size of one table."""
     quote = session.dialect.quote
     relation = Relation(sql=f"{quote(schema)}.{quote(table)}", label=f"{schema}.{table}", parts=(schema, table))

@@ -12,13 +12,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 from urllib.parse import unquote
 
 from tidegate.core.bounds import Clock
 from tidegate.core.changes import SafeBound
 from tidegate.core.ids import Connection
-from tidegate.core.ports.dialect import Jdbc, Relation, Row, TableFacts
+from tidegate.core.ports.dialect import Dialect, Jdbc, Relation, Row, TableFacts
 from tidegate.core.refusals import said
 from tidegate.core.schema import Column, Kind, Schema
 from tidegate.dialects.duckdb import catalog
@@ -43,8 +43,6 @@ except ModuleNotFoundError as error:
         "the driver of DuckDB is not installed", hint="Install it: `pip install 'tidegate[duckdb]'`."
     ) from error
 
-if TYPE_CHECKING:
-    from tidegate.dialects.duckdb import Duckdb
 
 MOST_ROW_BYTES = 4096
 # Two headers behind the one of the file tell in turn how many checkpoints there were, after their checksum. Source:
@@ -60,7 +58,7 @@ class DuckdbSession:
     connections: ClassVar[int] = 1
     has_snapshot: ClassVar[bool] = True
 
-    def __init__(self, dialect: Duckdb, connection: Connection) -> None:
+    def __init__(self, dialect: Dialect, connection: Connection) -> None:
         self.dialect = dialect
         self.name = connection.name
         self.path = _path(connection)

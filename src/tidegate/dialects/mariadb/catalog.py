@@ -7,15 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import Protocol
 
-from tidegate.core.ports.dialect import Relation, TableFacts
+from tidegate.core.ports.dialect import Dialect, Relation, Row, TableFacts
 from tidegate.core.schema import Column, Schema
-from tidegate.dialects.mariadb.types import column_of
+from tidegate.dialects.mariadb.address import Address
+from tidegate.dialects.mariadb.types import Native, column_of
 from tidegate.errors import ConfigError, SchemaRefused
-
-if TYPE_CHECKING:
-    from tidegate.dialects.mariadb.session import MariadbSession
 
 UNKNOWN_ROW_BYTES = 100
 SYSTEM = "'information_schema', 'mysql', 'performance_schema', 'sys'"
@@ -23,7 +21,32 @@ SYSTEM = "'information_schema', 'mysql', 'performance_schema', 'sys'"
 LOG_POSITIONS = "'Innodb_lsn_current', 'Innodb_redo_log_current_lsn'"
 
 
-def columns(session: MariadbSession, relation: Relation, overrides: Mapping[str, str]) -> Schema:
+class Asks(Protocol):
+    """What the questions here need of a session: statements outside of its snapshot."""
+
+    name: str
+    is_mariadb: bool
+
+    @property
+    def dialect(self) -> Dialect:
+        """The SQL that the session speaks."""
+
+    @property
+    def address(self) -> Address:
+        """Where the server is."""
+
+    @property
+    def thread(self) -> int:
+        """The session's own number on the server."""
+
+    def outside_rows(self, sql: str) -> list[Row]:
+        """The rows of a statement that sees what is committed now."""
+
+    def describe(self, sql: str) -> list[Native]:
+        """The columns of a statement."""
+
+
+def columns(session: Asks, relation: Relation, overrides: Mapping[str, str]) -> Schema:
     """Every column, exactly.
 
     Raises:
@@ -48,14 +71,14 @@ def columns(session: MariadbSession, relation: Relation, overrides: Mapping[str,
     return Schema(columns=tuple(replace(column, nullable=True) for column in found))
 
 
-def named(session: MariadbSession, relation: Relation) -> str:
+def named(session: Asks, relation: Relation) -> str:
     """The condition by which information_schema finds the table."""
     string = session.dialect.string
     schema = relation.parts[0] if len(relation.parts) > 1 else session.address.database
     return f"table_schema = {string(schema)} AND table_name = {string(relation.parts[-1])}"
 
 
-def identity(session: MariadbSession, relation: Relation) -> str:
+def identity(session: Asks, relation: Relation) -> str:
     """The server's own id, else its host and port, with database and table."""
     known: dict[str, str] = dict(
         session.outside_rows(
@@ -67,19 +90,19 @@ def identity(session: MariadbSession, relation: Relation) -> str:
     return ":".join(["mariadb", server, schema, *relation.parts[-1:]])
 
 
-def clock(session: MariadbSession) -> int | None:
+def clock(session: Asks) -> int | None:
     """The position in InnoDB's log."""
     rows = session.outside_rows(f"SHOW GLOBAL STATUS WHERE variable_name IN ({LOG_POSITIONS})")
     return int(rows[0][1]) if rows else None
 
 
-def unique_sets(session: MariadbSession, relation: Relation) -> tuple[frozenset[str], ...]:
+def unique_sets(session: Asks, relation: Relation) -> tuple[frozenset[str], ...]:
     """The columns of each unique index that covers every row and no NULL."""
     found = [names for unique, names in _indexes(session, relation) if unique]
     return tuple(frozenset(names) for names in found)
 
 
-def _indexes(session: MariadbSession, relation: Relation) -> list[tuple[bool, tuple[str, ...]]]:
+def _indexes(session: Asks, relation: Relation) -> list[tuple[bool, tuple[str, ...]]]:
     """Of every index over whole columns: whether it holds each value once and no NULL, and its columns in order."""
     if not relation.parts:
         return []
@@ -99,7 +122,7 @@ def _indexes(session: MariadbSession, relation: Relation) -> list[tuple[bool, tu
     return found
 
 
-def table_rows(session: MariadbSession, relation: Relation) -> int | None:
+def table_rows(session: Asks, relation: Relation) -> int | None:
     """The server's own estimate of a table's rows; None for what is no table."""
     if not relation.parts:
         return None
@@ -107,7 +130,7 @@ def table_rows(session: MariadbSession, relation: Relation) -> int | None:
     return int(rows[0][0]) if rows and rows[0][0] is not None else None
 
 
-def row_bytes(session: MariadbSession, relation: Relation) -> int:
+def row_bytes(session: Asks, relation: Relation) -> int:
     """The server's average; a guess for what has none."""
     if not relation.parts:
         return UNKNOWN_ROW_BYTES
@@ -117,7 +140,7 @@ def row_bytes(session: MariadbSession, relation: Relation) -> int:
     return int(rows[0][0] or UNKNOWN_ROW_BYTES) if rows else UNKNOWN_ROW_BYTES
 
 
-def list_tables(session: MariadbSession) -> list[tuple[str, str]]:
+def list_tables(session: Asks) -> list[tuple[str, str]]:
     """Tables that the user may see, outside the system's schemas."""
     rows = session.outside_rows(
         "SELECT table_schema, table_name FROM information_schema.tables "
@@ -126,7 +149,7 @@ def list_tables(session: MariadbSession) -> list[tuple[str, str]]:
     return [(schema, table) for schema, table in rows]
 
 
-def facts(session: MariadbSession, schema: str, table: str) -> TableFacts:
+def facts(session: Asks, schema: str, table: str) -> TableFacts:
     """Keys, types, indexes and size of one table."""
     quote = session.dialect.quote
     relation = Relation(sql=f"{quote(schema)}.{quote(table)}", label=f"{schema}.{table}", parts=(schema, table))

@@ -10,19 +10,15 @@ import re
 import time
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING
 
 from tidegate.core.bounds import Clock
 from tidegate.core.changes import SafeBound
 from tidegate.core.ports.dialect import Relation
 from tidegate.core.schema import Column, Kind
-from tidegate.dialects.mariadb.catalog import named
+from tidegate.dialects.mariadb.catalog import Asks, named
 from tidegate.dialects.mariadb.errors import DENIED, code_of
 from tidegate.dialects.shared.time_bounds import inclusive, must_be_time
 from tidegate.errors import ConfigError, EdgeUnknown, SourceError
-
-if TYPE_CHECKING:
-    from tidegate.dialects.mariadb.session import MariadbSession
 
 # Between the moment a statement takes the time and the one at which others can see it run.
 SETTLE = timedelta(seconds=1)
@@ -69,9 +65,7 @@ class Writer:
     writes: bool
 
 
-def safe_time_bound(
-    session: MariadbSession, column: Column, *, clock: Clock, lag: timedelta, time_zone: str | None
-) -> SafeBound:
+def safe_time_bound(session: Asks, column: Column, *, clock: Clock, lag: timedelta, time_zone: str | None) -> SafeBound:
     """The bound least(clock - 1 s, the start of all that is open or runs), in whole seconds, less the lag.
 
     Whole seconds, because a column without fractions keeps NOW() cut down to them. A statement that waits for a table
@@ -103,7 +97,7 @@ def safe_time_bound(
     )
 
 
-def safe_sequence_bound(session: MariadbSession, relation: Relation, column: Column, *, wait: timedelta) -> SafeBound:
+def safe_sequence_bound(session: Asks, relation: Relation, column: Column, *, wait: timedelta) -> SafeBound:
     """The greatest id once all who could have taken a smaller one have ended; None while they write."""
     if column.type.kind is not Kind.INTEGER and not (column.type.kind is Kind.DECIMAL and column.type.scale == 0):
         raise ConfigError(f"column {column.name!r} is {column.type}, and a sequence needs an integer")
@@ -128,7 +122,7 @@ def safe_sequence_bound(session: MariadbSession, relation: Relation, column: Col
     return SafeBound(upto=None if highest is None else str(highest))
 
 
-def _must_be_counted(session: MariadbSession, relation: Relation, column: Column) -> None:
+def _must_be_counted(session: Asks, relation: Relation, column: Column) -> None:
     """Raises EdgeUnknown where numbers may come in any order."""
     if not relation.parts:
         raise EdgeUnknown(
@@ -152,7 +146,7 @@ def _must_be_counted(session: MariadbSession, relation: Relation, column: Column
         )
 
 
-def _must_be_primary(session: MariadbSession) -> None:
+def _must_be_primary(session: Asks) -> None:
     """Raises EdgeUnknown where rows arrive that others wrote at a time of their own."""
     ((read_only,),) = session.outside_rows("SELECT @@global.read_only")
     wsrep = session.outside_rows("SHOW GLOBAL VARIABLES LIKE 'wsrep_on'")
@@ -173,7 +167,7 @@ def _must_be_primary(session: MariadbSession) -> None:
         )
 
 
-def _replicates(session: MariadbSession) -> bool:
+def _replicates(session: Asks) -> bool:
     """Whether a primary is configured, as far as this user may know; its threads may stand still."""
     try:
         return bool(session.outside_rows("SHOW ALL SLAVES STATUS" if session.is_mariadb else "SHOW REPLICA STATUS"))
@@ -183,7 +177,7 @@ def _replicates(session: MariadbSession) -> bool:
         return False
 
 
-def _prepared(session: MariadbSession) -> list[str]:
+def _prepared(session: Asks) -> list[str]:
     try:
         # A name may be any bytes.
         words = "XA RECOVER FORMAT = 'SQL'" if session.is_mariadb else "XA RECOVER CONVERT XID"
@@ -192,7 +186,7 @@ def _prepared(session: MariadbSession) -> list[str]:
         raise _hidden(session, "XA_RECOVER_ADMIN", error) from error
 
 
-def _writers(session: MariadbSession) -> list[Writer]:
+def _writers(session: Asks) -> list[Writer]:
     """Everybody who has a transaction open or runs a statement, at a moment after this call.
 
     The statements first: one that ends in between leaves its transaction open, which is then among the transactions.
@@ -215,7 +209,7 @@ def _writers(session: MariadbSession) -> list[Writer]:
     return found
 
 
-def _transactions(session: MariadbSession) -> list[tuple[int, int, int]]:
+def _transactions(session: Asks) -> list[tuple[int, int, int]]:
     """The open transactions but our own.
 
     Ours begins anew before each look and must be among them: a server that is asked often answers from an old copy.
@@ -241,7 +235,7 @@ def _transactions(session: MariadbSession) -> list[tuple[int, int, int]]:
     )
 
 
-def _hidden(session: MariadbSession, privilege: str, error: SourceError) -> SourceError:
+def _hidden(session: Asks, privilege: str, error: SourceError) -> SourceError:
     if code_of(error.__cause__) not in DENIED:
         return error
     return EdgeUnknown(
@@ -252,7 +246,7 @@ def _hidden(session: MariadbSession, privilege: str, error: SourceError) -> Sour
     )
 
 
-def _names(session: MariadbSession, writers: list[Writer], doing: str) -> tuple[str, ...]:
+def _names(session: Asks, writers: list[Writer], doing: str) -> tuple[str, ...]:
     if not writers:
         return ()
     users = {row[0]: row[1] for row in session.outside_rows(USERS)}
@@ -265,7 +259,7 @@ def _names(session: MariadbSession, writers: list[Writer], doing: str) -> tuple[
     )
 
 
-def _zone(session: MariadbSession, column: Column) -> str:
+def _zone(session: Asks, column: Column) -> str:
     """The server's time zone for a column that has none of its own.
 
     Raises:

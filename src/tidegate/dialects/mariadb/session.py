@@ -9,12 +9,12 @@ import re
 import threading
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any, ClassVar, cast
+from typing import Any, ClassVar, cast
 
 from tidegate.core.bounds import Clock
 from tidegate.core.changes import SafeBound
 from tidegate.core.ids import Connection
-from tidegate.core.ports.dialect import Jdbc, Relation, Row, TableFacts
+from tidegate.core.ports.dialect import Dialect, Jdbc, Relation, Row, TableFacts
 from tidegate.core.schema import Column, Schema
 from tidegate.dialects.mariadb import catalog
 from tidegate.dialects.mariadb.address import address_of
@@ -30,9 +30,6 @@ except ModuleNotFoundError as error:
     ) from error
 from tidegate.dialects.mariadb import safe_bounds as edges
 from tidegate.dialects.mariadb.errors import border, refused
-
-if TYPE_CHECKING:
-    from tidegate.dialects.mariadb import Mariadb
 
 BEGIN = "START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY"
 # Of both connections, ours and Spark's: a query means the same on every server, and nothing is cut off.
@@ -54,7 +51,7 @@ class MariadbSession:
     connections: ClassVar[int] = 1
     has_snapshot: ClassVar[bool] = False
 
-    def __init__(self, dialect: Mariadb, connection: Connection) -> None:
+    def __init__(self, dialect: Dialect, connection: Connection) -> None:
         self.dialect = dialect
         self.name = connection.name
         self.address = address_of(connection)

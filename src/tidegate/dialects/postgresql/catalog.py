@@ -8,15 +8,12 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import Protocol
 
-from tidegate.core.ports.dialect import Relation, TableFacts
+from tidegate.core.ports.dialect import Asks, Relation, TableFacts
 from tidegate.core.schema import Column, Schema
 from tidegate.dialects.postgresql.types import DESCRIBE, Native, column_of
 from tidegate.errors import ColumnMissing, ConfigError, SchemaRefused
-
-if TYPE_CHECKING:
-    from tidegate.dialects.postgresql.session import PostgresqlSession
 
 TABLE_KINDS = ("r", "p")
 BOUNDS = re.compile(r"FOR VALUES FROM \((.+)\) TO \((.+)\)")
@@ -25,7 +22,14 @@ UNKNOWN_ROW_BYTES = 100
 HIDDEN_SCHEMAS = "n.nspname <> 'information_schema' AND n.nspname NOT LIKE 'pg\\_%'"
 
 
-def columns(session: PostgresqlSession, relation: Relation, overrides: Mapping[str, str]) -> Schema:
+class Describes(Asks, Protocol):
+    """A session of PostgreSQL."""
+
+    def describe(self, sql: str) -> list[tuple[str, int, int]]:
+        """Name, type's oid and modifier of each column of a statement."""
+
+
+def columns(session: Describes, relation: Relation, overrides: Mapping[str, str]) -> Schema:
     """Every column, exactly.
 
     Raises:
@@ -68,7 +72,7 @@ def _check_names(relation: Relation, names: list[str], overrides: Mapping[str, s
             raise ConfigError(f"columns: {relation.label} has no column {name!r}; it has {', '.join(names)}")
 
 
-def _natives(session: PostgresqlSession, oids: set[int]) -> dict[int, Native]:
+def _natives(session: Describes, oids: set[int]) -> dict[int, Native]:
     if not oids:
         return {}
     rows = session.rows(DESCRIBE.format(oids=",".join(map(str, sorted(oids)))))
@@ -80,7 +84,7 @@ def _natives(session: PostgresqlSession, oids: set[int]) -> dict[int, Native]:
     }
 
 
-def _attributes(session: PostgresqlSession, relation: Relation) -> tuple[frozenset[str], Mapping[str, str]]:
+def _attributes(session: Describes, relation: Relation) -> tuple[frozenset[str], Mapping[str, str]]:
     """The columns that are never NULL, and each column's number, which it keeps when its name changes."""
     if not relation.parts:
         return frozenset(), {}
@@ -91,11 +95,11 @@ def _attributes(session: PostgresqlSession, relation: Relation) -> tuple[frozens
     return frozenset(name for name, _, required in rows if required), {name: number for name, number, _ in rows}
 
 
-def _oid(session: PostgresqlSession, relation: Relation) -> str:
+def _oid(session: Describes, relation: Relation) -> str:
     return f"to_regclass({session.dialect.string(relation.sql)})"
 
 
-def oid_of(session: PostgresqlSession, relation: Relation) -> int:
+def oid_of(session: Describes, relation: Relation) -> int:
     """The table's oid.
 
     Raises:
@@ -107,13 +111,13 @@ def oid_of(session: PostgresqlSession, relation: Relation) -> int:
     return int(oid)
 
 
-def is_table(session: PostgresqlSession, relation: Relation) -> bool:
+def is_table(session: Describes, relation: Relation) -> bool:
     """Whether it is a table, partitioned or not, rather than a view."""
     rows = session.rows(f"SELECT relkind::text FROM pg_class WHERE oid = {oid_of(session, relation)}")
     return rows[0][0] in TABLE_KINDS
 
 
-def is_plain(session: PostgresqlSession, relation: Relation) -> bool:
+def is_plain(session: Describes, relation: Relation) -> bool:
     """Whether every row is in this very heap: no partitions, no heirs."""
     rows = session.rows(
         f"SELECT relkind = 'r' AND NOT relhassubclass FROM pg_class WHERE oid = {oid_of(session, relation)}"
@@ -121,14 +125,14 @@ def is_plain(session: PostgresqlSession, relation: Relation) -> bool:
     return bool(rows[0][0])
 
 
-def pages(session: PostgresqlSession, relation: Relation) -> int:
+def pages(session: Describes, relation: Relation) -> int:
     """Pages of the heap."""
     oid = oid_of(session, relation)
     ((found,),) = session.rows(f"SELECT pg_relation_size({oid}) / current_setting('block_size')::bigint")
     return int(found)
 
 
-def identity(session: PostgresqlSession, relation: Relation) -> str:
+def identity(session: Describes, relation: Relation) -> str:
     """System identifier, timeline, database and the table's oid."""
     ((system, timeline, database),) = session.rows(
         "SELECT (SELECT system_identifier FROM pg_control_system())::text, "
@@ -139,7 +143,7 @@ def identity(session: PostgresqlSession, relation: Relation) -> str:
     return f"postgresql:{system}:{timeline}:{database}{table}"
 
 
-def clock(session: PostgresqlSession) -> int:
+def clock(session: Describes) -> int:
     """The position in the write-ahead log as a number."""
     ((found,),) = session.rows(
         "SELECT (CASE WHEN pg_is_in_recovery() THEN pg_last_wal_replay_lsn() ELSE pg_current_wal_lsn() END "
@@ -148,7 +152,7 @@ def clock(session: PostgresqlSession) -> int:
     return int(found)
 
 
-def unique_sets(session: PostgresqlSession, relation: Relation) -> tuple[frozenset[str], ...]:
+def unique_sets(session: Describes, relation: Relation) -> tuple[frozenset[str], ...]:
     """The columns of each valid unique index that covers every row and no NULL."""
     if not relation.parts:
         return ()
@@ -164,7 +168,7 @@ def unique_sets(session: PostgresqlSession, relation: Relation) -> tuple[frozens
     return tuple(frozenset(names) for names, required in rows if required)
 
 
-def row_bytes(session: PostgresqlSession, relation: Relation) -> int:
+def row_bytes(session: Describes, relation: Relation) -> int:
     """From the table's size and the planner's row count; a guess for what has neither."""
     if not relation.parts:
         return UNKNOWN_ROW_BYTES
@@ -175,7 +179,7 @@ def row_bytes(session: PostgresqlSession, relation: Relation) -> int:
     return max(1, size // rows) if rows > 0 and size else UNKNOWN_ROW_BYTES
 
 
-def ranges(session: PostgresqlSession, relation: Relation) -> tuple[str, tuple[str, ...]] | None:
+def ranges(session: Describes, relation: Relation) -> tuple[str, tuple[str, ...]] | None:
     """The column by whose ranges the table is partitioned, and each range's finite bounds as expressions of its type.
 
     None for what is not partitioned, or by other than ranges of one column. Of partitions within partitions the
@@ -200,7 +204,7 @@ def ranges(session: PostgresqlSession, relation: Relation) -> tuple[str, tuple[s
     return column, tuple(f"CAST({end} AS {kind})" for end in sorted(ends - ENDLESS))
 
 
-def list_tables(session: PostgresqlSession) -> list[tuple[str, str]]:
+def list_tables(session: Describes) -> list[tuple[str, str]]:
     """Tables that the user may see, without partitions of listed ones."""
     rows = session.rows(
         "SELECT n.nspname::text, c.relname::text FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace "
@@ -210,7 +214,7 @@ def list_tables(session: PostgresqlSession) -> list[tuple[str, str]]:
     return [(schema, table) for schema, table in rows]
 
 
-def facts(session: PostgresqlSession, schema: str, table: str) -> TableFacts:
+def facts(session: Describes, schema: str, table: str) -> TableFacts:
     """Keys, types, indexes and size of one table."""
     quote = session.dialect.quote
     relation = Relation(sql=f"{quote(schema)}.{quote(table)}", label=f"{schema}.{table}", parts=(schema, table))

@@ -6,13 +6,10 @@ Asked by the session. Must never call a history another one for what updates, de
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tidegate.core.ports.dialect import Relation, SetBack
 from tidegate.dialects.postgresql import catalog
-
-if TYPE_CHECKING:
-    from tidegate.dialects.postgresql.session import PostgresqlSession
 
 MICROS = "(extract(epoch FROM {}) * 1000000)::bigint"
 STARTED = MICROS.format("pg_postmaster_start_time()")
@@ -32,13 +29,13 @@ STEP = 60_000_000  # microseconds by which a clock may have been set back withou
 HALF = 2**31  # transactions after which the 32 bits of a row's own number say nothing of its age
 
 
-def witness(session: PostgresqlSession) -> dict[str, Any]:
+def witness(session: catalog.Describes) -> dict[str, Any]:
     """The oldest transaction that may still be open, the server's start, and the time; of a standby nothing."""
     ((xid, started, at, standby),) = session.rows(WITNESS)
     return {} if standby else {"xid": xid, "started": started, "at": at}
 
 
-def set_back(session: PostgresqlSession, before: Mapping[str, Any], clock: int | None) -> SetBack:
+def set_back(session: catalog.Describes, before: Mapping[str, Any], clock: int | None) -> SetBack:
     """A server that was not started since goes on; of another one every counter has to fit."""
     ((xid, started, standby, replayed, checkpoint, checkpoint_at),) = session.rows(NOW)
     if started == before["started"] or standby:
@@ -55,7 +52,7 @@ def set_back(session: PostgresqlSession, before: Mapping[str, Any], clock: int |
     return SetBack(restarted=True, reason=reason)
 
 
-def older_than(session: PostgresqlSession, before: Mapping[str, Any], relation: Relation, condition: str) -> str | None:
+def older_than(session: catalog.Describes, before: Mapping[str, Any], relation: Relation, condition: str) -> str | None:
     """Rows above every value that there was, by transactions that had ended: their numbers were given out again."""
     if not relation.parts or not catalog.is_table(session, relation):
         return None

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any, ClassVar, cast
+from typing import Any, ClassVar, cast
 
 import psycopg
 from psycopg.conninfo import conninfo_to_dict
@@ -19,16 +19,13 @@ from psycopg.pq import TransactionStatus
 from tidegate.core.bounds import Clock
 from tidegate.core.changes import SafeBound
 from tidegate.core.ids import Connection
-from tidegate.core.ports.dialect import Jdbc, Relation, Row, SetBack, TableFacts
+from tidegate.core.ports.dialect import Dialect, Jdbc, Relation, Row, SetBack, TableFacts
 from tidegate.core.schema import Column, Schema
 from tidegate.dialects.postgresql import catalog
 from tidegate.dialects.postgresql import safe_bounds as edges
 from tidegate.dialects.postgresql import server_history as history
 from tidegate.dialects.postgresql.errors import border, refused
 from tidegate.errors import ConfigError, InternalError, TidegateError
-
-if TYPE_CHECKING:
-    from tidegate.dialects.postgresql import Postgresql
 
 APPLICATION = "tidegate"
 BEGIN = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
@@ -54,7 +51,7 @@ class PostgresqlSession:
     connections: ClassVar[int] = 4
     has_snapshot: ClassVar[bool] = True
 
-    def __init__(self, dialect: Postgresql, connection: Connection) -> None:
+    def __init__(self, dialect: Dialect, connection: Connection) -> None:
         self.dialect = dialect
         self.name = connection.name
         self._options = _options(connection)

@@ -7,21 +7,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
-from tidegate.core.ports.dialect import Relation, Row, TableFacts
+from tidegate.core.ports.dialect import Asks, Relation, Row, TableFacts
 from tidegate.core.schema import Column, Schema
 from tidegate.dialects.sqlite.types import column_of
 from tidegate.errors import ColumnMissing, ConfigError, SchemaRefused, SourceError
-
-if TYPE_CHECKING:
-    from tidegate.dialects.sqlite.session import SqliteSession
 
 VIEW = "tidegate described"
 ROWIDS = frozenset({"rowid", "_rowid_", "oid"})
 
 
-def columns(session: SqliteSession, relation: Relation, overrides: Mapping[str, str]) -> Schema:
+def columns(session: Asks, relation: Relation, overrides: Mapping[str, str]) -> Schema:
     """Every column, exactly.
 
     Raises:
@@ -44,7 +40,7 @@ def columns(session: SqliteSession, relation: Relation, overrides: Mapping[str, 
     )
 
 
-def _describe(session: SqliteSession, relation: Relation) -> list[tuple[str, str, bool]]:
+def _describe(session: Asks, relation: Relation) -> list[tuple[str, str, bool]]:
     """Name, declaration and whether NULL is allowed."""
     if not relation.parts:
         view = session.dialect.quote(VIEW)
@@ -60,24 +56,24 @@ def _describe(session: SqliteSession, relation: Relation) -> list[tuple[str, str
     return [(row[1], row[2], not row[3] and row[1] != alias) for row in found]
 
 
-def _info(session: SqliteSession, parts: tuple[str, ...]) -> list[Row]:
+def _info(session: Asks, parts: tuple[str, ...]) -> list[Row]:
     """cid, name, type, notnull, default, place in the primary key."""
     return session.rows(f"SELECT * FROM pragma_table_xinfo({_arguments(session, parts)}) WHERE hidden <> 1")
 
 
-def _arguments(session: SqliteSession, parts: tuple[str, ...]) -> str:
+def _arguments(session: Asks, parts: tuple[str, ...]) -> str:
     string = session.dialect.string
     return f"{string(parts[-1])}, {string(parts[0])}" if len(parts) > 1 else string(parts[-1])
 
 
-def _created(session: SqliteSession, relation: Relation) -> str:
+def _created(session: Asks, relation: Relation) -> str:
     schema = session.dialect.quote(relation.parts[0] if len(relation.parts) > 1 else "main")
     name = session.dialect.string(relation.parts[-1])
     rows = session.rows(f"SELECT sql FROM {schema}.sqlite_schema WHERE type = 'table' AND name = {name} COLLATE NOCASE")
     return str(rows[0][0]) if rows else ""
 
 
-def rowid_alias(session: SqliteSession, relation: Relation) -> str | None:
+def rowid_alias(session: Asks, relation: Relation) -> str | None:
     """The column that is the rowid itself: an INTEGER PRIMARY KEY."""
     keys = [row for row in _info(session, relation.parts) if row[5]]
     if len(keys) != 1 or keys[0][2].upper() != "INTEGER" or not has_rowid(session, relation):
@@ -85,7 +81,7 @@ def rowid_alias(session: SqliteSession, relation: Relation) -> str | None:
     return str(keys[0][1])
 
 
-def grows(session: SqliteSession, relation: Relation, column: str) -> bool:
+def grows(session: Asks, relation: Relation, column: str) -> bool:
     """Whether a number of the column is never given twice."""
     # The word cannot stand in a column's name by itself without quotes, nor in any other clause.
     words = re.sub(r"\"[^\"]*\"|'[^']*'|`[^`]*`|\[[^\]]*\]", " ", _created(session, relation))
@@ -94,7 +90,7 @@ def grows(session: SqliteSession, relation: Relation, column: str) -> bool:
     )
 
 
-def has_rowid(session: SqliteSession, relation: Relation) -> bool:
+def has_rowid(session: Asks, relation: Relation) -> bool:
     """Whether rows have a number that orders them."""
     if not relation.parts or not _created(session, relation):
         return False
@@ -107,7 +103,7 @@ def has_rowid(session: SqliteSession, relation: Relation) -> bool:
     return True
 
 
-def unique_sets(session: SqliteSession, relation: Relation) -> tuple[frozenset[str], ...]:
+def unique_sets(session: Asks, relation: Relation) -> tuple[frozenset[str], ...]:
     """The columns of the primary key and of each unique index that covers every row and no NULL."""
     if not relation.parts:
         return ()
@@ -126,12 +122,12 @@ def unique_sets(session: SqliteSession, relation: Relation) -> tuple[frozenset[s
     return tuple(found)
 
 
-def _indexed(session: SqliteSession, relation: Relation, index: str) -> tuple[str | None, ...]:
+def _indexed(session: Asks, relation: Relation, index: str) -> tuple[str | None, ...]:
     parts = (*relation.parts[:-1], index)
     return tuple(row[2] for row in session.rows(f"SELECT * FROM pragma_index_info({_arguments(session, parts)})"))
 
 
-def list_tables(session: SqliteSession) -> list[tuple[str, str]]:
+def list_tables(session: Asks) -> list[tuple[str, str]]:
     """The tables of the file."""
     rows = session.rows(
         "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\' ORDER BY 1"
@@ -139,7 +135,7 @@ def list_tables(session: SqliteSession) -> list[tuple[str, str]]:
     return [("main", name) for (name,) in rows]
 
 
-def facts(session: SqliteSession, schema: str, table: str) -> TableFacts:
+def facts(session: Asks, schema: str, table: str) -> TableFacts:
     """Keys, types, indexes and size of one table."""
     quote = session.dialect.quote
     relation = Relation(sql=f"{quote(schema)}.{quote(table)}", label=table, parts=(schema, table))

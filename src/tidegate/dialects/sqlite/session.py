@@ -12,13 +12,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 from urllib.parse import quote, unquote
 
 from tidegate.core.bounds import Clock
 from tidegate.core.changes import SafeBound
 from tidegate.core.ids import Connection
-from tidegate.core.ports.dialect import Jdbc, Relation, Row, TableFacts
+from tidegate.core.ports.dialect import Dialect, Jdbc, Relation, Row, TableFacts
 from tidegate.core.refusals import said
 from tidegate.core.schema import Column, Kind, Schema
 from tidegate.dialects.shared.key_ranges import even
@@ -36,9 +36,6 @@ from tidegate.errors import (
     TidegateError,
 )
 
-if TYPE_CHECKING:
-    from tidegate.dialects.sqlite import Sqlite
-
 BUSY = timedelta(seconds=5)
 CHANGE_COUNTER = slice(24, 28)  # of the file's header; see "The SQLite database file format", 1.3.7
 MAGIC = b"SQLite format 3\0"
@@ -54,7 +51,7 @@ class SqliteSession:
     connections: ClassVar[int] = 1
     has_snapshot: ClassVar[bool] = False
 
-    def __init__(self, dialect: Sqlite, connection: Connection) -> None:
+    def __init__(self, dialect: Dialect, connection: Connection) -> None:
         self.dialect = dialect
         self.name = connection.name
         self.path = _path(connection)

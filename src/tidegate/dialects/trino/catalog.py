@@ -6,20 +6,41 @@ Called by the session. Must never read a row of a user's table, except to count.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import Protocol
 
-from tidegate.core.ports.dialect import Relation, Row, TableFacts
+from tidegate.core.ports.dialect import Dialect, Relation, Row, TableFacts
 from tidegate.core.schema import Column, Schema
+from tidegate.dialects.trino.address import Address
 from tidegate.dialects.trino.types import column_of
 from tidegate.errors import ColumnMissing, ConfigError, SchemaRefused, SourceError, SourceUnavailable
-
-if TYPE_CHECKING:
-    from tidegate.dialects.trino.session import TrinoSession
 
 BRANCH = "main"
 
 
-def columns(session: TrinoSession, relation: Relation, overrides: Mapping[str, str]) -> Schema:
+class Asks(Protocol):
+    """What the questions here need of a session."""
+
+    name: str
+
+    @property
+    def dialect(self) -> Dialect:
+        """The SQL that the session speaks."""
+
+    @property
+    def address(self) -> Address:
+        """Where the coordinator is."""
+
+    def ask(self, sql: str) -> list[Row]:
+        """The rows of a statement."""
+
+    def describe(self, sql: str) -> list[tuple[str, str]]:
+        """Name and type of each column of a statement."""
+
+    def estimate(self, relation: Relation, condition: str) -> int:
+        """See `Session.estimate`."""
+
+
+def columns(session: Asks, relation: Relation, overrides: Mapping[str, str]) -> Schema:
     """Every column, exactly.
 
     Raises:
@@ -47,7 +68,7 @@ def columns(session: TrinoSession, relation: Relation, overrides: Mapping[str, s
     )
 
 
-def _not_null(session: TrinoSession, relation: Relation) -> frozenset[str]:
+def _not_null(session: Asks, relation: Relation) -> frozenset[str]:
     found = place(session, relation)
     if found is None:
         return frozenset()
@@ -59,7 +80,7 @@ def _not_null(session: TrinoSession, relation: Relation) -> frozenset[str]:
     return frozenset(str(name) for (name,) in rows)
 
 
-def place(session: TrinoSession, relation: Relation) -> tuple[str, str] | None:
+def place(session: Asks, relation: Relation) -> tuple[str, str] | None:
     """Schema and table as Trino keeps them; None for a query, or where no schema is named."""
     schema = relation.parts[0] if len(relation.parts) > 1 else session.address.schema
     if not relation.parts or schema is None:
@@ -68,7 +89,7 @@ def place(session: TrinoSession, relation: Relation) -> tuple[str, str] | None:
     return schema.lower(), relation.parts[-1].lower()
 
 
-def snapshot(session: TrinoSession, relation: Relation) -> list[Row] | None:
+def snapshot(session: Asks, relation: Relation) -> list[Row] | None:
     """The snapshot that an Iceberg table has now, none for an empty one; None for a table that keeps no snapshots."""
     found = place(session, relation)
     if found is None:
@@ -83,14 +104,14 @@ def snapshot(session: TrinoSession, relation: Relation) -> list[Row] | None:
         return None
 
 
-def identity(session: TrinoSession, relation: Relation) -> str:
+def identity(session: Asks, relation: Relation) -> str:
     """Server, catalog and table, as the URL names them; Trino has no number of its own for any of them."""
     found = place(session, relation)
     table = f"/{'.'.join(found)}" if found else ""
     return f"trino:{session.address.where}/{session.address.catalog}{table}"
 
 
-def list_tables(session: TrinoSession) -> list[tuple[str, str]]:
+def list_tables(session: Asks) -> list[tuple[str, str]]:
     """The tables of the catalog."""
     rows = session.ask(
         f"SELECT table_schema, table_name FROM {_schema_of_columns(session)}.tables "
@@ -99,7 +120,7 @@ def list_tables(session: TrinoSession) -> list[tuple[str, str]]:
     return [(schema, table) for schema, table in rows]
 
 
-def facts(session: TrinoSession, schema: str, table: str) -> TableFacts:
+def facts(session: Asks, schema: str, table: str) -> TableFacts:
     """Types and size of one table; Trino tells of no keys and no indexes."""
     quote = session.dialect.quote
     relation = Relation(sql=f"{quote(schema)}.{quote(table)}", label=f"{schema}.{table}", parts=(schema, table))
@@ -122,5 +143,5 @@ def facts(session: TrinoSession, schema: str, table: str) -> TableFacts:
     )
 
 
-def _schema_of_columns(session: TrinoSession) -> str:
+def _schema_of_columns(session: Asks) -> str:
     return f"{session.dialect.quote(session.address.catalog)}.information_schema"

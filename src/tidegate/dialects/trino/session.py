@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from tidegate.core.bounds import Clock
 from tidegate.core.changes import SafeBound
 from tidegate.core.ids import Connection
-from tidegate.core.ports.dialect import Jdbc, Relation, Row, TableFacts
+from tidegate.core.ports.dialect import Dialect, Jdbc, Relation, Row, TableFacts
 from tidegate.core.schema import Column, Kind, Schema
 from tidegate.dialects.shared.time_bounds import inclusive, must_be_time
 from tidegate.dialects.trino import catalog
@@ -28,9 +28,6 @@ except ModuleNotFoundError as error:
     ) from error
 from tidegate.dialects.trino.errors import border
 
-if TYPE_CHECKING:
-    from tidegate.dialects.trino import Trino
-
 NOW = "SELECT CAST(CAST(current_timestamp AT TIME ZONE 'UTC' AS timestamp(6)) AS varchar)"
 ROW_BYTES = 100  # a guess: most catalogs keep no statistics
 ATTEMPT = timedelta(seconds=30)
@@ -42,7 +39,7 @@ class TrinoSession:
     connections: ClassVar[int] = 1
     has_snapshot: ClassVar[bool] = False
 
-    def __init__(self, dialect: Trino, connection: Connection) -> None:
+    def __init__(self, dialect: Dialect, connection: Connection) -> None:
         self.dialect = dialect
         self.name = connection.name
         self.address = address_of(connection)

@@ -7,7 +7,7 @@ that the source has, also beyond the bound of what is loaded, nor fetch keys whe
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from tidegate.core.batch import Checked
@@ -21,7 +21,7 @@ from tidegate.core.ports.format import Staging
 from tidegate.core.schema import Column, Kind, Schema
 from tidegate.core.slices import Everything, Keys, Range
 from tidegate.dialects.spark import Spark
-from tidegate.engine.context import LoadContext
+from tidegate.engine.context import KeyDiff, LoadContext
 from tidegate.engine.quarantine.quarantine import Quarantine
 from tidegate.engine.reconcile import holds_rows
 from tidegate.engine.verification.comparison import within
@@ -46,21 +46,6 @@ MOST_LITERALS = 200  # of more values Iceberg does not look which files may hold
 MOST_CANDIDATES = 20_000
 SORTED = frozenset({Kind.INTEGER, Kind.TEXT, Kind.DATE, Kind.TIMESTAMP, Kind.TIMESTAMPTZ})
 """Types of which the order of values is that of numbers, or of their canonical texts."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class KeyDiff:
-    """How keys that are gone are looked for.
-
-    Args:
-        rows: keys that the source has; None where only a window is looked at.
-        spread: the buckets that both sides can be compared by; None for fetching all keys, or those of the window.
-        source: what the source holds of each bucket.
-    """
-
-    rows: int | None = None
-    spread: Buckets | None = None
-    source: Mapping[str, Fingerprint] = field(default_factory=dict)
 
 
 def watch(work: LoadContext, changes: ChangeSet | None) -> tuple[LoadContext, ChangeSet | None]:
