@@ -104,10 +104,9 @@ def _defaults(stream: Mapping[str, Any]) -> dict[str, Any]:
 
 def _option(kinds: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
     """A key that one strategy or several have, each in its own meaning."""
-    told = "\n\n".join(f"`{kind}`: {schema['description']}" for kind, schema in kinds.items())
-    if len(kinds) == 1:
-        return {**next(iter(kinds.values())), "description": told}
-    return {"anyOf": list(kinds.values()), "description": told}
+    told = [f"`{kind}`: {schema['description']}" for kind, schema in kinds.items() if "description" in schema]
+    one = next(iter(kinds.values())) if len(kinds) == 1 else {"anyOf": list(kinds.values())}
+    return {**one, "description": "\n\n".join(told)} if told else dict(one)
 
 
 def _connection() -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""The options of `spark:` and of `contract:`, two sections of the project file that belong to no plugin and no policy."""
+"""The options of `spark:` and `contract:`, the sections of the project file that belong to no plugin and no policy."""
 
 from __future__ import annotations
 
