@@ -33,6 +33,7 @@ PAGES = {
 DECISIONS = "adr"
 SOURCES = "source"
 """The folder of the site with the sources that documents link to."""
+UNSEARCHED = "---\nsearch:\n  exclude: true\n---\n"
 LINK = re.compile(r"(?<=\]\()(?P<path>[^)#\s:]+)(?P<rest>#[^)\s]*)?(?=\))")
 FENCE = re.compile(r"^```(\w+) [\w ]+$", re.MULTILINE)
 LANGUAGES = {".py": "python", ".toml": "toml", ".yaml": "yaml", ".yml": "yaml", ".sh": "sh"}
@@ -138,8 +139,9 @@ def _source_uri(path: Path) -> str:
 def _source_page(path: Path) -> str:
     name = path.relative_to(ROOT).as_posix()
     if path.is_dir():
-        return f"# {name}/\n\n" + "".join(_listing(path))
-    return f"# {name}\n\n```{LANGUAGES.get(path.suffix, 'text')}\n{path.read_text(encoding='utf-8').rstrip()}\n```\n"
+        return f"{UNSEARCHED}# {name}/\n\n" + "".join(_listing(path))
+    text = path.read_text(encoding="utf-8").rstrip()
+    return f"{UNSEARCHED}# {name}\n\n````{LANGUAGES.get(path.suffix, 'text')}\n{text}\n````\n"
 
 
 def _listing(folder: Path) -> Iterator[str]:
