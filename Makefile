@@ -63,8 +63,9 @@ bench: setup services ## speed and memory against plain Spark
 services: ## the servers that the tests start themselves
 	@sh scripts/services.sh
 
-docs: setup ## every code block of the documents, run or parsed
+docs: setup ## the documentation site in ./site, and every code block of the documents, run or parsed
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 	$(PYTEST) tests/docs
 
 clean: ## what the targets made, without the jars
-	rm -rf .venv .tools demo bench/out dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	rm -rf .venv .tools demo site bench/out dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis

@@ -21,7 +21,8 @@ from tidegate.cli.app import COMMANDS, app
 from tidegate.cli.commands.backfill import START, StreamOrCommand
 from tidegate.config.checks import Common
 from tidegate.config.options import fields
-from tidegate.config.project import SECTIONS, Contract, SparkOptions
+from tidegate.config.project import SECTIONS
+from tidegate.config.sections import Contract, SparkOptions
 from tidegate.core.ports.format import Layout
 from tidegate.errors import ConfigError
 

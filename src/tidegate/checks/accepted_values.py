@@ -19,8 +19,8 @@ class AcceptedValues:
     """Every value of the column is one of the list; NULL is accepted.
 
     Args:
-        column: the column.
-        values: the list, in the column's type.
+        column: the column to check.
+        values: the accepted values, in the column's type.
     """
 
     kind: ClassVar[str] = "accepted_values"

@@ -18,7 +18,7 @@ class Expression:
     """The condition is true or NULL for every row.
 
     Args:
-        sql: a condition on the columns of one row.
+        sql: a condition in Spark SQL on the columns of one row.
     """
 
     kind: ClassVar[str] = "expression"

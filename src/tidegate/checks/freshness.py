@@ -27,7 +27,7 @@ class Freshness:
     A run that finds nothing to load asks nothing; `tidegate status` tells how far behind a stream is.
 
     Args:
-        column: a timestamp, in UTC where it has no zone, or a date, which counts as its midnight.
+        column: a timestamp column, in UTC if it has no zone, or a date column, which counts as its midnight.
         max_age: how old the newest row may be.
     """
 

@@ -17,7 +17,7 @@ class NotNull:
     """Every row has a value in each of the columns.
 
     Args:
-        columns: one or more columns.
+        columns: the columns that must have a value.
     """
 
     kind: ClassVar[str] = "not_null"

@@ -20,8 +20,9 @@ class Range:
     """Every value of the column lies within the bounds; NULL is accepted.
 
     Args:
-        column: a number, text, date or timestamp.
-        min, max: the bounds, in the column's type; one of them may be left out.
+        column: a column of numbers, texts, dates or timestamps.
+        min: the lower bound, in the column's type; no bound unless given.
+        max: the upper bound, in the column's type; no bound unless given.
         inclusive: whether the bounds themselves are accepted.
     """
 

@@ -28,9 +28,9 @@ class References:
     """Every row's values of the columns are those of a row of another table, as that stands when the load is checked.
 
     Args:
-        columns: of the rows that are loaded.
-        to: the other table: lake, schema, table.
-        field: its columns, in the same order; of the same names unless stated.
+        columns: the columns of the loaded rows.
+        to: the other table, `lake.schema.table`.
+        field: the columns of the other table, in the same order; the same names unless given.
     """
 
     kind: ClassVar[str] = "references"

@@ -25,11 +25,12 @@ class RowCount:
     A run that finds nothing to load asks nothing.
 
     Args:
-        min, max: the fewest and the most rows.
-        of: `load`, or the whole `table` as the load leaves it.
-        change: by what fraction a load may differ from the median of the last ones; 0.5 for half as many to half as
-            many again. Passes until there are three of them.
-        loads: how many of the last loads count as usual.
+        min: the fewest rows that are accepted.
+        max: the most rows that are accepted.
+        of: what is counted: the rows of the `load`, or of the whole `table` after it.
+        change: the fraction by which a load may differ from the median of the last loads: 0.5 accepts from half as many
+            to half as many again. The check passes until there have been three loads.
+        loads: how many of the last loads the median is taken of.
     """
 
     kind: ClassVar[str] = "row_count"

@@ -21,7 +21,7 @@ class Unique:
     """The values of the columns, together, stand in one row of the table.
 
     Args:
-        columns: one or more columns.
+        columns: the columns whose values together must be unique in the table.
     """
 
     kind: ClassVar[str] = "unique"

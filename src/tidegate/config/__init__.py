@@ -2,7 +2,8 @@
 
 from tidegate.config.nodes import Mark, Node
 from tidegate.config.options import build
-from tidegate.config.project import Config, SparkOptions, StreamConfig, from_dict, load
+from tidegate.config.project import Config, StreamConfig, from_dict, load
 from tidegate.config.schema import json_schema
+from tidegate.config.sections import SparkOptions
 
 __all__ = ["Config", "Mark", "Node", "SparkOptions", "StreamConfig", "build", "from_dict", "json_schema", "load"]

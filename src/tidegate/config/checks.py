@@ -10,7 +10,18 @@ from typing import Any
 
 from tidegate import plugins
 from tidegate.config.nodes import Node, suggest
-from tidegate.config.options import KIND, build, check, fields, plugin_of, read, schema_of, without
+from tidegate.config.options import (
+    KIND,
+    build,
+    check,
+    fields,
+    kind_schema,
+    plugin_of,
+    read,
+    schema_of,
+    summary,
+    without,
+)
 from tidegate.core.policies.rules import OnFail, Rule, rule_name
 from tidegate.spark.expressions import columns_of
 
@@ -22,9 +33,10 @@ class Common:
     """What every check takes besides its own options.
 
     Args:
-        on_fail: what becomes of a load with rows that break it.
-        where: Spark SQL; only rows for which it is true are looked at.
-        name: what reports call it.
+        on_fail: what happens when rows fail the check: `stop` the load, move the rows to the `quarantine`, or only
+            `warn`.
+        where: a condition in Spark SQL; only rows for which it is true are checked.
+        name: the name of the check in reports.
     """
 
     on_fail: OnFail = OnFail.STOP
@@ -88,15 +100,16 @@ def rule_of(node: Node, **given: Any) -> Rule:
 def checks_schema() -> dict[str, Any]:
     """The JSON schema of `checks:`."""
     common = schema_of(Common)["properties"]
-    common["on_fail"] = {"enum": list(OnFail), "default": OnFail.STOP}
+    common["on_fail"] |= {"enum": list(OnFail), "default": OnFail.STOP}
     listed = []
     for kind in plugins.names(GROUP):
         cls = plugins.load(GROUP, kind)
         own = schema_of(cls)
         options = {**own["properties"], **common}
-        short = {kind: {"anyOf": [own["properties"][cls.main], {"type": "object"}]}, **options}
+        main = {"anyOf": [own["properties"][cls.main], {"type": "object"}], "description": summary(cls)}
+        short = {kind: main, **options}
         listed.append(_closed(kind, short, [kind]))
-        listed.append(_closed(kind, {KIND: {"const": kind}, **options}, [KIND, *own.get("required", [])]))
+        listed.append(_closed(kind, {KIND: kind_schema(cls, kind), **options}, [KIND, *own.get("required", [])]))
     return {"type": "array", "items": {"anyOf": listed}}
 
 

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import inspect
 import operator
+import re
 import types
 import typing
 from collections.abc import Iterable, Mapping
@@ -140,17 +142,46 @@ def fields(cls: type[Any]) -> Mapping[str, Option]:
     }
 
 
+def summary(cls: type[Any]) -> str:
+    """The first sentence of a class's docstring: what an editor shows for its kind."""
+    return inspect.cleandoc(cls.__doc__ or "").partition("\n")[0]
+
+
+def descriptions(cls: type[Any]) -> Mapping[str, str]:
+    """What an editor shows for each key of a class: the `Args` of its docstring, one sentence each.
+
+    Example:
+        >>> class Bounds:
+        ...     '''Bounds.
+        ...
+        ...     Args:
+        ...         low, high: the bounds,
+        ...             both inclusive.
+        ...     '''
+        >>> descriptions(Bounds)
+        {'low': 'The bounds, both inclusive.', 'high': 'The bounds, both inclusive.'}
+    """
+    _, _, listed = inspect.cleandoc(cls.__doc__ or "").partition("\nArgs:\n")
+    found = {}
+    for entry in re.finditer(r"^ {4}(\w[\w, ]*): (.*(?:\n {5,}.*)*)", listed, re.MULTILINE):
+        text = " ".join(entry[2].split())
+        found.update(dict.fromkeys(entry[1].split(", "), text[0].upper() + text[1:]))
+    return found
+
+
 def schema_of(cls: type[Any], *, hidden: Iterable[str] = ()) -> dict[str, Any]:
-    """The JSON schema of a class's keys."""
+    """The JSON schema of a class's keys, each with its description."""
     known = {name: option for name, option in fields(cls).items() if name not in hidden}
+    described = descriptions(cls)
     properties = {}
     for name, option in known.items():
-        if option.plugin:
-            properties[name] = plugin_schema(option.plugin)
-            continue
-        properties[name] = _inlined(_adapter(option.hint).json_schema())
+        properties[name] = (
+            plugin_schema(option.plugin) if option.plugin else _inlined(_adapter(option.hint).json_schema())
+        )
         if isinstance(option.default, str | int | float) and not isinstance(option.default, Bytes):
             properties[name]["default"] = option.default
+        if name in described:
+            properties[name]["description"] = described[name]
     schema: dict[str, Any] = {"type": "object", "additionalProperties": False, "properties": properties}
     required = [name for name, option in known.items() if option.required]
     return {**schema, "required": required} if required else schema
@@ -161,10 +192,16 @@ def plugin_schema(group: str) -> dict[str, Any]:
     kinds = plugins.names(group)
     mappings = []
     for kind in kinds:
-        schema = schema_of(plugins.load(group, kind))
-        schema["properties"] = {KIND: {"const": kind}, **schema["properties"]}
+        cls = plugins.load(group, kind)
+        schema = schema_of(cls)
+        schema["properties"] = {KIND: kind_schema(cls, kind), **schema["properties"]}
         mappings.append({**schema, "required": [KIND, *schema.get("required", [])]})
     return {"anyOf": [{"enum": list(kinds)}, *mappings]}
+
+
+def kind_schema(cls: type[Any], kind: str) -> dict[str, Any]:
+    """The JSON schema of the key that names a plugin."""
+    return {"const": kind, "description": summary(cls)}
 
 
 def _inlined(schema: dict[str, Any]) -> dict[str, Any]:
@@ -202,8 +239,9 @@ def _written(hint: Any) -> Any:
     if hint is Bytes:
         schema = WithJsonSchema({"type": "string", "pattern": SIZE, "examples": ["32MB"]})
         return Annotated[InstanceOf[Bytes], BeforeValidator(size), schema]
-    if hint is Connection:
-        return Annotated[str, WithJsonSchema({"type": "string", "description": "a name under `connections:`"})]
+    if isinstance(hint, type) and dataclasses.is_dataclass(hint):
+        named = Annotated[str, WithJsonSchema({"type": "string"})]
+        return named if hint is Connection else Annotated[hint, WithJsonSchema(schema_of(hint))]
     origin, arguments = typing.get_origin(hint), typing.get_args(hint)
     if origin in (typing.Union, types.UnionType):
         return functools.reduce(operator.or_, (_written(item) for item in arguments))

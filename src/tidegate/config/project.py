@@ -21,6 +21,7 @@ from tidegate.config.nodes import Mark, Node, from_values, parse, suggest
 from tidegate.config.options import KIND, check, convert, plugin_of, read, without
 from tidegate.config.paths import absolute_path, absolute_source, absolute_url
 from tidegate.config.references import References
+from tidegate.config.sections import Contract, SparkOptions
 from tidegate.config.targets import is_pattern, refuse_placeholders, shared_target
 from tidegate.core.ids import Connection, split_name
 from tidegate.core.policies.deletes import Deletes
@@ -40,28 +41,6 @@ LOCAL_CATALOGS = ("sqlite", "postgresql", "spark")  # for the others a warehouse
 LAKES: Mapping[str, Any] = {"lake": {}}
 
 Verify = Literal["none", "counts", "moved"]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SparkOptions:
-    """How a session is made: by a master, or on a Spark Connect server."""
-
-    master: str | None = None
-    remote: str | None = None
-    conf: Mapping[str, str | int | float | bool] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Contract:
-    """What a load does about each kind of change of the source's columns; `stop` commits nothing."""
-
-    add_column: Literal["evolve", "fill", "rescue", "discard", "stop"] = "evolve"
-    widen: Literal["evolve", "stop"] = "evolve"
-    narrow: Literal["keep", "stop"] = "stop"
-    type_change: Literal["stop", "rescue", "discard"] = "stop"
-    nullability: Literal["keep", "stop"] = "stop"
-    drop_column: Literal["keep", "stop"] = "keep"
-    rename: Literal["stop", "evolve", "keep"] = "stop"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

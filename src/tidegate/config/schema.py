@@ -1,71 +1,118 @@
-"""Decides the JSON schema of `tidegate.yaml`, so that editors complete and check it.
+"""The JSON schema of `tidegate.yaml`, so that editors complete, check and explain it.
 
-Called by `tidegate schema`; made from the very classes that validate. Must never be written by hand.
+Printed by `tidegate schema`; made from the very classes that validate, and from what their docstrings say of each key.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from tidegate import plugins
 from tidegate.config.checks import checks_schema
 from tidegate.config.defaults import INFERRED_KINDS
-from tidegate.config.options import KIND, schema_of
-from tidegate.config.project import REGISTRY, WAREHOUSE, Contract, SparkOptions
+from tidegate.config.options import KIND, kind_schema, schema_of, summary
+from tidegate.config.project import DEFAULTS, REGISTRY, WAREHOUSE
+from tidegate.config.sections import Contract, SparkOptions
+from tidegate.core.ids import Connection
 from tidegate.core.policies.deletes import Deletes
 from tidegate.core.policies.maintenance import Maintenance
 from tidegate.core.policies.schedule import Schedule
 from tidegate.core.ports.format import Layout
 
+SECTIONS: Mapping[str, str] = {
+    "registry": "The database that remembers positions, plans and runs: `sqlite:///…` or `postgresql://…`.",
+    "lakes": "The lakes, by name; the name is the first part of every target.",
+    "spark": "How the Spark session is made.",
+    "connections": "The databases and brokers that streams read from, by name.",
+    "defaults": "What every stream has unless it says otherwise; also options of strategies.",
+    "streams": "The streams, by name: each loads one source into one table.",
+}
+STREAM: Mapping[str, str] = {
+    "source": "Where the rows come from: a table or query, files, a table of a lake, or a log of changes.",
+    "target": "The table that is loaded: `lake.schema.table`, or these parts as a list.",
+    "key": "The columns that identify a row.",
+    "strategy": "How changes are found: a kind alone, or a mapping with `kind` and its options.",
+    "write": "What happens to the rows that are read: a kind alone, or a mapping with `kind` and its options.",
+    "contract": "What a load does when columns of the source change.",
+    "layout": "How a new table is laid out.",
+    "deletes": "How rows that are gone at the source are found, and how they leave the table.",
+    "maintenance": "When files are compacted and old versions of the table expire.",
+    "schedule": "When `tidegate watch` runs the stream: `every:` or `cron:`.",
+    "verify": "What is compared with the source before a load becomes visible: nothing, the number of rows that moved, "
+    "or the fingerprint of the rows that moved.",
+    "checks": "Rules that rows must fulfil before a load becomes visible.",
+    "uid": "The identity of the stream; set it to the old one after the name or the target has changed.",
+}
+FORMAT = "The table format: `iceberg` (the default) or `delta`."
+WHERE = "Where the tables are stored: a folder, `s3://…`, or any file system that Hadoop knows."
+OWN_DEFAULTS = "What every stream of this connection has unless it says otherwise; wins over the project's `defaults:`."
+
 
 def json_schema() -> dict[str, Any]:
-    """The schema of a project file, with every plugin that is installed."""
+    """The schema of a project file, with every plugin that is installed; every key has a description."""
     stream = _stream()
-    defaults = {key: schema for key, schema in stream["properties"].items() if key not in ("target", "uid")}
-    for kind in plugins.names("strategies"):
-        options = schema_of(plugins.load("strategies", kind))["properties"]
-        defaults = {**options, **defaults}
-    # Defaults hold parts of a stream; what is complete is checked on each stream.
-    defaults["source"] = {"type": "object"}
+    sections = {
+        "registry": {"type": "string", "default": REGISTRY},
+        "lakes": _mapping({"anyOf": [_lake(kind) for kind in plugins.names("formats")]}),
+        "spark": schema_of(SparkOptions),
+        "connections": _mapping(_connection()),
+        "defaults": _defaults(stream),
+        "streams": _mapping(stream),
+    }
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "tidegate.yaml",
         "type": "object",
         "additionalProperties": False,
         "required": ["streams"],
-        "properties": {
-            "registry": {"type": "string", "default": REGISTRY},
-            "lakes": _mapping({"anyOf": [_lake(kind) for kind in plugins.names("formats")]}),
-            "spark": schema_of(SparkOptions),
-            "connections": _mapping({"anyOf": [{"type": "string"}, _closed({"url": {"type": "string"}}, "url")]}),
-            "defaults": _closed(defaults),
-            "streams": _mapping(stream),
-        },
+        "properties": _described(sections, SECTIONS),
     }
 
 
 def _stream() -> dict[str, Any]:
     text: dict[str, Any] = {"type": "string"}
     texts: dict[str, Any] = {"anyOf": [text, {"type": "array", "items": text}]}
-    return _closed(
-        {
-            "source": {"anyOf": [_plugin("sources", kind) for kind in plugins.names("sources")]},
-            "target": texts,
-            "key": texts,
-            "strategy": _choice("strategies"),
-            "write": _choice("writers"),
-            "contract": schema_of(Contract),
-            "layout": schema_of(Layout),
-            "deletes": schema_of(Deletes),
-            "maintenance": schema_of(Maintenance),
-            "schedule": schema_of(Schedule),
-            "verify": {"enum": ["none", "counts", "moved"], "default": "moved"},
-            "checks": checks_schema(),
-            "uid": {"type": "string", "pattern": "^[A-Za-z0-9-]{1,64}$"},
-        },
-        "source",
-        "target",
-    )
+    keys = {
+        "source": {"anyOf": [_plugin("sources", kind) for kind in plugins.names("sources")]},
+        "target": texts,
+        "key": texts,
+        "strategy": _choice("strategies"),
+        "write": _choice("writers"),
+        "contract": schema_of(Contract),
+        "layout": schema_of(Layout),
+        "deletes": schema_of(Deletes),
+        "maintenance": schema_of(Maintenance),
+        "schedule": schema_of(Schedule),
+        "verify": {"enum": ["none", "counts", "moved"], "default": "moved"},
+        "checks": checks_schema(),
+        "uid": {"type": "string", "pattern": "^[A-Za-z0-9-]{1,64}$"},
+    }
+    return _closed(_described(keys, STREAM), "source", "target")
+
+
+def _defaults(stream: Mapping[str, Any]) -> dict[str, Any]:
+    """Parts of a stream and options of strategies; what is complete is checked on each stream."""
+    keys = {key: schema for key, schema in stream["properties"].items() if key not in ("target", "uid")}
+    keys["source"] = {"type": "object", "description": STREAM["source"]}
+    options: dict[str, dict[str, Any]] = {}
+    for kind in plugins.names("strategies"):
+        for key, schema in schema_of(plugins.load("strategies", kind))["properties"].items():
+            options.setdefault(key, {})[kind] = schema
+    return _closed({**{key: _option(kinds) for key, kinds in options.items()}, **keys})
+
+
+def _option(kinds: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+    """A key that one strategy or several have, each in its own meaning."""
+    told = [f"`{kind}`: {schema['description']}" for kind, schema in kinds.items() if "description" in schema]
+    one = next(iter(kinds.values())) if len(kinds) == 1 else {"anyOf": list(kinds.values())}
+    return {**one, "description": "\n\n".join(told)} if told else dict(one)
+
+
+def _connection() -> dict[str, Any]:
+    schema = schema_of(Connection, hidden=("name",))
+    schema["properties"][DEFAULTS] = {"$ref": f"#/properties/{DEFAULTS}", "description": OWN_DEFAULTS}
+    return {"anyOf": [{"type": "string"}, schema]}
 
 
 def _choice(group: str) -> dict[str, Any]:
@@ -76,19 +123,22 @@ def _choice(group: str) -> dict[str, Any]:
 def _plugin(group: str, kind: str) -> dict[str, Any]:
     cls = plugins.load(group, kind)
     schema = schema_of(cls)
-    schema["properties"] = {KIND: {"const": kind}, **schema["properties"]}
+    schema["properties"] = {KIND: kind_schema(cls, kind), **schema["properties"]}
     if kind not in INFERRED_KINDS.values() or group != "sources":
         schema["required"] = [KIND, *schema.get("required", [])]
-    description = (cls.__doc__ or "").strip().partition("\n")[0]
-    return {"title": kind, "description": description, **schema}
+    return {"title": kind, "description": summary(cls), **schema}
 
 
 def _lake(kind: str) -> dict[str, Any]:
     schema = schema_of(plugins.load("formats", kind), hidden=("name", "folder"))
-    properties = {"format": {"const": kind}, **schema["properties"]}
-    properties["warehouse"] = {"type": "string", "default": WAREHOUSE}
+    properties = {"format": {"const": kind, "description": FORMAT}, **schema["properties"]}
+    properties["warehouse"] = {"type": "string", "default": WAREHOUSE, "description": WHERE}
     required = [key for key in schema.get("required", []) if key != "warehouse"]
     return _closed(properties, *(required if kind == "iceberg" else ["format", *required]))
+
+
+def _described(keys: Mapping[str, dict[str, Any]], texts: Mapping[str, str]) -> dict[str, Any]:
+    return {key: {**schema, "description": texts[key]} for key, schema in keys.items()}
 
 
 def _mapping(values: dict[str, Any]) -> dict[str, Any]:

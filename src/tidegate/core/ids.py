@@ -36,9 +36,9 @@ class Connection:
     """A named way to a source; what it holds may be secret and is never shown.
 
     Args:
-        url: of a database.
-        kafka: brokers, `host:port` with commas between them.
-        options: of a client of Kafka: `security.protocol`, `sasl.mechanism`, `sasl.username`, `sasl.password`, …
+        url: the URL of a database, such as `postgresql://user@host:5432/database` or `sqlite:///file.db`.
+        kafka: Kafka brokers, `host:port` with commas between them.
+        options: options of the Kafka client: `security.protocol`, `sasl.mechanism`, `sasl.username`, `sasl.password`, …
         registry: the URL of the schema registry that belongs to these brokers.
     """
 

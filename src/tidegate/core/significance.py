@@ -17,11 +17,11 @@ class Significance:
     A row that came or went always counts.
 
     Args:
-        columns: a changed row counts when one of these changed; any column unless given.
-        absolute, relative: a number counts as changed when it differs by more than the greater one of `absolute` and
-            `relative` times its old value; values of other types when they differ at all.
-        min_rows: so many rows must count.
-        min_fraction: and this share of the table's rows, 0 to 1.
+        columns: a changed row counts if one of these columns changed; any column unless given.
+        absolute, relative: a number counts as changed if it differs by more than the greater of `absolute` and
+            `relative` times its old value; values of other types count if they differ at all.
+        min_rows: at least this many rows must count.
+        min_fraction: at least this share of the table's rows must count, from 0 to 1.
     """
 
     __pydantic_config__: ClassVar[dict[str, Any]] = {"extra": "forbid"}

@@ -27,9 +27,9 @@ class Debezium:
     """Debezium's events in JSON, with the schema in each message or without.
 
     Args:
-        table: whose events are taken, `*` for any text; the others are left out. Without it all are of one table.
+        table: take only the events of this table, `*` for any text; unless given, all events must be of one table.
         columns: types by name where the messages carry no schema: `{amount: "decimal(10,2) as bytes"}`.
-        unavailable: what stands for a value that the database did not log (`unavailable.value.placeholder`).
+        unavailable: the placeholder of a value that the database did not log (`unavailable.value.placeholder`).
         only: of which table every event has to be.
         known: schemas that messages are known to carry, so that they are read faster.
     """

@@ -32,7 +32,9 @@ class DebeziumAvro:
     """Debezium's events in Avro, in the wire format of Confluent's schema registry.
 
     Args:
-        table, columns, unavailable: as of envelope `debezium`.
+        table: take only the events of this table, `*` for any text; unless given, all events must be of one table.
+        columns: exact types by name, which win over those of the schema: `{amount: "decimal(10,2)"}`.
+        unavailable: the placeholder of a value that the database did not log (`unavailable.value.placeholder`).
         only: of which table every event has to be.
         registry: the URL of the registry; that of the connection unless given.
     """

@@ -41,11 +41,11 @@ class Flat:
     `delete.tombstone.handling.mode=rewrite`.
 
     Args:
-        table: whose events are taken; the others are left out. Without it all are of one table.
+        table: take only the events of this table; unless given, all events must be of one table.
         columns: types by name where the messages carry no schema: `{amount: "decimal(10,2) as bytes"}`.
-        unavailable: what stands for a value that the database did not log.
-        prefix: of the fields that were added (`add.fields.prefix`); no column of the table begins so.
-        connector: whose events they are, where no field tells it: `postgresql`, `mysql`, …
+        unavailable: the placeholder of a value that the database did not log.
+        prefix: the prefix of the added fields (`add.fields.prefix`); no column of the table may begin with it.
+        connector: the connector that wrote the events, if no field names it: `postgresql`, `mysql`, …
         known: schemas that messages are known to carry, so that they are read faster.
     """
 

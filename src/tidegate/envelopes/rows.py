@@ -20,9 +20,9 @@ class Rows:
     """Plain rows with an operation and an order.
 
     Args:
-        operation: the column of `INSERT`, `UPDATE`, `DELETE`, `TRUNCATE` or their first letters, in any case.
-        sequence: the columns that order the events, the first one first; they are not columns of the table.
-        keep: columns of operation and sequence that the table has all the same.
+        operation: the column with `INSERT`, `UPDATE`, `DELETE`, `TRUNCATE` or their first letters, in any case.
+        sequence: the columns that order the events, most significant first; they are not columns of the table.
+        keep: columns of operation and sequence that are also columns of the table.
     """
 
     kind: ClassVar[str] = "rows"

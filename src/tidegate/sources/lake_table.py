@@ -39,8 +39,8 @@ class LakeTable:
     """A table of a lake.
 
     Args:
-        iceberg: `lake.schema.table` in one of `lakes:`.
-        delta: the same, or the path of a table.
+        iceberg: an Iceberg table, `lake.schema.table` of one of `lakes:`.
+        delta: a Delta table, `lake.schema.table` of one of `lakes:`, or the path of a table.
         lakes: those of the project.
         folder: the project's folder, which relative paths start from.
     """

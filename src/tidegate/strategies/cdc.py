@@ -30,10 +30,10 @@ class Cdc:
     """Applies the events of a log, each key's in their order, however often and in whatever order they come.
 
     Args:
-        max_events: how many events one load takes at most; the others are for the next.
+        max_events: the most events that one load takes; the others are left for the next load.
         truncate: what an event that empties the table does: `apply`, `ignore` or `stop`.
-        bad_events: what is done about events that cannot be taken: `stop` the load, or set them aside in `quarantine`.
-        remember: how long the last order that was applied is kept of every key; an event that comes later than that is
+        bad_events: what happens to events that cannot be applied: `stop` the load, or move them to the `quarantine`.
+        remember: how long the last applied event of each key is remembered; an event that arrives later than that is
             not applied.
     """
 

@@ -54,15 +54,15 @@ class Checksum:
     """Reads the partitions whose rows are not those that were loaded; finds late, changed and deleted rows alike.
 
     Args:
-        method: `whole_table`, `by_integer` (steps of `modulus`), `by_date` (a `period`), `by_substr` (a `length`),
-            `by_range` (the ranges in which the source itself keeps the table).
-        column: whose value says in which partition a row lies; rows of NULL are a partition of their own.
-        modulus: numbers that one partition spans.
-        period: hour, day, week, month, quarter or year; of UTC where the column has a zone.
-        length: characters of a prefix.
-        lookback: compare only from a day on, `YYYYMMDD`, or `LAST_7_DAYS`, `LAST_4_WEEKS`, `LAST_3_MONTHS`.
-        prefilter: first compare the source engine's own hash, which is quicker, with what it was at the last load.
-        max_rows: of one partition; a greater one is refused.
+        method: how the table is partitioned: `whole_table`, `by_integer` (steps of `modulus`), `by_date` (a `period`),
+            `by_substr` (a prefix of `length`) or `by_range` (the ranges in which the source itself keeps the table).
+        column: the column whose value decides the partition of a row; rows with NULL are a partition of their own.
+        modulus: how many numbers one partition spans.
+        period: the length of a partition: hour, day, week, month, quarter or year, in UTC if the column has a zone.
+        length: how many characters the prefix has.
+        lookback: compare only partitions from this day on: `YYYYMMDD`, `LAST_7_DAYS`, `LAST_4_WEEKS`, `LAST_3_MONTHS`.
+        prefilter: first compare the source engine's own, faster hash with its value at the last load.
+        max_rows: the most rows that one partition may have; a larger one is refused.
     """
 
     kind: ClassVar[str] = "checksum"

@@ -48,8 +48,8 @@ class Files:
     """Reads the files that are new or have another content.
 
     Args:
-        on_change: `reload` a file that has another content, or `stop`.
-        on_delete: `keep` the rows of a file that is gone, `remove` them, or `stop`.
+        on_change: what happens when the content of a loaded file changed: `reload` the file, or `stop`.
+        on_delete: what happens when a loaded file is gone: `keep` its rows, `remove` them, or `stop`.
     """
 
     kind: ClassVar[str] = "files"

@@ -30,9 +30,9 @@ class Sequence:
     It sees new rows only: neither updates nor deletes.
 
     Args:
-        column: an integer that a sequence of the database fills.
-        wait: how long to wait for the transactions that hold the edge back.
-        clock: who hands the numbers out; numbers of an application have no safe bound and are refused.
+        column: an integer column that a sequence of the database fills.
+        wait: how long to wait for open transactions that hold back the safe bound.
+        clock: who assigns the numbers; numbers of an application have no safe bound and are refused.
     """
 
     kind: ClassVar[str] = "sequence"

@@ -63,11 +63,14 @@ class Smart:
 
     Args:
         column: a timestamp or date that every insert and update sets; without it every run compares the whole table.
-        safety_lag, time_zone: as for strategy watermark.
-        partition_by: a column by which the table can be compared in partitions, with one of the next three.
-        period, modulus, length: as for strategy checksum.
-        full_every: a table that was not compared or loaded as a whole for this long is, by the cheapest way.
-        max_changed_fraction: of more changed rows than this share of the table, the whole table is loaded or compared.
+        safety_lag: stay this far below the safe bound.
+        time_zone: the time zone of a column without one; the server's unless given.
+        partition_by: a column by which the table can be compared in partitions, with `period`, `modulus` or `length`.
+        period: the length of a partition of `partition_by`: hour, day, week, month, quarter or year.
+        modulus: how many numbers one partition of `partition_by` spans.
+        length: how many characters of `partition_by` decide the partition.
+        full_every: how often the whole table is compared or loaded, in the cheapest way.
+        max_changed_fraction: if more than this share of the rows changed, the whole table is loaded or compared.
     """
 
     kind: ClassVar[str] = "smart"

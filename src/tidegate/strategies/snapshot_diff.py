@@ -27,7 +27,7 @@ class SnapshotDiff:
     """Compares every row with the table and moves those that came, changed or went.
 
     Args:
-        significant_change: which differences are worth a load; any unless given.
+        significant_change: which differences are worth a load; any difference unless given.
     """
 
     kind: ClassVar[str] = "snapshot_diff"

@@ -43,14 +43,15 @@ class Watermark:
     """Reads what lies between the position and the greatest value that nobody can undercut any more.
 
     Args:
-        column: a timestamp or date that every insert and update sets.
-        fallback: a second column, of the same type, for rows in which the first is NULL.
-        lookback: this much before the position is compared by fingerprint with what was loaded, and read again
-            when it differs; of a list each day (or hour) when it lies that far behind, and only what differs of it.
-        safety_lag: stay this much below the safe bound.
-        on_null: `stop` when such rows exist, `include` them whenever they changed, or take the `fallback` column.
-        clock: who sets the column; for `application` no bound is safe, so safety_lag and lookback are required.
-        time_zone: in which a column without zone is written; the server's unless given.
+        column: a timestamp or date column that every insert and update sets.
+        fallback: a second column of the same type, for rows in which the first is NULL.
+        lookback: how far before the position rows are compared with what was loaded, and read again if they differ; a
+            list compares each day (or hour) again when it lies that far back.
+        safety_lag: stay this far below the safe bound.
+        on_null: what happens to rows whose cursor is NULL: `stop` the load, `include` them whenever they changed, or
+            use the `fallback` column.
+        clock: who sets the column; with `application` no bound is safe, so `safety_lag` and `lookback` are required.
+        time_zone: the time zone of a column without one; the server's unless given.
     """
 
     kind: ClassVar[str] = "watermark"

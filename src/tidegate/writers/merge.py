@@ -41,7 +41,7 @@ class Merge:
     """Updates the rows whose key is there, inserts the others.
 
     Args:
-        order_by: columns that decide, greatest first, between rows of one key that the cursor does not tell apart.
+        order_by: the columns whose greatest value decides between rows of one key that the cursor cannot tell apart.
     """
 
     kind: ClassVar[str] = "merge"

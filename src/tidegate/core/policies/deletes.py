@@ -43,11 +43,14 @@ class Deletes:
     """How rows that are gone at the source leave the table.
 
     Args:
-        detect: `key_diff` compares the keys of both sides after every load; `none` leaves it to the strategy.
-        apply: `hard` deletes the row, `soft` keeps it and sets `deleted_at`.
-        max_fraction: of the table's rows that one load may delete; 0.1 for `key_diff` unless stated. Deletes that a
-            strategy itself finds are held to it only where it is stated. 1 lets an empty source empty the table.
-        scope: of `key_diff`: the whole `table`, or only rows whose cursor lies in the loaded `window`.
+        detect: how deletes are found: `key_diff` compares the keys of both sides in every run; `none` leaves it to the
+            strategy.
+        apply: what happens to such a row in the table: `hard` deletes it, `soft` keeps it and sets `deleted_at`.
+        max_fraction: the share of the table's rows that one load may delete, from 0 to 1. The default is 0.1 for
+            `key_diff`; deletes that a strategy finds itself are limited only if it is set. 1 lets an empty source empty
+            the table.
+        scope: which rows `key_diff` looks at: the whole `table`, or only rows whose cursor lies in the `window` that
+            the load reads.
     """
 
     detect: Detect = Detect.NONE

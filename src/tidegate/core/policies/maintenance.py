@@ -45,12 +45,12 @@ class Maintenance:
     """The rules of a stream's table; the `maintenance:` of a stream.
 
     Args:
-        compact_below: data files below this size are small.
-        expire_after: versions of the table older than this go, and with them the files that only they need.
-        keep: so many of the newest versions stay, however old they are.
-        keep_at_most: no more than so many stay, however young they are: each weighs on every commit.
-        orphans_after: files that no version knows go once they are older than this; at least a day.
-        every: how often `watch` maintains the table, after a load; None for never.
+        compact_below: data files below this size count as small and are compacted.
+        expire_after: versions of the table older than this are expired, with the files that only they need.
+        keep: this many of the newest versions are kept, however old they are.
+        keep_at_most: no more than this many versions are kept, however young they are; each makes every commit slower.
+        orphans_after: files that belong to no version are removed once they are older than this; at least a day.
+        every: how often `watch` maintains the table, after a load; never unless it is given.
     """
 
     compact_below: Bytes = SMALL

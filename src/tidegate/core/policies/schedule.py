@@ -19,8 +19,9 @@ class Schedule:
     """When `tidegate watch` runs a stream; the `schedule:` of a stream.
 
     Args:
-        every: from the start of one run to the start of the next; a run that takes longer is followed at once.
-        cron: five fields in UTC, such as `*/5 * * * *`; times that pass while the stream is at work count once.
+        every: the time from the start of one run to the start of the next; after a longer run the next one starts at
+            once.
+        cron: five fields in UTC, such as `*/5 * * * *`; times that pass while the stream runs count once.
     """
 
     every: timedelta | None = None

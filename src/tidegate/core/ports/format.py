@@ -22,9 +22,10 @@ class Layout:
     """How a new table is laid out; the `layout:` of a stream.
 
     Args:
-        partition_by: columns or transforms: `days(created_at)`, `bucket(16, id)`, `truncate(4, code)`, `region`.
-        sort_by: columns in order.
-        format_version: of Iceberg, 2 or 3.
+        partition_by: columns or transforms: `days(created_at)`, `bucket(16, id)`, `truncate(4, code)`, `region`; on
+            Delta only columns.
+        sort_by: the columns that rows are sorted by within files.
+        format_version: the version of the Iceberg format, 2 or 3.
     """
 
     partition_by: tuple[str, ...] = ()

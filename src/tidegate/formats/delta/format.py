@@ -41,8 +41,9 @@ class Delta:
 
     Args:
         name: the lake.
-        warehouse: where tables lie: `<warehouse>/<schema>/<table>`; `./warehouse` of the project by default.
-        catalog: `{type: spark}`: Spark's own catalog knows the tables by `<schema>.<table>`, too.
+        warehouse: where the tables are stored, as `<warehouse>/<schema>/<table>`; `./warehouse` of the project by
+            default.
+        catalog: with `{type: spark}` Spark's own catalog knows the tables, too, as `<schema>.<table>`.
         folder: the project's folder, which relative paths start from.
     """
 

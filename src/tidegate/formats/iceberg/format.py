@@ -44,8 +44,9 @@ class Iceberg:
 
     Args:
         name: the lake, which is also the catalog's name.
-        warehouse: where tables lie; `./warehouse` of the project, or what the catalog decides (rest, glue, hive).
-        catalog: `type` (sqlite, postgresql, rest, glue, hive) and its options; the embedded SQLite file by default.
+        warehouse: where the tables are stored; `./warehouse` of the project by default, or what the catalog decides
+            (rest, glue, hive).
+        catalog: `type` (sqlite, postgresql, rest, glue, hive) and its options; an embedded SQLite file by default.
         folder: the project's folder, which relative paths start from.
     """
 

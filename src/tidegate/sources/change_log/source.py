@@ -42,22 +42,25 @@ class ChangeLog:
     """Events of one table, in the order in which it committed them.
 
     Args:
-        path: files of events: one, a folder with everything below it, or a pattern.
-        iceberg, delta: a table of events, which is only added to, as of source `lake_table`.
-        topic: of Kafka, at the brokers of `connection:`.
-        start: where the first load of a topic begins: at its `beginning`, which then must not be lost; at the
-            `earliest` event that is left; or with the `table`, and its events from then on.
-        transactions: the topic in which Debezium tells where transactions begin and end; a load then has each whole.
-        envelope: how an event is written.
-        format: of the files; told by the path's suffix unless given.
-        options: of Spark's reader of the files.
-        columns: exact types, by name; of JSON then the only fields there are.
-        settle: leave files alone that were written less than this ago.
-        table: that the log is of, where it can be asked: to compare with, and to load before the log.
-        database: the connection of that table.
-        slot: a replication slot of PostgreSQL, made by the first run; the table is that of `connection:` then.
-        publication: that the slot tells; made by the first run, for the table alone, unless given.
-        connection: one of `connections:`, of a slot or a topic.
+        path: files of events: a file, a folder with everything below it, or a pattern.
+        iceberg: an append-only Iceberg table of events: `lake.schema.table` of one of `lakes:`.
+        delta: an append-only Delta table of events: `lake.schema.table` of one of `lakes:`, or the path of a table.
+        topic: a Kafka topic, at the brokers of `connection:`.
+        start: where the first load of a topic starts: at its `beginning`, which must still be there; at the `earliest`
+            event that is left; or with a copy of the `table`, followed by its events from then on.
+        transactions: Debezium's topic of transaction boundaries; a load then takes each transaction whole or not at
+            all.
+        envelope: how an event is written, alone or with options.
+        format: the format of the files; taken from the path's suffix unless given.
+        options: options of the reader of the files, such as `{sep: ";"}` of CSV.
+        columns: exact types by column name, such as `{amount: "decimal(20,4)"}`; of JSON these are then the only fields
+            that are read.
+        settle: ignore files that were written less than this ago.
+        table: the table that the log belongs to, if it can be asked: to compare with, and to load before the log.
+        database: the connection of `table:`, a name under `connections:`.
+        slot: a PostgreSQL replication slot, created by the first run; `table:` then is a table of `connection:`.
+        publication: the publication that the slot reads; unless given, the first run creates one for this table.
+        connection: the connection of the slot or the topic, a name under `connections:`.
         folder: the project's folder.
     """
 

@@ -43,11 +43,11 @@ class Database:
     """A table or a query of a relational database.
 
     Args:
-        connection: one of `connections:`.
-        table: `schema.table`; a part in double quotes may hold dots.
-        query: one SELECT, instead of a table.
-        slices: into how many parts a load is read; chosen by size unless given.
-        fetch_size: rows a round trip; more take more memory.
+        connection: the database, a name under `connections:`.
+        table: the table, `schema.table`; a part in double quotes may contain dots.
+        query: one SELECT statement instead of a table.
+        slices: the number of parallel parts in which a load is read; chosen by size unless given.
+        fetch_size: rows per round trip to the database; more rows take more memory.
         columns: exact types where the database's own say too little: `{amount: "decimal(20,4)"}`.
     """
 

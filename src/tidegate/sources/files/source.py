@@ -40,11 +40,11 @@ class Files:
 
     Args:
         path: a file, a folder with everything below it, or a pattern: `*` and `?` in a name, `**` for any folders.
-        format: `parquet`, `csv`, `json`, `avro` or `orc`; told by the path's suffix unless given.
+        format: `parquet`, `csv`, `json`, `avro` or `orc`; taken from the path's suffix unless given.
         options: how the files are written, such as `sep` or `encoding` of CSV.
-        columns: types that the files do not tell or that Spark would guess wrong: `{amount: "decimal(20,4)"}`.
-        file_name: a column that gets the path of each row's file, relative to the folder.
-        settle: leave files alone that were written less than this ago.
+        columns: exact types where the files do not state them: `{amount: "decimal(20,4)"}`.
+        file_name: the name of an extra column that holds the path of each row's file, relative to the folder.
+        settle: ignore files that were written less than this ago.
     """
 
     kind: ClassVar[str] = "files"

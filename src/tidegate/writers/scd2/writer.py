@@ -50,15 +50,15 @@ class Scd2:
     """Keeps every version of a row: a change ends the one before, a delete ends the last one.
 
     Args:
-        valid_from: the column of the moment from which a version holds, inclusive.
-        valid_to: the column of the moment up to which it holds, exclusive.
-        is_current: the column that is true for the version that the source holds now.
-        far_date: `valid_to` of a version that still holds, such as `9999-12-31`; NULL unless given.
-        version: a column that numbers the versions of a key from 1; none unless named.
-        row_hash: a column for the md5 of the tracked columns; none unless named.
-        sequence_by: the columns whose first value that is not NULL says when a change took effect; the strategy's
-            cursor unless given, and where that has none the time of the load.
-        track_history: the columns of which a change makes a version, all unless given; others are updated in place.
+        valid_from: the name of the column with the start of a version, inclusive.
+        valid_to: the name of the column with the end of a version, exclusive.
+        is_current: the name of the column that is true for the version that the source holds now.
+        far_date: the value of `valid_to` in a version that still holds, such as `9999-12-31`; NULL unless given.
+        version: the name of a column that numbers the versions of a key from 1; none unless given.
+        row_hash: the name of a column with the md5 of the tracked columns; none unless given.
+        sequence_by: the columns whose first value that is not NULL says when a change took effect; unless given, the
+            strategy's cursor, or else the time of the load.
+        track_history: the columns of which a change creates a version, all unless given; others are updated in place.
     """
 
     kind: ClassVar[str] = "scd2"

@@ -1,0 +1,50 @@
+"""The options of `spark:` and `contract:`, the sections of the project file that belong to no plugin and no policy."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SparkOptions:
+    """How a session is made: by a master, or on a Spark Connect server.
+
+    Args:
+        master: where Spark runs: `local[*]` (the default), `spark://host:7077`, `yarn` or `k8s://…`.
+        remote: a Spark Connect server instead of a master: `sc://host:15002`.
+        conf: settings of the Spark session, such as `spark.driver.memory: 4g`.
+    """
+
+    master: str | None = None
+    remote: str | None = None
+    conf: Mapping[str, str | int | float | bool] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Contract:
+    """What a load does about each kind of change of the source's columns; `stop` commits nothing.
+
+    Args:
+        add_column: the source has a new column: `evolve` adds it to the table, `fill` also loads its values into older
+            rows, `rescue` keeps its values in the column `_rescued`, `discard` does not read it, `stop` ends the load.
+        widen: a type became wider, such as `int` to `bigint`: `evolve` widens the table's column, `stop` ends the load.
+        narrow: a type became narrower: `keep` leaves the table's type, which holds every value; `stop` ends the load.
+        type_change: a column has another type: `rescue` keeps its values in the column `_rescued`, `discard` does not
+            read it, `stop` ends the load.
+        nullability: a column that the table requires may now be NULL: `keep` leaves the table as it is, `stop` ends the
+            load.
+        drop_column: a column is gone at the source: `keep` leaves it in the table, with NULL in new rows; `stop` ends
+            the load.
+        rename: a column has another name: `evolve` renames the table's column, `keep` treats it as one column dropped
+            and one added, `stop` ends the load.
+    """
+
+    add_column: Literal["evolve", "fill", "rescue", "discard", "stop"] = "evolve"
+    widen: Literal["evolve", "stop"] = "evolve"
+    narrow: Literal["keep", "stop"] = "stop"
+    type_change: Literal["stop", "rescue", "discard"] = "stop"
+    nullability: Literal["keep", "stop"] = "stop"
+    drop_column: Literal["keep", "stop"] = "keep"
+    rename: Literal["stop", "evolve", "keep"] = "stop"
