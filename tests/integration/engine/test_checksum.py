@@ -126,7 +126,7 @@ def test_another_method_moves_only_what_differs(workspace, sales, engine, spark)
 
 
 def test_a_load_that_is_tried_again_finds_the_columns_that_the_first_try_added(workspace, sales, spark):
-    """A marked row that comes back looks like one that has moved, so the first try is given up after it added `note`."""
+    """A marked row that comes back looks like one that has moved, so the first try is dropped after it added `note`."""
     marking = stream("by_integer", write="merge") | {"deletes": {"apply": "soft"}}
     workspace.write({"sales": marking}, connections={"shop": {"url": sales.url}})
     run(workspace, spark)
