@@ -198,7 +198,7 @@ class Project:
             RegistryError: the registry cannot be opened; nothing ran.
         """
         if parallel < 1:
-            raise ConfigError(f"parallel is {parallel}, it should be 1 or more", hint="Try --parallel 2.")
+            raise ConfigError(f"parallel is {parallel}, it must be 1 or more", hint="Try --parallel 2.")
         streams = self.streams(*names, select=select, options=options)
         return run_streams(
             streams,
@@ -221,7 +221,7 @@ class Project:
             ConfigError: an unknown name or level; nothing was asked.
         """
         if level not in list(Level):
-            raise ConfigError(f"level is {level!r}, it should be one of {', '.join(Level)}")
+            raise ConfigError(f"level is {level!r}, it must be one of {', '.join(Level)}")
         streams = self.streams(*names, select=select)
         context = self._context()
         return VerificationReport(

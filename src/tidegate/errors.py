@@ -150,7 +150,7 @@ class FileUnreadable(SourceError):
     """A file is cut short, damaged, not of its format, or holds a row that does not fit. Nothing was committed."""
 
     code = "file_unreadable"
-    default_hint = "Put the whole file back or move it away, then run again."
+    default_hint = "Restore the complete file or move it away, then run again."
 
 
 class ColumnMissing(SourceError):
@@ -166,7 +166,7 @@ class HistoryGone(SourceError):
 
     code = "history_gone"
     exit_code = 4
-    default_hint = "Load it anew: `tidegate run STREAM --full-refresh --yes`."
+    default_hint = "Run a full refresh: `tidegate run STREAM --full-refresh --yes`."
 
 
 class EdgeUnknown(SourceError):
@@ -197,7 +197,7 @@ class DeleteFuse(PlanError):
 
     code = "delete_fuse"
     default_hint = (
-        "Look at the source; if these rows are really gone, allow it once: `tidegate run STREAM --allow-deletes`."
+        "Check the source; if these rows were really deleted, allow it once: `tidegate run STREAM --allow-deletes`."
     )
 
 
@@ -236,7 +236,7 @@ class CommitUnknown(WriteError):
 
     code = "commit_unknown"
     retryable = True
-    default_hint = "Run again: the table itself tells whether the load landed."
+    default_hint = "Run again: the table itself shows whether the load was committed."
 
 
 class VersionGone(WriteError):
@@ -244,7 +244,7 @@ class VersionGone(WriteError):
 
     code = "version_gone"
     exit_code = 4
-    default_hint = "`tidegate history STREAM --versions` lists what can be read."
+    default_hint = "`tidegate history STREAM --versions` lists the versions that can be read."
 
 
 class RowsMoved(WriteError):
@@ -259,7 +259,7 @@ class VerifyFailed(TidegateError):
     code = "verify_failed"
     stage = "verify"
     exit_code = 3
-    default_hint = "Run again; if it stays, report it with the plan that `tidegate history STREAM` names."
+    default_hint = "Run again; if the error persists, report it with the plan that `tidegate history STREAM` shows."
 
 
 class RegistryError(TidegateError):
@@ -282,7 +282,9 @@ class PositionMoved(RegistryError):
 
     code = "position_moved"
     exit_code = 4
-    default_hint = "Look at `tidegate state show STREAM`; `tidegate state repair STREAM` takes the table's word."
+    default_hint = (
+        "See `tidegate state show STREAM`; `tidegate state repair STREAM` resets the registry to the table's position."
+    )
 
 
 class PositionMissing(RegistryError):
@@ -290,7 +292,7 @@ class PositionMissing(RegistryError):
 
     code = "position_missing"
     exit_code = 4
-    default_hint = "Take the table over with `tidegate state adopt STREAM`, or name another target."
+    default_hint = "Take the table over with `tidegate state adopt STREAM`, or use another target."
 
 
 class LeaseHeld(RegistryError):
@@ -298,7 +300,7 @@ class LeaseHeld(RegistryError):
 
     code = "lease_held"
     exit_code = 5
-    default_hint = "Wait for it to end; `tidegate status` names it."
+    default_hint = "Wait for it to finish; `tidegate status` shows it."
 
 
 class LeaseLost(RegistryError):

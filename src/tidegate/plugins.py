@@ -65,4 +65,4 @@ def _class_of(module: Any, kind: str) -> type[Any]:
             and getattr(value, "kind", None) == kind
         ):
             return value
-    raise ConfigError(f"{module.__name__} holds no class of kind {kind!r}")
+    raise ConfigError(f"{module.__name__} has no class of kind {kind!r}")

@@ -105,7 +105,7 @@ def test_an_old_position_is_carried_on(lake: Lake) -> None:
     lake.session.sql(f"INSERT INTO {lake.sql_name(target)} VALUES (2, 'foreign', NULL)")
     done = maintain(lake, upkeep(target))
     step = Step.POSITION if isinstance(lake.format, Delta) else Step.EXPIRE
-    assert "carried on" in done[step]
+    assert "re-stamped" in done[step]
     state = lake.format.state(target, UID)
     assert (state.position, state.last_sequence) == (mine.position, 1 if isinstance(lake.format, Delta) else 0)
     assert state.position_snapshot != carrier

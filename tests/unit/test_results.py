@@ -138,5 +138,5 @@ def test_a_level_is_a_word_or_a_member(tmp_path):
     with Project.from_dict({**VALUES, "connections": {"shop": "sqlite:///absent.db"}}, folder=tmp_path) as project:
         for level in ("counts", Level.COUNTS):
             assert project.verify("orders", level=level)["orders"].level == "counts"
-        with pytest.raises(ConfigError, match="it should be one of counts, checksum, rows"):
+        with pytest.raises(ConfigError, match="it must be one of counts, checksum, rows"):
             project.verify("orders", level="all")

@@ -69,7 +69,7 @@ def _time(text: str, *, zoned: bool) -> str:
 
 def _refused(column: Column, value: Value) -> ConfigError:
     return ConfigError(
-        f"{value!r} is no value of column {column.name!r}, which has the type {column.type.stored}",
+        f"{value!r} is not a valid value for column {column.name!r} of type {column.type.stored}",
         hint="Correct `checks:` in tidegate.yaml, then run `tidegate check`.",
         column=column.name,
     )

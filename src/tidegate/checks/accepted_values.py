@@ -49,4 +49,4 @@ class AcceptedValues:
 
     def reason(self) -> str:
         """Which column."""
-        return f"{self.column} is none of the accepted values"
+        return f"{self.column} is not one of the accepted values"

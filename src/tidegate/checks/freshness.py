@@ -48,7 +48,7 @@ class Freshness:
         found = schema.find(self.column)
         if found is not None and found.type.kind not in TIMES:
             raise ConfigError(
-                f"freshness: column {self.column!r} has the type {found.type}, it should be a timestamp or a date",
+                f"freshness: column {self.column!r} has the type {found.type}; it must be a timestamp or a date",
                 column=self.column,
             )
 
@@ -70,7 +70,7 @@ class Freshness:
             return None  # of a year with five digits: nothing is fresher
         if age <= self.max_age:
             return None
-        return f"the newest {self.column} is {_rounded(age)} old, at most {self.max_age} is expected"
+        return f"the newest {self.column} is {_rounded(age)} old; at most {self.max_age} is expected"
 
 
 def _rounded(age: timedelta) -> timedelta:

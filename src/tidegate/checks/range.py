@@ -55,7 +55,7 @@ class Range:
         """Which column, and the bounds."""
         ends = [f"at least {self.min}"] if self.min is not None else []
         ends += [f"at most {self.max}"] if self.max is not None else []
-        return f"{self.column} is not {' and '.join(ends)}" + ("" if self.inclusive else " (the bounds excluded)")
+        return f"{self.column} is not {' and '.join(ends)}" + ("" if self.inclusive else " (exclusive)")
 
     def _ends(self, schema: Schema) -> Iterator[str]:
         equal = "=" if self.inclusive else ""

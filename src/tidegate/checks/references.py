@@ -51,10 +51,10 @@ class References:
             raise ConfigError(f"references: `to:` {error}") from error
         if len(parts) < 3 or parts[0] not in self.lakes:
             known = ", ".join(self.lakes) or "of the project"
-            raise ConfigError(f"references: `to: {self.to}` should be lake.schema.table of one of the lakes {known}")
+            raise ConfigError(f"references: `to: {self.to}` must be lake.schema.table in one of the lakes {known}")
         if self._there == self.target:
             raise ConfigError(
-                "references: a table cannot be checked against itself, since rows of one load may name each other"
+                "references: a table cannot be checked against itself, because rows of one load may refer to each other"
             )
         if self.field and len(self.field) != len(self.columns):
             raise ConfigError(f"references: {len(self.columns)} columns and {len(self.field)} in `field:`")
@@ -65,7 +65,7 @@ class References:
         state = self.lakes[self._there.lake].state(self._there, "")
         if state.schema is None:
             raise ConfigError(
-                f"references: there is no table {self.to} yet",
+                f"references: table {self.to} does not exist yet",
                 hint="Run the stream that loads it first, then run again.",
             )
         for name in self._fields:

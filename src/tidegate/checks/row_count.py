@@ -48,9 +48,13 @@ class RowCount:
         if self.min is not None and self.max is not None and self.min > self.max:
             raise ConfigError(f"row_count has min {self.min} above max {self.max}")
         if self.change is not None and (self.change < 0 or self.of is Scope.TABLE):
-            raise ConfigError("row_count: `change:` is a fraction of 0 or more, of the rows of a load")
+            raise ConfigError(
+                "row_count: `change:` must be a fraction of 0 or more, and only applies to the rows of a load"
+            )
         if not FEWEST_LOADS <= self.loads <= MOST_LOADS:
-            raise ConfigError(f"row_count: `loads:` is {self.loads}, it should be from {FEWEST_LOADS} to {MOST_LOADS}")
+            raise ConfigError(
+                f"row_count: `loads:` is {self.loads}, it must be between {FEWEST_LOADS} and {MOST_LOADS}"
+            )
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -73,14 +77,14 @@ class RowCount:
         """Too few, too many, or unlike the last loads."""
         rows, what = int(answers[0]), f"the {self.of}"
         if self.min is not None and rows < self.min:
-            return f"{what} has {rows} rows, at least {self.min} are expected"
+            return f"{what} has {rows} rows; at least {self.min} are expected"
         if self.max is not None and rows > self.max:
-            return f"{what} has {rows} rows, at most {self.max} are expected"
+            return f"{what} has {rows} rows; at most {self.max} are expected"
         past = known.loads[: self.loads]
         if self.change is None or len(past) < FEWEST_LOADS:
             return None
         usual = statistics.median(past)
         if abs(rows - usual) <= self.change * usual:
             return None
-        expected = f"the median of the last {len(past)} loads is {usual:g}, and {self.change:.0%} may be off"
+        expected = f"the median of the last {len(past)} loads is {usual:g}, with a tolerance of {self.change:.0%}"
         return f"{what} has {rows} rows; {expected}"

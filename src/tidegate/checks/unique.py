@@ -35,7 +35,7 @@ class Unique:
         for column in schema:
             if column.name in self.columns and column.type.kind is Kind.FLOAT:
                 raise ConfigError(
-                    f"unique: column {column.name!r} holds floating-point numbers, of which equal ones prove nothing",
+                    f"unique: column {column.name!r} holds floating-point numbers, whose equality proves nothing",
                     column=column.name,
                 )
 
@@ -48,4 +48,4 @@ class Unique:
         """How many rows are too many."""
         surplus = int(answers[0]) - int(answers[1])
         listed = ", ".join(self.columns)
-        return f"{surplus} rows of the table repeat values of ({listed})" if surplus else None
+        return f"{surplus} rows of the table have duplicate values in ({listed})" if surplus else None

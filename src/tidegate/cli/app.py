@@ -26,17 +26,15 @@ AGAIN = 1.0  # seconds
 
 app = typer.Typer(
     name="tidegate",
-    help="Finds what changed in a source, moves only that into a lakehouse table, exactly once, and proves it.",
+    help="Finds what changed in a source, loads only that into a lakehouse table, exactly once, and proves it.",
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 state_app = typer.Typer(help="Shows, sets, adopts, repairs or rewinds the position of a stream.")
-backfill_app = typer.Typer(
-    cls=backfill.StreamOrCommand, help="Loads a range of a stream's source once more, in chunks."
-)
+backfill_app = typer.Typer(cls=backfill.StreamOrCommand, help="Reloads a range of a stream's source, in chunks.")
 slot_app = typer.Typer(help="Lists or drops the replication slots of the project's streams.")
-quarantine_app = typer.Typer(help="Lists, shows and replays rows that broke a check and were not loaded.")
+quarantine_app = typer.Typer(help="Lists, shows and replays rows that failed a check and were not loaded.")
 
 
 def _version(*, asked: bool) -> None:
@@ -49,7 +47,9 @@ def _version(*, asked: bool) -> None:
 def _options(
     version: Annotated[
         bool,
-        typer.Option("--version", callback=lambda value: _version(asked=value), is_eager=True, help="The version."),
+        typer.Option(
+            "--version", callback=lambda value: _version(asked=value), is_eager=True, help="Show the version and exit."
+        ),
     ] = False,
 ) -> None:
     del version  # its callback has told it

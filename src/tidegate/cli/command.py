@@ -16,17 +16,21 @@ from typer import Argument, Option
 from tidegate.cli.logs import LogFormat, LogLevel
 from tidegate.cli.shell import Shell
 
-Streams = Annotated[list[str] | None, Argument(metavar="STREAM", help="Names of streams; all when none is given.")]
-Stream = Annotated[str, Argument(metavar="STREAM", help="Name of a stream.")]
-Select = Annotated[str | None, Option(metavar="GLOB", help="Only streams whose name matches, such as 'raw.*'.")]
+Streams = Annotated[
+    list[str] | None, Argument(metavar="STREAM", help="Names of streams; all streams if none is given.")
+]
+Stream = Annotated[str, Argument(metavar="STREAM", help="Name of the stream.")]
+Select = Annotated[
+    str | None, Option(metavar="GLOB", help="Only streams whose names match a pattern, such as 'raw.*'.")
+]
 
 
 def _shared(
-    project: Annotated[Path, Option(metavar="DIR", help="The project's folder.")] = Path(),
-    as_json: Annotated[bool, Option("--json", help="One JSON document on stdout, nothing else there.")] = False,
-    quiet: Annotated[bool, Option("--quiet", help="No progress and no tables.")] = False,
-    log_level: Annotated[LogLevel, Option(help="How much is told on stderr.")] = LogLevel.INFO,
-    log_format: Annotated[LogFormat, Option(help="How the log is written.")] = LogFormat.TEXT,
+    project: Annotated[Path, Option(metavar="DIR", help="The project folder.")] = Path(),
+    as_json: Annotated[bool, Option("--json", help="Print one JSON document, and nothing else, to stdout.")] = False,
+    quiet: Annotated[bool, Option("--quiet", help="Print no progress and no tables.")] = False,
+    log_level: Annotated[LogLevel, Option(help="How much is logged to stderr.")] = LogLevel.INFO,
+    log_format: Annotated[LogFormat, Option(help="The format of the log.")] = LogFormat.TEXT,
 ) -> Shell:
     return Shell(folder=project, as_json=as_json, quiet=quiet, log_level=log_level, log_format=log_format)
 

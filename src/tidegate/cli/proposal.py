@@ -30,7 +30,7 @@ USUAL_SCHEMAS = ("main", "public")  # they say nothing; the connection's name sa
 TIMES = (Kind.TIMESTAMP, Kind.TIMESTAMPTZ)
 
 HEAD = """\
-# A Tidegate project: where rows come from, where they go, and how what changed is found.
+# A Tidegate project: where rows come from, where they go, and how changes are found.
 # `tidegate check` validates it, `tidegate plan` shows what would move, `tidegate run` moves it.
 
 registry: sqlite:///.tidegate/registry.db    # positions, plans and runs; postgresql://… when several machines run it
@@ -75,7 +75,7 @@ def login(url: str, folder: Path) -> Login:
     """
     scheme, found, rest = url.partition("://")
     if not found:
-        raise ConfigError(f"{url!r} is not a database URL", hint="Write postgresql://user@host/database.")
+        raise ConfigError(f"{url!r} is not a database URL", hint="Use postgresql://user@host/database.")
     path = unquote(rest.partition("?")[0])
     if scheme.startswith("sqlite"):
         file = Path(path.removeprefix("/")).absolute()
@@ -103,7 +103,7 @@ def propose(access: Login, schema: str | None) -> list[Proposal]:
     facts = table_facts(connection, join_name((schema, "*")) if schema else "*")
     if not facts:
         where = f"the schema {schema!r}" if schema else "the database"
-        raise ConfigError(f"{where} has no tables that this login may read", hint="Try another URL, or `--schema`.")
+        raise ConfigError(f"{where} has no tables that this user may read", hint="Try another URL, or `--schema`.")
     times = Counter(one.table for one in facts)
     return [proposal(one, access, alone=times[one.table] == 1) for one in facts]
 
@@ -120,7 +120,7 @@ def proposal(facts: TableFacts, access: Login, *, alone: bool) -> Proposal:
         scan = (
             ""
             if any(index[:1] == (changed,) for index in facts.indexes)
-            else "; no index begins with it, so each run scans the table"
+            else "; no index starts with it, so each run scans the table"
         )
         strategy = f"{{kind: watermark, column: {scalar(changed)}, clock: database}}"
         reason = f"set by the database at every change? Else clock: application, with lag and lookback{scan}"
@@ -140,7 +140,7 @@ def proposal(facts: TableFacts, access: Login, *, alone: bool) -> Proposal:
         write=write,
         layout=_layout(facts),
         remarks=tuple(
-            f"{reason}; state its type: `columns: {{{scalar(name)}: …}}` in `source:`"
+            f"{reason}; declare its type: `columns: {{{scalar(name)}: …}}` in `source:`"
             for name, reason in facts.refused.items()
         ),
     )
@@ -158,7 +158,7 @@ def _why_full(facts: TableFacts, changed: str | None) -> str:
     column = facts.columns.find(number) if number else None
     if number and column and column.type.kind is Kind.INTEGER:
         return f"if rows are only ever added: {{kind: sequence, column: {scalar(number)}}} and write: append"
-    return "no column tells when a row changed"
+    return "no column shows when a row changed"
 
 
 def _layout(facts: TableFacts) -> str | None:
@@ -208,7 +208,7 @@ def example() -> str:
         target="lake.shop.orders",
         key=("id",),
         strategy="{kind: watermark, column: updated_at, clock: database}",
-        strategy_reason="reads what is newer than the last run; other ways: full, sequence",
+        strategy_reason="reads what is newer than the last run; alternatives: full, sequence",
         write="merge",
     )
     return render(access, [one])

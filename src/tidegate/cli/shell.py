@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from tidegate.cli.tables import Table
 
 INTERRUPTED = 130
-UNHARMED = "Nothing is half done: what was published stays, and the next run continues from there."
+UNHARMED = "Nothing is left half done: published rows stay, and the next run continues from there."
 
 
 def _as_it_is(text: str) -> str:

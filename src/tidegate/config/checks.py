@@ -57,7 +57,7 @@ def read_checks(node: Node | None) -> tuple[Node, ...]:
     if node is None:
         return ()
     if not isinstance(node.value, list):
-        raise node.mark.error("should be a list: `checks: [{not_null: id}]`")
+        raise node.mark.error("must be a list: `checks: [{not_null: id}]`")
     return tuple(_one(each) for each in node.value)
 
 
@@ -77,7 +77,7 @@ def _with_kind(node: Node) -> Node:
     named = [key for key in node.items if key in kinds]
     if len(named) != 1:
         unknown = next((key for key in node.items if key not in (*kinds, *fields(Common))), "")
-        raise node.mark.error(f"should name one kind of check; {suggest(unknown, kinds)}")
+        raise node.mark.error(f"must name one kind of check; {suggest(unknown, kinds)}")
     kind, value = named[0], node.items[named[0]]
     main = plugins.load(GROUP, kind).main
     own = value.items if isinstance(value.value, dict) else {main: value}

@@ -36,9 +36,9 @@ def duration(value: object) -> timedelta:
     if text == "0":
         return timedelta(0)
     if not re.fullmatch(PATTERN, text, re.ASCII):
-        raise ValueError("should be a duration: a number and its unit, such as 500ms, 30s, 5m, 1h or 7d")
+        raise ValueError("must be a duration: a number and its unit, such as 500ms, 30s, 5m, 1h or 7d")
     try:
         parts = re.findall(r"([\d.]+)([a-z]+)", text)
         return sum((float(number) * UNITS[unit] for number, unit in parts), timedelta(0))
     except OverflowError as error:
-        raise ValueError("is too long for a duration") from error
+        raise ValueError("is too long a duration") from error

@@ -51,7 +51,7 @@ class Node:
     def items(self) -> dict[str, Node]:
         """The entries of a mapping. Raises ConfigError for anything else."""
         if not isinstance(self.value, dict):
-            raise self.mark.error("should be a mapping of keys to values")
+            raise self.mark.error("must be a mapping of keys to values")
         return self.value
 
     def get(self, key: str) -> Node | None:
@@ -81,7 +81,7 @@ class Node:
     def text(self) -> str:
         """A text. Raises ConfigError for anything else."""
         if not isinstance(self.value, str):
-            raise self.mark.error("should be a text; put it in quotes if it looks like a number")
+            raise self.mark.error("must be a string; put it in quotes if it looks like a number")
         return self.value
 
     def updated(self, entries: Mapping[str, Node]) -> Node:
@@ -128,7 +128,7 @@ def parse(text: str, file: str) -> Node:
         raise mark.error(f"is not valid YAML: {', '.join(filter(None, (error.context, error.problem)))}") from error
     except yaml.YAMLError as error:
         raise Mark(file=file, line=1).error(
-            "is not valid YAML: it holds characters that YAML does not allow"
+            "is not valid YAML: it contains characters that YAML does not allow"
         ) from error
     if root is None:
         raise Mark(file=file, line=1).error("is empty; it needs `streams:`")
@@ -170,14 +170,14 @@ class _Reader:
     def read(self, node: yaml.Node, path: tuple[str, ...], above: tuple[yaml.Node, ...] = ()) -> Node:
         mark = Mark(file=self.file, line=node.start_mark.line + 1, path=path)
         if any(node is other for other in above):
-            raise mark.error("is an alias that holds itself")
+            raise mark.error("is an alias that contains itself")
         if isinstance(node, yaml.MappingNode):
             return Node(value=self._mapping(node, path, (*above, node)), mark=mark)
         if isinstance(node, yaml.SequenceNode):
             listed = [self.read(item, (*path, str(at)), (*above, node)) for at, item in enumerate(node.value)]
             return Node(value=listed, mark=mark)
         if not isinstance(node, yaml.ScalarNode) or node.tag not in (_TAG + "str", _TAG + "null"):
-            raise mark.error(f"has the tag {node.tag}, which a project file cannot hold")
+            raise mark.error(f"has the tag {node.tag}, which is not allowed in a project file")
         return Node(value=_scalar(node), mark=mark)
 
     def _mapping(self, node: yaml.MappingNode, path: tuple[str, ...], above: tuple[yaml.Node, ...]) -> dict[str, Node]:
@@ -186,7 +186,7 @@ class _Reader:
         for key, value in node.value:
             line = key.start_mark.line + 1
             if not isinstance(key, yaml.ScalarNode):
-                raise Mark(file=self.file, line=line, path=path).error("has a key that is not a text")
+                raise Mark(file=self.file, line=line, path=path).error("has a key that is not a string")
             if key.tag == _TAG + "merge":
                 parts = value.value if isinstance(value, yaml.SequenceNode) else [value]
                 for part in parts:

@@ -132,10 +132,10 @@ def load(path: Path, *, environ: Mapping[str, str] | None = None) -> Config:
     except FileNotFoundError as error:
         raise ConfigError(
             f"there is no project file {file}",
-            hint="Make one with `tidegate init`, or name its folder with `--project DIR`.",
+            hint="Create one with `tidegate init`, or name its folder with `--project DIR`.",
         ) from error
     except UnicodeDecodeError as error:
-        raise ConfigError(f"{file} is not a text file in UTF-8") from error
+        raise ConfigError(f"{file} is not a UTF-8 text file") from error
     except OSError as error:
         raise ConfigError(f"{file} cannot be read: {error.strerror}", hint="Correct its permissions.") from error
     return _load(parse(text, str(file)), file=file, folder=file.parent.absolute(), environ=environ)
@@ -185,7 +185,7 @@ class _Project:
             "streams", lambda name, node: self.stream(name, complete(node, self.defaults_of(node, defaults)))
         )
         if "streams" not in self.root.items or self.root.items["streams"].value in ({}, None):
-            self.problems.append(self.root.mark.error("needs `streams:`, with at least one stream"))
+            self.problems.append(self.root.mark.error("needs `streams:` with at least one stream"))
         self.keep(lambda: _refuse_twins(streams.values()), default=None)
         return Config(
             file=self.file,
@@ -234,12 +234,12 @@ class _Project:
         node = self.root.get("registry")
         url = node.text() if node else REGISTRY
         if "://" not in url:
-            raise self.section("registry").mark.error("should be a URL: sqlite:///… or postgresql://…")
+            raise self.section("registry").mark.error("must be a URL: sqlite:///… or postgresql://…")
         return absolute_url(url, self.folder)
 
     def lake(self, name: str, node: Node) -> Node:
         if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name) or name == "spark_catalog":
-            raise node.mark.error("should be a name of letters, digits and _ (it becomes the name of a catalog)")
+            raise node.mark.error("must consist of letters, digits and _ (it becomes a catalog name)")
         kind = node.get("format") or Node(value="iceberg", mark=node.mark)
         ready = without(node, "format").updated({KIND: kind})
         catalog, warehouse = node.get("catalog"), node.get("warehouse")
@@ -262,12 +262,12 @@ class _Project:
         if connection.kafka is not None and not connection.url:
             return connection
         if "://" not in connection.url or connection.kafka or connection.options or connection.registry:
-            raise node.mark.error("should have a `url:` such as postgresql://user@host/database or sqlite:///file.db")
+            raise node.mark.error("needs a `url:` such as postgresql://user@host/database or sqlite:///file.db")
         return dataclasses.replace(connection, url=absolute_url(connection.url, self.folder))
 
     def stream(self, name: str, node: Node) -> StreamConfig:
         if not name.strip():
-            raise node.mark.error("should have a name")
+            raise node.mark.error("needs a name")
         target = _target(name, node)
         lakes = self.section("lakes", LAKES).items
         if target[0] not in lakes:
@@ -317,7 +317,7 @@ def _target(name: str, node: Node) -> tuple[str, ...]:
         except ValueError as error:
             raise target.mark.error(str(error)) from error
     if len(parts) < 3 or not all(parts):
-        raise target.mark.error("should name lake, schema and table: lake.schema.table")
+        raise target.mark.error("must have the form lake.schema.table")
     if isinstance(target.value, str) or is_pattern(name):
         refuse_placeholders(target.mark, parts, filled=is_pattern(name))
     return tuple(parts)
@@ -339,14 +339,14 @@ def _uid(node: Node) -> str | None:
         return None
     # No underscore: a stream's branches are found by its uid followed by one.
     if not re.fullmatch(r"[A-Za-z0-9-]{1,64}", uid.text()):
-        raise uid.mark.error("should be 1 to 64 letters, digits and hyphens")
+        raise uid.mark.error("must be 1 to 64 letters, digits and hyphens")
     return uid.text()
 
 
 def _spark(node: Node) -> SparkOptions:
     options = read(SparkOptions, node)
     if options.master and options.remote:
-        raise node.mark.error("has both `master:` and `remote:`; a session is made by one of them")
+        raise node.mark.error("has both `master:` and `remote:`; set only one of them")
     texts = {name: str(value) for name, value in options.conf.items()}
     # Spark's words for booleans are small letters.
     words = {name: str(value).lower() for name, value in options.conf.items() if isinstance(value, bool)}
@@ -367,7 +367,7 @@ def _refuse_twins(streams: Iterable[StreamConfig]) -> None:
     counted = Counter(stream.uid for stream in streams if stream.uid)
     for stream in streams:
         if stream.uid and (counted[stream.uid] > 1 or stream.is_pattern):
-            raise stream.mark.inside("uid").error(f"the uid {stream.uid!r} stands for more than one stream")
+            raise stream.mark.inside("uid").error(f"the uid {stream.uid!r} is used by more than one stream")
     first: dict[tuple[str, ...], StreamConfig] = {}
     for stream in streams:
         if not stream.is_pattern and (other := first.setdefault(stream.target, stream)) is not stream:

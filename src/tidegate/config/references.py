@@ -70,7 +70,7 @@ class References:
                 return "${"
             body = match.group("body")
             if body is None:
-                raise mark.error("has a `${` without its `}`; write `$${` for a plain `${`")
+                raise mark.error("has a `${` without a `}`; write `$${` for a plain `${`")
             value = self._lookup(body, mark)
             self.found.append((mark, value))
             return quote(value, safe="") if _in_login(outline, match.start()) else value

@@ -27,6 +27,6 @@ def size(value: object) -> Bytes:
         return value
     text = value.strip() if isinstance(value, str) else str(value)
     if not re.fullmatch(PATTERN, text, re.ASCII):
-        raise ValueError("should be a size: a number and its unit, such as 500kB, 32MB, 128MiB or 1GB")
+        raise ValueError("must be a size: a number and its unit, such as 500kB, 32MB, 128MiB or 1GB")
     number, unit = re.findall(r"[\d.]+|[A-Za-z]+", text)
     return Bytes(float(number) * UNITS[unit])

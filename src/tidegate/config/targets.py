@@ -36,17 +36,19 @@ def refuse_placeholders(mark: Mark, parts: Iterable[str], *, filled: bool) -> No
     if not filled:
         whole = next((part for part in parts if PLACEHOLDER.fullmatch(part)), None)
         if whole is not None:
-            raise mark.error(f"has {whole}, which only a stream with * or ? in its name fills; write the table's name")
+            raise mark.error(
+                f"has {whole}, which only works in a stream with * or ? in its name; write the table's name"
+            )
         return
     unknown = next((word for word in found if word not in PLACEHOLDERS), None)
     if unknown is not None:
-        raise mark.error(f"has {unknown}, which nothing fills; {suggest(unknown, PLACEHOLDERS)}")
+        raise mark.error(f"has {unknown}, which is not a placeholder; {suggest(unknown, PLACEHOLDERS)}")
     if not found:
-        raise mark.error("is one table for all that match; write {table} where the name of each belongs")
+        raise mark.error("is one table for all matching tables; put {table} where the name of each belongs")
 
 
 def shared_target(mark: Mark, target: Iterable[str], other: str) -> ConfigError:
     """The error of a stream whose table is another stream's."""
     return mark.inside("target").error(
-        f"{join_name(target)} is the target of the stream {other!r}, too; give each stream a table of its own"
+        f"{join_name(target)} is also the target of stream {other!r}; give each stream its own table"
     )

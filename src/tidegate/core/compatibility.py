@@ -28,11 +28,11 @@ CONTENT: Mapping[type[Effect], str] = {
     Apply: "events",
 }
 NO_BOUND = {
-    Bound.TIME: "no safe bound of a timestamp is known there; use strategy full or checksum, or watermark with "
+    Bound.TIME: "it has no safe bound for timestamps; use strategy full or checksum, or watermark with "
     "`clock: application`, `safety_lag:`, `lookback:` and `time_zone:`",
-    Bound.APPLICATION_TIME: "no column orders its rows",
-    Bound.NUMBER: "no safe bound of a number is known there; name a `table:` of a database that hands the numbers out, "
-    "or use another strategy",
+    Bound.APPLICATION_TIME: "none of its columns orders its rows",
+    Bound.NUMBER: "it has no safe bound for numbers; name a `table:` in the database that generates the numbers, or "
+    "use another strategy",
 }
 
 
@@ -70,8 +70,8 @@ def _writing(strategy: Strategy, writer: Writer, key: tuple[str, ...]) -> Iterat
     if not needed <= writer.accepts:
         emits, accepts = (" and ".join(sorted(CONTENT[one] for one in effects)) for effects in (needed, writer.accepts))
         yield (
-            f"strategy {strategy.kind} reads {emits}, and write: {writer.kind} takes only {accepts}; "
-            "use write: merge with a `key:`, which takes them all"
+            f"strategy {strategy.kind} reads {emits}, and write: {writer.kind} accepts only {accepts}; use write: "
+            f"merge with a `key:`, which accepts all of them"
         )
     if writer.needs_key and not key:
         yield f"write: {writer.kind} needs `key:`, the columns that identify a row"
@@ -82,8 +82,8 @@ def _writing(strategy: Strategy, writer: Writer, key: tuple[str, ...]) -> Iterat
         )
     if isinstance(writer, VersionedWriter) and getattr(strategy, "significant_change", None) is not None:
         yield (
-            f"significant_change leaves differences out, and write: {writer.kind} keeps each of them; take it out of "
-            "the strategy, or use write: merge"
+            f"significant_change skips small differences, and write: {writer.kind} records every one of them; remove "
+            f"it from the strategy, or use write: merge"
         )
 
 
@@ -91,10 +91,10 @@ def _reading(strategy: Strategy, flavour: Flavour) -> Iterator[str]:
     special: frozenset[type] = getattr(strategy, "reads", frozenset())
     if not special <= flavour.reads:
         needed = ", ".join(sorted(slice_kind.__name__ for slice_kind in special))
-        yield f"strategy {strategy.kind} reads slices that this source does not have ({needed})"
+        yield f"strategy {strategy.kind} reads slices, which this source does not have ({needed})"
     if not special and not flavour.rows:
         yield (
-            f"strategy {strategy.kind} reads rows, and this source is a log of changes; use strategy cdc, or name the "
+            f"strategy {strategy.kind} reads rows, and this source is a change log; use strategy cdc, or name the "
             "table itself: `source: {connection: …, table: …}`"
         )
         return
@@ -103,39 +103,38 @@ def _reading(strategy: Strategy, flavour: Flavour) -> Iterator[str]:
         yield f"strategy {strategy.kind} cannot read from {flavour.name}: {NO_BOUND[bound]}"
     if getattr(strategy, "by_range", False) and not flavour.ranges:
         yield (
-            f"method by_range takes the ranges in which a database keeps a table, and {flavour.name} has none; "
+            f"method by_range uses the range partitions of a database table, and {flavour.name} has none; "
             "use by_integer, by_date or by_substr"
         )
     if getattr(strategy, "removes_files", False) and not flavour.carries:
         yield (
-            "on_delete: remove finds the rows of a file by a column that carries its name, and there is none; "
-            "write `source: {path: …, file_name: source_file}`"
+            "on_delete: remove finds the rows of a file by a column that holds the file's name, and there is none; set "
+            "`source: {path: …, file_name: source_file}`"
         )
 
 
 def _deletes(deletes: Deletes, strategy: Strategy, writer: Writer, key: tuple[str, ...]) -> Iterator[str]:
     if deletes.soft and not writer.deletes_by_key:
-        yield f"deletes: {{apply: soft}} marks rows by their key, and write: {writer.kind} does not; use merge"
+        yield f"deletes: {{apply: soft}} marks rows by key, which write: {writer.kind} cannot do; use merge"
     if deletes.max_fraction is not None and isinstance(writer, VersionedWriter):
         yield (
-            f"deletes: {{max_fraction: …}} holds back deletes, and write: {writer.kind} ends versions and deletes "
-            "nothing"
+            f"deletes: {{max_fraction: …}} limits deletes, and write: {writer.kind} closes versions and deletes nothing"
         )
     if deletes.detect is not Detect.KEY_DIFF:
         if deletes.scope is Scope.WINDOW:
-            yield "deletes: {scope: window} says where keys are looked for; add `detect: key_diff`"
+            yield "deletes: {scope: window} sets where keys are compared; add `detect: key_diff`"
         return
     if not writer.deletes_by_key:
-        yield f"deletes: {{detect: key_diff}} deletes by key, and write: {writer.kind} does not; use merge"
+        yield f"deletes: {{detect: key_diff}} deletes by key, which write: {writer.kind} cannot do; use merge"
     if not key:
         yield "deletes: {detect: key_diff} needs `key:`, the columns that identify a row"
     if not strategy.cursor:
         yield (
-            f"deletes: {{detect: key_diff}} is for strategies that go on from a cursor, and {strategy.kind} has none; "
-            "strategy snapshot_diff compares whole rows, deleted ones among them"
+            f"deletes: {{detect: key_diff}} is for strategies that continue from a cursor, and {strategy.kind} has "
+            f"none; strategy snapshot_diff compares whole rows, including deleted ones"
         )
     elif deletes.scope is Scope.WINDOW and not getattr(strategy, "lookback", None):
-        yield "deletes: {scope: window} needs a window that is compared again: give the strategy a `lookback:`"
+        yield "deletes: {scope: window} needs a window to compare again: give the strategy a `lookback:`"
 
 
 def _marks(deletes: Deletes, strategy: Strategy, flavour: Flavour) -> Iterator[str]:
@@ -143,5 +142,8 @@ def _marks(deletes: Deletes, strategy: Strategy, flavour: Flavour) -> Iterator[s
     by_file = bool(getattr(strategy, "reads", None)) and flavour.carries
     if not deletes.soft or deletes.detect is Detect.KEY_DIFF or strategy.emits & FINDS_DELETES or by_file:
         return
-    advice = "add `detect: key_diff`" if strategy.cursor else "write `source: {path: …, file_name: source_file}`"
-    yield f"deletes: {{apply: soft}} would never mark a row: strategy {strategy.kind} sees no deletes; {advice}"
+    advice = "add `detect: key_diff`" if strategy.cursor else "set `source: {path: …, file_name: source_file}`"
+    yield (
+        f"deletes: {{apply: soft}} would never mark a row, because strategy {strategy.kind} detects no deletes; "
+        f"{advice}"
+    )

@@ -253,7 +253,7 @@ class Prefixes:
     def misfit(self, column: Column) -> str | None:
         """Why the column has no such prefixes; None when it has."""
         text = column.type.stored.kind is Kind.TEXT
-        return None if text else f"{column.name} is {column.native or column.type}, not a text"
+        return None if text else f"{column.name} is {column.native or column.type}, not a string"
 
     def part(self, bucket: str | None, column: Column | None) -> Slice:  # noqa: ARG002 - a prefix needs no type
         """The rows of one prefix."""
@@ -362,7 +362,7 @@ def grouping_of(method: Mapping[str, Any]) -> Grouping:
         case {"type": "by_substr", "column_name": column, "length": length}:
             return Prefixes(column=column, length=length)
         case _:
-            raise InternalError(f"no way to cut a table into partitions: {dict(method)}")
+            raise InternalError(f"unknown method of partitioning a table: {dict(method)}")
 
 
 def _whole(column: Column) -> bool:

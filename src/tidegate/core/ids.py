@@ -65,7 +65,7 @@ def split_name(text: str) -> tuple[str, ...]:
         ('lake', 'shop', 'odd.name')
     """
     if not re.fullmatch(rf"(?:{_PART})(?:\.(?:{_PART}))*", text):
-        raise ValueError("should be names separated by dots; a name that holds a dot stands in backticks")
+        raise ValueError("must be names separated by dots; put a name that contains a dot in backticks")
     parts = re.findall(_PART, text)
     return tuple(part[1:-1].replace("``", "`") if part.startswith("`") else part for part in parts)
 

@@ -194,7 +194,8 @@ class LoadPlan:
         """Raises DeleteFuse when more rows would go than may."""
         if self.most_deleted is not None and gone > self.most_deleted:
             raise DeleteFuse(
-                f"stream {self.stream!r}: {gone} rows of {self.target} are gone at the source, and one load may delete "
+                f"stream {self.stream!r}: {gone} rows of {self.target} no longer exist at the source, and one load may "
+                f"delete at most "
                 f"{self.most_deleted} (deletes: {{max_fraction: …}})",
                 load_id=self.load_id,
             )

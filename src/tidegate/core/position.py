@@ -83,7 +83,9 @@ class Position:
             values = json.loads(text)
             version = values.pop("version")
             if version != VERSION:
-                raise ValueError(f"position of version {version}, this program reads version {VERSION}")
+                raise ValueError(
+                    f"position has format version {version}, but this version of Tidegate reads version {VERSION}"
+                )
             return cls(**values)
         except (TypeError, KeyError, AttributeError) as error:
             raise ValueError(f"not a position: {error}") from error

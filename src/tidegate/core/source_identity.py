@@ -30,13 +30,18 @@ class Witness(Protocol):
 
 def check_owner(since: Position, kind: str, cursor: Sequence[str]) -> None:
     """Raises ConfigError when another strategy or other columns wrote the position."""
-    hint = "Load it anew with `tidegate run STREAM --full-refresh --yes`, or take strategy and column back."
+    hint = (
+        "Run a full refresh with `tidegate run STREAM --full-refresh --yes`, or restore the previous strategy and "
+        "column."
+    )
     if since.kind != kind:
-        raise ConfigError(f"the table was loaded by strategy {since.kind}, and the stream now names {kind}", hint=hint)
+        raise ConfigError(
+            f"the table was loaded with strategy {since.kind}, and the stream now names {kind}", hint=hint
+        )
     loaded = list(since.state.get("cursor", ()))
     if loaded != list(cursor):
         raise ConfigError(
-            f"the table was loaded by cursor {', '.join(loaded)}, and the stream now names {', '.join(cursor)}",
+            f"the table was loaded with cursor {', '.join(loaded)}, and the stream now names {', '.join(cursor)}",
             hint=hint,
         )
 
@@ -52,7 +57,7 @@ def check_continues(since: Position, probe: Probe) -> None:
         )
     reason = probe.set_back(since) if isinstance(probe, Witness) else None
     if reason is not None:
-        raise HistoryGone(f"the source was restored and then written further: {reason}", restored=True)
+        raise HistoryGone(f"the source was restored and has been written to since: {reason}", restored=True)
 
 
 def check_same_source(since: Position, probe: Probe) -> None:
@@ -60,6 +65,7 @@ def check_same_source(since: Position, probe: Probe) -> None:
     identity = probe.identity()
     if since.source and identity != since.source:
         raise HistoryGone(
-            f"the source is not the one that was loaded: it was {since.source} and is {identity} (restored, failed "
+            f"the source is not the one the table was loaded from: it was {since.source} and is {identity} (restored, "
+            f"failed "
             "over, or recreated)"
         )

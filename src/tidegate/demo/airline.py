@@ -89,7 +89,7 @@ def next_day(file: Path, folder: Path) -> Arrivals:
         (stamp,) = database.execute("SELECT now FROM demo_clock").fetchone()
         after = datetime.fromisoformat(stamp)
         if after >= END:
-            raise HistoryGone("the recorded flights end here", hint="Start over: `tidegate demo`.")
+            raise HistoryGone("there are no more recorded flights", hint="Start over: `tidegate demo`.")
         until = after + DAY
         rows = list(data.flights(folder, after=after, until=until))
         first = rows[0][0] if rows else 0

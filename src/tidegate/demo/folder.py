@@ -13,7 +13,7 @@ from pathlib import Path
 from tidegate.errors import ConfigError
 
 MARKER = ".tidegate-demo"
-MARKER_TEXT = "This folder was made by `tidegate demo`, which starts it over when it is called again.\n"
+MARKER_TEXT = "This folder was created by `tidegate demo`, which resets it when run again.\n"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,14 +58,14 @@ class Folder:
         except OSError as error:
             raise ConfigError(
                 f"the demo cannot use the folder {self.path}: {error.strerror}",
-                hint="Name another one: `tidegate demo DIR`.",
+                hint="Use another folder: `tidegate demo DIR`.",
             ) from error
         return again
 
     def refuse_stranger(self) -> None:
-        """Refuses a folder that holds no demo. Raises ConfigError."""
+        """Refuses a folder that does not contain a demo. Raises ConfigError."""
         if not self._marked:
-            raise ConfigError(f"{self.path} holds no demo", hint=f"Make one: `tidegate demo {self.path}`.")
+            raise ConfigError(f"{self.path} does not contain a demo", hint=f"Create one: `tidegate demo {self.path}`.")
 
     @property
     def _marked(self) -> bool:
@@ -76,8 +76,8 @@ class Folder:
             if self._marked:
                 return True
             raise ConfigError(
-                f"{self.path} is not empty and was not made by the demo, so the demo leaves it alone",
-                hint="Name another folder: `tidegate demo DIR`.",
+                f"{self.path} is not empty and was not created by the demo, so the demo leaves it alone",
+                hint="Use another folder: `tidegate demo DIR`.",
             )
         self.path.mkdir(parents=True, exist_ok=True)
         return False

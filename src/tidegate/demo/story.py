@@ -80,14 +80,14 @@ def _play(folder: Folder, data: Path, story: Story, teller: Teller) -> None:
 
 
 def _first_load(project: Project, folder: Folder, story: Story, teller: Teller) -> bool:
-    why = "Everything is new. Rows land where nobody sees them, are compared with the source, then appear all at once."
+    why = "Everything is new. Rows are staged out of sight, compared with the source, and then published all at once."
     teller.heading("The first load", "tidegate run", folder.path, why=why)
     return _step(story, teller, "first load", "tidegate run", lambda: project.run().to_dict())
 
 
 def _increment(project: Project, folder: Folder, story: Story, teller: Teller) -> bool:
     command = f"tidegate plan {' '.join(MOVING)}"
-    why = "A plan only asks the source and the tables' metadata, so it is cheap enough to look before every run."
+    why = "A plan only queries the source and the tables' metadata, so it is cheap enough to make before every run."
     teller.heading("What would move now?", command, folder.path, why=why)
     began = time.monotonic()
     story.plan = project.plan(*MOVING)
@@ -96,7 +96,7 @@ def _increment(project: Project, folder: Folder, story: Story, teller: Teller) -
         return False
     teller.plan(story.plan, seconds=time.monotonic() - began)
     command = f"tidegate run {' '.join(MOVING)}"
-    why = "The rows and the note how far they reach are one commit: after a crash nothing is missing, nothing is twice."
+    why = "Rows and position are one commit: after a crash nothing is missing and nothing is duplicated."
     teller.heading("Move only that", command, folder.path, why=why)
     return _step(story, teller, "one day of changes", command, lambda: project.run(*MOVING).to_dict())
 
@@ -126,9 +126,7 @@ def _differs(story: Story) -> bool:
 def _unchanged(folder: Folder, story: Story, teller: Teller) -> bool:
     """In a process of its own, as cron would start it: only there it shows that no Spark is needed."""
     command = f"tidegate run {' '.join(MOVING)}"
-    why = (
-        "This time in a process of its own, as cron would start it. Most runs find nothing, so they must cost nothing."
-    )
+    why = "This time in its own process, as cron would start it. Most runs find nothing, so they must be cheap."
     teller.heading("And when nothing has changed?", command, folder.path, why=why)
     arguments = [sys.executable, "-m", "tidegate", "run", *MOVING, "--project", str(folder.path), "--json"]
 
@@ -137,7 +135,7 @@ def _unchanged(folder: Folder, story: Story, teller: Teller) -> bool:
         try:
             document: dict[str, Any] = json.loads(done.stdout)
         except json.JSONDecodeError as error:
-            raise InternalError(f"{command} ended with {done.returncode} and without a document") from error
+            raise InternalError(f"{command} ended with {done.returncode} and printed no document") from error
         return document
 
     return _step(story, teller, "nothing changed", command, other_process)
@@ -145,7 +143,7 @@ def _unchanged(folder: Folder, story: Story, teller: Teller) -> bool:
 
 def _full_reload(project: Project, folder: Folder, story: Story, teller: Teller) -> bool:
     command = f"tidegate run {' '.join(MOVING)} --full-refresh --yes"
-    teller.heading("What loading everything again would cost", command, folder.path)
+    teller.heading("What a full refresh would cost", command, folder.path)
     return _step(story, teller, "full reload", command, lambda: project.run(*MOVING, full_refresh=True).to_dict())
 
 

@@ -42,7 +42,7 @@ class Teller:
     def opening(self, directory: Path, *, again: bool) -> None:
         """What this is."""
         self._say("[bold]A year of real flights, from a database into Iceberg tables.[/]")
-        self._say(f"The project is in {escape(str(directory))}" + (", started over." if again else "."))
+        self._say(f"The project is in {escape(str(directory))}" + (", reset." if again else "."))
 
     def source(self, rows: Mapping[str, int], database: Path) -> None:
         """What the source holds."""
@@ -98,7 +98,9 @@ class Teller:
 
     def proofs(self, proofs: tuple[Proof, ...]) -> None:
         """Both sides of every table."""
-        self._say("SQLite reads every row of the source, PyIceberg every row of the tables; neither loaded them:")
+        self._say(
+            "SQLite reads every row of the source, PyIceberg every row of the tables; neither of them loaded the rows:"
+        )
         for proof in proofs:
             verdict = "[green]equal[/]" if proof.equal else "[red]DIFFERENT[/]"
             self._say(f"  {proof.table:<9}{proof.source.rows:>8,} rows   {verdict}   {proof.target}")
@@ -120,9 +122,9 @@ class Teller:
         prefix = "" if shutil.which("tidegate") else f"{_shown(binaries)}/"
         where = f"--project {escape(str(directory))}"
         self._say("")
-        self._say("[bold]Go on from here[/]")
+        self._say("[bold]Where to go from here[/]")
         for command, meaning in (
-            (f"{prefix}tidegate status {where}", "how fresh each table is, and what is proven"),
+            (f"{prefix}tidegate status {where}", "how fresh each table is, and what is verified"),
             (f"{prefix}python -m tidegate.demo {escape(str(directory))}", "the next day arrives at the source"),
             (f"{prefix}tidegate plan flights weather {where}", "what would move"),
             (f"{prefix}tidegate run flights weather {where}", "move it"),
@@ -160,7 +162,7 @@ def _deed(outcome: Mapping[str, Any]) -> str:
     parts = [
         f"{outcome[f'rows_{deed}']:,} {deed}" for deed in ("inserted", "updated", "deleted") if outcome[f"rows_{deed}"]
     ]
-    proven = ", proven equal before it became visible" if outcome["verified"] else ""
+    proven = ", verified before it became visible" if outcome["verified"] else ""
     return f"{outcome['rows_read']:,} rows read: {', '.join(parts) or 'nothing to change'}{proven}"
 
 

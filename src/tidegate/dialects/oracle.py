@@ -52,7 +52,7 @@ class Oracle:
             ConfigError: a character that Oracle has no way to write in a name.
         """
         if {'"', "\0"} & set(name):
-            raise ConfigError("a name of Oracle cannot hold a double quote or a NUL character")
+            raise ConfigError("an Oracle name cannot contain a double quote or a NUL character")
         return f'"{name}"'
 
     def string(self, text: str) -> str:

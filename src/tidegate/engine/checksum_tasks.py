@@ -34,7 +34,7 @@ from tidegate.errors import ConfigError, TidegateError
 from tidegate.registry.values import Status
 
 Identifiers = Sequence[str] | Mapping[str, Sequence[str]]
-UNKNOWN = "nobody knows what the table holds of each partition: a run measures it first, and loads only what differs"
+UNKNOWN = "the checksums of the table's partitions are unknown: a run measures them first, and loads only what differs"
 
 
 class Obstacle(StrEnum):
@@ -124,12 +124,12 @@ class Scope:
         if self.system not in config.connections:
             raise ConfigError(
                 f"{self.system!r} is not under `connections:`; {suggest(self.system, config.connections)}",
-                hint="Name a connection of the project.",
+                hint="Use a connection of the project.",
             )
         if not self.identifiers and not self.force:
             raise ConfigError(
-                f"without identifiers every checksum stream of {self.system!r} is asked for every row",
-                hint="Name streams or tables, or give force=True.",
+                f"without identifiers, every checksum stream of {self.system!r} reads every row",
+                hint="Name streams or tables, or pass force=True.",
             )
         mine = replace(config, streams=tuple(one for one in config.streams if one.connection == self.system))
         found = assemble.streams(mine, lakes, Choice()) if mine.streams else []
@@ -180,7 +180,7 @@ def _of_stream(stream: Stream, context: RunContext, *, validate_only: bool) -> S
             if held is not None:
                 tasks = _blocked(tasks, Obstacle.EXISTING_TASKS, held)
             if validate_only:
-                tasks = _blocked(tasks, Obstacle.VALIDATE_ONLY, "nothing but an answer was asked for")
+                tasks = _blocked(tasks, Obstacle.VALIDATE_ONLY, "only an answer was requested")
             counted = Counter(task.obstacle or "inserted" for task in tasks)
             payload.update({"tasks_generated": len(tasks), **{f"tasks_{name}": n for name, n in counted.items()}})
     except TidegateError as error:
@@ -192,9 +192,9 @@ def _existing(stream: Stream, context: RunContext) -> str | None:
     """Why the stream is taken already; None when nobody works on it."""
     open_tasks = context.registry.tasks(stream.uid, Status.RUNNING, limit=1)
     if open_tasks:
-        return f"a task {open_tasks[0].task_type} of the stream is open; a run closes what a crash left"
+        return f"a task {open_tasks[0].task_type} of the stream is open; a run closes tasks left by a crash"
     holder = next((known.held_by for known in context.registry.status() if known.uid == stream.uid), None)
-    return f"{holder} works on the stream" if holder else None
+    return f"{holder} is working on the stream" if holder else None
 
 
 def _recorded(stream: Stream, context: RunContext, *, record: bool) -> AbstractContextManager[dict[str, Any]]:
@@ -247,7 +247,7 @@ def _of_names(streams: Sequence[Stream], names: Sequence[str]) -> list[Stream]:
     for name in names:
         if name not in known:
             raise ConfigError(
-                f"{name!r} is no stream of that connection; {suggest(name, known)}", hint="Run `tidegate check`."
+                f"{name!r} is not a stream of that connection; {suggest(name, known)}", hint="Run `tidegate check`."
             )
         if not isinstance(known[name].strategy, ComparesPartitions):
             raise ConfigError(

@@ -28,13 +28,13 @@ def misfits(strategy: Strategy, writer: Writer, contract: Mapping[str, str]) -> 
     found = []
     if getattr(strategy, "reads", None):
         found.append(
-            f"contract: {{add_column: fill}} reads every row again, and strategy {strategy.kind} reads what changed; "
-            "use add_column: evolve, and `tidegate resync STREAM` once a column has come"
+            f"contract: {{add_column: fill}} reads every row again, and strategy {strategy.kind} reads only changes; "
+            f"use add_column: evolve, and `tidegate resync STREAM` after a column was added"
         )
     if strategy.cursor and not writer.deletes_by_key:
         found.append(
-            f"contract: {{add_column: fill}} finds a row's older self by its key, and write: {writer.kind} does not; "
-            "use merge"
+            f"contract: {{add_column: fill}} finds the older version of a row by its key, which write: {writer.kind} "
+            f"cannot do; use merge"
         )
     return found
 
@@ -59,6 +59,6 @@ def come(work: LoadContext) -> tuple[str, ...]:
 
 def filled(changes: ChangeSet, come: tuple[str, ...]) -> ChangeSet:
     """Every row, of which those that the new columns make different are written."""
-    why = f"{', '.join(come)} has come to the source, so every row is read again"
+    why = f"new in the source: {', '.join(come)}; every row is read again"
     effect = changes.effect if isinstance(changes.effect, Mirror) else Upsert(repeats=changes.repeats or why)
     return replace(changes, effect=effect, reason=f"{why}: {changes.reason}")

@@ -96,7 +96,7 @@ def verify(work: LoadContext, plan: LoadPlan, staging: Staging, checked: Checked
     source = source if level is VerifyLevel.MOVED else Fingerprint(rows=source.rows)
     if source != table:
         raise VerifyFailed(
-            f"stream {plan.stream!r}: rows that came back from files loaded earlier differ: {source.rows} rows at the "
+            f"stream {plan.stream!r}: rows restored from files loaded earlier differ: {source.rows} rows at the "
             f"source, {table.rows} in {plan.target}",
             load_id=plan.load_id,
         )

@@ -75,7 +75,7 @@ def nothing(grouping: Grouping, since: Position) -> ChangeSet:
         effect=Mirror(of=grouping),
         state={**begin, "method": grouping.to_dict()},
         rows=0,
-        reason="every partition is as the source holds it",
+        reason="every partition matches the source",
     )
 
 
@@ -126,8 +126,8 @@ def measure(rows: DataFrame, target: Target, grouping: Grouping, columns: Schema
     column = columns.find(grouping.column) if grouping.column else None
     if column is not None and column.name not in rows.columns:
         raise PlanError(
-            f"the table {target} has no column {column.name!r}, so its rows lie in no partition",
-            hint="Choose a `column:` that the table has, or load it anew with --full-refresh.",
+            f"the table {target} has no column {column.name!r}, so its rows belong to no partition",
+            hint="Choose a `column:` that the table has, or run a full refresh with --full-refresh.",
         )
     return Ledger(
         entries={

@@ -162,7 +162,7 @@ def refuse_meaning(stream: Stream, changes: ChangeSet) -> None:
     if type(changes.effect) not in stream.writer.accepts:
         raise PlanError(
             f"stream {stream.name!r}: {changes.reason}, and write: {stream.writer.kind} cannot apply that",
-            hint="Use `write: merge` with a `key:`, or load it anew: `tidegate run STREAM --full-refresh --yes`.",
+            hint="Use `write: merge` with a `key:`, or run a full refresh: `tidegate run STREAM --full-refresh --yes`.",
         )
 
 
@@ -174,7 +174,7 @@ def refuse_erasing(stream: Stream, found: PlanInputs, write: WriteChoice) -> Non
     """
     keeps = isinstance(stream.writer, VersionedWriter) or stream.deletes.soft
     if keeps and write.mode in ERASES and found.facts.reset is None:
-        raise InternalError(f"write: {stream.writer.kind} chose {write.mode} for a table whose old rows are kept")
+        raise InternalError(f"write: {stream.writer.kind} chose {write.mode} for a table whose old rows must be kept")
 
 
 def signature(stream: Stream) -> str:
@@ -191,11 +191,11 @@ def refuse_writer(stream: Stream, found: PlanInputs) -> None:
     wrote = found.since.writer if found.since else ""
     if found.since is None or found.facts.reset or wrote == signature(stream):
         return
-    was = "another writer" if not wrote or not signature(stream) else "other options of the same writer"
+    was = "another writer" if not wrote or not signature(stream) else "the same writer with other options"
     raise PlanError(
-        f"stream {stream.name!r} now says write: {stream.writer.kind}, and its table was loaded by {was}, "
-        "so its versions mean something else",
-        hint=f"Take `write:` back, or make the table anew, which forgets its history: "
+        f"stream {stream.name!r} now has write: {stream.writer.kind}, but its table was loaded by {was}, so its "
+        f"versions have another meaning",
+        hint=f"Restore the previous `write:`, or rebuild the table, which discards its history: "
         f"`tidegate run {stream.name} --full-refresh --yes`.",
     )
 
@@ -217,8 +217,8 @@ def _added(stream: Stream, found: PlanInputs) -> tuple[tuple[Column, ...], tuple
     if refused is not None:
         raise SchemaRefused(
             f"stream {stream.name!r}: the column {refused.column!r} of the table is {refused.old}, and write: "
-            f"{writer.kind} would now make it {refused.new}",
-            hint="Take the type at the source back, or name another target.",
+            f"{writer.kind} would now change it to {refused.new}",
+            hint="Restore the column's type at the source, or use another target.",
             column=refused.column,
         )
     return added, tuple(changes)
@@ -279,7 +279,7 @@ def fit_columns(
     if refused:
         listed = "; ".join(f"{c.column}: {c.kind} ({c.old or 'absent'} to {c.new or 'absent'})" for c in refused)
         raise SchemaRefused(
-            f"stream {stream.name!r} stops, because its contract forbids: {listed}",
+            f"stream {stream.name!r} stopped, because its contract forbids: {listed}",
             hint=f"Allow it with `contract: {{{refused[0].kind}: …}}` in tidegate.yaml, or change the source back.",
             column=refused[0].column,
         )
@@ -304,7 +304,8 @@ def _refuse_taken(stream: Stream, columns: Schema) -> None:
     taken = next((name for name in stream.added.names if name.casefold() in theirs), None)
     if taken is not None:
         raise SchemaRefused(
-            f"stream {stream.name!r} keeps a column {taken!r} of its own in the table, and the source has one, too",
+            f"stream {stream.name!r} has its own column {taken!r} in the table, and the source has a column of that "
+            f"name too",
             hint="Give the source's column another name with a `query:`, or delete rows with `deletes: {apply: hard}`.",
             column=taken,
         )
@@ -318,9 +319,10 @@ def _refuse_rename(stream: Stream, changes: Sequence[SchemaChange]) -> None:
     come = next((c for c in changes if c.kind is ChangeKind.ADD_COLUMN and c.new in gone), None)
     if come is not None:
         raise SchemaRefused(
-            f"stream {stream.name!r}: column {gone[come.new]!r} is gone and {come.column!r} of the same type has come, "
-            "which may be a rename",
-            hint="Keep the old name with a `query:`, or let both stand in the table with `contract: {rename: evolve}`.",
+            f"stream {stream.name!r}: column {gone[come.new]!r} was removed and {come.column!r} of the same type was "
+            f"added, which may be a rename",
+            hint="Keep the old name with a `query:`, or allow both columns in the table with `contract: {rename: "
+            "evolve}`.",
             column=come.column,
         )
 
@@ -330,9 +332,9 @@ def _refuse_exchanged(stream: Stream, table: Schema, columns: Schema, renames: M
     taken = next((new for new, old in renames.items() if table.find(new) or columns.find(old)), None)
     if taken is not None:
         raise SchemaRefused(
-            f"stream {stream.name!r}: {taken!r} at the source is the column that was {renames[taken]!r}, and the other "
-            "name is in use as well",
-            hint="Give the columns their old names with a `query:`, or name another target.",
+            f"stream {stream.name!r}: {taken!r} at the source is the column that was {renames[taken]!r}, and both "
+            f"names are in use",
+            hint="Give the columns their old names with a `query:`, or use another target.",
             column=taken,
         )
 

@@ -169,11 +169,13 @@ def adopt(stream: Stream, context: RunContext, value: str | None = None) -> Stat
     table = stream.format.state(stream.target, stream.uid)
     if table.position is not None:
         raise ConfigError(
-            f"stream {stream.name!r} has a position already",
-            hint=f"Look at it with `tidegate state show {stream.name}`.",
+            f"stream {stream.name!r} already has a position",
+            hint=f"See it with `tidegate state show {stream.name}`.",
         )
     if not holds_rows(table):
-        raise ConfigError(f"the table of stream {stream.name!r} is empty: there is nothing to adopt", hint="Run it.")
+        raise ConfigError(
+            f"the table of stream {stream.name!r} is empty: there is nothing to adopt", hint="Run the stream."
+        )
     if value is None and stream.strategy.cursor:
         value = _greatest_cursor(stream, context, table)
     reason = "state adopt"
@@ -199,12 +201,12 @@ def _prove(stream: Stream, context: RunContext, table: TableState, probe: Probe,
         probe.verify_unchanged()
     if mine != theirs:
         cursor = bool(stream.strategy.cursor)
-        unseen = f", or take it as it is with `tidegate state set {stream.name} VALUE`" if cursor else ""
+        unseen = f", or adopt it as it is with `tidegate state set {stream.name} VALUE`" if cursor else ""
         what = "rows" if mine.rows != theirs.rows else "values"
         raise VerifyFailed(
-            f"the table of stream {stream.name!r} is not what its source holds: other {what}, {mine.rows} rows at the "
+            f"the table of stream {stream.name!r} differs from its source: other {what}, {mine.rows} rows at the "
             f"source and {theirs.rows} in {stream.target}; nothing was adopted",
-            hint=f"Load it anew with `tidegate run {stream.name} --full-refresh --yes`{unseen}.",
+            hint=f"Run a full refresh with `tidegate run {stream.name} --full-refresh --yes`{unseen}.",
         )
 
 
@@ -218,7 +220,7 @@ def rewind(stream: Stream, context: RunContext, to_sequence: int) -> StateView:
     position = next((found for found in known if found.sequence == to_sequence), None)
     if position is None:
         raise ConfigError(
-            f"the registry knows no load {to_sequence} of stream {stream.name!r}",
+            f"the registry has no load {to_sequence} of stream {stream.name!r}",
             hint=f"`tidegate history {stream.name}` lists the loads.",
         )
     # The table does not go back, so it holds other rows than those that an earlier commit vouched for.
@@ -237,7 +239,7 @@ def _take_word(stream: Stream, context: RunContext, table: TableState) -> None:
         table.position,
         snapshot=table.position_snapshot,
         table_uuid=table.uuid,
-        reason="state repair: the table's word",
+        reason="state repair: the table's position",
         verified=unproven(stream),
     )
 
@@ -298,9 +300,9 @@ def _stamp(  # noqa: PLR0913 - what a position is made of
     with context.registry.lease(stream.uid) as lease:
         table = stream.format.state(stream.target, stream.uid)
         if not table.exists or table.schema is None:
-            raise ConfigError(f"the table of stream {stream.name!r} is not there yet", hint="Run the stream first.")
+            raise ConfigError(f"the table of stream {stream.name!r} does not exist yet", hint="Run the stream first.")
         if proven is not None and proven.snapshot != table.snapshot:
-            raise CommitConflict(f"the table of stream {stream.name!r} was written to while it was looked at")
+            raise CommitConflict(f"the table of stream {stream.name!r} was written to while it was being inspected")
         known = context.registry.last_sequence(stream.uid)
         with stream.source.probe(context.sessions) as probe:
             position = Position(
@@ -354,7 +356,7 @@ def _empty_plan(stream: Stream, table: TableState, schema: Schema, position: Pos
         key=stream.key,
         schema_changes=(),
         evolve=(),
-        write=WriteChoice(mode=Mode.APPEND, reason="carries a position, no rows"),
+        write=WriteChoice(mode=Mode.APPEND, reason="has a position but no rows"),
     )
 
 

@@ -29,9 +29,9 @@ from tidegate.errors import TidegateError
 
 REASONS = {
     Action.LOAD: "not loaded yet",
-    Action.RELOAD: "its checksum differs from the one that was loaded",
-    Action.DELETE: "the source holds no rows of it any more",
-    Action.SKIP: "its checksum is the one that was loaded",
+    Action.RELOAD: "its checksum differs from the loaded one",
+    Action.DELETE: "the source no longer has rows in it",
+    Action.SKIP: "its checksum equals the loaded one",
 }
 
 
@@ -145,9 +145,7 @@ def _layout(stream: Stream) -> tuple[str, ...]:
     if not isinstance(stream.format, Maintained):
         return ()
     reason = stream.format.layout_differs(stream.target, stream.layout.partition_by)
-    return (
-        (f"{reason}; `tidegate maintain {stream.name}` lets new rows lie so, where the format can",) if reason else ()
-    )
+    return (f"{reason}; `tidegate maintain {stream.name}` applies it to new rows, if the format can",) if reason else ()
 
 
 def _position(standing: RecoveryState) -> dict[str, Any] | None:

@@ -91,7 +91,7 @@ def publish(lake: Format, target: Target, plan: LoadPlan, staging: Staging) -> R
             return staging.receipt()
         if table.position != plan.since:
             raise PositionMoved(
-                f"another runner has loaded stream {plan.stream!r} in between; this load was dropped",
+                f"another runner has loaded stream {plan.stream!r} in the meantime; this load was dropped",
                 hint="Run again.",
             ) from error
         raise

@@ -77,15 +77,15 @@ def reconcile(name: str, table: TableState, remembered: Remembered | None) -> Re
     mine, theirs = table.position, remembered.position
     if remembered.table_uuid and table.uuid and remembered.table_uuid != table.uuid:
         raise PositionMoved(
-            f"the table of stream {name!r} is not the one that was loaded before: it was dropped and made again, "
-            "or the target was exchanged",
-            hint=f"If that is right, take the table's word: `tidegate state repair {name}`.",
+            f"the table of stream {name!r} is not the one that was loaded before: it was dropped and recreated, or the "
+            f"target was changed",
+            hint=f"If this is intended, reset the registry to the table's position: `tidegate state repair {name}`.",
         )
     if mine.sequence < theirs.sequence or (mine.sequence == theirs.sequence and mine.load_id != theirs.load_id):
         raise PositionMoved(
-            f"the registry knows load {theirs.sequence} of stream {name!r}, the table only load {mine.sequence}: "
-            "the table was rolled back or restored, or the registry belongs to another one",
-            hint=f"If the table is right, load the difference again: `tidegate state repair {name}`, then run.",
+            f"the registry knows load {theirs.sequence} of stream {name!r}, but the table only load {mine.sequence}: "
+            "the table was rolled back or restored, or the registry belongs to another table",
+            hint=f"If the table is right, run `tidegate state repair {name}`; the next run loads the difference again.",
         )
     heal = Heal.CATCH_UP if mine.sequence > theirs.sequence else Heal.NOTHING
     return RecoveryState(table=table, since=mine, heal=heal)
@@ -119,13 +119,14 @@ def _by_number(table: TableState, remembered: Remembered) -> bool:
 def _refuse_missing(name: str, table: TableState, remembered: Remembered | None) -> None:
     if holds_rows(table):
         raise PositionMissing(
-            f"the table of stream {name!r} has rows but no position of this stream: it was filled by somebody "
-            "else, the stream was renamed, or the snapshots with its position were expired",
-            hint=f"Take the table over with `tidegate state adopt {name}`, or name another target.",
+            f"the table of stream {name!r} has rows but no position of this stream: it was filled by another tool, the "
+            f"stream was renamed, or the snapshots with its position have expired",
+            hint=f"Take the table over with `tidegate state adopt {name}`, or use another target.",
         )
     if remembered is not None:
         raise PositionMoved(
-            f"the registry knows load {remembered.position.sequence} of stream {name!r}, "
-            "but the table is gone or empty",
-            hint=f"If it was emptied on purpose, `tidegate state repair {name}` lets the next run load it anew.",
+            f"the registry knows load {remembered.position.sequence} of stream {name!r}, but the table is missing or "
+            f"empty",
+            hint=f"If it was emptied on purpose, run `tidegate state repair {name}`; the next run is then a full "
+            f"refresh.",
         )

@@ -270,7 +270,7 @@ class _Replay:
             writer.prove(checked, plan, staging)
             if unseen := writer.unseen(checked, plan, staging):
                 raise VerifyFailed(
-                    f"stream {plan.stream!r}: {plan.target} does not show {unseen} of the rows at their moment",
+                    f"stream {plan.stream!r}: {plan.target} does not have {unseen} of the rows at their time",
                     load_id=plan.load_id,
                 )
             return True
@@ -286,7 +286,7 @@ class _Replay:
                 WriteFacts(effect=changes.effect, rows=None, table_rows=table.rows, key=stream.key)
             )
         else:
-            write = WriteChoice(mode=Mode.APPEND, reason="the rows that wait are not in the table")
+            write = WriteChoice(mode=Mode.APPEND, reason="the quarantined rows are not in the table")
         state = dict(since.state)
         if isinstance(stream.strategy, AppliesEvents):  # what was applied before goes on to count
             logged = Apply(rules=stream.strategy.event_rules())

@@ -53,7 +53,7 @@ def acknowledge(stream: Stream, position: Position | None) -> tuple[str, ...]:
     try:
         stream.source.acknowledge(position)
     except SourceError as error:
-        return (f"the source was not told that the load is kept, the next run tells it: {error.message}",)
+        return (f"the load could not be confirmed to the source; the next run confirms it: {error.message}",)
     return ()
 
 
@@ -73,11 +73,13 @@ def drop(streams: Sequence[Stream], name: str) -> StreamSlot:
         slot = stream.source.retained() if isinstance(stream.source, Retaining) else None
         if isinstance(stream.source, Retaining) and slot is not None and slot.name == name:
             if not slot.exists:
-                raise ConfigError(f"the slot {name} is not there", hint="`tidegate slot list` shows those that are.")
+                raise ConfigError(
+                    f"the slot {name} does not exist", hint="`tidegate slot list` shows the existing slots."
+                )
             stream.source.release()
             return StreamSlot(stream=stream.name, slot=slot)
     raise ConfigError(
-        f"no stream of this project has a slot {name!r}", hint="`tidegate slot list` shows those of the project."
+        f"no stream of this project has a slot {name!r}", hint="`tidegate slot list` shows the project's slots."
     )
 
 
@@ -87,9 +89,9 @@ def refuse_shared(config: Config, entry: StreamConfig) -> None:
     for other in config.streams:
         if mine is not None and other.name != entry.name and _slot(config, other) == mine:
             raise Misfit(
-                f"{entry.mark}: the slot {mine[1]} is also that of stream {other.name!r}, and what one of them "
-                "confirms the other would lose",
-                hint="Give each stream a `slot:` of its own; the first run makes it.",
+                f"{entry.mark}: the slot {mine[1]} is also used by stream {other.name!r}, and changes that one of them "
+                f"confirms would be lost for the other",
+                hint="Give each stream its own `slot:`; the first run creates it.",
             )
 
 

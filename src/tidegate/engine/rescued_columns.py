@@ -30,14 +30,14 @@ def misfits(source: type[Any], contract: Mapping[str, str]) -> list[str]:
     asked = [f"{kind}: {contract[kind]}" for kind in LEAVES_OUT if contract[kind] in ASIDE]
     if asked and not getattr(source, "packs", False):
         found.append(
-            f"contract: {{{', '.join(asked)}}} is for tables and queries of databases; "
-            "add_column can be evolve, fill or stop, type_change stop"
+            f"contract: {{{', '.join(asked)}}} is only for database tables and queries; here add_column must be "
+            f"evolve, fill or stop, and type_change must be stop"
         )
     empties = contract[ChangeKind.TYPE_CHANGE] in ASIDE
     if empties and contract[ChangeKind.DROP_COLUMN] == Mode.STOP:
         found.append(
-            f"contract: {{type_change: {contract[ChangeKind.TYPE_CHANGE]}}} loads nothing into the table's column any "
-            "more, which drop_column: stop forbids; use drop_column: keep, or type_change: stop"
+            f"contract: {{type_change: {contract[ChangeKind.TYPE_CHANGE]}}} stops loading the table's column, which "
+            f"drop_column: stop forbids; use drop_column: keep, or type_change: stop"
         )
     return found
 
@@ -70,7 +70,7 @@ class Rescuing:
         table = self.lake.state(self.target, "").schema
         with self.source.probe(sparks, bound) as probe:
             if not isinstance(probe, Fitting):
-                raise InternalError(f"the source of {self.target} cannot leave columns out")
+                raise InternalError(f"the source of {self.target} cannot leave out columns")
             if table is not None:
                 probe.fit(ColumnMapping(table=table, contract=self.contract, key=self.key))
             yield probe

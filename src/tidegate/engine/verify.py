@@ -102,7 +102,7 @@ class VerificationReport(StreamReport[Verification]):
         return VerifyFailed(
             f"stream {stream.stream!r}: table and source differ ({stream.source_rows} rows at the source, "
             f"{stream.target_rows} in the table)",
-            hint=f"Look at them with `tidegate verify {stream.stream} --level rows`, mend them with `--repair`.",
+            hint=f"List them with `tidegate verify {stream.stream} --level rows`, repair them with `--repair`.",
         )
 
 
@@ -133,7 +133,7 @@ def _verify(stream: Stream, context: RunContext, level: Level, lease: Lease | No
     if not comparison.mirrors(stream):
         raise PlanError(
             f"stream {stream.name!r} keeps every version of a row that it reads (write: {stream.writer.kind}), so its "
-            "table is no copy that could equal the source",
+            f"table is not a copy of the source",
             hint="Only tables written by merge or replace, or appended by strategy sequence, can be verified.",
         )
     with context.session() as session, stream.source.probe(context.sessions) as probe:
@@ -170,9 +170,10 @@ def _verify(stream: Stream, context: RunContext, level: Level, lease: Lease | No
 
 def _without_key(stream: Stream, left: int, repaired: int) -> PlanError:
     return PlanError(
-        f"stream {stream.name!r}: {left} rows differ that have no value in a column of the key "
-        f"({', '.join(stream.key)}), so nothing tells which one is which; the {repaired} others were repaired",
-        hint="Name a key that is never NULL, or filter these rows at the source with a `query:`, then delete them from "
+        f"stream {stream.name!r}: {left} rows that differ have no value in a column of the key "
+        f"({', '.join(stream.key)}), so they cannot be matched; the other {repaired} were repaired",
+        hint="Use a key that is never NULL, or filter out these rows at the source with a `query:`, then delete them "
+        "from "
         f"{stream.target}.",
     )
 
@@ -187,11 +188,11 @@ def _repair(work: LoadContext, since: Position, difference: Difference, lease: L
     keys = (*difference.missing, *difference.changed, *difference.extra)
     named = comparison.named_by(stream, work.probe.schema())
     if not named or len(keys) > MOST_KEYS:
-        unnamed = f"its key ({', '.join(stream.key)}) has no exact text" if stream.key else "it has no key"
+        unnamed = f"its key ({', '.join(stream.key)}) has no exact text form" if stream.key else "it has no key"
         raise PlanError(
             f"stream {stream.name!r} differs in {difference.rows} rows, which cannot be repaired one by one: "
             + (f"these are more than {MOST_KEYS:,}" if named else unnamed),
-            hint=f"Load it again as a whole: `tidegate run {stream.name} --full-refresh --yes`.",
+            hint=f"Run a full refresh: `tidegate run {stream.name} --full-refresh --yes`.",
         )
     slices, left = _slices(work, keys)
     if not slices:
@@ -217,7 +218,7 @@ def _repair(work: LoadContext, since: Position, difference: Difference, lease: L
         last_sequence=context.registry.last_sequence(stream.uid),
     )
     made = make_plan(stream, found, now=context.now())
-    reason = "the rows that differ are compared by key and mended"
+    reason = "the rows that differ are compared by key and repaired"
     plan = replace(beside(made), write=WriteChoice(mode=Mode.MERGE_PARTITIONS, reason=reason))
     context.save(plan)
     mending = replace(work, stream=replace(stream, verify=VerifyLevel.MOVED))

@@ -133,7 +133,7 @@ def schedules(streams: Sequence[Stream], every: timedelta | None) -> dict[str, S
     if not found:
         raise ConfigError(
             "none of these streams has a `schedule:`, so there is nothing to watch",
-            hint="Give them `schedule: {every: 5m}`, or watch with `tidegate watch --every 5m`.",
+            hint="Add `schedule: {every: 5m}`, or watch with `tidegate watch --every 5m`.",
         )
     return found
 

@@ -60,11 +60,11 @@ def fetched(url: str, numbers: Sequence[int]) -> dict[int, str]:
         except urllib.error.HTTPError as error:
             if error.code == 404:
                 continue
-            raise SourceError(f"the schema registry refused schema {number} ({error.code})") from error
+            raise SourceError(f"the schema registry refused to return schema {number} ({error.code})") from error
         except (OSError, ValueError) as error:
             raise SourceUnavailable("the schema registry does not answer") from error
         if body.get("schemaType", "AVRO") != "AVRO" or body.get("references"):
-            raise SourceError(f"schema {number} of the registry is none of Avro alone")
+            raise SourceError(f"schema {number} of the registry is not a self-contained Avro schema")
         found[number] = str(body["schema"])
     return found
 
@@ -94,7 +94,7 @@ def need_client() -> None:
     try:
         import fastavro  # noqa: F401, PLC0415 - only where Avro is read
     except ImportError as error:
-        raise EnvironmentMissing("nothing here decodes Avro", hint="`pip install 'tidegate[avro]'`") from error
+        raise EnvironmentMissing("the Avro decoder is not installed", hint="`pip install 'tidegate[avro]'`") from error
 
 
 def reader(schemas: Mapping[int, tuple[str, str]]) -> Read:
@@ -112,10 +112,10 @@ def reader(schemas: Mapping[int, tuple[str, str]]) -> Read:
         import fastavro  # noqa: PLC0415 - as above
 
         if len(message) < 5 or message[0] != 0:
-            return None, "it does not begin as the wire format of a schema registry does"
+            return None, "it does not start with the wire format of a schema registry"
         number = int.from_bytes(message[1:5], "big")
         if number not in schemas:
-            return None, f"the registry does not know its schema {number}"
+            return None, f"the registry has no schema {number}"
         avro, connect = schemas[number]
         if number not in known:
             known[number] = fastavro.parse_schema(json.loads(avro))
@@ -123,9 +123,9 @@ def reader(schemas: Mapping[int, tuple[str, str]]) -> Read:
         try:
             found = fastavro.schemaless_reader(content, known[number], None)
         except Exception:  # noqa: BLE001 - whatever bytes make of it
-            return None, "it is not written by its schema"
+            return None, "it does not match its schema"
         if content.read(1):
-            return None, "it is longer than its schema says"
+            return None, "it is longer than its schema allows"
         payload = json.dumps(plain(found), ensure_ascii=False, separators=(",", ":"))
         return f'{{"schema":{connect},"payload":{payload}}}', None
 

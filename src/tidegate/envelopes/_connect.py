@@ -167,8 +167,9 @@ def schema_of(
         found = Schema(columns=tuple(Column(name=name, type=kind) for name, (kind, _) in known.items()))
     if not found.columns:
         raise ConfigError(
-            "the messages carry no schema, so nobody knows the columns",
-            hint="State them: `envelope: {kind: debezium, columns: {id: bigint, amount: decimal(10,2) as bytes}}`, or "
+            "the messages carry no schema, so the columns are unknown",
+            hint="Declare them: `envelope: {kind: debezium, columns: {id: bigint, amount: decimal(10,2) as bytes}}`, "
+            "or "
             "set `value.converter.schemas.enable=true` in the connector.",
         )
     own = {column.name: column for column in table or ()}
@@ -228,7 +229,7 @@ def _stated(column: str, text: str) -> tuple[Type, Written | None]:
         return kind, _written(kind, ways[0]) if kind.kind in CERTAIN else None if ways else _written(kind, "")
     if way not in ways:
         known = f"`{word} as` one of {', '.join(ways)}" if ways else f"`{word}` alone"
-        raise ConfigError(f"columns: {column}: {text!r} is not how a value is written; write {known}", column=column)
+        raise ConfigError(f"columns: {column}: {text!r} is not a known encoding of values; use {known}", column=column)
     return kind, _written(kind, way)
 
 
@@ -249,9 +250,9 @@ def unwritten(schema: Schema, known: Mapping[str, tuple[Type, Written | None]]) 
         ways = WAYS.get(column.type.kind, ())
         if written is None and ways and column.type.kind not in CERTAIN:
             return ConfigError(
-                f"the messages carry no schema, and column {column.name!r} of type {column.type} may be written as "
+                f"the messages carry no schema, and column {column.name!r} of type {column.type} may be encoded as "
                 f"{', '.join(ways)}",
-                hint=f"State it: `envelope: {{columns: {{{column.name}: {column.type} as {ways[0]}}}}}`, or set "
+                hint=f"Declare it: `envelope: {{columns: {{{column.name}: {column.type} as {ways[0]}}}}}`, or set "
                 "`value.converter.schemas.enable=true` in the connector.",
                 column=column.name,
             )

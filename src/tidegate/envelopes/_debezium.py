@@ -81,11 +81,11 @@ def _told(reading: Reading) -> events.Told:
     known = ", ".join(f"'{name}'" for name in OPERATIONS)
     return events.Told(
         refused=f"CASE WHEN broken IS NOT NULL THEN broken WHEN unfit THEN {events.NO_OBJECT} "
-        "WHEN op IS NULL THEN 'it has no `op`, so it is no event of Debezium' "
-        f"WHEN op NOT IN ({known}) THEN 'its `op` is none that Debezium is known to write' "
-        f"WHEN {_strange(reading)} THEN 'it is of another table than the newest event; name one by `table:`' "
+        "WHEN op IS NULL THEN 'it has no `op`, so it is not a Debezium event' "
+        f"WHEN op NOT IN ({known}) THEN 'its `op` is not one that Debezium writes' "
+        f"WHEN {_strange(reading)} THEN 'it is of a different table than the newest event; choose one with `table:`' "
         f"WHEN op <> 't' AND row IS NULL THEN "
-        f"if({_written('op')} IS NULL, 'it has no row', 'its row is no JSON object') END",
+        f"if({_written('op')} IS NULL, 'it has no row', 'its row is not a JSON object') END",
         gone=_gone("op"),
         clears="coalesce(op = 't', false)",
         fresh="coalesce(op IN ('c', 'r'), false)",

@@ -33,7 +33,7 @@ MARKED = f'"{json_text.MARK}'
 OPTIONS = f"map('mode', 'PERMISSIVE', 'columnNameOfCorruptRecord', '{CORRUPT}')"
 UNFIT = f"whole.{CORRUPT} IS NOT NULL"
 """Whether anything in a message has not the shape that was asked for, as all of what is no JSON."""
-NO_OBJECT = "'it is no whole JSON object'"
+NO_OBJECT = "'it is not a complete JSON object'"
 NOTHING = "CAST(NULL AS string)"
 
 
@@ -123,8 +123,9 @@ def parsed(messages: DataFrame, shape: str, parts: Iterable[str], known: Sequenc
     )
     found = found.selectExpr("*", f"from_json(text, '{shape}', {OPTIONS}) AS whole")
     broken = (
-        "CASE WHEN problem IS NOT NULL THEN problem WHEN text IS NULL THEN 'it is no text in UTF-8' "
-        f"WHEN whole IS NULL OR NOT sound THEN {NO_OBJECT} WHEN lost THEN 'it holds an escape that is no character' END"
+        "CASE WHEN problem IS NOT NULL THEN problem WHEN text IS NULL THEN 'it is not valid UTF-8' "
+        f"WHEN whole IS NULL OR NOT sound THEN {NO_OBJECT} WHEN lost THEN 'it contains an escape that is not a "
+        f"character' END"
     )
     raw = f"coalesce(raw, {_text(VALUE)}, base64({VALUE})) AS raw"
     return found.selectExpr(KEY, VALUE, ORIGIN, "known", "text", raw, f"{broken} AS broken", *parts)
@@ -196,7 +197,7 @@ def _taken(rows: DataFrame, columns: Sequence[tuple[int, Column]], unavailable: 
 def _reasons(columns: Sequence[tuple[int, Column]]) -> str:
     """Why an event cannot be taken, of what the steps of `decoded` found of it; NULL for one that can."""
     bad = " ".join(f"WHEN h{n} AND c{n} IS NULL THEN {Spark().string(_misfit(column))}" for n, column in columns)
-    order = "CASE WHEN place IS NULL THEN 'its `source` does not tell where it stands in the log of its database' END"
+    order = "CASE WHEN place IS NULL THEN 'its `source` does not give its position in the database's log' END"
     return f"coalesce(refused, {order}, CASE {bad} END)"
 
 

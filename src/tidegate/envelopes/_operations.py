@@ -38,7 +38,7 @@ def without(columns: Schema, names: Iterable[str]) -> Schema:
     if missing:
         raise ColumnMissing(
             f"the events have no column {missing[0]!r}; they have: {', '.join(columns.names)}",
-            hint="Name the columns of operation and order: `source: {envelope: {kind: rows, operation: …}}`.",
+            hint="Set the columns of operation and order: `source: {envelope: {kind: rows, operation: …}}`.",
             column=missing[0],
         )
     return Schema(columns=tuple(column for column in columns if column.name not in left))
@@ -70,8 +70,8 @@ def _sorted(column: Column) -> str:
             return f"hex({name})"
         case _:
             raise ConfigError(
-                f"column {column.name!r} is {column.type}, which orders no events",
-                hint="Name whole numbers, times or texts that sort: `source: {envelope: {kind: rows, sequence: …}}`.",
+                f"column {column.name!r} is {column.type}, which cannot order events",
+                hint="Use integers, timestamps or strings that sort: `source: {envelope: {kind: rows, sequence: …}}`.",
             )
 
 
@@ -91,10 +91,10 @@ def events(rows: DataFrame, schema: Schema, *, operation: str, order: str, unord
     """
     spark = Spark()
     known = ", ".join(f"'{word}'" for word in (*PUTS, *DELETES, *TRUNCATES))
-    words = "INSERT, UPDATE, DELETE, TRUNCATE and their first letters"
+    words = "INSERT, UPDATE, DELETE, TRUNCATE or their first letters"
     reasons = (
         f"{REFUSED}",
-        f"CASE WHEN {operation} IS NULL OR {operation} NOT IN ({known}) THEN 'its operation is none of {words}' END",
+        f"CASE WHEN {operation} IS NULL OR {operation} NOT IN ({known}) THEN 'its operation is not one of {words}' END",
         f"CASE WHEN {unordered} THEN 'it has no order' END",
     )
     return rows.selectExpr(

@@ -56,7 +56,7 @@ class DebeziumAvro:
         if not registry:
             raise ConfigError(
                 "events in Avro need a schema registry",
-                hint='Write `connections: {events: {kafka: "host:9092", registry: "http://host:8081"}}`.',
+                hint='Set `connections: {events: {kafka: "host:9092", registry: "http://host:8081"}}`.',
             )
         return replace(self, registry=registry)
 

@@ -88,8 +88,8 @@ class Flat:
         known = ", ".join(f"'{name}'" for name in OPERATIONS)
         saying = events.Told(
             refused=f"CASE WHEN broken IS NOT NULL THEN broken WHEN unfit THEN {events.NO_OBJECT} "
-            "WHEN text IS NULL THEN 'it has no row' WHEN row IS NULL THEN 'its row is no JSON object' "
-            f"WHEN op NOT IN ({known}) THEN 'its operation is none that Debezium is known to write' END",
+            "WHEN text IS NULL THEN 'it has no row' WHEN row IS NULL THEN 'its row is not a JSON object' "
+            f"WHEN op NOT IN ({known}) THEN 'its operation is not one that Debezium writes' END",
             gone="coalesce(op = 'd', false)",
             clears="false",
             fresh="coalesce(op IN ('c', 'r'), false)",

@@ -47,7 +47,7 @@ class Checks:
         if self.max_rows is not None and records > self.max_rows:
             raise CheckFailed(
                 f"{records} rows would be loaded, more than max_rows={self.max_rows}; nothing was",
-                hint="Look at the source, or raise `max_rows=`.",
+                hint="Check the source, or raise `max_rows=`.",
             )
         need_columns(rows, self.not_null)
         for name in self.not_null:
@@ -55,7 +55,7 @@ class Checks:
             if bad:
                 raise CheckFailed(
                     f"{bad} rows have a NULL in column {name!r}; nothing was loaded",
-                    hint="Correct them at the source, or take the column out of `not_null=`.",
+                    hint="Correct them at the source, or remove the column from `not_null=`.",
                     column=name,
                 )
 
@@ -112,7 +112,7 @@ def position_of(sink: Sink, name: str, *, kind: str, column: str | None) -> Posi
     if since is not None and since.load_id and (since.kind, since.state.get("column")) != (kind, column):
         raise ConfigError(
             f"{name!r} was loaded by a {since.kind} loader on column {since.state.get('column')!r}",
-            hint="Go on with that one, or load into another target.",
+            hint="Continue with that loader, or load into another target.",
         )
     return since
 
@@ -135,8 +135,8 @@ def sink_of(
         return Iceberg(spark=spark, target=target_of(spark, path), uid=uid, name=name, partition_by=by)
     if place.table or kind not in places.FILES:
         raise ConfigError(
-            f"{path} cannot be a target: a {kind} table has no commit that carries a position",
-            hint="Name a Delta or Iceberg table, a Delta path, or a folder of files.",
+            f"{path} cannot be a target: a commit to a {kind} table cannot hold a position",
+            hint="Use a Delta or Iceberg table, a Delta path, or a folder of files.",
         )
     folder = path.rstrip("/") or posixpath.sep
     return Folder(spark=spark, path=folder, kind=kind, uid=uid, name=name, partition_by=by)

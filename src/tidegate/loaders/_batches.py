@@ -53,7 +53,7 @@ def need_columns(rows: DataFrame, wanted: Sequence[str]) -> None:
         if name not in rows.columns:
             raise ColumnMissing(
                 f"column {name!r} is not among {', '.join(rows.columns)}",
-                hint="Correct the name that the loader is given.",
+                hint="Correct the name passed to the loader.",
                 column=name,
             )
 
@@ -64,7 +64,7 @@ def need_keys(rows: DataFrame, key: Sequence[str]) -> None:
     if bad:
         raise CheckFailed(
             f"{bad} rows have a NULL in their key ({', '.join(key)}); nothing was loaded",
-            hint="Correct them at the source, or name another `primary_key=`.",
+            hint="Correct them at the source, or use another `primary_key=`.",
         )
 
 
@@ -75,7 +75,7 @@ def one_a_key(rows: DataFrame, rule: Latest) -> DataFrame:
         by = f"the same {', '.join(rule.order)}" if rule.order else "several rows"
         raise DuplicateKeys(
             f"{tied} keys ({', '.join(rule.key)}) have {by} and other values; nothing was loaded",
-            hint="Correct them at the source, or name a `primary_key=` that is unique.",
+            hint="Correct them at the source, or use a `primary_key=` that is unique.",
         )
     return dataframe_ops.latest(rows, rule)
 
@@ -107,8 +107,8 @@ def changed(rows: DataFrame, present: DataFrame, key: Sequence[str]) -> DataFram
     (twice,) = dataframe_ops.count_if(found, dataframe_ops.TWICE)
     if twice:
         raise DuplicateKeys(
-            f"the target holds several rows of {twice} keys ({', '.join(key)})",
-            hint="Load into an empty target, or give the key that it was loaded with.",
+            f"the target has several rows for each of {twice} keys ({', '.join(key)})",
+            hint="Load into an empty target, or pass the key that it was loaded with.",
         )
     return found.drop(dataframe_ops.TWICE, dataframe_ops.NEW)
 

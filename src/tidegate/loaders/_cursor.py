@@ -38,7 +38,7 @@ class Cursor:
 
     Args:
         column: its name.
-        type: a date, a timestamp with or without zone, a text that sorts as its times do, or a whole number.
+        type: a date, a timestamp with or without zone, a text that sorts as its times do, or an integer.
     """
 
     column: str
@@ -59,7 +59,7 @@ class Cursor:
         if column not in fields:
             raise ColumnMissing(
                 f"column {column!r} is not in the source, which has {', '.join(fields)}",
-                hint="Correct the name that the loader is given.",
+                hint="Correct the name passed to the loader.",
                 column=column,
             )
         name = fields[column]
@@ -67,10 +67,10 @@ class Cursor:
         if found is None and (digits := _DECIMAL.fullmatch(name)):
             found = types.decimal(int(digits[1]), 0)
         if found is None or found.kind not in kinds:
-            wanted = "a date, a timestamp or a text in ISO 8601" if kinds is TIMES else "a whole number"
+            wanted = "a date, a timestamp or a string in ISO 8601" if kinds is TIMES else "an integer"
             raise ConfigError(
-                f"column {column!r} is of type {name}, which cannot be followed: needs {wanted}",
-                hint="Name another column, or read it with the right type: `schema=` of the loader.",
+                f"column {column!r} is of type {name}, which cannot be a cursor: it must be {wanted}",
+                hint="Use another column, or read it with the right type: `schema=` of the loader.",
                 column=column,
             )
         return cls(column=column, type=found)
@@ -123,11 +123,11 @@ class Cursor:
         number = self.type.kind in NUMBERS
         if self.type.kind is Kind.TEXT:
             raise ConfigError(
-                f"a lookback cannot be taken from column {self.column!r}, which is a text",
+                f"a lookback cannot be subtracted from column {self.column!r}, which is a string",
                 hint="Read it as a timestamp: `schema=` of the loader.",
             )
         if isinstance(lookback, timedelta) is number:
-            wanted = "a number such as 1000" if number else "a length of time such as timedelta(hours=1)"
-            raise ConfigError(f"the lookback of column {self.column!r} is {wanted}", hint="Correct `lookback=`.")
+            wanted = "a number such as 1000" if number else "a duration such as timedelta(hours=1)"
+            raise ConfigError(f"the lookback of column {self.column!r} must be {wanted}", hint="Correct `lookback=`.")
         if (lookback.total_seconds() if isinstance(lookback, timedelta) else lookback) < 0:
-            raise ConfigError("a lookback is not negative", hint="Correct `lookback=`.")
+            raise ConfigError("a lookback must not be negative", hint="Correct `lookback=`.")

@@ -60,7 +60,7 @@ def position_in(history: Iterable[Commit], uid: str) -> Position | None:
         if commit.operation == "RESTORE":
             if not str(commit.parameters.get("version") or "").isdigit():
                 raise PositionMissing(
-                    "the table was restored to a time, so nobody knows which loads it holds",
+                    "the table was restored to a timestamp, so it is unknown which loads it holds",
                     hint="Restore it to a version: `RESTORE TABLE … TO VERSION AS OF …`, then run again.",
                 )
             upto = int(commit.parameters["version"])

@@ -127,7 +127,7 @@ class Folder:
             if known.setdefault(name, kind) != kind:
                 raise SchemaRefused(
                     f"column {name!r} is {kind} now and {known[name]} in {self.path}",
-                    hint="Read it as it was: `schema=` of the loader; or load into a new folder.",
+                    hint="Read it with its old type (`schema=` of the loader), or load into a new folder.",
                     column=name,
                 )
         return ", ".join(f"{quote(name)} {kind}" for name, kind in known.items())

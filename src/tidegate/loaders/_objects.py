@@ -51,8 +51,8 @@ class Objects:
             if not self.put(path, ""):
                 return
         raise WriteError(
-            f"the store of {self.path} writes over a file that is there, whatever a request demands (If-None-Match)",
-            hint="Two loads at once would lose rows there: load into a Delta or Iceberg table.",
+            f"the store of {self.path} overwrites an existing file although the request forbids it (If-None-Match)",
+            hint="Two concurrent loads would lose rows there: load into a Delta or Iceberg table.",
         )
 
     def put(self, path: str, text: str) -> bool:
@@ -60,7 +60,7 @@ class Objects:
 
         Raises:
             EnvironmentMissing: as for `need`.
-            WriteError: the store refuses the login, or there is no such bucket.
+            WriteError: the store denied access, or the bucket does not exist.
             Exception: nobody knows whether it was put: the connection broke off, say.
         """
         try:
@@ -80,7 +80,8 @@ class Objects:
             import s3fs  # type: ignore[import-untyped]  # noqa: PLC0415 - half a second, for folders in S3 alone
         except ImportError as error:
             raise EnvironmentMissing(
-                "the package s3fs is not installed, without which no entry is put into S3 only if it is absent",
+                "the package s3fs is not installed, which is needed to write a manifest entry to S3 only if it does "
+                "not exist",
                 hint="`pip install 'tidegate[s3]'` where the script runs, or load into a Delta or Iceberg table.",
             ) from error
         return s3fs.S3FileSystem(skip_instance_cache=True, use_listings_cache=False, **self._settings())
@@ -121,8 +122,8 @@ class Objects:
 
     def _refused(self) -> WriteError:
         return WriteError(
-            f"the store of {self.path} refuses the login, or there is no such bucket",
-            hint="Correct the login where the script runs: the environment, a profile, the machine's role, or Spark's "
+            f"the store of {self.path} denied access, or the bucket does not exist",
+            hint="Correct the credentials where the script runs: environment, profile, machine role, or Spark's "
             "`spark.hadoop.fs.s3a.…`.",
         )
 

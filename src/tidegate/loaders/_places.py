@@ -93,7 +93,7 @@ def find(spark: SparkSession, where: str, wanted: str | None = None) -> Place | 
         ConfigError: an unknown format, or a folder whose format cannot be told.
     """
     if wanted is not None and wanted not in FORMATS:
-        raise ConfigError(f"format {wanted!r} is not known", hint=f"Name one of {', '.join(FORMATS)}, or leave it out.")
+        raise ConfigError(f"format {wanted!r} is not known", hint=f"Use one of {', '.join(FORMATS)}, or leave it out.")
     if is_name(where) and _known(spark, where):
         return Place(where=where, format=_provider(spark, where), table=True)
     if wanted == "iceberg":
@@ -108,7 +108,7 @@ def find(spark: SparkSession, where: str, wanted: str | None = None) -> Place | 
     formats = {match[1].lower() for file in found if (match := _SUFFIX.search(file))}
     if len(formats) > 1 or (found and not formats):
         raise ConfigError(
-            f"the format of the files under {where} cannot be told", hint="Name it: `source_format=` of the loader."
+            f"the format of the files under {where} cannot be determined", hint="Pass `source_format=` to the loader."
         )
     return Place(where=where, format=formats.pop()) if formats else None
 

@@ -55,8 +55,8 @@ def uid_of(name: str) -> str:
 def missing(where: str, name: str) -> PositionMissing:
     """The target has rows that no load of this name put there, so nobody knows what they hold."""
     return PositionMissing(
-        f"{where} has rows and no position of {name!r}",
-        hint="Load into an empty target, or give the `table_name=` that it was loaded with.",
+        f"{where} has rows but no position of {name!r}",
+        hint="Load into an empty target, or pass the `table_name=` that it was loaded with.",
         target=where,
     )
 
@@ -64,7 +64,7 @@ def missing(where: str, name: str) -> PositionMissing:
 def moved(where: str, name: str) -> PositionMoved:
     """Another load of the same stream was first."""
     return PositionMoved(
-        f"another load of {name!r} came in between; nothing of this one is in {where}",
-        hint="Run again: it goes on from what the target says now.",
+        f"another load of {name!r} finished in the meantime; nothing of this one is in {where}",
+        hint="Run again: it continues from the target's current position.",
         target=where,
     )

@@ -163,15 +163,14 @@ def _need_operations(events: DataFrame, operation: str, sequence: str) -> None:
     )
     if unknown:
         raise CheckFailed(
-            f"{unknown} events have an operation in column {operation!r} that is none of {', '.join(OPERATIONS)}; "
+            f"{unknown} events have an operation in column {operation!r} that is not one of {', '.join(OPERATIONS)}; "
             "nothing was loaded",
-            hint="Correct them at the source, or name another `operation_column=`.",
+            hint="Correct them at the source, or use another `operation_column=`.",
             column=operation,
         )
     if unordered:
         raise CheckFailed(
-            f"{unordered} events have a NULL in column {sequence!r}, so nothing says when they happened; "
-            "nothing was loaded",
-            hint="Correct them at the source, or name another `sequence_column=`.",
+            f"{unordered} events have a NULL in column {sequence!r}, so their order is unknown; nothing was loaded",
+            hint="Correct them at the source, or use another `sequence_column=`.",
             column=sequence,
         )

@@ -100,7 +100,7 @@ def _batches(
 ) -> Any:
     """The function that finds a load's batch by a cursor."""
     if on_null not in ("stop", "skip"):
-        raise ConfigError(f"on_null={on_null!r} is not known", hint="Say `stop` or `skip`.")
+        raise ConfigError(f"on_null={on_null!r} is not known", hint="Use `stop` or `skip`.")
 
     def batch_of(source: DataFrame, since: Position | None, present: DataFrame | None) -> Batch:
         cursor = Cursor.of(column, types_of(source), kinds)

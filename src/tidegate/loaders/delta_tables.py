@@ -49,7 +49,7 @@ class Source:
         place = need(spark, where)
         if place.format != "delta":
             raise ConfigError(
-                f"{where} is {place.format}, not Delta", hint="Use TimestampBasedLoader, or name a Delta table."
+                f"{where} is {place.format}, not Delta", hint="Use TimestampBasedLoader, or a Delta table."
             )
         return cls(spark=spark, place=place)
 
@@ -79,8 +79,8 @@ class Source:
             said = everything(error)
             if _NO_FEED.search(said) or _NO_HISTORY.search(said):
                 raise HistoryGone(
-                    f"{where} keeps no changes of its versions {start} to {end}",
-                    hint="Set `delta.enableChangeDataFeed = true` on the source, and load it anew into an empty "
+                    f"{where} has no change data for its versions {start} to {end}",
+                    hint="Set `delta.enableChangeDataFeed = true` on the source, and load it again into an empty "
                     "target with another metadata table.",
                 ) from error
             raise
@@ -171,8 +171,8 @@ class DeltaCDFLoader:
         end = source.version()
         if last is not None and end < last:
             raise HistoryGone(
-                f"{self._source} is at version {end} and was read up to {last}: it is another table now",
-                hint="Load it anew into an empty target with another metadata table.",
+                f"{self._source} is at version {end} but was read up to {last}: it is a different table now",
+                hint="Load it again into an empty target with another metadata table.",
             )
         record = Record(load_id=new_load_id(), start=last or 0, end=end, processed=last == end)
         if last is None:
@@ -319,5 +319,5 @@ def _net(feed: DataFrame, key: tuple[str, ...]) -> DataFrame:
 
 def _need(target: str | None) -> str:
     if target is None:
-        raise ConfigError("the loader has no target", hint="Give it `target=`, or use `read_data` and `confirm`.")
+        raise ConfigError("the loader has no target", hint="Pass `target=`, or use `read_data` and `confirm`.")
     return target

@@ -37,10 +37,10 @@ class Backfills:
             object_id = streams.lock(connection, uid)
             if (open_ := _open(connection, object_id)) is not None:
                 raise PlanError(
-                    f"stream {asked.stream!r} has a backfill already, from {open_.begin_value} to {open_.end_value} "
+                    f"stream {asked.stream!r} already has a backfill, from {open_.begin_value} to {open_.end_value} "
                     f"({open_.status_cd.lower()})",
-                    hint="Go on with it by `tidegate backfill resume STREAM`, or end it: `tidegate backfill cancel "
-                    "STREAM`.",
+                    hint="Continue it with `tidegate backfill resume STREAM`, or cancel it with `tidegate backfill "
+                    "cancel STREAM`.",
                 )
             values = {
                 "object_id": object_id,

@@ -18,7 +18,7 @@ from tidegate.errors import ConfigError, RegistryError, RegistryUnavailable
 BUSY_SECONDS = 30
 CONNECT_SECONDS = 10
 SETTING_HINT = "Correct `registry:` in tidegate.yaml, then run `tidegate doctor`."
-SHARED_HINT = "Give the registry a database or a schema of its own, then run `tidegate doctor`."
+SHARED_HINT = "Give the registry its own database or schema, then run `tidegate doctor`."
 
 
 class Database:
@@ -68,7 +68,7 @@ class Database:
         code = getattr(error, "sqlite_errorcode", 0) & 0xFF
         if code in (sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT):
             return RegistryError(
-                f"{self.name} is damaged or no SQLite file",
+                f"{self.name} is damaged or not a SQLite file",
                 hint=f"Move {self._file} away (with {self._file}-journal, if there), then run `tidegate state repair`: "
                 "it rebuilds the registry from the tables.",
             )
@@ -76,24 +76,25 @@ class Database:
             return self._not_permitted()
         if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
             return RegistryUnavailable(
-                f"{self.name} was locked by another process for {BUSY_SECONDS} s", hint="Run again when it has ended."
+                f"{self.name} was locked by another process for {BUSY_SECONDS} s",
+                hint="Run again when it has finished.",
             )
         if code in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR):
             return RegistryUnavailable(f"{self.name}: {error}", hint="Free disk space or repair the disk, run again.")
-        return RegistryError(f"{self.name} refused a statement: {error}", hint=SHARED_HINT)
+        return RegistryError(f"{self.name} rejected a statement: {error}", hint=SHARED_HINT)
 
     def _not_permitted(self) -> RegistryError:
         return RegistryError(
             f"{self.name} cannot be created or written by this user",
-            hint=f"Give write permission on the file and on {Path(self._file).absolute().parent}, "
-            "or name another place under `registry:` in tidegate.yaml.",
+            hint=f"Grant write permission on the file and on {Path(self._file).absolute().parent}, "
+            "or set another location under `registry:` in tidegate.yaml.",
         )
 
     def _postgres(self, error: Any) -> RegistryError:
         state = getattr(error, "sqlstate", None) or ""
         text = str(error)
         if state.startswith("28") or "authentication failed" in text:
-            return RegistryError(f"{self.name} refused user or password", hint=SETTING_HINT)
+            return RegistryError(f"{self.name} rejected user or password", hint=SETTING_HINT)
         if state == "3D000" or ("database " in text and "does not exist" in text):
             return RegistryError(
                 f"{self.name} does not exist", hint="Create the database, for example with `createdb`."
@@ -103,8 +104,8 @@ class Database:
                 f"{self.name}: the user lacks a privilege", hint="Grant it CREATE and USAGE on the schema."
             )
         if state[:2] in ("", "08", "40", "53", "55", "57"):
-            return RegistryUnavailable(f"{self.name} cannot be reached or was cut off")
-        return RegistryError(f"{self.name} refused a statement (SQLSTATE {state})", hint=SHARED_HINT)
+            return RegistryUnavailable(f"{self.name} cannot be reached, or the connection was lost")
+        return RegistryError(f"{self.name} rejected a statement (SQLSTATE {state})", hint=SHARED_HINT)
 
 
 def upsert(connection: Connection, table: Table) -> Any:
@@ -124,14 +125,14 @@ def _parse(url: str) -> URL:
         parsed = make_url(url)
     except (exc.ArgumentError, ValueError) as error:
         # The text is not repeated: it may hold a password.
-        raise ConfigError("the registry's URL cannot be read", hint=SETTING_HINT) from error
+        raise ConfigError("the registry's URL cannot be parsed", hint=SETTING_HINT) from error
     backend = parsed.get_backend_name()
     if backend in ("postgresql", "postgres"):
         return parsed.set(drivername="postgresql+psycopg")
     if backend != "sqlite":
-        raise ConfigError(f"a registry is sqlite:///… or postgresql://…, not {backend}://…", hint=SETTING_HINT)
+        raise ConfigError(f"a registry must be sqlite:///… or postgresql://…, not {backend}://…", hint=SETTING_HINT)
     if parsed.database in (None, "", ":memory:"):
-        raise ConfigError("a registry in memory would forget every position", hint="Use sqlite:///path/registry.db.")
+        raise ConfigError("an in-memory registry would lose every position", hint="Use sqlite:///path/registry.db.")
     return parsed.set(drivername="sqlite+pysqlite")
 
 

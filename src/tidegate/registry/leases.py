@@ -120,7 +120,8 @@ class Lease:
         owner, since = _owner(holder), holder.acquired_ts.isoformat(timespec="seconds")
         return LeaseHeld(
             f"stream {stream} is held by {owner.user} on {owner.host}, pid {owner.pid}, since {since}",
-            hint="Wait for it to end; `tidegate status` names it. If it is gone, its lease runs out at "
+            hint="Wait for it to end; `tidegate status` shows it. If that process no longer exists, its lease expires "
+            "at "
             f"{holder.expires_ts.isoformat(timespec='seconds')}.",
             stream=stream,
             owner=owner.user,

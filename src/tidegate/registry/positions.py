@@ -140,7 +140,9 @@ def advance(connection: Connection, load: LoadPlan | SavedPlan, evidence: Eviden
             intervals.advanced(connection, object_id, _document(load), proven=True, now=stamp.at)
     elif stands == since:
         if load.position.sequence <= (since[0] if since else 0):
-            raise InternalError(f"load {load.load_id} does not raise the sequence of stream {load.uid}", uid=load.uid)
+            raise InternalError(
+                f"load {load.load_id} does not increase the sequence of stream {load.uid}", uid=load.uid
+            )
         _publish(connection, load.load_id, stamp.at)
         _append(connection, object_id, load.position, evidence, stamp.at)
         checksums.apply(connection, object_id, _document(load), stamp.at)
@@ -150,7 +152,7 @@ def advance(connection: Connection, load: LoadPlan | SavedPlan, evidence: Eviden
         _log(connection, object_id, (stands, _identity(load.position)), stamp, f"load {load.load_id} published")
     elif not _is_published(connection, load.load_id):  # else it landed before, and others after it
         raise PositionMoved(
-            f"stream {load.uid} stands at {_text(stands)}, load {load.load_id} started from {_text(since)}",
+            f"stream {load.uid} is at {_text(stands)}, but load {load.load_id} started from {_text(since)}",
             uid=load.uid,
         )
 
@@ -178,7 +180,7 @@ def set_position(  # noqa: PLR0913 - the facts of one recorded decision
     newest = _newest(connection, object_id)
     stands, asked = _readable_mark(newest), _identity(position)
     if expected_sequence is not None and (stands[0] if stands else 0) != expected_sequence:
-        raise PositionMoved(f"stream {uid} stands at {_text(stands)}, not at sequence {expected_sequence}", uid=uid)
+        raise PositionMoved(f"stream {uid} is at {_text(stands)}, not at sequence {expected_sequence}", uid=uid)
     if newest is not None and stands == asked:
         evidence = replace(evidence, verified=newest.verified)
     else:  # what was verified belongs to the position that is gone
@@ -276,7 +278,7 @@ def _parse(row: Row[Any]) -> Position:
     except ValueError as error:
         raise RegistryError(
             f"the registry's position of object {row.object_id} cannot be read: {error}",
-            hint="Run `tidegate state repair`: it takes the table's word.",
+            hint="Run `tidegate state repair`: it resets the registry to the table's position.",
         ) from error
 
 

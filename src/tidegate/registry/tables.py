@@ -50,7 +50,7 @@ class UtcTime(TypeDecorator[datetime]):
         if value is None:
             return None
         if value.tzinfo is None:
-            raise ValueError("the registry takes aware times only")
+            raise ValueError("the registry accepts only time-zone-aware timestamps")
         utc = value.astimezone(UTC)
         return utc.isoformat(timespec="microseconds") if dialect.name == "sqlite" else utc
 

@@ -57,7 +57,7 @@ class LakeTable:
 
     def __post_init__(self) -> None:
         if (self.iceberg is None) == (self.delta is None):
-            raise ConfigError("a lake table is named either by `iceberg:` or by `delta:`")
+            raise ConfigError("a lake table needs either `iceberg:` or `delta:`")
         kind, name = ("iceberg", self.iceberg) if self.iceberg is not None else ("delta", self.delta)
         found, target = self._of_lake(kind, name or "") or self._of_path(kind, name or "")
         object.__setattr__(self, "_format", found)
@@ -139,7 +139,7 @@ class LakeTable:
             if kind == "delta":
                 return None
             raise ConfigError(
-                f"{name!r} is no table of a lake: write lake.schema.table; lakes: {', '.join(self.lakes) or 'none'}"
+                f"{name!r} is not a table in a lake; use lake.schema.table; lakes: {', '.join(self.lakes) or 'none'}"
             )
         found = self.lakes[lake]
         if getattr(found, "kind", None) != kind:

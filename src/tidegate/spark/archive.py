@@ -115,8 +115,8 @@ def make(coordinates: Sequence[str]) -> Path | None:
                 other.unlink(missing_ok=True)
     except OSError as error:
         raise EnvironmentMissing(
-            f"no archive of classes was written to {archive.parent}",
-            hint="Set TIDEGATE_CACHE to a folder that can be written; runs do without it, and start slower.",
+            f"no class archive was written to {archive.parent}",
+            hint="Set TIDEGATE_CACHE to a folder that can be written; runs work without it, but start more slowly.",
         ) from error
     return archive
 

@@ -54,20 +54,20 @@ _PROBLEMS = (
     (
         re.compile(r"^(?:Py4JError|Py4JNetworkError|ConnectionRefusedError|ConnectionResetError)\b", re.MULTILINE),
         "Spark's process ended",
-        "Was it killed for its memory? Change `spark: {conf: {spark.driver.memory: 4g}}`, then run again.",
+        "Was it killed for using too much memory? Change `spark: {conf: {spark.driver.memory: 4g}}`, then run again.",
     ),
     (
         re.compile(
             r"InvalidAccessKeyId|SignatureDoesNotMatch|ExpiredToken|NoAuthWithAWS|NoAwsCredentials"
             r"|[Ss]tatus [Cc]ode: 40[13]\b|AccessDeniedException: s3"
         ),
-        "an object store refused the login, or what it may do,",
-        "Correct the login: the environment, a profile, the machine's role, or the settings `s3.…` and `fs.s3a.…`.",
+        "an object store denied access",
+        "Correct the credentials: environment, profile, machine role, or the settings `s3.…` and `fs.s3a.…`.",
     ),
     (
         re.compile(r"No FileSystem for scheme|UnsupportedFileSystemException"),
-        "Spark knows no file system of that kind",
-        "Write `s3a://` for `s3://`, or set `spark.hadoop.fs.s3.impl=org.apache.hadoop.fs.s3a.S3AFileSystem`.",
+        "Spark has no file system of that kind",
+        "Use `s3a://` instead of `s3://`, or set `spark.hadoop.fs.s3.impl=org.apache.hadoop.fs.s3a.S3AFileSystem`.",
     ),
     (
         re.compile(
@@ -80,7 +80,7 @@ _PROBLEMS = (
     (
         re.compile(r"ClassNotFoundException|NoClassDefFoundError|Cannot find catalog plugin|CATALOG_NOT_FOUND"),
         "Spark lacks a class that the lake needs",
-        "A Spark that runs already needs the lake's jars on its class path; `tidegate doctor` lists them.",
+        "A running Spark needs the lake's jars on its class path; `tidegate doctor` lists them.",
     ),
     (
         re.compile(r"UncheckedSQLException|SQLITE_|PSQLException|RESTException|ServiceFailure|ServiceUnavailable"),
@@ -158,20 +158,20 @@ def translate(error: BaseException, doing: str, warehouse: str | None = None) ->
         return CommitUnknown(f"the reply to a commit was lost while {doing}")
     if job and _REFUSED.search(text[job.start() :]):
         return SourceError(
-            f"the source refused a statement while {doing}",
-            hint="Correct the row or the `query:` that it refuses; `--log-level debug` shows its words.",
+            f"the source rejected a statement while {doing}",
+            hint="Correct the row or the `query:` that it rejects; `--log-level debug` shows its message.",
         )
     if job and _DRIVER.search(text[job.start() :]):
-        return SourceUnavailable(f"the source broke off while {doing}")
+        return SourceUnavailable(f"the connection to the source was lost while {doing}")
     if _CONFLICT.search(text):
-        return CommitConflict(f"another writer came in between while {doing}")
+        return CommitConflict(f"another writer committed in the meantime while {doing}")
     for pattern, message, hint in _PROBLEMS:
         if pattern.search(text):
             lacked = _LACKED.search(text)
             name = f" ({lacked['name'] or lacked['plugin']})" if lacked and "class" in message else ""
             return WriteError(f"{message.format(where=warehouse or '')}{name} while {doing}", hint=hint)
     if _GONE.search(text):
-        return CommitConflict(f"the table or a version of it is not there any more while {doing}")
+        return CommitConflict(f"the table or a version of it no longer exists while {doing}")
     return WriteError(f"Spark failed ({_name(error, text)}) while {doing}")
 
 
@@ -179,13 +179,13 @@ def unfit(file: str, column: str, reason: str) -> FileUnreadable:
     """The error of a value, or of a whole document where no column is named, that cannot be taken."""
     if not column:
         return FileUnreadable(
-            f"{file} holds a document that cannot be read: {reason}",
-            hint="Write one JSON object a line, or one array of them, then run again.",
+            f"{file} contains a document that cannot be read: {reason}",
+            hint="Write one JSON object per line, or one array of objects, then run again.",
             file=file,
         )
     return FileUnreadable(
         f"{file}: a value of column {column!r} is not exactly a {reason}",
-        hint=f"Correct the file, or say how it is written: `source: {{columns: {{{column}: …}}, options: {{decimal: …, "
+        hint=f"Correct the file, or declare its format: `source: {{columns: {{{column}: …}}, options: {{decimal: …, "
         "round: true, dateFormat: …}}`.",
         file=file,
         column=column,
@@ -204,19 +204,19 @@ def _told(text: str) -> dict[str, str] | None:
 
 def _unreadable(name: str, text: str) -> TidegateError:
     if _FILE_GONE.search(text):
-        return SourceMoved(f"{name} was listed and is gone", hint="Run again.")
+        return SourceMoved(f"{name} was listed but no longer exists", hint="Run again.")
     if _ROW.search(text):
         return FileUnreadable(
-            f"a row of {name} does not fit its columns: too few or too many values, one that is not of its type, or an "
-            "end in the middle",
-            hint="Correct or complete the file, or state the types under `source: {columns: …}`, then run again.",
+            f"a row of {name} does not match its columns: too few or too many values, a value of the wrong type, or a "
+            f"truncated row",
+            hint="Correct or complete the file, or declare the types under `source: {columns: …}`, then run again.",
             file=name,
         )
     reason = _REASON.search(text)
     why = f": {reason[1].strip()}" if reason else ""
     if _NANOSECONDS in text:
-        why = ": Spark cannot read an ORC timestamp that lies within the last second before 1970"
-    return FileUnreadable(f"{name} is cut short, damaged or not of its format{why}", file=name)
+        why = ": Spark cannot read an ORC timestamp within the last second before 1970"
+    return FileUnreadable(f"{name} is truncated, damaged or not of its format{why}", file=name)
 
 
 def everything(error: BaseException) -> str:

@@ -91,7 +91,7 @@ class Coordinate:
         """
         parts = text.split(":")
         if len(parts) != 3 or not all(part and not set(part) & set("/\\") and part[0] not in "-." for part in parts):
-            raise EnvironmentMissing(f"{text!r} is not a Maven coordinate", hint="Write organisation:module:revision.")
+            raise EnvironmentMissing(f"{text!r} is not a Maven coordinate", hint="Use organisation:module:revision.")
         organisation, module, revision = parts
         return cls(organisation=organisation, module=module, revision=revision)
 
@@ -170,7 +170,7 @@ def _fetch(text: str, coordinate: Coordinate, temporary: Path) -> Path:
 def _offline(text: str) -> EnvironmentMissing:
     return EnvironmentMissing(
         f"the jar {text} is not in the cache and could not be fetched",
-        hint=f"Connect to a network once, or copy it to {cache_folder()}; a mirror is named by {SETTINGS} (an Ivy "
+        hint=f"Connect to a network once, or copy it to {cache_folder()}; a mirror can be set with {SETTINGS} (an Ivy "
         "settings file).",
     )
 
@@ -184,7 +184,7 @@ def _compare(text: str, path: Path) -> None:
     if found != pinned:
         raise EnvironmentMissing(
             f"the jar fetched for {text} is not the one that was pinned (sha256 {found[:12]}…)",
-            hint="Look at what stands between this machine and its registry; nothing was kept.",
+            hint="Check what is between this machine and the registry, such as a proxy; nothing was kept.",
         )
 
 

@@ -42,7 +42,7 @@ def find_java(environ: Mapping[str, str] | None = None) -> Java:
         raise EnvironmentMissing(f"Java at {path} does not start", hint=f"Install one: `{INSTALL}`.") from error
     found = _VERSION.search(done.stderr + done.stdout)
     if found is None:
-        raise EnvironmentMissing(f"{path} does not tell its version", hint=f"Install one: `{INSTALL}`.")
+        raise EnvironmentMissing(f"{path} does not report its version", hint=f"Install one: `{INSTALL}`.")
     version = int(found[1])
     if version < LEAST:
         raise EnvironmentMissing(
@@ -63,7 +63,7 @@ def executable(environ: Mapping[str, str]) -> Path:
         path = Path(home) / "bin" / "java"
         if not path.is_file():
             raise EnvironmentMissing(
-                f"JAVA_HOME is {home}, which holds no bin/java",
+                f"JAVA_HOME is {home}, which has no bin/java",
                 hint=f"Correct or unset JAVA_HOME; to install Java: `{INSTALL}`.",
             )
         return path

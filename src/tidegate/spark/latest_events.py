@@ -296,7 +296,7 @@ def reason(key: Sequence[str]) -> str:
     """The expression of why an event cannot be taken; NULL for one that can."""
     missing = " OR ".join(f"{quote(name)} IS NULL" for name in key)
     return (
-        f"coalesce({REFUSED}, CASE WHEN NOT {CLEARS} AND ({missing}) THEN 'a column of the key has no value' END, "
+        f"coalesce({REFUSED}, CASE WHEN NOT {CLEARS} AND ({missing}) THEN 'a key column has no value' END, "
         f"CASE WHEN {ORDER} IS NULL THEN 'it has no order' END)"
     )
 

@@ -150,10 +150,10 @@ class Sessions:
         except PySparkException as error:
             if error.getCondition() in ("CANNOT_MODIFY_CONFIG", "CANNOT_MODIFY_STATIC_CONFIG"):
                 raise ConfigError(
-                    "a setting under `spark: conf:` cannot be set on a Spark that runs already",
+                    "a setting under `spark: conf:` cannot be set on a Spark that is already running",
                     hint="Set it where that Spark is started, or remove it from tidegate.yaml.",
                 ) from error
-            raise _unreachable(self._remote or "the session given") from error
+            raise _unreachable(self._remote or "the given session") from error
         except OSError as error:
             raise _unreachable(self._remote or self._master) from error
         return session

@@ -19,15 +19,15 @@ def advice(grouping: Grouping, rows: Sequence[int]) -> tuple[str, ...]:
 
     Example:
         >>> advice(Steps(column="id", width=100_000_000), [60_000_000])
-        ('a partition has 60000000 rows; 1000000 to 10000000 load best: set modulus: 8333333',)
+        ('a partition has 60000000 rows; 1000000 to 10000000 are best: set modulus: 8333333',)
     """
     least, most = GOOD_ROWS
     greatest, usual = max(rows), sorted(rows)[len(rows) // 2]
     if greatest > most:
-        return (f"a partition has {greatest} rows; {least} to {most} load best: {smaller(grouping, greatest)}",)
+        return (f"a partition has {greatest} rows; {least} to {most} are best: {smaller(grouping, greatest)}",)
     if len(rows) > MANY_PARTITIONS and usual < least // 10:
         better = larger(grouping, usual)
-        return (f"{len(rows)} partitions of about {usual} rows; {least} to {most} load best: {better}",)
+        return (f"{len(rows)} partitions of about {usual} rows; {least} to {most} are best: {better}",)
     return ()
 
 
@@ -55,4 +55,4 @@ def larger(grouping: Grouping, rows: int) -> str:
         case Prefixes(length=length) if length > 1:
             return f"set length: {length - 1}"
         case _:
-            return "take a column that spreads the rows less"
+            return "use a column that spreads the rows less"

@@ -66,8 +66,8 @@ class Rechecks:
         count = max(self.offsets) // self._length
         if count <= MOST_PERIODS:
             return ()
-        whole = ", or give durations of whole days" if self.period is Period.HOUR else ""
-        return (f"lookback reaches back {count} {self.period}s, and at most {MOST_PERIODS} can be kept{whole}",)
+        whole = ", or use durations of whole days" if self.period is Period.HOUR else ""
+        return (f"lookback spans {count} {self.period}s, but at most {MOST_PERIODS} can be kept{whole}",)
 
     def look(self, probe: Probe, value: str | None, last: str | None, state: Mapping[str, Any] | None) -> Found:
         """Compares what is due between two positions with what was kept at the first.

@@ -60,7 +60,7 @@ class Cdc:
     def problems(self) -> tuple[str, ...]:
         """A number of events that loads nothing."""
         if self.max_events is not None and self.max_events < 1:
-            return (f"max_events is {self.max_events}, and a load takes at least one event",)
+            return (f"max_events is {self.max_events}, but must be at least 1",)
         return ()
 
     def resume(self, value: str | None) -> Mapping[str, Any]:  # noqa: ARG002 - whatever it is
@@ -69,7 +69,7 @@ class Cdc:
         Raises:
             ConfigError: always.
         """
-        raise ConfigError("strategy cdc cannot take a table over by a value", hint="Use `tidegate resync STREAM`.")
+        raise ConfigError("strategy cdc cannot adopt a table with a value", hint="Use `tidegate resync STREAM`.")
 
     def event_rules(self) -> EventRules:
         """How events are applied that were read before: each was above the floor when it was."""
@@ -87,7 +87,7 @@ class Cdc:
             HistoryGone: the log has lost some of them, is another one, or ends before it.
         """
         if not isinstance(probe, Logged):
-            raise Misfit("strategy cdc needs a log of changes: `source: {topic: …}`, `{slot: …}` or an `envelope:`")
+            raise Misfit("strategy cdc needs a change log: `source: {topic: …}`, `{slot: …}` or an `envelope:`")
         try:
             if since is not None:
                 check_owner(since, self.kind, ())
@@ -100,7 +100,7 @@ class Cdc:
     def _changes(self, span: LogSpan, since: Position | None) -> ChangeSet:
         floor = span.floor if since is None or span.bulk else since.state.get(FLOOR, span.floor)
         rules = EventRules(floor=floor, truncate=self.truncate, remember=self.remember)
-        waiting = ("what lies after that in the log is for the next load (max_events)",) if span.behind else ()
+        waiting = ("later events in the log are for the next load (max_events)",) if span.behind else ()
         return ChangeSet(
             slices=span.slices,
             effect=Mirror(hint=WriteHint.COMPARE, log=rules) if span.bulk else Apply(rules=rules),

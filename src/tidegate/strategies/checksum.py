@@ -129,7 +129,7 @@ class Checksum:
         """Nothing is known of the table's partitions: the next run measures them."""
         if value is not None:
             raise ConfigError(
-                f"strategy checksum has no cursor, so it cannot go on from {value!r}",
+                f"strategy checksum has no cursor, so it cannot continue from {value!r}",
                 hint="Give no value: the next run measures the table and loads what differs.",
             )
         return {"method": {"type": str(self.method)} if self.method is Method.BY_RANGE else self._cut().to_dict()}
@@ -176,7 +176,7 @@ class Checksum:
             state={"method": grouping.to_dict(), **_begin(since, fence)},
             rows=sum(part.rows or 0 for part in parts if part.action is not Action.SKIP),
             bytes=None,
-            reason=f"partitions whose checksum differs: {told}" if told else "what the table holds is not known",
+            reason=f"partitions whose checksum differs: {told}" if told else "the table's contents are unknown",
             parts=parts,
             skipped=len(seen - moved),
             notes=advice(grouping, [part.rows or 0 for part in parts]) if parts else (),
@@ -207,7 +207,7 @@ class Checksum:
             return self._cut()
         if not isinstance(probe, KeepsRanges):
             raise PlanError(
-                "the source keeps its rows in no ranges", hint="Choose method: by_integer, by_date or by_substr."
+                "the source has no range partitions", hint="Choose method: by_integer, by_date or by_substr."
             )
         return probe.ranges()
 
@@ -231,8 +231,8 @@ class Checksum:
             raise ColumnMissing(f"the source has no column {grouping.column!r}; it has {known}", column=grouping.column)
         if not column.type.covered:
             raise PlanError(
-                f"{column.name} is {column.native or column.type}, which no fingerprint covers, so it cannot say in "
-                "which partition a row lies",
+                f"{column.name} is {column.native or column.type}, which no fingerprint covers, so it cannot determine "
+                f"a row's partition",
                 hint="Choose another column, or method: whole_table.",
             )
         reason = grouping.misfit(column)
@@ -250,8 +250,8 @@ class Checksum:
         fixed = _day(self.lookback)
         if fixed is not None and fixed > now:
             raise PlanError(
-                f"lookback {self.lookback} lies in the future, so nothing would ever be compared",
-                hint="Name a day that has been, or LAST_n_DAYS.",
+                f"lookback {self.lookback} is in the future, so nothing would be compared",
+                hint="Use a day in the past, or LAST_n_DAYS.",
             )
         start = grouping.start(fixed or _back(now, self.lookback))
         text = start.date().isoformat() if column.type.kind is Kind.DATE else start.isoformat(" ", "microseconds")

@@ -83,8 +83,8 @@ class Files:
         """Nothing is known of the files in the table."""
         if value is not None:
             raise ConfigError(
-                f"strategy files has no cursor, so it cannot go on from {value!r}",
-                hint="Give no value: `tidegate state adopt STREAM` takes the files that are there for loaded.",
+                f"strategy files has no cursor, so it cannot continue from {value!r}",
+                hint="Give no value: `tidegate state adopt STREAM` marks the existing files as loaded.",
             )
         return {REBUILT: True}
 
@@ -131,8 +131,8 @@ class Files:
         carrier = lister.carrier if since is None or state.get(CARRIER) == lister.carrier else None
         if gone and carrier is None:
             raise PlanError(
-                f"{_files(gone)} gone, and on_delete: remove cannot tell which rows they brought",
-                hint="Let rows carry their file's name from the first load on (`source: {file_name: source_file}`), or "
+                f"{_files(gone)} missing, but on_delete: remove cannot tell which rows came from them",
+                hint="Record the file name in each row from the first load on (`source: {file_name: source_file}`), or "
                 "choose on_delete: keep.",
             )
         lister.choose(read, dict(state.get(COLUMNS, ())))
@@ -174,8 +174,8 @@ class Files:
     def _changed(self, path: str) -> Action:
         if self.on_change == OnChange.STOP:
             raise HistoryGone(
-                f"{path} was loaded and has another content now, and on_change says stop",
-                hint="Put the file back, or load it with `tidegate run STREAM --set on_change=reload`.",
+                f"{path} was loaded and its content has changed, and on_change is stop",
+                hint="Restore the file, or load it with `tidegate run STREAM --set on_change=reload`.",
             )
         return Action.RELOAD
 
@@ -184,8 +184,8 @@ class Files:
         gone = [file for path, file in known.files.items() if path not in there]
         if gone and self.on_delete == OnDelete.STOP:
             raise HistoryGone(
-                f"{_files([file.path for file in gone])} gone, and on_delete says stop",
-                hint="Put them back, or go on with `tidegate run STREAM --set on_delete=keep`.",
+                f"{_files([file.path for file in gone])} missing, and on_delete is stop",
+                hint="Restore them, or continue with `tidegate run STREAM --set on_delete=keep`.",
             )
         return gone if self.on_delete == OnDelete.REMOVE else []
 
@@ -219,15 +219,15 @@ def _older(manifest: Manifest, lister: Lister, moved: set[str]) -> tuple[tuple[i
 def _again(moved: list[Part], *, forgotten: bool, rebuilt: bool) -> str:
     """Why rows that are read may stand in the table already; empty when none can."""
     if forgotten:
-        return "nobody remembers which of the files are in the table"
+        return "there is no record of which of the files are in the table"
     if changed := [part.file.path for part in moved if part.file and part.action is not Action.LOAD]:
-        return f"{_files(changed)} other than loaded"
-    return "files that came back may be in the table, for the registry was lost once" if rebuilt else ""
+        return f"{_files(changed)} not the same as when loaded"
+    return "restored files may be in the table, because the registry was lost and rebuilt" if rebuilt else ""
 
 
 def _told(moved: list[Part]) -> str:
     counts = {action: sum(part.action is action for part in moved) for action in Action}
-    words = {Action.LOAD: "new", Action.RELOAD: "to be read again", Action.DELETE: "gone"}
+    words = {Action.LOAD: "new", Action.RELOAD: "to be read again", Action.DELETE: "missing"}
     return "files: " + ", ".join(f"{count} {words[action]}" for action, count in counts.items() if count)
 
 
@@ -235,7 +235,7 @@ def _notes(moved: list[Part], carrier: str | None) -> tuple[str, ...]:
     changed = [part.file.path for part in moved if part.file and part.action is Action.RELOAD]
     if not changed or carrier:
         return ()
-    return (f"rows that have left {_names(changed)} stay in the table, for no row carries its file's name",)
+    return (f"rows removed from {_names(changed)} stay in the table, because rows do not record their file's name",)
 
 
 def _files(paths: list[str]) -> str:

@@ -43,8 +43,8 @@ class Full:
         """Nothing: a full load has no cursor to go on from."""
         if value is not None:
             raise ConfigError(
-                f"strategy full has no cursor, so it cannot go on from {value!r}",
-                hint="Give no value, or choose the strategy watermark or sequence.",
+                f"strategy full has no cursor, so it cannot continue from {value!r}",
+                hint="Give no value, or use strategy watermark or sequence.",
             )
         return {}
 

@@ -64,8 +64,8 @@ class Sequence:
         found = []
         if self.clock is Clock.APPLICATION:
             found.append(
-                "numbers that an application hands out (clock: application) may be committed in any order, so no "
-                "sequence edge is safe; use watermark or full"
+                "numbers that an application generates (clock: application) may be committed in any order, so no "
+                "sequence bound is safe; use watermark or full"
             )
         if self.wait < timedelta(0):
             found.append("wait cannot be negative")
@@ -77,8 +77,8 @@ class Sequence:
             number = int(value or "")
         except ValueError as error:
             raise ConfigError(
-                f"strategy sequence goes on from a number of {self.column}, not from {value!r}",
-                hint="Give the greatest number that the table holds completely.",
+                f"strategy sequence continues from a number of {self.column}, not from {value!r}",
+                hint="Give the greatest number up to which the table is complete.",
             ) from error
         return self._state(str(number))
 
@@ -127,8 +127,9 @@ class Sequence:
         """Raises PlanError where rows came with the position's own number, where the source may get such rows."""
         if loaded is not None and (now := self._rows_at(probe, value)) > loaded:
             raise PlanError(
-                f"{now - loaded} rows with {self.column} = {value} came after the table was loaded up to that number",
-                hint="Load everything once more with `tidegate run STREAM --full-refresh --yes`, and give each batch "
+                f"{now - loaded} rows with {self.column} = {value} arrived after the table was loaded up to that "
+                f"number",
+                hint="Run a full refresh with `tidegate run STREAM --full-refresh --yes`, and give each batch "
                 "of rows a greater number, or use `strategy: {kind: checksum}` with `write: merge`.",
             )
 
@@ -141,6 +142,6 @@ class Sequence:
         rows = probe.stats(Range(cursor=self.cursor, after=None, upto=None, nulls=True)).rows
         if rows:
             raise PlanError(
-                f"{rows} rows have NULL in {self.column}, so nobody can tell whether they are new",
+                f"{rows} rows have NULL in {self.column}, so it is unknown whether they are new",
                 hint="Give them a number at the source, or use another strategy.",
             )

@@ -122,13 +122,13 @@ class Smart:
         found = []
         cut = [name for name in ("period", "modulus", "length") if getattr(self, name) is not None]
         if self.partition_by is None and cut:
-            found.append(f"{cut[0]} needs partition_by:, the column it cuts")
+            found.append(f"{cut[0]} needs partition_by:, the column to partition")
         if self.partition_by is not None and len(cut) != 1:
-            found.append("partition_by needs one of period, modulus and length, which says how it is cut")
+            found.append("partition_by needs one of period, modulus and length, which sets how it is partitioned")
         if not 0 < self.max_changed_fraction <= 1:
             found.append(f"max_changed_fraction is a share above 0 and up to 1, got {self.max_changed_fraction}")
         if self.full_every <= timedelta(0):
-            found.append("full_every must be longer than nothing")
+            found.append("full_every must be longer than 0")
         asked = {
             LoadMethod.INCREMENTAL: self.column is not None,
             LoadMethod.PARTITIONS: self.partition_by is not None and len(cut) == 1,
@@ -140,7 +140,7 @@ class Smart:
         if self.column is not None and value is not None:
             return self._strategy(LoadMethod.INCREMENTAL).resume(value)
         if value is not None:
-            raise ConfigError(f"strategy smart has no column here, so it cannot go on from {value!r}")
+            raise ConfigError(f"strategy smart has no column here, so it cannot continue from {value!r}")
         return {}
 
     def detect(self, probe: Probe, since: Position | None, kept: Ledger | None = None) -> ChangeSet | None:
@@ -181,9 +181,9 @@ class Smart:
         """The ways that would be right, and why no others."""
         whole = tuple(way for way in WHOLE if way is not LoadMethod.PARTITIONS or self.partition_by is not None)
         if due:
-            return whole, f"the whole table is looked at every {self.full_every}, last {since.state.get(WHOLE_AT)}"
+            return whole, f"the whole table is checked every {self.full_every}, last {since.state.get(WHOLE_AT)}"
         if self.column is None:
-            return whole, "the rows are not those that were loaded, and no column tells which changed"
+            return whole, "the rows differ from those that were loaded, and no column shows which changed"
         if changed > self.max_changed_fraction * rows:
             return whole, f"{changed} of {rows} rows changed, more than {self.max_changed_fraction:.0%}"
         return (LoadMethod.INCREMENTAL, *whole), f"{changed} of {rows} rows changed"

@@ -57,7 +57,7 @@ class SnapshotDiff:
         """Nothing is known of the rows: the next run compares them."""
         if value is not None:
             raise ConfigError(
-                f"strategy snapshot_diff has no cursor, so it cannot go on from {value!r}",
+                f"strategy snapshot_diff has no cursor, so it cannot continue from {value!r}",
                 hint="Give no value: the next run compares every row and loads what differs.",
             )
         return {}
@@ -85,7 +85,7 @@ class SnapshotDiff:
         if not probe.schema().not_covered and since is not None and self._same(since, probe, found):
             return None
         parts = (Part(slice=Everything(), action=Action.RELOAD if since else Action.LOAD, fingerprint=found),)
-        reason = "the fingerprint of the source's rows is not the one that was loaded"
+        reason = "the fingerprint of the source's rows differs from the loaded one"
         return self._everything({"fingerprint": str(found)}, reason, rows=found.rows, parts=parts)
 
     def _same(self, since: Position, probe: Probe, found: Fingerprint) -> bool:

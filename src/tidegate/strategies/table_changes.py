@@ -52,8 +52,8 @@ class TableChanges:
         """
         if value is None or not value.isdigit():
             raise ConfigError(
-                f"strategy table_changes goes on from a version, not from {value!r}",
-                hint="Give the version (Delta) or the snapshot (Iceberg) of the source that the table holds.",
+                f"strategy table_changes continues from a version, not from {value!r}",
+                hint="Give the version (Delta) or the snapshot (Iceberg) of the source that is in the table.",
             )
         return {"version": value}
 

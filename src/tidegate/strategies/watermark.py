@@ -113,12 +113,12 @@ class Watermark:
         if self.clock is Clock.APPLICATION and not (self.safety_lag and self._offsets):
             found.append(
                 "clock: application needs safety_lag (longer than the longest transaction and the difference of the "
-                "clocks) and lookback (what is compared again), for no bound of such a column is safe"
+                "clocks) and lookback (what is compared again), because no bound of such a column is safe"
             )
         if (self.on_null is OnNull.FALLBACK) != (self.fallback is not None):
-            found.append("on_null: fallback and the column fallback: go together")
+            found.append("on_null: fallback and the column fallback: must be set together")
         if self.fallback == self.column:
-            found.append("fallback: names the column itself")
+            found.append("fallback: must not be the cursor column itself")
         if min(self.safety_lag, *self._offsets, timedelta(0)) < timedelta(0):
             found.append("lookback and safety_lag cannot be negative")
         elif self._rechecks is not None:
@@ -131,8 +131,8 @@ class Watermark:
         """The state of a table that holds every row up to a value; its window and NULL rows are read once more."""
         if value is None:
             raise ConfigError(
-                f"strategy watermark goes on from a value of {self.column}, and none was given",
-                hint="Give the greatest value that the table holds completely, such as '2025-01-31 00:00:00.000000'.",
+                f"strategy watermark continues from a value of {self.column}, and none was given",
+                hint="Give the greatest value up to which the table is complete, such as '2025-01-31 00:00:00.000000'.",
             )
         return self._state(_canonical(value), None, None)
 
@@ -159,7 +159,7 @@ class Watermark:
         slices = self._slices((*back.spans, *more), value, last, nulls=nulls)
         stats = [probe.stats(part) for part in slices]
         why = "rows of the lookback window differ from those loaded" if back.spans else ""
-        again = f"rows with {self.column} = {value}, up to which the table was loaded, came later" if more else None
+        again = f"rows with {self.column} = {value}, up to which the table was loaded, arrived later" if more else None
         reason = "; ".join(
             filter(None, (self._reason(new, value, edge), why, again or "", "rows without a cursor" if nulls else ""))
         )
@@ -262,7 +262,7 @@ class Watermark:
         rows = probe.stats(part).rows
         if rows:
             raise PlanError(
-                f"{rows} rows have NULL in {' and '.join(self.cursor)}, so nobody can tell when they changed",
+                f"{rows} rows have NULL in {' and '.join(self.cursor)}, so it is unknown when they changed",
                 hint="Set `strategy: {on_null: include}`, or `{on_null: fallback, fallback: created_at}`.",
             )
         return False, None
@@ -289,7 +289,8 @@ def _canonical(value: str) -> str:
         moment = datetime.fromisoformat(value)
     except ValueError as error:
         raise ConfigError(
-            f"{value!r} is no date or timestamp", hint="Write it as '2025-01-31' or '2025-01-31 12:00:00.000000'."
+            f"{value!r} is not a date or timestamp",
+            hint="Use a form such as '2025-01-31' or '2025-01-31 12:00:00.000000'.",
         ) from error
     if moment.tzinfo is not None:
         moment = (moment - (moment.utcoffset() or timedelta(0))).replace(tzinfo=None)

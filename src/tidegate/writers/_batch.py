@@ -58,8 +58,8 @@ def keyed(held: DataFrame, plan: LoadPlan, rule: Latest, *, unique: bool, also: 
     found, prune = looked_at(held, plan, key=rule.key, count_keys=not unique, unique=unique, also=also)
     if found.null_keys:
         raise CheckFailed(
-            f"{found.null_keys} rows have no value in a column of the key ({', '.join(rule.key)})",
-            hint="Name a key that is never NULL, or filter these rows with a `query:`.",
+            f"{found.null_keys} rows have no value in a key column ({', '.join(rule.key)})",
+            hint="Use a key that is never NULL, or filter out these rows with a `query:`.",
         )
     rows = found.rows if found.keys is None else found.keys
     if rows == found.rows:
@@ -68,7 +68,7 @@ def keyed(held: DataFrame, plan: LoadPlan, rule: Latest, *, unique: bool, also: 
     if tied:
         raise DuplicateKeys(
             f"{tied} keys ({', '.join(rule.key)}) have several different rows and nothing says which one is later",
-            hint="Name columns that order them: `write: {kind: merge, order_by: [column]}`.",
+            hint="Set the columns that order them: `write: {kind: merge, order_by: [column]}`.",
         )
     return Keyed(frame=dataframe_ops.latest(held, rule), rows=rows, prune=prune, dropped=True, also=found.also)
 

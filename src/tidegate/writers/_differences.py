@@ -49,7 +49,7 @@ def merge(checked: Checked, plan: LoadPlan, staging: Staging) -> Checked:
 
     Raises:
         CheckFailed: a key column of the source holds a NULL.
-        DuplicateKeys: the source has several rows of one key.
+        DuplicateKeys: the source has several rows with the same key.
     """
     keys = _differing(checked.frame, staging.read(), plan, plan.key).persist()
     try:
@@ -132,13 +132,13 @@ def _counted(keys: DataFrame, plan: LoadPlan) -> Counts:
     listed = ", ".join(plan.key)
     if nulls:
         raise CheckFailed(
-            f"rows of the source have no value in a column of the key ({listed})",
-            hint="Name a key that is never NULL, or filter these rows.",
+            f"source rows have no value in a key column ({listed})",
+            hint="Use a key that is never NULL, or filter out these rows.",
         )
     if several:
         raise DuplicateKeys(
-            f"the source has several rows of one key ({listed}), {several} keys in all",
-            hint="Name the columns that identify a row as `key:`, or compare without one: `write: replace`.",
+            f"the source has several rows with the same key ({listed}), {several} keys in all",
+            hint="Set `key:` to the columns that identify a row, or compare without a key: `write: replace`.",
         )
     return Counts(keys=total, again=again, gone=gone)
 
@@ -186,7 +186,7 @@ def _insignificant(wanted: DataFrame, keys: DataFrame, plan: LoadPlan, staging: 
     table_rows = staging.read().count() if rule.min_fraction else 0
     if rule.enough(counting, table_rows):
         return None
-    return f"{different} rows differ, {counting} of them by enough to count: too few for a load (significant_change)"
+    return f"{different} rows differ, {counting} of them significantly: too few for a load (significant_change)"
 
 
 def _rows(keys: DataFrame, plan: LoadPlan) -> int:

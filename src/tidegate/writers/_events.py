@@ -145,8 +145,8 @@ def _applied(look: Look, rules: EventRules) -> str | None:
     """The order of the event that empties the table, if it is to."""
     if look.emptied is not None and rules.truncate == Truncate.STOP:
         raise CheckFailed(
-            "an event empties the table, and truncate says stop; nothing was loaded",
-            hint="Let it, or leave it out, once: `tidegate run STREAM --set truncate=apply` or `ignore`.",
+            "an event truncates the table, and truncate is stop; nothing was loaded",
+            hint="Apply it, or ignore it, once: `tidegate run STREAM --set truncate=apply` or `ignore`.",
         )
     return look.emptied if rules.truncate == Truncate.APPLY else None
 
@@ -187,7 +187,7 @@ def _checked(final: DataFrame, plan: LoadPlan, look: Look, left: Left, held: Dat
 def _refuse_twice(twice: int, key: tuple[str, ...]) -> None:
     if twice:
         raise DuplicateKeys(
-            f"{twice} keys ({', '.join(key)}) have two events of one order that differ",
-            hint="Name all columns that order the events, as `sequence:` of the envelope, or those that identify a row "
-            "as `key:`.",
+            f"{twice} keys ({', '.join(key)}) have two different events with the same order",
+            hint="Set `sequence:` of the envelope to all columns that order the events, or `key:` to those that "
+            "identify a row.",
         )

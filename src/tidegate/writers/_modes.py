@@ -64,11 +64,11 @@ def _compares(plan: LoadPlan) -> bool:
 
 MIRROR = WriteChoice(
     mode=Mode.MERGE_DIFFERENCES,
-    reason="every row is compared by key and hash with the table's, and only those that differ are written",
+    reason="every row is compared with the table by key and hash, and only rows that differ are written",
 )
 
 
-REWRITE = WriteChoice(mode=Mode.OVERWRITE, reason="the rows that are read are all that the table is to hold")
+REWRITE = WriteChoice(mode=Mode.OVERWRITE, reason="the rows that are read are all the rows the table should have")
 
 
 def choose_for_partitions(facts: WriteFacts, mirror: Mirror, *, rewrite: bool) -> WriteChoice:
@@ -78,12 +78,12 @@ def choose_for_partitions(facts: WriteFacts, mirror: Mirror, *, rewrite: bool) -
         rewrite: the user wants files written anew rather than rows compared.
     """
     if rewrite and facts.aligned and not (facts.key and mirror.moves):
-        reason = "each partition is whole files of the table, so its files are replaced"
+        reason = "each partition consists of whole files of the table, so its files are replaced"
         return WriteChoice(mode=Mode.OVERWRITE_PARTITIONS, reason=reason)
     if facts.key:
         reason = "the rows of each partition are compared by key, and only those that differ are written"
         return WriteChoice(mode=Mode.MERGE_PARTITIONS, reason=reason)
-    reason = "the stream has no key and files hold rows of several partitions, so rows are deleted and added again"
+    reason = "the stream has no key and files hold rows of several partitions, so rows are deleted and inserted again"
     return WriteChoice(mode=Mode.REPLACE_FILES, reason=reason)
 
 
@@ -111,7 +111,9 @@ def one_a_key(rows: DataFrame, plan: LoadPlan, batch: Batch, rule: Latest | None
         return Checked(frame=one.frame, rows=one.rows, held=held, latest=by_key if one.dropped else None)
     if one.dropped:
         held.unpersist()
-        raise DuplicateKeys(f"rows of one key ({', '.join(plan.key)}) are there several times, equal in every column")
+        raise DuplicateKeys(
+            f"rows with the same key ({', '.join(plan.key)}) occur several times, equal in every column"
+        )
     return Checked(frame=held, rows=one.rows, held=held)
 
 
@@ -153,8 +155,8 @@ def last_of_each_key(rows: DataFrame, plan: LoadPlan, batch: Batch) -> Checked:
     if twice:
         held.unpersist()
         raise DuplicateKeys(
-            f"the source has several rows of one key ({', '.join(plan.key)}), {twice} keys in all",
-            hint="Name the columns that identify a row of the source as `key:`.",
+            f"the source has several rows with the same key ({', '.join(plan.key)}), {twice} keys in all",
+            hint="Set `key:` to the columns that identify a row of the source.",
         )
     keys = held.selectExpr(*(quote(name) for name in plan.key)).distinct()
     frame = one.frame.drop(dataframe_ops.ORDER)
@@ -193,9 +195,9 @@ def as_present(rows: DataFrame, current: Current | None, plan: LoadPlan, *, date
     came = rows.where(f"NOT {dataframe_ops.GONE}").selectExpr(*key)
     if dated and not dataframe_ops.without_keys(there, came, plan.key).isEmpty():
         raise DuplicateKeys(
-            f"a row of a key ({', '.join(plan.key)}) went while the source has another one, and nothing says since "
-            "when that one counts again",
-            hint="Name the columns that identify a row of the source as `key:`.",
+            f"a row of a key ({', '.join(plan.key)}) was removed while the source has another one, and nothing says "
+            f"since when the other one is valid again",
+            hint="Set `key:` to the columns that identify a row of the source.",
         )
     return _replaced(rows, there.join(last.selectExpr(*key, dataframe_ops.ORDER), on=list(plan.key), how="inner"), plan)
 
@@ -220,8 +222,8 @@ def _still_there(rows: DataFrame, current: Current, plan: LoadPlan) -> DataFrame
         count, keys = there.count(), there.selectExpr(*(quote(name) for name in plan.key)).distinct().count()
     if count > keys:
         raise DuplicateKeys(
-            f"the source has several rows of one key ({', '.join(plan.key)}), {count - keys} rows too many",
-            hint="Name the columns that identify a row of the source as `key:`.",
+            f"the source has several rows with the same key ({', '.join(plan.key)}), {count - keys} rows too many",
+            hint="Set `key:` to the columns that identify a row of the source.",
         )
     return there if count else None
 

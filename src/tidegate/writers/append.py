@@ -41,12 +41,12 @@ class Append:
         if why is None or facts.table_rows == 0:
             return WriteChoice(mode=Mode.APPEND, reason="write: append adds every row")
         if facts.carried:
-            reason = f"{why}, so the table's rows of these files are replaced"
+            reason = f"{why}, so the table's rows from these files are replaced"
             return WriteChoice(mode=Mode.REPLACE_FILES, reason=reason)
         raise PlanError(
             f"{why}, and write: append would keep their rows twice",
-            hint="Replace the table with `tidegate run STREAM --full-refresh --yes`; rows that carry their file's name "
-            "from the first load on (`source: {file_name: source_file}`) are exchanged instead.",
+            hint="Run a full refresh with `tidegate run STREAM --full-refresh --yes`; rows that record their file's "
+            "name from the first load on (`source: {file_name: source_file}`) are replaced instead.",
         )
 
     def check(self, rows: DataFrame, plan: LoadPlan, batch: Batch) -> Checked:  # noqa: ARG002 - no key, nothing to look for

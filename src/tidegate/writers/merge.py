@@ -57,14 +57,14 @@ class Merge:
         if facts.reset:
             return WriteChoice(mode=Mode.OVERWRITE, reason="a full refresh replaces every row")
         if facts.table_rows == 0:
-            return WriteChoice(mode=Mode.APPEND, reason="the table is empty, so no key can be there")
+            return WriteChoice(mode=Mode.APPEND, reason="the table is empty, so it has no keys yet")
         match facts.effect:
             case Mirror(of=None, hint=hint):
                 return REWRITE if hint is WriteHint.REWRITE and not facts.counted else MIRROR
             case Mirror() as mirror:
                 return choose_for_partitions(facts, mirror, rewrite=False)
             case Upsert(repeats=str(why)) if facts.carried:
-                reason = f"{why}, so the table's rows of these files are compared by key"
+                reason = f"{why}, so the table's rows from these files are compared by key"
                 return WriteChoice(mode=Mode.MERGE_PARTITIONS, reason=reason)
             case _:
                 return self._by_share(facts)
@@ -72,16 +72,16 @@ class Merge:
     def _by_share(self, facts: WriteFacts) -> WriteChoice:
         prune = (facts.batch_keys,) if facts.batch_keys else ()
         if facts.keys_unique and not facts.gone and facts.batch_keys and facts.apart:
-            reason = f"no {facts.batch_keys.column} of the batch lies within the bounds of a file of the table"
+            reason = f"no {facts.batch_keys.column} of the batch is within the bounds of a file of the table"
             return WriteChoice(mode=Mode.APPEND, reason=reason)
         if facts.rows is None or not facts.table_rows:
-            reason = "how much of the table changes is not known, so files stay and changes lie beside them"
+            reason = "it is unknown how much of the table changes, so files stay and changes are written beside them"
             return WriteChoice(mode=Mode.MERGE_ON_READ, reason=reason, prune=prune)
         share = facts.rows / facts.table_rows
         if share <= SMALL_SHARE:
-            reason = f"the batch is {share:.2%} of the table, so files stay and changes lie beside them"
+            reason = f"the batch is {share:.2%} of the table, so files stay and changes are written beside them"
             return WriteChoice(mode=Mode.MERGE_ON_READ, reason=reason, prune=prune)
-        reason = f"the batch is {share:.0%} of the table, so its files are written anew"
+        reason = f"the batch is {share:.0%} of the table, so its files are rewritten"
         return WriteChoice(mode=Mode.COPY_ON_WRITE, reason=reason, prune=prune)
 
     def check(self, rows: DataFrame, plan: LoadPlan, batch: Batch) -> Checked:

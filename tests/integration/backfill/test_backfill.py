@@ -60,7 +60,7 @@ def test_a_range_is_loaded_once_more(bench_of, monkeypatch):
 
     found = bench.workspace.cli("backfill", "t", "--from", "2025-01-02", "--to", "2025-01-01")
     assert found.returncode == 2
-    assert "comes after `--from`" in found.stderr
+    assert "must be after `--from`" in found.stderr
     listed = bench.workspace.cli("backfill", "list", "--json")
     assert listed.returncode == 0
     assert json.loads(listed.stdout)["backfills"][0]["chunks_done"] == 4

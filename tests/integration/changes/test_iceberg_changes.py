@@ -104,7 +104,7 @@ def test_what_snapshots_do_not_tell_is_compared(lake):
         "INSERT INTO lake.src.orders VALUES (9, 'n9', 9.0)",
     )
     (part,) = lake.plan("orders").slices
-    assert "rows were deleted beside their files" in part.reason
+    assert "rows were deleted by delete files" in part.reason
     beside = lake.loaded("orders")
     assert (beside.write, beside.rows_inserted, beside.rows_deleted, beside.rows_updated) == (
         "merge_differences",
@@ -120,7 +120,7 @@ def test_what_snapshots_do_not_tell_is_compared(lake):
         "retain_last => 1)",
     )
     (part,) = lake.plan("orders").slices
-    assert "is not among those the table keeps" in part.reason
+    assert "is not among those that the table keeps" in part.reason
     expired = lake.loaded("orders")
     assert (expired.rows_updated, expired.rows_inserted, expired.rows_deleted) == (1, 0, 0)
     assert same(lake)
@@ -196,7 +196,7 @@ def test_a_position_is_not_moved_to_where_rows_would_be_added_once_more(lake):
     before = lake.rows("out.log")
     with lake.workspace.project(lake.spark) as project:
         for move in (lambda: project.state.rewind("log", 1), lambda: project.state.set("log", "1")):
-            with pytest.raises(PlanError, match="add rows once more") as refused:
+            with pytest.raises(PlanError, match="add rows again") as refused:
                 move()
             assert "--full-refresh --yes" in refused.value.hint
     assert lake.run("log").outcome == "unchanged"

@@ -48,7 +48,7 @@ def test_an_interrupted_run_leaves_nothing_half_done(number, folder):
         process.send_signal(number)
         out, err = process.communicate(timeout=120)
     assert process.returncode == 130, err
-    assert "interrupted. Nothing is half done" in err
+    assert "interrupted. Nothing is left half done" in err
     assert "Traceback" not in err
     assert "loaded" not in out
     with tidegate(folder, "run", "--json") as process:

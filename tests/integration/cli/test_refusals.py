@@ -93,7 +93,7 @@ def test_a_database_file_that_is_not_there(tidegate, workspace):
 
 def test_a_database_file_that_is_none(tidegate, workspace, shop):
     shop.path.write_text("id,amount\n1,one\n" * 100)
-    both(tidegate, "run", code="source_refused", exit_code=1, wanted=["is no SQLite database"])
+    both(tidegate, "run", code="source_refused", exit_code=1, wanted=["is not a SQLite database"])
 
 
 @pytest.mark.parametrize("damage", ["text", "torn"])

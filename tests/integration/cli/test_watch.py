@@ -63,5 +63,5 @@ def test_a_watch_loads_what_comes_and_ends_when_it_is_asked_to(tmp_path):
     assert process.returncode == 0, err
     assert "Traceback" not in err
     last = [json.loads(line) for line in out.splitlines()]
-    assert all(turn["outcome"] in ("loaded", "unchanged") for turn in last), "no load was broken off"
+    assert all(turn["outcome"] in ("loaded", "unchanged") for turn in last), "no load was interrupted"
     assert {turn["stream"] for turn in last} <= {"orders"}, "what has no schedule is not run"

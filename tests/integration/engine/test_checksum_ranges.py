@@ -120,11 +120,11 @@ def test_ranges_of_numbers_by_key_into_a_table_laid_out_otherwise(workspace, sho
 @pytest.mark.parametrize(
     ("partitioned", "reason"),
     [
-        ("", "plan: sales is no table that is partitioned by ranges of one column"),
-        ("partition by list (id)", "is no table that is partitioned by ranges of one column"),
-        ("partition by hash (id)", "is no table that is partitioned by ranges of one column"),
-        ("partition by range (id, day)", "is no table that is partitioned by ranges of one column"),
-        ("partition by range ((id + 1))", "is no table that is partitioned by ranges of one column"),
+        ("", "plan: sales is not a table that is partitioned by ranges of one column"),
+        ("partition by list (id)", "is not a table that is partitioned by ranges of one column"),
+        ("partition by hash (id)", "is not a table that is partitioned by ranges of one column"),
+        ("partition by range (id, day)", "is not a table that is partitioned by ranges of one column"),
+        ("partition by range ((id + 1))", "is not a table that is partitioned by ranges of one column"),
         ("partition by range (code)", "method by_range: code is text, not an integer, a date or a timestamp"),
     ],
 )

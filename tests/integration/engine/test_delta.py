@@ -153,7 +153,7 @@ def test_a_checksum_load_that_does_not_verify_is_measured_and_mended_by_the_next
     assert rows(workspace) == source(shop)
     assert run(workspace, None).outcome is Result.UNCHANGED
 
-    # By key, in one commit that also deletes; of what is not there any more, too.
+    # By key, in one commit that also deletes; of what no longer exists, too.
     project(workspace, shop, {"orders": {**orders, "write": "merge"}})
     shop.sql("delete from orders where id between 200 and 310", "update orders set amount = 'x' where id = 7")
     merged = run(workspace, spark)
@@ -228,7 +228,7 @@ def test_a_table_of_somebody_else_is_adopted_and_one_made_again_is_not_the_same(
         file.write_text("".join(json.dumps(line) + "\n" for line in lines))
     again = run(workspace, spark)
     assert (again.error.code, again.error.exit_code) == ("position_moved", 4)
-    assert "made again" in again.error.message
+    assert "recreated" in again.error.message
 
 
 def test_columns_come_and_widen_and_sparks_catalog_knows_the_table(workspace, shop, spark):

@@ -121,4 +121,4 @@ def test_only_where_it_can_be_done(tmp_path):
     workspace.write({"t": {key: files[key] for key in files if key != "key"}}, connections={})
     said = workspace.cli("check", "--json")
     assert said.returncode == 2
-    assert "for tables and queries of databases" in said.stdout
+    assert "only for database tables and queries" in said.stdout

@@ -71,7 +71,7 @@ def test_append_without_names_never_adds_a_row_twice(workspace, landing, spark):
     assert idle(workspace, "t").position == position
     workspace.forget_registry()
     write_csv(landing / "b.csv", (2, "two"))
-    assert "nobody remembers" in run(workspace, "t", spark).error.message
+    assert "no record" in run(workspace, "t", spark).error.message
     assert workspace.snapshots("s.t") == snapshots
     good(workspace, "t", spark, full_refresh=True)
     assert loaded(workspace, "t", "id", "name") == [(1, "one"), (2, "two")]

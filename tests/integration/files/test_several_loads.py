@@ -183,7 +183,7 @@ def test_rows_of_files_that_are_gone_make_place_for_those_loaded_before(shop, ap
     )
     fill(shop)
     shop.remove("b")
-    assert "gone" in shop.verified().error.message
+    assert "missing" in shop.verified().error.message
     shop.loaded()
     shop.same()
     shop.sql("UPDATE {table} SET name = 'wrong'")

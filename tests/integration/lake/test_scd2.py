@@ -172,10 +172,10 @@ def test_numbers_hashes_and_a_far_date(lake: Lake) -> None:
 @pytest.mark.parametrize(
     ("rows", "error", "match"),
     [
-        ([(1, "b", day(1)), (2, "x", day(2))], DuplicateKeys, "1 keys .* different rows of one sequence"),
-        ([(7, "a", day(3)), (7, "b", day(3))], DuplicateKeys, "1 keys .* different rows of one sequence"),
+        ([(1, "b", day(1)), (2, "x", day(2))], DuplicateKeys, "1 keys .* different rows with the same sequence"),
+        ([(7, "a", day(3)), (7, "b", day(3))], DuplicateKeys, "1 keys .* different rows with the same sequence"),
         ([(7, "a", None)], CheckFailed, "1 rows have no value in the sequence"),
-        ([(None, "a", day(3))], CheckFailed, "1 rows have no value in a column of the key"),
+        ([(None, "a", day(3))], CheckFailed, "1 rows have no value in a key column"),
     ],
 )
 def test_what_cannot_be_placed_is_refused_and_nothing_written(lake: Lake, rows: Any, error: Any, match: str) -> None:
@@ -201,9 +201,9 @@ def test_a_snapshot_with_a_sequence_takes_its_dates_and_refuses_to_go_back(lake:
     assert table.seen()[2:] == again
     with pytest.raises(CheckFailed, match="older sequence"):
         table.load((1, "old", day(2)), (2, "x", day(1)), effect=Mirror())
-    with pytest.raises(DuplicateKeys, match="different rows of one sequence"):
+    with pytest.raises(DuplicateKeys, match="different rows with the same sequence"):
         table.load((1, "other", day(5)), (2, "x", day(1)), effect=Mirror())
-    with pytest.raises(DuplicateKeys, match="several rows of one key"):
+    with pytest.raises(DuplicateKeys, match="several rows with the same key"):
         table.load((1, "b", day(5)), (1, "b", day(6)), effect=Mirror())
 
 

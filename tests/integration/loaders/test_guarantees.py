@@ -108,7 +108,7 @@ def test_the_targets_commit_wins_over_the_store_and_over_a_runner_that_comes_lat
 
     with monkeypatch.context() as late:
         late.setattr(Checks, "need", check_late)
-        with pytest.raises(PositionMoved, match="another load of 'target' came in between"):
+        with pytest.raises(PositionMoved, match="another load of 'target' finished in the meantime"):
             sequence()
     assert others == [1]
     assert sequence().records == 0
@@ -152,7 +152,7 @@ def test_files_that_no_load_published_are_not_read_and_go_with_the_next(bench, m
     assert bench.spark.read.parquet(bench.path("target")).count() == 1
     # Somebody else's files make nobody's position.
     bench.write("foreign", "id bigint", (1,))
-    with pytest.raises(PositionMissing, match="has rows and no position of 'foreign'"):
+    with pytest.raises(PositionMissing, match="has rows but no position of 'foreign'"):
         load(bench, source, "foreign", SequenceBasedLoader, "id")
 
 
@@ -164,7 +164,7 @@ def test_a_delta_target_tells_its_position_however_many_commits_came_after(bench
         bench.spark.sql(f"ALTER TABLE delta.`{bench.path('target')}` SET TBLPROPERTIES ('n' = '{number}')")
     bench.write("source", "id bigint", (2,))
     assert load(bench, source, "target", SequenceBasedLoader, "id").records == 1
-    with pytest.raises(PositionMissing, match="has rows and no position of 'another'"):
+    with pytest.raises(PositionMissing, match="has rows but no position of 'another'"):
         SequenceBasedLoader(bench.spark).load_incremental(
             source, bench.path("target"), bench.marks, "id", table_name="another"
         )

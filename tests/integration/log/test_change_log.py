@@ -93,13 +93,13 @@ def test_what_cannot_be_taken_stops_the_load_and_says_where_never_what(log_of, s
     assert len(log.rows("orders__tidegate_quarantine")) == 10
 
     log.events("2.json", put(5, 1, "one"), put(5, 1, "another"))
-    assert log.run().error.code == "duplicate_keys", "two events of one order that differ"
+    assert log.run().error.code == "duplicate_keys", "two different events with the same order"
     log.events("2.json", put(6, None, None, "TRUNCATE"))
     log.workspace.write(
         {**_streams(log), "orders": {**_streams(log)["orders"], "strategy": {"kind": "cdc", "truncate": "stop"}}},
         connections={},
     )
-    assert "truncate says stop" in log.run().error.message
+    assert "truncate is stop" in log.run().error.message
     ignored = log.loaded(options={"truncate": "ignore"})
     assert (ignored.rows_superseded, log.rows()) == (1, [(1, "good")])
     log.events("3.json", put(7, 2, "after"), put(6, None, None, "T"), put(5, 3, "before"))
@@ -133,7 +133,7 @@ def test_a_lost_log_stops_and_is_loaded_anew_from_what_is_left(log_of, tmp_path)
     before = log.rows()
     stopped = log.run()
     assert (stopped.error.code, stopped.error.exit_code) == ("history_gone", 4)
-    assert stopped.error.hint == "Load it anew: `tidegate resync orders`."
+    assert stopped.error.hint == "Run a full refresh: `tidegate resync orders`."
     assert log.rows() == before
     refused = log.workspace.cli("resync", "orders")
     assert refused.returncode == 4

@@ -161,7 +161,7 @@ def test_a_position_goes_back_only_where_events_say_when_they_took_effect(log_of
     log.events("2.json", put(2, 1, "b"), put(3, 1, "c"))
     log.loaded()
     before = log.rows()
-    with log.project() as project, pytest.raises(PlanError, match="would add rows once more"):
+    with log.project() as project, pytest.raises(PlanError, match="would add rows again"):
         project.state.rewind("orders", 1)
     assert log.run().error is None
     assert log.rows() == before

@@ -47,7 +47,7 @@ def with_password(postgres):
 @pytest.mark.usefixtures("with_password")
 def test_a_wrong_password(postgres):
     error = refusal(postgres.url(user="locked_user", password="s3cr3t"))
-    assert "refused user or password" in str(error)
+    assert "rejected user or password" in str(error)
     assert not error.retryable
 
 

@@ -88,7 +88,7 @@ def test_the_doctor_looks_at_the_slot(shop, tidegate, monkeypatch):
     def slot() -> dict:
         return next(one for one in tidegate("doctor")[1]["findings"] if one["name"] == "slot of orders")
 
-    assert "the first run makes it" in slot()["detail"]
+    assert "the first run creates it" in slot()["detail"]
     shop.claim()
     assert slot()["ok"]
     monkeypatch.setattr(slot, "KEPT_BYTES", -1)
@@ -108,7 +108,7 @@ def test_two_streams_of_one_slot_are_refused(workspace, shop, tidegate):
     workspace.write(both, connections={"shop": {"url": shop.url}})
     code, document, _ = tidegate("run", "orders")
     assert (code, document["error"]["code"]) == (2, "misfit")
-    assert "the slot tidegate_orders is also that of stream 'lines'" in document["error"]["message"]
+    assert "the slot tidegate_orders is also used by stream 'lines'" in document["error"]["message"]
     workspace.write(
         {**both, "lines": {**stream("public.lines"), "source": {**stream("public.lines")["source"], "slot": "other"}}},
         connections={"shop": {"url": shop.url}},
@@ -119,9 +119,9 @@ def test_two_streams_of_one_slot_are_refused(workspace, shop, tidegate):
 @pytest.mark.parametrize(
     ("source", "reason"),
     [
-        ({"slot": "Big Letters"}, "no name of a replication slot"),
+        ({"slot": "Big Letters"}, "not a valid replication slot name"),
         ({"slot": SLOT, "envelope": "rows"}, "envelope: is not for a replication slot"),
-        ({"slot": SLOT, "connection": "files"}, "only that has slots"),
+        ({"slot": SLOT, "connection": "files"}, "which only has replication slots"),
     ],
 )
 def test_what_a_slot_cannot_be_is_refused_with_its_line(workspace, shop, tidegate, source, reason):

@@ -243,7 +243,7 @@ def test_a_value_that_no_column_keeps_stops_and_is_not_shown(loaded):
     loaded.sql("update orders set day = 'infinity' where id = 3", "update orders set tags = '{{q},{r}}' where id = 4")
     stopped = loaded.run()
     assert (stopped.outcome, stopped.error.code) == (Result.STOPPED, "check_failed")
-    assert "2 rows: events that cannot be taken" in stopped.error.message
+    assert "2 rows: events that cannot be applied" in stopped.error.message
     assert f"slot {SLOT}, LSN" in stopped.error.message
     assert "column 'day'" in stopped.error.message
     assert "infinity" not in stopped.error.message

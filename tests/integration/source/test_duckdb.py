@@ -335,7 +335,7 @@ def test_sequence_edge_is_the_greatest_number_of_a_sequence(file: Path) -> None:
         "CREATE SEQUENCE circle MAXVALUE 9 CYCLE",
         "CREATE TABLE round_ones (id bigint DEFAULT nextval('circle'))",
     )
-    for table, word in (("plain", "no sequence"), ("round_ones", "only grows")):
+    for table, word in (("plain", "no sequence"), ("round_ones", "does not only increase")):
         with pytest.raises(EdgeUnknown, match=word):
             safe_sequence_bound(file, table)
     assert safe_sequence_bound(file, "orders") == SafeBound(upto=None)

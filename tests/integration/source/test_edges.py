@@ -170,7 +170,7 @@ def test_block_that_commits_on_its_way_holds_the_edge_at_its_beginning(shop: Sho
     running.join()
     assert moment(edge.upto) < min(row[2] for row in shop.rows().values())
     assert "pid" in edge.held_by[0]
-    assert "running a statement that commits on its way since" in edge.held_by[0]
+    assert "running a statement that commits while it runs since" in edge.held_by[0]
 
 
 def test_transaction_that_is_prepared_while_the_edge_is_looked_for_stops(shop: Shop) -> None:

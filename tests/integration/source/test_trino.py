@@ -362,7 +362,7 @@ def test_no_bound_is_known(trino_server) -> None:
         with there.probe(bound=bound) as probe:
             return probe.edge()
 
-    with pytest.raises(EdgeUnknown, match="nobody can tell") as unknown:
+    with pytest.raises(EdgeUnknown, match="does not show") as unknown:
         edge(TimeBound(column="at"))
     assert "clock: application" in unknown.value.hint
     assert "kind: full" in unknown.value.hint
@@ -527,7 +527,7 @@ def test_errors_name_no_value() -> None:
 
     value = "Cannot cast 'hunter2' to INT"
     cast = TrinoUserError({"errorName": "INVALID_CAST_ARGUMENT", "errorType": "USER_ERROR", "message": value})
-    assert str(translate("tree", cast)) == "connection 'tree': Trino refused with INVALID_CAST_ARGUMENT"
+    assert str(translate("tree", cast)) == "connection 'tree': Trino rejected the statement with INVALID_CAST_ARGUMENT"
     full = TrinoUserError({"errorName": "QUERY_QUEUE_FULL", "errorType": "INSUFFICIENT_RESOURCES", "message": "x"})
     assert translate("tree", full).retryable
     denied = TrinoUserError({"errorName": "PERMISSION_DENIED", "errorType": "USER_ERROR", "message": "Cannot select"})

@@ -46,15 +46,15 @@ def test_a_load_has_all_events_of_a_transaction_or_none(topics):
     held = topics.loaded(stream)
     assert names(topics, stream) == {1: "a", 2: "a"}
     assert held.position["state"]["offsets"] == {"0": 1, "1": 1}
-    assert "transaction 8 holds the log's end since" in held.notes[0]
+    assert "transaction 8 holds back the end of the log since" in held.notes[0]
     with topics.workspace.project(topics.spark) as project:
         (plan,) = project.plan(stream).streams
-    assert (plan.outcome, "its end is not told yet; 1 messages wait" in plan.notes[0]) == ("unchanged", True)
+    assert (plan.outcome, "its end has not been reported yet; 1 messages wait" in plan.notes[0]) == ("unchanged", True)
     topics.kafka.send(topic, *(of("8", 2 + n, 2 + n, "b", 21 + n) for n in range(6)), partition=1)
     topics.kafka.send(told, end("8", 7))
     whole = topics.loaded(stream)
     assert names(topics, stream) == dict.fromkeys(range(1, 8), "b")
-    assert "one transaction of 7 messages is more than max_events (4), and is taken whole" in whole.notes
+    assert "one transaction of 7 messages exceeds max_events (4) and is loaded as a whole" in whole.notes
     # The connector starts anew amid what the table has.
     topics.kafka.send(topic, of("8", 6, 6, "b", 25), of("8", 7, 7, "b", 26), partition=1)
     topics.kafka.send(told, end("8", 7))

@@ -138,7 +138,7 @@ def test_state_show_before_the_first_run(tidegate):
         None,
         True,
     )
-    assert "not there yet" in tidegate("state", "show", "orders").out
+    assert "does not exist yet" in tidegate("state", "show", "orders").out
 
 
 @pytest.mark.usefixtures("folder")
@@ -172,8 +172,11 @@ def test_intervals_and_lateness_of_one_stream(folder, tidegate):
     said = tidegate("status", "orders", "--json")
     assert (said.exit_code, said.document) == (0, {"stream": "orders", "intervals": [], "gaps": []})
     told = tidegate("status", "--late", "orders")
-    assert (told.exit_code, told.out) == (0, "orders: no load of it has looked back; give its strategy a `lookback:`\n")
+    assert (told.exit_code, told.out) == (
+        0,
+        "orders: no load of this stream had a lookback; give its strategy a `lookback:`\n",
+    )
     assert tidegate("status", "--late", "orders", "--json").document["rows"] == 0
     refused = tidegate("status", "--late")
     assert (refused.exit_code, refused.out) == (2, "")
-    assert "--late is asked of one stream" in refused.err
+    assert "--late needs exactly one stream" in refused.err

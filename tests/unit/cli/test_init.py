@@ -114,7 +114,7 @@ def test_init_overwrites_nothing(folder, tidegate):
     before = (folder / "tidegate.yaml").read_text(encoding="utf-8")
     said = tidegate("init")
     assert (said.exit_code, (folder / "tidegate.yaml").read_text(encoding="utf-8")) == (2, before)
-    assert "is there already" in said.err
+    assert "already exists" in said.err
 
 
 @pytest.mark.parametrize(

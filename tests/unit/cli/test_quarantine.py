@@ -46,10 +46,10 @@ def test_shown(kept, tidegate):
 def test_replayed(kept, tidegate):
     said = tidegate("quarantine", "replay", "orders")
     assert (said.exit_code, said.err) == (0, "")
-    assert said.out == "orders: 1,234 rows loaded, 1 superseded by newer ones, 0 still wait\n"
+    assert said.out == "orders: 1,234 rows loaded, 1 superseded by newer rows, 0 still in quarantine\n"
     kept.done = Replayed(stream="orders", waiting=2, rules={"not_null(a)": 2})
     said = tidegate("quarantine", "replay", "orders")
     assert said.exit_code == 4
-    assert "error[check_failed]: orders: rows still break not_null(a) (2 rows)" in said.err
+    assert "error[check_failed]: orders: rows still fail not_null(a) (2 rows)" in said.err
     document = tidegate("quarantine", "replay", "orders", "--json").document
     assert (document["waiting"], document["rows"], document["rules"]) == (2, 0, {"not_null(a)": 2})

@@ -62,7 +62,7 @@ def test_the_traceback_is_for_debug_and_without_secrets(capsys):
 @pytest.mark.parametrize("as_json", [True, False])
 def test_an_interruption_ends_with_130_and_says_what_holds(as_json, capsys):
     assert shell(as_json=as_json).guard(failing(KeyboardInterrupt())) == 130
-    assert "Nothing is half done" in "".join(capsys.readouterr())
+    assert "Nothing is left half done" in "".join(capsys.readouterr())
 
 
 def test_a_document_is_redacted_and_stays_json(capsys):

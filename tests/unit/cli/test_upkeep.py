@@ -43,7 +43,7 @@ def test_a_rollback_wants_yes_and_something_to_go_back_to(folder, tidegate):
     assert said.exit_code == 2
     assert "--yes" in said.err
     for to, code, text in [
-        ("7", "version_gone", "no version can be gone back to"),
+        ("7", "version_gone", "there is no version to roll back to"),
         ("2025-01-01T00:00:00Z", "version_gone", "the version of 2025"),
         ("yesterday", "config", "neither a version nor a time"),
         ("2025-01-01T00:00:00", "config", "no time zone"),
@@ -68,8 +68,8 @@ def test_a_watch_of_nothing_is_refused(folder, tidegate):
 @pytest.mark.parametrize(
     ("line", "said"),
     [
-        ("maintenance: {compact_below: 32}", "should be a size"),
-        ("maintenance: {keep: 0}", "keep should be 1 or more"),
+        ("maintenance: {compact_below: 32}", "must be a size"),
+        ("maintenance: {keep: 0}", "keep must be 1 or more"),
         ("maintenance: {orphans_after: 1h}", "1d or more"),
         ("maintenance: {kept: 3}", "keep"),
         ("schedule: {every: 5m, cron: '* * * * *'}", "one of `every:` and `cron:`"),

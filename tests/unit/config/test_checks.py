@@ -52,11 +52,11 @@ def test_what_every_check_takes(tmp_path):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("{not_nul: id}", "should name one kind of check; did you mean 'not_null'"),
-        ("{not_null: id, range: a, min: 1}", "should name one kind of check"),
+        ("{not_nul: id}", "must name one kind of check; did you mean 'not_null'"),
+        ("{not_null: id, range: a, min: 1}", "must name one kind of check"),
         ("{not_null: id, on_fial: warn}", "unknown key; did you mean 'on_fail'"),
         ("{not_null: id, on_fail: ignore}", "should be"),
-        ("{not_null: id, where: 'amount >'}", "is not an expression of Spark SQL"),
+        ("{not_null: id, where: 'amount >'}", "is not a Spark SQL expression"),
         ("{accepted_values: status}", "needs the key 'values'"),
         ("{kind: nothing}", "'nothing' is not a known kind of checks"),
     ],
@@ -68,7 +68,7 @@ def test_refused_with_the_place(text, message, tmp_path):
 
 
 def test_a_mapping_is_no_list(tmp_path):
-    with pytest.raises(ConfigError, match="should be a list"):
+    with pytest.raises(ConfigError, match="must be a list"):
         read("{not_null: id}", tmp_path)
 
 
@@ -76,8 +76,8 @@ def test_a_mapping_is_no_list(tmp_path):
     ("text", "message"),
     [
         ("{range: amount}", "needs `min:`, `max:` or both"),
-        ("{expression: 'sum(amount) > 0'}", "looks beyond its row"),
-        ("{expression: 'amount > (select 1)'}", "looks beyond its row"),
+        ("{expression: 'sum(amount) > 0'}", "uses more than one row"),
+        ("{expression: 'amount > (select 1)'}", "uses more than one row"),
         ("{expression: 'true), (1 = 1'}", "is not one expression"),
         ("{expression: '1; drop table orders'}", "is not"),
         ("{accepted_values: status, values: []}", "at least one value"),

@@ -46,7 +46,7 @@ IMPOSSIBLE = [
     (
         stream(layout="{partition_by: [days(at), hours(at)]}"),
         9,
-        "streams.a.layout: partition_by has both days(at) and hours(at); Iceberg takes one of them, write it alone",
+        "streams.a.layout: partition_by has both days(at) and hours(at); Iceberg accepts only one of them",
     ),
     (stream(layout="{partition_by: [years(at), day(at)]}"), 9, "has both years(at) and day(at)"),
     (
@@ -55,10 +55,10 @@ IMPOSSIBLE = [
         "has both bucket(4, id) and bucket(8, id)",
     ),
     (stream(layout="{partition_by: [id, id]}"), 9, "has both id and id"),
-    (stream(layout="{format_version: 4}"), 9, "format_version is 4; write 2 or 3"),
+    (stream(layout="{format_version: 4}"), 9, "format_version is 4; it must be 2 or 3"),
     (stream(target="delta_lake.x.t", layout="{partition_by: days(at)}"), 9, "'days(at)' is a transform, which Delta"),
-    (stream(target="delta_lake.x.t", layout="{sort_by: id}"), 9, "sort_by is not there on Delta; leave it out"),
-    (stream(target="lake.x.{table}"), 6, "has {table}, which only a stream with * or ? in its name fills"),
+    (stream(target="delta_lake.x.t", layout="{sort_by: id}"), 9, "sort_by is not supported on Delta; remove it"),
+    (stream(target="lake.x.{table}"), 6, "has {table}, which only works in a stream with * or ? in its name"),
     (stream(key="[id, id]"), 9, "names 'id' twice"),
     (stream(source="{connection: events, table: t}"), 5, "connection 'events' has no `url:`"),
 ]
@@ -97,10 +97,10 @@ PATTERN = """\
 @pytest.mark.parametrize(
     ("target", "told"),
     [
-        ("lake.x.{tabel}", "has {tabel}, which nothing fills; did you mean '{table}'"),
-        ("lake.{}.{table}", "has {}, which nothing fills"),
-        ("lake.x.t", "is one table for all that match; write {table} where the name of each belongs"),
-        ("lake.x.{schema}", "is the target of the stream"),
+        ("lake.x.{tabel}", "has {tabel}, which is not a placeholder; did you mean '{table}'"),
+        ("lake.{}.{table}", "has {}, which is not a placeholder"),
+        ("lake.x.t", "is one table for all matching tables; put {table} where the name of each belongs"),
+        ("lake.x.{schema}", "is also the target of stream"),
     ],
 )
 def test_a_pattern_gives_each_of_its_streams_a_table(tmp_path, target, told):
@@ -115,11 +115,9 @@ def test_a_pattern_that_fills_its_placeholders_is_accepted(tmp_path):
 
 def test_two_streams_of_one_target_are_refused(tmp_path):
     (found,) = problems(tmp_path, stream() + stream().replace("  a:", "  b:"))
-    assert (
-        "streams.b.target: lake.x.t is the target of the stream 'a', too; give each stream a table of its own" in found
-    )
+    assert "streams.b.target: lake.x.t is also the target of stream 'a'; give each stream its own table" in found
 
 
 def test_a_pattern_and_a_stream_of_one_target_are_refused(tmp_path):
     (found,) = problems(tmp_path, stream(target="lake.x.u") + PATTERN.format(target='"lake.x.{table}"'))
-    assert "lake.x.u is the target of the stream 'a', too" in found
+    assert "lake.x.u is also the target of stream 'a'" in found

@@ -82,8 +82,8 @@ def test_a_quoted_merge_sign_is_a_key():
         ("a: \x00", "characters that YAML does not allow"),
         ("", "is empty"),
         ("# only a remark\n", "is empty"),
-        ("a: &a [*a]", "is an alias that holds itself"),
-        ("? [1, 2]\n: 3", "has a key that is not a text"),
+        ("a: &a [*a]", "is an alias that contains itself"),
+        ("? [1, 2]\n: 3", "has a key that is not a string"),
         ("a: !!python/object:os.system x", "has the tag"),
         ("a: 1\n---\nb: 2\n", "expected a single document"),
     ],
@@ -102,7 +102,7 @@ def test_values_from_python_have_paths_without_lines():
 
 
 def test_a_scalar_is_no_mapping():
-    with pytest.raises(ConfigError, match="a: should be a mapping"):
+    with pytest.raises(ConfigError, match="a: must be a mapping"):
         _ = from_values({"a": 1}).items["a"].items
 
 

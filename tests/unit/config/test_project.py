@@ -85,7 +85,7 @@ def test_a_connection_without_its_credentials_is_refused_when_somebody_needs_it(
     found = load(BASE.replace("${PW}", "${PWD_}"), tmp_path)
     with pytest.raises(ConfigError, match=r"connections\.shop\.url: needs the environment variable PWD_, which is not"):
         found.connection("shop")
-    with pytest.raises(ConfigError, match="without its `}`"):
+    with pytest.raises(ConfigError, match="without a `}`"):
         load(BASE.replace("${PW}", "${PW"), tmp_path)
 
 
@@ -100,13 +100,13 @@ def test_a_connection_without_its_credentials_is_refused_when_somebody_needs_it(
         ("connection: shop", "connection: shp", "5: streams.orders.source.connection: 'shp' is not under"),
         ("table: public.orders", "tabel: a", "5: streams.orders.source: needs one of `topic:`, `slot:`"),
         ("lake.shop.orders", "lak.shop.orders", "6: streams.orders.target: names the lake 'lak'"),
-        ("lake.shop.orders", "lake.orders", "6: streams.orders.target: should name lake, schema and table"),
-        ("lake.shop.orders", "lake..orders", "6: streams.orders.target: should be names separated by dots"),
-        ("lake.shop.orders", "lake.shop.`orders", "6: streams.orders.target: should be names separated by dots"),
+        ("lake.shop.orders", "lake.orders", "6: streams.orders.target: must have the form lake.schema.table"),
+        ("lake.shop.orders", "lake..orders", "6: streams.orders.target: must be names separated by dots"),
+        ("lake.shop.orders", "lake.shop.`orders", "6: streams.orders.target: must be names separated by dots"),
         ("    target: lake.shop.orders\n", "", "4: streams.orders: needs the key 'target'"),
         ("    strategy: {kind: watermark, column: updated_at}\n", "", "4: streams.orders: needs the key 'strategy'"),
         ("key: [id]", "key: [{id: 1}]", "7: streams.orders.key.0: should be a valid string"),
-        ("key: [id]", "uid: a_b", "7: streams.orders.uid: should be 1 to 64 letters, digits and hyphens"),
+        ("key: [id]", "uid: a_b", "7: streams.orders.uid: must be 1 to 64 letters, digits and hyphens"),
         ("key: [id]", "verify: full", "7: streams.orders.verify: should be one of none, counts, moved"),
         ("key: [id]", "removals: {detect: key_diff}", "7: streams.orders.removals: unknown key"),
         ("key: [id]", "contract: {narrow: evolve}", "7: streams.orders.contract.narrow: should be one of keep, stop"),
@@ -117,17 +117,17 @@ def test_a_connection_without_its_credentials_is_refused_when_somebody_needs_it(
         ),
         ("key: [id]", "contract: {widn: stop}", "7: streams.orders.contract.widn: unknown key; did you mean 'widen'?"),
         ("key: [id]", "layout: {partition: a}", "7: streams.orders.layout.partition: unknown key"),
-        ("updated_at}", "updated_at, lookback: 1}", "8: streams.orders.strategy.lookback: should be a duration"),
+        ("updated_at}", "updated_at, lookback: 1}", "8: streams.orders.strategy.lookback: must be a duration"),
         ("updated_at}", "updated_at, clock: mine}", "8: streams.orders.strategy.clock: should be one of database,"),
         ("{url:", "{uri:", "2: connections.shop.uri: unknown key; did you mean 'url'?"),
-        ('"postgresql://app:${PW}@127.0.0.1:5432/shop"', "shop", "2: connections.shop: should have a `url:`"),
-        ("connections:", "registry: registry.db\nconnections:", "1: registry: should be a URL"),
-        ("connections:", "lakes: {my.lake: {}}\nconnections:", "1: lakes.my.lake: should be a name of letters"),
+        ('"postgresql://app:${PW}@127.0.0.1:5432/shop"', "shop", "2: connections.shop: needs a `url:`"),
+        ("connections:", "registry: registry.db\nconnections:", "1: registry: must be a URL"),
+        ("connections:", "lakes: {my.lake: {}}\nconnections:", "1: lakes.my.lake: must consist of letters"),
         ("connections:", "lakes: {l: {formt: x}}\nconnections:", "1: lakes.l.formt: unknown key"),
         ("connections:", "lakes: {l: {format: x}}\nconnections:", "1: lakes.l.format: 'x' is not a known kind"),
         ("connections:", "spark: {master: a, remote: b}\nconnections:", "1: spark: has both `master:` and"),
         ("connections:", "defaults: {verfy: none}\nconnections:", "1: defaults.verfy: unknown key; did you mean"),
-        ("  orders:\n", '  "":\n', "4: streams.: should have a name"),
+        ("  orders:\n", '  "":\n', "4: streams.: needs a name"),
         ("connections:", "streams: {}\nconnections:", "4: streams: is given twice, first in line 1"),
     ],
 )
@@ -157,7 +157,7 @@ def test_without_streams_there_is_no_project(tmp_path):
 
 @pytest.mark.parametrize("text", ["[]", "a", "- a: 1"])
 def test_a_file_of_another_shape_is_refused(text, tmp_path):
-    assert "should be a mapping" in refused(text, tmp_path).message
+    assert "must be a mapping" in refused(text, tmp_path).message
 
 
 def test_files_that_cannot_be_read(tmp_path):
@@ -165,7 +165,7 @@ def test_files_that_cannot_be_read(tmp_path):
         config.load(tmp_path)
     assert "tidegate init" in caught.value.hint
     (tmp_path / "tidegate.yaml").write_bytes(b"\xff\xfe\x00\x01")
-    with pytest.raises(ConfigError, match="is not a text file in UTF-8"):
+    with pytest.raises(ConfigError, match="is not a UTF-8 text file"):
         config.load(tmp_path / "tidegate.yaml")
 
 
@@ -248,7 +248,7 @@ def test_a_call_goes_before_everything(tmp_path):
 
 def test_a_wrong_default_is_told_at_its_own_line(tmp_path):
     error = refused(DEFAULTS.replace("lookback: 1h", "lookback: 1hour").replace(", lookback: 2h", ""), tmp_path)
-    assert error.message.startswith(f"{tmp_path}/tidegate.yaml:8: defaults.lookback: should be a duration")
+    assert error.message.startswith(f"{tmp_path}/tidegate.yaml:8: defaults.lookback: must be a duration")
 
 
 def test_patterns_keep_their_marks(tmp_path):
@@ -272,7 +272,7 @@ def test_names_with_dots(target, tmp_path):
 def test_a_uid_stands_for_one_stream(tmp_path):
     twin = BASE.partition("  orders:")[2].replace("key: [id]", "uid: x1")
     text = BASE.replace("key: [id]", "uid: x1") + "  other:" + twin
-    assert "the uid 'x1' stands for more than one stream" in refused(text, tmp_path).message
+    assert "the uid 'x1' is used by more than one stream" in refused(text, tmp_path).message
     pattern = changed("orders:\n    source", '"o*":\n    uid: x\n    source').replace(
         "lake.shop.orders", "lake.s.{table}"
     )

@@ -48,8 +48,8 @@ def test_files_lose_their_last_line_break_only(tmp_path):
     [
         ("${ABSENT}", "a.b.0: needs the environment variable ABSENT, which is not set"),
         ("${file:absent}", "needs the file absent, which cannot be read: No such file"),
-        ("${", "without its `}`"),
-        ("a ${NAME", "without its `}`"),
+        ("${", "without a `}`"),
+        ("a ${NAME", "without a `}`"),
         ("${}", "has the reference ${}"),
         ("${1A}", "has the reference ${1A}"),
         ("${A B}", "has the reference"),

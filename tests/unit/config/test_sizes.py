@@ -15,5 +15,5 @@ def test_sizes(text, number):
 
 @pytest.mark.parametrize("text", ["32", 32, "MB", "-1MB", "1 mb", "1e3MB", "1TB", "", None, "1_0MB"])
 def test_what_is_no_size(text):
-    with pytest.raises(ValueError, match="should be a size"):
+    with pytest.raises(ValueError, match="must be a size"):
         size(text)

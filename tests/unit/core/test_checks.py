@@ -95,14 +95,14 @@ def test_what_does_not_fit_a_column_is_refused_before_a_row_is_read(check):
 @pytest.mark.parametrize(
     ("check", "answers", "loads", "found"),
     [
-        (RowCount(min=1), [0], (), "the load has 0 rows, at least 1 are expected"),
-        (RowCount(max=5, of=Scope.TABLE), [6], (), "the table has 6 rows, at most 5"),
+        (RowCount(min=1), [0], (), "the load has 0 rows; at least 1 are expected"),
+        (RowCount(max=5, of=Scope.TABLE), [6], (), "the table has 6 rows; at most 5"),
         (RowCount(min=1, max=5), [5], (), None),
         (RowCount(change=0.5), [500], (100, 90), None),
-        (RowCount(change=0.5), [500], (100, 90, 110), "the median of the last 3 loads is 100, and 50% may be off"),
+        (RowCount(change=0.5), [500], (100, 90, 110), "the median of the last 3 loads is 100, with a tolerance of 50%"),
         (RowCount(change=0.5), [150], (100, 90, 110), None),
         (RowCount(change=0.5, loads=3), [150], (150, 150, 150, 1, 1, 1, 1), None),
-        (Unique(columns=("id",)), [7, 5], (), "2 rows of the table repeat values of (id)"),
+        (Unique(columns=("id",)), [7, 5], (), "2 rows of the table have duplicate values in (id)"),
         (Unique(columns=("id",)), [7, 7], (), None),
         (Freshness(column="at", max_age=timedelta(hours=1)), [3, "2025-06-01 11:00:00.000000"], (), None),
         (Freshness(column="at", max_age=timedelta(hours=1)), [3, "2025-06-01 10:59:59.000000"], (), "1:00:01 old"),
@@ -123,7 +123,7 @@ def test_judging(check, answers, loads, found):
         (RowCount, "needs `min:`"),
         (lambda: RowCount(min=5, max=1), "above max"),
         (lambda: RowCount(change=0.5, of=Scope.TABLE), "of a load"),
-        (lambda: RowCount(change=0.5, loads=2), "from 3 to 50"),
+        (lambda: RowCount(change=0.5, loads=2), "between 3 and 50"),
         (lambda: Range(column="id"), "`min:`, `max:` or both"),
         (lambda: References(columns=("id",), to="lake.a.b"), "one of the lakes"),
         (lambda: References(columns=("id",), to="lake.b", lakes={"lake": None}), "lake.schema.table"),
@@ -154,7 +154,7 @@ def test_a_column_that_is_not_there_is_named_with_the_nearest(more):
 
 
 def test_rows_judged_as_a_whole_cannot_be_set_aside():
-    with pytest.raises(ConfigError, match="judges the rows as a whole"):
+    with pytest.raises(ConfigError, match="evaluates the rows as a whole"):
         refuse_rules("orders", [rule(Unique(columns=("id",)), OnFail.QUARANTINE)], COLUMNS)
 
 

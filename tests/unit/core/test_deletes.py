@@ -17,7 +17,7 @@ KEY_DIFF = Deletes(detect=Detect.KEY_DIFF)
 
 @pytest.mark.parametrize("fraction", [-0.1, 1.1])
 def test_a_fraction_is_a_fraction(fraction):
-    with pytest.raises(ValueError, match="from 0 to 1"):
+    with pytest.raises(ValueError, match="between 0 and 1"):
         Deletes(max_fraction=fraction)
 
 
@@ -29,7 +29,7 @@ def test_a_fraction_is_a_fraction(fraction):
         (SnapshotDiff(), Replace(), ("id",), Deletes(apply=Apply.SOFT), "use merge"),
         (Watermark(column="at"), Append(), ("id",), KEY_DIFF, "use merge"),
         (Watermark(column="at"), Merge(), (), KEY_DIFF, "needs `key:`"),
-        (TableChanges(), Merge(), ("id",), KEY_DIFF, "go on from a cursor"),
+        (TableChanges(), Merge(), ("id",), KEY_DIFF, "continue from a cursor"),
         (SnapshotDiff(), Merge(), ("id",), Deletes(detect=Detect.KEY_DIFF, scope=Scope.WINDOW), "cursor"),
         (Watermark(column="at"), Merge(), ("id",), Deletes(detect=Detect.KEY_DIFF, scope=Scope.WINDOW), "lookback"),
     ],

@@ -43,7 +43,7 @@ def test_a_project_of_parts_that_do_not_fit_is_refused_with_its_line(tmp_path, s
     stream = f"  a: {{source: {source}, target: lake.s.a, key: [id], strategy: {strategy}, write: merge}}"
     (tmp_path / "tidegate.yaml").write_text(f"connections: {{shop: 'sqlite:///x.db'}}\nstreams:\n{stream}\n")
     read = config.load(tmp_path)
-    with pytest.raises(Misfit, match=rf"tidegate.yaml:3.*strategy {strategy} reads slices that this source does not"):
+    with pytest.raises(Misfit, match=rf"tidegate.yaml:3.*strategy {strategy} reads slices, which this source does not"):
         assemble.streams(read, assemble.formats(read), assemble.Choice())
 
 
@@ -57,4 +57,4 @@ def test_a_database_that_no_rows_are_read_from_is_refused_by_check(tmp_path, dat
     with Project.load(tmp_path) as project:
         ((problem,),) = (stream.problems for stream in project.check())
     assert "tidegate.yaml:4: streams.a.source" in problem
-    assert f"no rows can be read from {database}; `url:` must begin with one of duckdb://, mariadb://" in problem
+    assert f"rows cannot be read from {database}; `url:` must begin with one of duckdb://, mariadb://" in problem

@@ -268,7 +268,7 @@ def test_the_whole_table() -> None:
         (Periods(column="c", period=Period.DAY), TEXT, "not a date"),
         (Prefixes(column="c", length=1), TEXT, None),
         (Prefixes(column="c", length=1), UUID, None),
-        (Prefixes(column="c", length=1), BIGINT, "not a text"),
+        (Prefixes(column="c", length=1), BIGINT, "not a string"),
         (Ranges(column="c", cuts=()), INT, None),
         (Ranges(column="c", cuts=()), TIMESTAMPTZ, None),
         (Ranges(column="c", cuts=()), TEXT, "not an integer, a date or a timestamp"),

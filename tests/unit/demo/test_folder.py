@@ -59,5 +59,5 @@ def test_a_file_in_the_way_is_an_error_of_one_sentence(tmp_path):
 
 
 def test_the_next_day_needs_a_demo(tmp_path):
-    with pytest.raises(ConfigError, match="holds no demo"):
+    with pytest.raises(ConfigError, match="does not contain a demo"):
         Folder(path=tmp_path).refuse_stranger()

@@ -38,7 +38,7 @@ def test_a_step_is_told_with_its_rows_and_spark(stage):
     tale, teller, console = stage
     assert story._step(tale, teller, "first load", "tidegate run", lambda: {"exit_code": 0, "streams": [GOOD]})
     told = console.file.getvalue()
-    assert "3 rows read: 2 inserted, 1 updated, proven equal before it became visible" in told
+    assert "3 rows read: 2 inserted, 1 updated, verified before it became visible" in told
     assert "started Spark" in told
     assert tale.steps[0].rows == 3
     assert tale.exit_code == 0

@@ -208,7 +208,7 @@ def test_sqlite_value_of_the_declared_type(kind: Type, value: object, text: str 
         (TIME, "25:00:00"),
         (TEXT, b"blob"),
         (BINARY, "text"),
-        (UUID, "no uuid"),
+        (UUID, "not a uuid"),
         (decimal(10, 2), "1.234"),
         (decimal(10, 2), "123456789.00"),
         (decimal(10, 2), 1.234),

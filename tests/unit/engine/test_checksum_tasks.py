@@ -110,7 +110,7 @@ def test_identifiers_narrow_to_streams(project, identifiers, streams):
         ("shop", ["slaes"], "did you mean 'sales'"),
         ("shop", ["late"], "watermark"),
         ("shop", {"main": ["slaes"]}, "main.slaes"),
-        ("elsewhere", ["sales"], "no stream of that connection"),
+        ("elsewhere", ["sales"], "not a stream of that connection"),
     ],
 )
 def test_names_that_are_unknown(project, system, identifiers, message):

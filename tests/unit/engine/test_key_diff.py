@@ -91,12 +91,12 @@ def test_keys_far_apart_are_hashed(shop, registry, monkeypatch):
 
 
 def test_the_fuse_before_a_row_is_read(shop, registry):
-    with pytest.raises(DeleteFuse, match="may delete 200"):
+    with pytest.raises(DeleteFuse, match="may delete at most 200"):
         watched(shop, registry, SOME, rows=401)
     watched(shop, registry, SOME, rows=400)
     watched(shop, registry, SOME, rows=401, allow_deletes=True)
     assert [change.new_status for change in registry.changes("a1b2")].count("DELETES ALLOWED") == 1
-    with pytest.raises(DeleteFuse, match="may delete 22"):
+    with pytest.raises(DeleteFuse, match="may delete at most 22"):
         watched(shop, registry, SOME, rows=223, deletes=Deletes(detect=Detect.KEY_DIFF))
     shop.sql("delete from t")
     with pytest.raises(DeleteFuse, match="the source is empty"):

@@ -209,7 +209,7 @@ def test_the_contract_decides():
 
 
 def test_what_may_be_a_rename_stops_unless_it_is_allowed():
-    with pytest.raises(SchemaRefused, match="'old' is gone and 'new'"):
+    with pytest.raises(SchemaRefused, match="'old' was removed and 'new'"):
         plan(schema(id=INT, new=TEXT), schema(id=INT, old=TEXT))
     allowed = plan(schema(id=INT, new=TEXT), schema(id=INT, old=TEXT), contract={"rename": "evolve"})
     assert [change.column for change in allowed.evolve] == ["new"]

@@ -79,7 +79,7 @@ def test_registry_ahead_or_beside_the_table_stops(remembered):
 
 
 def test_a_table_made_again_is_not_the_one_that_was_loaded():
-    with pytest.raises(PositionMoved, match="dropped and made again"):
+    with pytest.raises(PositionMoved, match="dropped and recreated"):
         reconcile("s", table(position(3), uuid="t2"), Remembered(position(3)))
 
 

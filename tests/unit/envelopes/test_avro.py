@@ -127,10 +127,10 @@ def test_the_columns_are_those_that_json_would_tell(monkeypatch):
         (b"", "wire format"),
         (b"\x00\x00\x00", "wire format"),
         (b'{"op": "c"}', "wire format"),
-        (b"\x00\x00\x00\x01\x01" + INSERT[5:], "does not know its schema 257"),
-        (INSERT[:-1], "not written by its schema"),
-        (INSERT + b"\x00", "longer than its schema says"),
-        (b"\x00\x00\x00\x01\x02\x02\x02", "longer than its schema says"),
+        (b"\x00\x00\x00\x01\x01" + INSERT[5:], "has no schema 257"),
+        (INSERT[:-1], "does not match its schema"),
+        (INSERT + b"\x00", "longer than its schema allows"),
+        (b"\x00\x00\x00\x01\x02\x02\x02", "longer than its schema allows"),
     ],
 )
 def test_what_is_not_written_by_its_schema_is_told(message, reason):

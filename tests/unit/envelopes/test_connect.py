@@ -94,7 +94,7 @@ def test_the_table_says_its_types_where_the_messages_say_too_little():
     found = Debezium().schema([Message(key=None, value=fields("id", "new"))], own)
     assert found == own
     bare = [Message(key=None, value=b'{"op": "c"}')]
-    with pytest.raises(ConfigError, match="may be written as MicroTimestamp, Timestamp") as raised:
+    with pytest.raises(ConfigError, match="may be encoded as MicroTimestamp, Timestamp") as raised:
         Debezium().schema(bare, own)
     assert "columns: {new: timestamp_ntz as MicroTimestamp}" in raised.value.hint
     assert Debezium(columns={"new": "timestamp as Timestamp"}).schema(bare, own) == own
@@ -128,7 +128,7 @@ def test_what_is_stated_of_a_column(text, written):
 
 @pytest.mark.parametrize("text", ["timestamp", "decimal(10,2)", "time", "binary"])
 def test_a_type_that_is_written_in_several_ways_is_never_guessed(text):
-    with pytest.raises(ConfigError, match="may be written as"):
+    with pytest.raises(ConfigError, match="may be encoded as"):
         Debezium(columns={"c": text}).schema([Message(key=None, value=b'{"op": "c"}')])
 
 

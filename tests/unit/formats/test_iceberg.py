@@ -95,7 +95,7 @@ def test_an_empty_project_has_no_tables(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("content", "said"), [(b"{ not json", "damaged"), (b"\x1f\x8bxx", "damaged"), (None, "not there")]
+    ("content", "said"), [(b"{ not json", "damaged"), (b"\x1f\x8bxx", "damaged"), (None, "missing")]
 )
 def test_damaged_metadata_is_one_clear_error(tmp_path: Path, content: bytes | None, said: str) -> None:
     with pytest.raises(WriteError, match=f"metadata file of table lake.shop.orders .*{said}"):
@@ -111,7 +111,7 @@ def test_a_damaged_catalog_is_one_clear_error(tmp_path: Path) -> None:
 
 def test_a_damaged_position_is_not_a_missing_one() -> None:
     broken = snapshot(1, **{property_name(UID): '{"version": 99}'})
-    with pytest.raises(WriteError, match="position that snapshot 1 carries"):
+    with pytest.raises(WriteError, match="position in snapshot 1"):
         Metadata(metadata(broken)).position(UID)
 
 

@@ -119,7 +119,7 @@ def test_branches_layout_old_snapshots_and_the_look_for_orphans():
     asked = upkeep(partition_by=("bucket(4, id)",), looked_at=NOW - DAY)
     needs = {need.step: need.reason for need in iceberg.survey(found, lambda: None, asked)}
     assert list(needs) == [Step.BRANCHES, Step.LAYOUT, Step.EXPIRE, Step.ORPHANS]
-    assert needs[Step.BRANCHES] == "1 left by loads that crashed"
+    assert needs[Step.BRANCHES] == "1 left by crashed loads"
     assert surveyed(metadata(*chain(3)), upkeep(looked_at=NOW - DAY / 2)) == []
     assert surveyed(metadata(*chain(3)), upkeep(looked_at=None)) == [Step.ORPHANS]
 
@@ -278,11 +278,11 @@ def test_delta_versions_are_readable_as_long_as_their_files_are_there(tmp_path):
 
 
 def test_rules_that_nobody_can_keep_are_refused():
-    with pytest.raises(ValueError, match="keep should be 1 or more"):
+    with pytest.raises(ValueError, match="keep must be 1 or more"):
         Maintenance(keep=0)
-    with pytest.raises(ValueError, match="keep_at_most should not be less"):
+    with pytest.raises(ValueError, match="keep_at_most must not be less"):
         Maintenance(keep=301)
-    with pytest.raises(ValueError, match="orphans_after should be 1d or more"):
+    with pytest.raises(ValueError, match="orphans_after must be 1d or more"):
         Maintenance(orphans_after=timedelta(hours=23))
 
 

@@ -70,7 +70,7 @@ def test_a_cursor_is_a_column_with_an_order():
     assert Cursor.of("at", fields, TIMES).type == types.TIMESTAMP
     assert Cursor.of("big", fields, NUMBERS).type == types.decimal(20, 0)
     for column, kinds in (("at", NUMBERS), ("id", TIMES), ("part", NUMBERS), ("x", TIMES)):
-        with pytest.raises(ConfigError, match="cannot be followed"):
+        with pytest.raises(ConfigError, match="cannot be a cursor"):
             Cursor.of(column, fields, kinds)
     with pytest.raises(ColumnMissing, match="'ID' is not in the source, which has at, id"):
         Cursor.of("ID", fields, NUMBERS)
@@ -113,7 +113,7 @@ def test_a_restored_delta_table_stands_where_it_was_and_never_counts_backwards()
     assert found(*history) == (3, "load1")
     assert found(commit(5, 4), *history) == (4, "load4")
     assert found(commit(4, operation="RESTORE", version="0"), *history[1:]) == (3, "")
-    with pytest.raises(PositionMissing, match="restored to a time"):
+    with pytest.raises(PositionMissing, match="restored to a timestamp"):
         found(commit(4, operation="RESTORE", version=None), *history[1:])
 
 

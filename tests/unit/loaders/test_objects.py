@@ -66,7 +66,7 @@ def test_a_login_that_is_refused_ends_the_load_and_is_not_told(monkeypatch, kind
         raise refusal(kind, 403, "canary/secret")
 
     monkeypatch.setattr(s3fs.S3FileSystem, "pipe_file", refuse)
-    with pytest.raises(WriteError, match="the store of s3a://shop/orders refuses the login") as caught:
+    with pytest.raises(WriteError, match="the store of s3a://shop/orders denied access") as caught:
         of(**SAID).put("s3a://shop/orders/1", "x")
     assert "canary" not in f"{caught.value} {caught.value.hint}"
 
@@ -94,6 +94,6 @@ def test_a_store_is_asked_for_a_file_that_is_there(monkeypatch):
     of().need("s3a://shop/orders/_tidegate/asked")
     assert files == {"shop/orders/_tidegate/asked": b""}
     monkeypatch.setattr(s3fs.S3FileSystem, "pipe_file", lambda *_, **__: None)
-    with pytest.raises(WriteError, match="writes over a file that is there") as caught:
+    with pytest.raises(WriteError, match="overwrites an existing file") as caught:
         of().need("s3a://shop/orders/_tidegate/asked")
     assert "Iceberg" in caught.value.hint

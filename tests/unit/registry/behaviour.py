@@ -111,7 +111,7 @@ def test_a_load_from_elsewhere_is_refused_and_changes_nothing(registry):
     first = publish(registry, load())
     stale = load(None, through="99")
     registry.save_plan(stale, "run-2")
-    with pytest.raises(PositionMoved, match="stands at sequence 1"):
+    with pytest.raises(PositionMoved, match="is at sequence 1"):
         registry.advance(stale, snapshot="88", table_uuid="t-1", verified=True)
     sibling = Position(sequence=1, load_id="somebody-else", kind="watermark")
     with pytest.raises(PositionMoved):
@@ -123,7 +123,7 @@ def test_a_load_from_elsewhere_is_refused_and_changes_nothing(registry):
 
 def test_a_load_that_does_not_raise_the_sequence_is_a_bug_of_ours(registry):
     first = publish(registry, load())
-    with pytest.raises(InternalError, match="does not raise the sequence"):
+    with pytest.raises(InternalError, match="does not increase the sequence"):
         registry.advance(load(first, sequence=1), snapshot="88", table_uuid="t-1", verified=None)
 
 

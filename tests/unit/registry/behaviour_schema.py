@@ -47,6 +47,6 @@ def test_a_table_of_somebody_else_is_left_alone(url, raw, tmp_path):
         connection.execute(text("CREATE TABLE plans (mine int)"))
     with pytest.raises(RegistryError) as caught:
         Registry.open(url)
-    assert "of its own" in caught.value.hint
+    assert "its own database" in caught.value.hint
     with raw.begin() as connection:
         connection.execute(text("INSERT INTO plans VALUES (1)"))

@@ -40,7 +40,7 @@ def opened(url):
 def test_a_file_that_is_no_registry_is_left_alone(url, path, damage):
     path.parent.mkdir()
     path.write_bytes(damage)
-    with pytest.raises(RegistryError, match="damaged or no SQLite file") as caught:
+    with pytest.raises(RegistryError, match="damaged or not a SQLite file") as caught:
         Registry.open(url)
     assert "tidegate state repair" in caught.value.hint
     assert str(path) in caught.value.hint

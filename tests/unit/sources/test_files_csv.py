@@ -109,10 +109,10 @@ def test_the_line_of_a_value_is_found(tmp_path):
         ("csv", {"locale": "de"}, "locale is not an option of csv"),
         ("csv", {"encoding": "shift_jis"}, "encoding"),
         ("csv", {"decimal": ",", "thousands": ","}, "decimal and thousands"),
-        ("csv", {"quote": "ab"}, "quote is one character"),
+        ("csv", {"quote": "ab"}, "quote must be one character"),
         ("csv", {"header": "yes"}, "true or false"),
-        ("json", {"encoding": "utf-16"}, "JSON is UTF-8"),
-        ("parquet", {"sep": ";"}, "no meaning"),
+        ("json", {"encoding": "utf-16"}, "JSON must be UTF-8"),
+        ("parquet", {"sep": ";"}, "does not apply"),
     ],
 )
 def test_options_that_cannot_be(form, options, said):

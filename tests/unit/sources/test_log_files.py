@@ -57,7 +57,7 @@ def test_a_file_that_came_late_or_grew_lets_all_be_read_again(events):
     events("a.json")
     late, _ = ask(events, first.state)
     assert (late.slices[0].after, late.slices[0].upto) == (None, "b.json")
-    assert "once more" in late.reason
+    assert "again" in late.reason
     events("b.json", 3)
     grown, _ = ask(events, late.state)
     assert grown.slices[0].after is None
@@ -109,7 +109,7 @@ def test_a_file_that_is_being_written_holds_back_what_comes_after_it(events):
     assert ask(events)[0].slices[0].upto == "a.json"
     (events.folder / "b.json.tmp").rename(events.folder / "b.json")
     _, log = ask(events, settle=timedelta(hours=1))
-    assert "waits" in log.notes()[0]
+    assert "wait" in log.notes()[0]
 
 
 def test_a_file_that_moves_while_it_is_read_is_told(events):
@@ -118,7 +118,7 @@ def test_a_file_that_moves_while_it_is_read_is_told(events):
         log.after(None, most=None)
         log.verify_unchanged()
         events("a.json", 2)
-        with pytest.raises(SourceMoved, match="changed while it was read"):
+        with pytest.raises(SourceMoved, match="changed while it was being read"):
             log.verify_unchanged()
 
 
@@ -174,9 +174,9 @@ def test_an_envelope_makes_a_path_a_log(tmp_path):
     [
         ({"path": "e.json", "envelope": "raws"}, "not a known kind of envelopes"),
         ({"path": "e.json", "envelope": {"kind": "rows", "sequense": "a"}}, "unknown key; did you mean 'sequence'"),
-        ({"path": "e.bin", "envelope": "rows"}, "does not tell its format"),
+        ({"path": "e.bin", "envelope": "rows"}, "has no suffix that shows its format"),
         ({"kind": "change_log", "path": "e.json"}, "needs `envelope:`"),
-        ({"kind": "change_log", "envelope": "rows"}, "named by one of"),
+        ({"kind": "change_log", "envelope": "rows"}, "needs exactly one of"),
         ({"path": "e.json", "envelope": "rows", "table": "orders"}, "both `database:` and `table:`"),
         ({"path": "e.json", "envelope": "rows", "table": "t", "database": "shap"}, "not under `connections:`"),
         ({"path": "e.json", "envelope": "dms"}, "needs the key 'sequence'"),

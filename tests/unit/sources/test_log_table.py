@@ -95,7 +95,7 @@ def test_a_table_that_lost_events_or_was_not_only_added_to_stops(span, reason):
         log.after({"version": "5"}, most=None)
     with pytest.raises(HistoryGone):
         log.lag({"version": "5"})
-    with pytest.raises(HistoryGone, match="it has none now"):
+    with pytest.raises(HistoryGone, match="it has no version now"):
         log_of(now=None).after({"version": "5"}, most=None)
 
 
@@ -107,7 +107,7 @@ def test_the_lag_is_what_came_after_the_position():
 
 
 def test_a_table_that_does_not_tell_what_comes_is_refused_before_anything_is_read():
-    with pytest.raises(ConfigError, match="does not tell which events come to it") as raised:
+    with pytest.raises(ConfigError, match="does not record which events are added to it") as raised:
         log_of(problem="ALTER TABLE t").after(None, most=None)
     assert "`ALTER TABLE t`" in raised.value.hint
 
@@ -129,12 +129,15 @@ def test_an_envelope_makes_a_table_a_log(tmp_path):
 @pytest.mark.parametrize(
     ("source", "message"),
     [
-        ({"iceberg": "lake.raw.events", "envelope": "debezium"}, "envelope: debezium is of messages, and a table"),
-        ({"iceberg": "lake.raw.events", "path": "e.json", "envelope": "rows"}, "named by one of"),
+        ({"iceberg": "lake.raw.events", "envelope": "debezium"}, "envelope: debezium is for messages, but a table"),
+        ({"iceberg": "lake.raw.events", "path": "e.json", "envelope": "rows"}, "needs exactly one of"),
         ({"iceberg": "lake.raw.events", "kind": "change_log"}, "needs `envelope:`"),
-        ({"iceberg": "other.raw.events", "envelope": "rows"}, "is no table of a lake"),
+        ({"iceberg": "other.raw.events", "envelope": "rows"}, "is not a table in a lake"),
         ({"iceberg": "old.raw.events", "envelope": "rows"}, "is in a lake of format delta"),
-        ({"delta": "t", "envelope": "rows", "settle": "5m"}, "`settle:` is of files; a table tells what it holds"),
+        (
+            {"delta": "t", "envelope": "rows", "settle": "5m"},
+            "`settle:` is only for files; a table describes its own contents",
+        ),
     ],
 )
 def test_what_is_wrong_is_told(tmp_path, source, message):

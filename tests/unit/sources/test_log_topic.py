@@ -87,7 +87,7 @@ def test_a_load_takes_at_most_so_many_events_in_equal_shares_and_says_how_far_it
     assert (span.events, span.taken, span.behind) == (6, 6, 8)
     assert log._brokers.asked == [{0: 3, 1: 3}], "the oldest of those that wait"
     (note,) = log.notes()
-    assert note in {"8 events wait, the oldest of them for 90 s", "8 events wait, the oldest of them for 91 s"}
+    assert note in {"8 events are waiting, the oldest for 90 s", "8 events are waiting, the oldest for 91 s"}
     log.schema()
     assert log._brokers.asked[-1] == {0: 3, 1: 3}, "columns are told by what is read, not by what comes after it"
 
@@ -122,11 +122,17 @@ def test_shares(waiting, most, taken):
 @pytest.mark.parametrize(
     ("now", "reason"),
     [
-        (replace(TWO, cluster="c2"), "another cluster"),
-        (replace(TWO, topic="t2"), "deleted and made again"),
-        (replace(TWO, begins={0: 12, 1: 0}, ends={0: 20, 1: 4}), r"partition 0 of topic orders has lost 2 events"),
-        (replace(TWO, ends={0: 9, 1: 4}), r"partition 0 of topic orders ends at offset 9, before what was read of it"),
-        (replace(TWO, begins={0: 0}, ends={0: 10}), "has no partition 1 any more"),
+        (replace(TWO, cluster="c2"), "a different cluster"),
+        (replace(TWO, topic="t2"), "deleted and recreated"),
+        (
+            replace(TWO, begins={0: 12, 1: 0}, ends={0: 20, 1: 4}),
+            r"partition 0 of topic orders has lost 2 unread events",
+        ),
+        (
+            replace(TWO, ends={0: 9, 1: 4}),
+            r"partition 0 of topic orders ends at offset 9, before the offset that was already read",
+        ),
+        (replace(TWO, begins={0: 0}, ends={0: 10}), "no longer has partition 1"),
         (replace(TWO, begins={0: 0, 1: 0, 2: 3}, ends={0: 10, 1: 4, 2: 5}), "partition 2 of topic orders has lost 3"),
     ],
 )
@@ -175,7 +181,7 @@ def test_a_table_that_can_be_asked_says_its_types():
     log = log_of(TWO, envelope=Debezium())
     log._table = Table()
     assert log.schema() == Table().schema()
-    with pytest.raises(ConfigError, match="nobody knows the columns"):
+    with pytest.raises(ConfigError, match="the columns are unknown"):
         log_of(TWO, envelope=Debezium()).schema()
 
 
@@ -221,16 +227,16 @@ TOPIC = {"connection": "events", "topic": "orders", "envelope": "debezium"}
 @pytest.mark.parametrize(
     ("source", "connections", "reason"),
     [
-        ({**TOPIC, "connection": "shop"}, {"shop": "sqlite:///shop.db"}, "is none to Kafka"),
+        ({**TOPIC, "connection": "shop"}, {"shop": "sqlite:///shop.db"}, "is not a Kafka connection"),
         ({"topic": "orders", "envelope": "debezium"}, KAFKA, "a topic needs `connection:`"),
-        ({"path": "e.json", "envelope": "rows", "transactions": "t"}, {}, "`transactions:` is of a topic"),
+        ({"path": "e.json", "envelope": "rows", "transactions": "t"}, {}, "`transactions:` is only for a topic"),
         ({**TOPIC, "envelope": "rows"}, KAFKA, "a topic holds messages"),
-        ({**TOPIC, "path": "events/*.json"}, KAFKA, "named by one of"),
-        ({**TOPIC, "settle": "5m"}, KAFKA, "`settle:` is of files"),
+        ({**TOPIC, "path": "events/*.json"}, KAFKA, "needs exactly one of"),
+        ({**TOPIC, "settle": "5m"}, KAFKA, "`settle:` is only for files"),
         ({**TOPIC, "start": "table"}, KAFKA, "needs `database:` and `table:`"),
         (TOPIC, {"events": {"kafka": "h:1", "options": {"group.id": "x"}}}, "'group.id' is not known"),
         (TOPIC, {"events": {"kafka": "h:1", "options": {"sasl.username": "x", "sasl.mechanism": "GSSAPI"}}}, "GSSAPI"),
-        (TOPIC, {"events": {"kafka": "h:1", "url": "sqlite:///x.db"}}, "should have a `url:`"),
+        (TOPIC, {"events": {"kafka": "h:1", "url": "sqlite:///x.db"}}, "needs a `url:`"),
         ({**TOPIC, "envelope": {"kind": "debezium", "columns": {"a": "timestamp as days"}}}, KAFKA, "MicroTimestamp"),
     ],
 )

@@ -94,8 +94,8 @@ def test_a_transaction_waits_for_its_end_and_for_all_its_events_of_this_topic():
     assert offsets(span) == (1, 1)
     assert (span.events, span.behind) == (2, 0), "a run does not drain what is held back"
     (note,) = notes
-    assert note.startswith("transaction 2 holds the log's end since 20")
-    assert note.endswith("Z: its end is not told yet; 1 messages wait for it")
+    assert note.startswith("transaction 2 holds back the end of the log since 20")
+    assert note.endswith("Z: its end has not been reported yet; 1 messages are waiting for it")
     waiting, notes = ask(brokers, span.state)
     assert waiting.slices == ()
     assert "transaction 2" in notes[0]
@@ -118,7 +118,7 @@ def test_a_limit_cuts_no_transaction_and_one_that_is_larger_is_taken_whole():
     assert not [note for note in notes if "holds" in note], "a limit is no holder"
     second, notes = ask(brokers, first.state, most=3)
     assert offsets(second) == (9,)
-    assert "one transaction of 8 messages is more than max_events (3), and is taken whole" in notes
+    assert "one transaction of 8 messages exceeds max_events (3) and is loaded as a whole" in notes
     assert max(stop for topic, _, _, stop in brokers.asked if topic == "shop.public.orders") == 11
     third, notes = ask(brokers, second.state, most=3)
     assert (offsets(third), third.behind, notes) == ((11,), 0, ())
@@ -194,7 +194,9 @@ def test_what_is_no_event_of_a_transaction_holds_nothing():
     span, notes = ask(brokers_of(log))
     assert offsets(span) == (4,)
     (note,) = notes
-    assert note.startswith("2 events tell no transaction, so these may be read by half (provide.transaction.metadata=")
+    assert note.startswith(
+        "2 events have no transaction, so their transactions may be read in part (provide.transaction.metadata="
+    )
 
 
 def test_events_of_other_tables_in_the_topic_do_not_count():
@@ -222,12 +224,12 @@ def test_only_what_may_be_needed_is_read_of_the_ends():
 
 
 def test_what_is_wrong_is_told():
-    with pytest.raises(SourceError, match=r"there is no topic shop\.none, which should tell of transactions"):
+    with pytest.raises(SourceError, match=r"there is no topic shop\.none, which should report transactions"):
         ask(brokers_of([event(1, 1)]), transactions="shop.none")
     brokers = brokers_of([event(1, 1)])
     brokers.topics["shop.transaction"] *= 2
-    with pytest.raises(ConfigError, match="has 2 partitions, and only one tells the order"):
+    with pytest.raises(ConfigError, match="has 2 partitions, but the order of transactions is known only with one"):
         ask(brokers)
     good = TopicLogOptions(connection=EVENTS, topic="t", envelope=Debezium(columns={"id": "bigint"}))
-    with pytest.raises(ConfigError, match="tells of no transactions"):
+    with pytest.raises(ConfigError, match="does not report transactions"):
         replace(good, envelope=Rows(), transactions="t")

@@ -83,9 +83,9 @@ def test_a_relation_of_the_systems_schema_has_its_name_left_out():
 def test_bytes_that_are_cut_short_or_go_on_are_refused(text):
     whole = of(text)
     for end in range(1, len(whole)):
-        with pytest.raises(SourceError, match="cut short or damaged"):
+        with pytest.raises(SourceError, match="truncated or damaged"):
             parse(whole[:end])
-    with pytest.raises(SourceError, match="goes on"):
+    with pytest.raises(SourceError, match="continues"):
         parse(whole + b"\0")
 
 

@@ -97,7 +97,7 @@ def test_dialect_by_scheme(url: str) -> None:
 def test_no_dialect() -> None:
     with pytest.raises(UnknownPlugin, match="informix"):
         dialect_of(Connection(name="a", url="informix://h/d"))
-    with pytest.raises(ConfigError, match="no rows can be read from spark"):
+    with pytest.raises(ConfigError, match="rows cannot be read from spark"):
         dialect_of(Connection(name="a", url="spark://h/d"))
 
 

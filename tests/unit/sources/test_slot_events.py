@@ -161,7 +161,7 @@ def test_a_relation_that_changes_within_a_transaction_counts_from_there():
 
 def test_bytes_that_are_no_text_are_refused_as_they_came():
     (found,) = told(*transaction(500, (10, insert(1, b"\xff"))))
-    assert (found.refused, found.values) == ("a value is not a text in UTF-8", (None, None))
+    assert (found.refused, found.values) == ("a value is not valid UTF-8", (None, None))
     assert found.raw
 
 

@@ -101,7 +101,7 @@ def test_number_that_is_given_again_has_no_edge(file: File) -> None:
 def test_file_that_nobody_here_may_write(file: File, monkeypatch: pytest.MonkeyPatch) -> None:
     opened = SqliteSession._open
     monkeypatch.setattr(SqliteSession, "_open", lambda self, _, timeout=NONE: opened(self, "ro", timeout))
-    with pytest.raises(EdgeUnknown, match="only who may write"), file.source().probe(bound=TIME):
+    with pytest.raises(EdgeUnknown, match="only a user who may write"), file.source().probe(bound=TIME):
         pass
     with file.source().probe(bound=TimeBound(column="updated_at", clock=Clock.APPLICATION)) as probe:
         assert probe.edge().upto
@@ -171,7 +171,7 @@ def test_declarations(file: File) -> None:
         assert [str(column.type) for column in probe.schema()] == ["string", "decimal(10,2)", "bigint"]
     with file.source(table="free", columns={"d": "text"}).probe() as probe, pytest.raises(ConfigError, match="'d'"):
         probe.schema()
-    with file.source(columns={"name": "varint"}).probe() as probe, pytest.raises(ConfigError, match="no type"):
+    with file.source(columns={"name": "varint"}).probe() as probe, pytest.raises(ConfigError, match="not a type"):
         probe.schema()
 
 
@@ -194,7 +194,7 @@ def test_bad_input(file: File, tmp_path: Path) -> None:
         pass
     (tmp_path / "text.db").write_text("this is no database, and long enough to be told from an empty one" * 20)
     text = Connection(name="file", url=f"sqlite:///{tmp_path}/text.db")
-    with pytest.raises(SourceUnavailable, match="no SQLite database"), Database(connection=text, table="a").probe():
+    with pytest.raises(SourceUnavailable, match="not a SQLite database"), Database(connection=text, table="a").probe():
         pass
     with pytest.raises(ConfigError), Database(connection=Connection(name="a", url="sqlite://"), table="a").probe():
         pass

@@ -78,7 +78,7 @@ def test_our_own_errors_pass_as_they_are() -> None:
     assert error.value is mine
 
 
-WORDS = "tidegate: column ''id'' holds a value that is no decimal(18,4) [tidegate]"
+WORDS = "tidegate: column ''id'' holds a value that is not a valid decimal(18,4) [tidegate]"
 STATEMENT = f"CASE WHEN a THEN b ELSE json_extract('[]', '{WORDS}' || substr"
 PLAIN = WORDS.replace("''", "'")
 
@@ -98,7 +98,7 @@ def test_a_bad_value_is_told_without_the_statement_around_it(bad: str) -> None:
     for text in (bad, f"{STATEMENT}\n{bad}", f"{STATEMENT} {bad}"):
         found = translate(RuntimeError(text), "writing to lake.a.b")
         assert type(found) is SchemaRefused
-        assert found.message == "column 'id' holds a value that is no decimal(18,4)"
+        assert found.message == "column 'id' holds a value that is not a valid decimal(18,4)"
 
 
 def test_a_statement_that_only_speaks_of_a_bad_value_is_none() -> None:
@@ -108,10 +108,10 @@ def test_a_statement_that_only_speaks_of_a_bad_value_is_none() -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("java.nio.file.AccessDeniedException: s3a://b/t: getFileStatus on s3a://b/t", "refused the login"),
-        ("S3Exception: null (Service: S3, Status Code: 403, Request ID: 1)", "refused the login"),
-        ("S3Exception: The request signature is wrong (SignatureDoesNotMatch)", "refused the login"),
-        ('UnsupportedFileSystemException: No FileSystem for scheme "s3"', "knows no file system of that kind"),
+        ("java.nio.file.AccessDeniedException: s3a://b/t: getFileStatus on s3a://b/t", "denied access"),
+        ("S3Exception: null (Service: S3, Status Code: 403, Request ID: 1)", "denied access"),
+        ("S3Exception: The request signature is wrong (SignatureDoesNotMatch)", "denied access"),
+        ('UnsupportedFileSystemException: No FileSystem for scheme "s3"', "has no file system of that kind"),
         ("java.nio.file.AccessDeniedException: /w", "the warehouse file:///w cannot be written"),
     ],
 )

@@ -74,7 +74,7 @@ def test_a_table_read_before_its_log_is_a_mirror_and_its_floor_stays():
 def test_a_lost_log_names_the_command():
     with pytest.raises(HistoryGone, match="offsets 5 to 8 are gone") as caught:
         Cdc().detect(FakeLog(gone="offsets 5 to 8 are gone"), position())
-    assert caught.value.hint == "Load it anew: `tidegate resync STREAM`."
+    assert caught.value.hint == "Run a full refresh: `tidegate resync STREAM`."
     with pytest.raises(HistoryGone, match="it was kafka:a and is kafka:b") as caught:
         Cdc().detect(FakeLog(source="kafka:b"), position())
     assert "resync" in caught.value.hint
@@ -83,17 +83,17 @@ def test_a_lost_log_names_the_command():
 def test_what_waits_is_told():
     span = LogSpan(slices=(RANGE,), state={}, taken=5, behind=12)
     found = Cdc().detect(FakeLog(span=span), None)
-    assert found.notes == ("what lies after that in the log is for the next load (max_events)",)
+    assert found.notes == ("later events in the log are for the next load (max_events)",)
     assert (found.log_taken, found.log_behind) == (5, 12)
 
 
 def test_another_strategys_position_and_values_of_hand_are_refused():
     other = Position(sequence=1, load_id="x", kind="full", source="kafka:a")
-    with pytest.raises(ConfigError, match="loaded by strategy full"):
+    with pytest.raises(ConfigError, match="loaded with strategy full"):
         Cdc().detect(FakeLog(), other)
-    with pytest.raises(ConfigError, match="cannot take a table over"):
+    with pytest.raises(ConfigError, match="cannot adopt a table"):
         Cdc().resume("7")
-    with pytest.raises(Misfit, match="needs a log"):
+    with pytest.raises(Misfit, match="needs a change log"):
         Cdc().detect(object(), None)
 
 
@@ -101,7 +101,7 @@ def test_what_fits():
     assert misfits(strategy=Cdc(), writer=Merge(), key=("id",), flavour=next(ChangeLog.flavours())) == ()
     assert "LogRange" in misfits(strategy=Cdc(), writer=Merge(), key=("id",), flavour=next(Files.flavours()))[0]
     assert (
-        "write: append takes only"
+        "write: append accepts only"
         in misfits(strategy=Cdc(), writer=Append(), key=(), flavour=next(ChangeLog.flavours()))[0]
     )
-    assert "at least one" in misfits(strategy=Cdc(max_events=0), writer=Merge(), key=("id",))[0]
+    assert "at least 1" in misfits(strategy=Cdc(max_events=0), writer=Merge(), key=("id",))[0]

@@ -288,7 +288,7 @@ def test_a_lost_ledger_and_a_source_without_rows_is_no_unchanged_table(lookback:
     changes = one.detect()
     assert changes is not None, "the table holds rows that the source does not"
     assert changes.slices == ()
-    assert changes.reason == "what the table holds is not known"
+    assert changes.reason == "the table's contents are unknown"
 
 
 def test_another_method_makes_the_ledger_worthless() -> None:
@@ -379,9 +379,9 @@ def test_a_partition_above_the_limit_is_refused(strategy: Checksum, remedy: str)
         (replace(BY_DAY, column="code"), PlanError, "code is string, not a date"),
         (replace(BY_DAY, column="weight"), PlanError, "weight is float8, which no fingerprint covers"),
         (replace(BY_DAY, period=Period.HOUR), PlanError, "no hours"),
-        (replace(BY_DAY, lookback="20250313"), PlanError, "lies in the future"),
+        (replace(BY_DAY, lookback="20250313"), PlanError, "is in the future"),
         (Checksum(method=Method.BY_INTEGER, column="code", modulus=1), PlanError, "not an integer"),
-        (Checksum(method=Method.BY_SUBSTR, column="day", length=1), PlanError, "not a text"),
+        (Checksum(method=Method.BY_SUBSTR, column="day", length=1), PlanError, "not a string"),
     ],
 )
 def test_columns_and_days_that_cannot_be(strategy: Checksum, error: type[TidegateError], told: str) -> None:

@@ -103,7 +103,7 @@ def test_another_content_of_the_same_size_is_a_change(loads):
     changes = loads.run()
     assert told(changes) == {"b.csv": "RELOAD"}
     assert isinstance(changes.effect, Upsert)
-    assert changes.repeats == "b.csv is other than loaded"
+    assert changes.repeats == "b.csv is not the same as when loaded"
     assert "b.csv" in changes.notes[0]
     assert loads.run() is None
 
@@ -192,7 +192,7 @@ def test_a_lost_registry_and_other_files_are_read_again_never_taken_for_new(load
     loads.folder.contents["c.csv"] = "3"
     changes = loads.run()
     assert told(changes) == dict.fromkeys(("a.csv", "b.csv", "c.csv"), "RELOAD")
-    assert changes.repeats == "nobody remembers which of the files are in the table"
+    assert changes.repeats == "there is no record of which of the files are in the table"
     assert loads.run() is None
     # What was kept of a file before the loss is forgotten, so a file that comes back may be there.
     loads.folder.contents["d.csv"] = "4"

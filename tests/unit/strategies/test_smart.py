@@ -228,7 +228,7 @@ def test_another_source_or_another_column_stops() -> None:
         ({"partition_by": "d"}, "needs one of period"),
         ({"partition_by": "d", "period": Period.DAY, "length": 3}, "needs one of period"),
         ({"max_changed_fraction": 0.0}, "share above 0"),
-        ({"full_every": timedelta(0)}, "longer than nothing"),
+        ({"full_every": timedelta(0)}, "longer than 0"),
         ({"partition_by": "d", "modulus": 0}, "modulus must be 1 or more"),
         ({"column": "c", "safety_lag": timedelta(-1)}, "cannot be negative"),
     ],

@@ -119,7 +119,7 @@ def test_another_source_or_another_strategy_stops(strategy):
     with pytest.raises(HistoryGone, match="it was iceberg:a and is iceberg:b"):
         strategy.detect(Versions(now="8", source="iceberg:b"), since)
     other = Position(sequence=1, load_id="a", kind="full", source="iceberg:a")
-    with pytest.raises(ConfigError, match="loaded by strategy full"):
+    with pytest.raises(ConfigError, match="loaded with strategy full"):
         strategy.detect(Versions(), other)
 
 
@@ -130,14 +130,14 @@ def test_a_source_without_versions_is_a_misfit():
     assert misfits(**about, flavour=next(LakeTable.flavours())) == ()
     assert "does not have (SnapshotPair)" in misfits(**about, flavour=next(Database.flavours()))[0]
     replaced = misfits(strategy=TableChanges(), writer=Replace(), key=(), flavour=next(LakeTable.flavours()))
-    assert "reads new rows, and write: replace takes only whole tables" in replaced[0]
+    assert "reads new rows, and write: replace accepts only whole tables" in replaced[0]
     assert misfits(strategy=TableChanges(), writer=Append(), key=(), flavour=next(LakeTable.flavours())) == ()
 
 
 def test_going_on_by_hand():
     assert TableChanges().resume("12") == {"version": "12"}
     for value in (None, "yesterday", "-1"):
-        with pytest.raises(ConfigError, match="goes on from a version"):
+        with pytest.raises(ConfigError, match="continues from a version"):
             TableChanges().resume(value)
     assert SnapshotDiff().resume(None) == {}
     with pytest.raises(ConfigError, match="has no cursor"):

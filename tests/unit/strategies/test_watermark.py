@@ -264,10 +264,10 @@ def test_position_of_another_strategy_or_column_stops() -> None:
     one = stream()
     one.run()
     one.strategy = Watermark(column="created_at")
-    with pytest.raises(ConfigError, match="by cursor updated_at"):
+    with pytest.raises(ConfigError, match="with cursor updated_at"):
         one.run()
     one.position = Position(sequence=1, load_id="x", kind="full")
-    with pytest.raises(ConfigError, match="by strategy full"):
+    with pytest.raises(ConfigError, match="with strategy full"):
         one.run()
 
 

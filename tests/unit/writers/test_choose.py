@@ -94,7 +94,7 @@ def test_what_fits() -> None:
     assert len(misfits(strategy=Full(), writer=Append(), key=())) == 2
 
 
-AGAIN = {"effect": Upsert(repeats="a.csv is other than loaded")}
+AGAIN = {"effect": Upsert(repeats="a.csv is not the same as when loaded")}
 
 
 @pytest.mark.parametrize(
@@ -113,6 +113,6 @@ def test_files_that_are_read_again_are_exchanged_or_merged(writer, given, mode):
 
 
 def test_append_refuses_rows_that_may_be_there():
-    with pytest.raises(PlanError, match=r"a\.csv is other than loaded.*twice") as caught:
+    with pytest.raises(PlanError, match=r"a\.csv is not the same as when loaded.*twice") as caught:
         Append().choose(facts(**AGAIN))
     assert "--full-refresh" in caught.value.hint

@@ -75,7 +75,7 @@ def test_columns_that_cannot_be_are_refused_before_anything_is_read(
     [
         ({"valid_from": "at", "valid_to": "AT"}, "different names"),
         ({"version": "is_current"}, "different names"),
-        ({"far_date": "for ever"}, "is no date"),
+        ({"far_date": "for ever"}, "is not a date"),
     ],
 )
 def test_options_that_contradict_are_refused(options: Any, match: str) -> None:
@@ -114,7 +114,7 @@ def test_a_key_is_needed() -> None:
 @pytest.mark.parametrize(
     ("deletes", "match"),
     [
-        (Deletes(max_fraction=0.2), "ends versions and deletes nothing"),
+        (Deletes(max_fraction=0.2), "closes versions and deletes nothing"),
         (Deletes(apply=Apply.SOFT), "use merge"),
         (Deletes(detect=Detect.KEY_DIFF), "use merge"),
     ],

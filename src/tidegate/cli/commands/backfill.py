@@ -35,13 +35,13 @@ class StreamOrCommand(TyperGroup):
 def start(
     shell: Shell,
     stream: Stream,
-    begin: Annotated[str, Option("--from", metavar="VALUE", help="The first value of the cursor.")],
-    end: Annotated[str, Option("--to", metavar="VALUE", help="The first value that is left out.")],
+    begin: Annotated[str, Option("--from", metavar="VALUE", help="The first cursor value to load.")],
+    end: Annotated[str, Option("--to", metavar="VALUE", help="The first cursor value not to load.")],
     chunk: Annotated[
-        str | None, Option(metavar="7d|ROWS", help="How long a chunk is, or how many rows it has; else by rows.")
+        str | None, Option(metavar="7d|ROWS", help="Size of a chunk, as a duration or a number of rows.")
     ] = None,
-    parallel: Annotated[int, Option(min=1, metavar="N", help="Chunks read side by side, in one commit.")] = 1,
-    rate: Annotated[int | None, Option(min=1, metavar="ROWS", help="Rows a second, on average.")] = None,
+    parallel: Annotated[int, Option(min=1, metavar="N", help="Chunks to read in parallel, in one commit.")] = 1,
+    rate: Annotated[int | None, Option(min=1, metavar="ROWS", help="Rows per second, on average.")] = None,
 ) -> int:
     """Loads a range of the source once more."""
     from tidegate.engine.backfill.backfill import Request  # noqa: PLC0415 - the other commands do not need it
@@ -89,7 +89,10 @@ def _chunk(text: str | None) -> timedelta | int | None:
     try:
         return duration(text)
     except ValueError as error:
-        raise ConfigError(f"--chunk {text!r} {error}", hint="Write --chunk 7d, or rows: --chunk 100000.") from error
+        raise ConfigError(
+            f"--chunk {text!r} {error}",
+            hint="Use a duration, such as --chunk 7d, or a number of rows, such as --chunk 100000.",
+        ) from error
 
 
 def _progress(shell: Shell, found: Backfill) -> None:

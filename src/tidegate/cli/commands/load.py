@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 Options = Annotated[
     list[str] | None,
-    Option("--set", metavar="NAME=VALUE", help="An option of the strategy, for this call alone; may be repeated."),
+    Option("--set", metavar="NAME=VALUE", help="A strategy option, for this call only; repeatable."),
 ]
 
 
@@ -57,7 +57,9 @@ def plan(
     streams: Streams = None,
     select: Select = None,
     options: Options = None,
-    full_refresh: Annotated[bool, Option("--full-refresh", help="Plan a run that reads every row again.")] = False,
+    full_refresh: Annotated[
+        bool, Option("--full-refresh", help="Plan a full refresh, which reads every row again.")
+    ] = False,
 ) -> int:
     """Shows what a run would move, and why.
 
@@ -78,15 +80,15 @@ def run(
     streams: Streams = None,
     select: Select = None,
     options: Options = None,
-    parallel: Annotated[int, Option(min=1, metavar="N", help="Streams loaded at a time.")] = 1,
+    parallel: Annotated[int, Option(min=1, metavar="N", help="Streams to load in parallel.")] = 1,
     full_refresh: Annotated[
         bool, Option("--full-refresh", help="Read every row again and replace the tables.")
     ] = False,
-    yes: Annotated[bool, Option("--yes", help="Replace tables that hold rows.")] = False,
+    yes: Annotated[bool, Option("--yes", help="Confirm replacing tables that have rows.")] = False,
     allow_deletes: Annotated[
-        bool, Option("--allow-deletes", help="Let any number of rows be deleted, this once; it is recorded.")
+        bool, Option("--allow-deletes", help="Allow any number of deletes in this run; the run's record says so.")
     ] = False,
-    fail_fast: Annotated[bool, Option("--fail-fast", help="Start no stream after the first failure.")] = False,
+    fail_fast: Annotated[bool, Option("--fail-fast", help="Start no more streams after the first failure.")] = False,
 ) -> int:
     """Loads what changed.
 
@@ -119,8 +121,8 @@ def run(
 def resync(
     shell: Shell,
     stream: Stream,
-    replace: Annotated[bool, Option("--replace", help="Replace the table by what is read.")] = False,
-    yes: Annotated[bool, Option("--yes", help="Replace a table that holds rows.")] = False,
+    replace: Annotated[bool, Option("--replace", help="Replace the table with the rows that are read.")] = False,
+    yes: Annotated[bool, Option("--yes", help="Confirm replacing a table that has rows.")] = False,
 ) -> int:
     """Loads a stream anew that its source does not continue any more.
 
@@ -148,7 +150,9 @@ def _options(texts: list[str] | None) -> dict[str, Any]:
     for text in texts or ():
         name, given, value = text.partition("=")
         if not given:
-            raise ConfigError(f"--set {text!r} has no value", hint="Write --set lookback=LAST_3_DAYS.")
+            raise ConfigError(
+                f"--set {text!r} has no value", hint="Use --set NAME=VALUE, such as --set lookback=LAST_3_DAYS."
+            )
         found[name.strip()] = yaml.safe_load(value)
     return found
 
@@ -160,7 +164,7 @@ def _refuse_filled(
     if filled:
         raise ConfigError(
             f"{option} would replace the rows of {', '.join(filled)}",
-            hint="Add --yes if that is what you want; readers see the old rows until the new ones are verified.",
+            hint="Add --yes to confirm; readers see the old rows until the new ones are verified.",
         )
 
 

@@ -24,10 +24,10 @@ def maintain(
     streams: Streams = None,
     select: Select = None,
     dry_run: Annotated[
-        bool, Option("--dry-run", help="Say what would be done; touches nothing, starts no Spark.")
+        bool, Option("--dry-run", help="Show what would be done; changes nothing and does not start Spark.")
     ] = False,
     force: Annotated[
-        bool, Option("--force", help="Every step that there is anything for, below its threshold, too.")
+        bool, Option("--force", help="Run every step that has something to do, even below its threshold.")
     ] = False,
 ) -> int:
     """Keeps tables small and quick.
@@ -56,7 +56,7 @@ def rollback(
     shell: Shell,
     stream: Stream,
     to: Annotated[str, Option(metavar="VERSION|TIME", help="A version, or a time such as 2025-03-01T09:00:00Z.")],
-    yes: Annotated[bool, Option("--yes", help="Yes, show older rows.")] = False,
+    yes: Annotated[bool, Option("--yes", help="Confirm showing older rows.")] = False,
 ) -> int:
     """Takes a table back to an older version, rows and position together.
 
@@ -66,8 +66,8 @@ def rollback(
         if not yes:
             project.streams(stream)
             raise ConfigError(
-                f"a rollback takes rows of stream {stream!r} out of sight",
-                hint=f"Add --yes if that is what you want; `tidegate history {stream} --versions` lists what there is.",
+                f"a rollback hides rows of stream {stream!r} from readers",
+                hint=f"Add --yes to confirm; `tidegate history {stream} --versions` lists the versions.",
             )
         done = project.rollback(stream, to)
     if shell.as_json:

@@ -24,14 +24,14 @@ def listed(shell: Shell, streams: Streams = None) -> int:
     rows = [(one.stream, rule, count(number), one.table) for one in found for rule, number in one.rules.items()]
     shell.table(Table(columns=("stream", "rule", "rows", "table"), rows=tuple(rows)))
     if not rows:
-        shell.result("no row waits")
+        shell.result("no rows in quarantine")
     return 0
 
 
 def show(
     shell: Shell,
     stream: Stream,
-    limit: Annotated[int, Option(min=1, help="How many rows at most.")] = 20,
+    limit: Annotated[int, Option(min=1, help="Show at most this many rows.")] = 20,
 ) -> int:
     """Shows rows that wait, with their values."""
     with shell.project() as project:
@@ -58,14 +58,15 @@ def replay(shell: Shell, stream: Stream) -> int:
         shell.document(done.to_dict())
         return done.exit_code
     shell.result(
-        f"{done.stream}: {count(done.rows)} rows loaded, {count(done.superseded)} superseded by newer ones, "
-        f"{count(done.waiting)} still wait"
+        f"{done.stream}: {count(done.rows)} rows loaded, {count(done.superseded)} superseded by newer rows, "
+        f"{count(done.waiting)} still in quarantine"
     )
     if done.waiting:
         broken = ", ".join(f"{rule} ({count(number)} rows)" for rule, number in done.rules.items())
         shell.problem(
             code="check_failed",
-            message=f"{done.stream}: rows still break {broken}",
-            hint=f"`tidegate quarantine show {done.stream}` shows them; correct them at the source, or the check.",
+            message=f"{done.stream}: rows still fail {broken}",
+            hint=f"`tidegate quarantine show {done.stream}` shows them; correct the rows at the source, or correct the "
+            f"check.",
         )
     return done.exit_code

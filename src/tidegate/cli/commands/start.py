@@ -24,7 +24,7 @@ FAILED = 1
 
 def init(
     shell: Shell,
-    url: Annotated[str | None, Argument(metavar="URL", help="A database to propose streams from.")] = None,
+    url: Annotated[str | None, Argument(metavar="URL", help="URL of a database to propose streams for.")] = None,
     schema: Annotated[str | None, Option(metavar="NAME", help="Only the tables of this schema.")] = None,
 ) -> int:
     """Writes a commented tidegate.yaml.
@@ -35,7 +35,7 @@ def init(
 
     file = shell.folder / "tidegate.yaml"
     if file.exists():
-        raise ConfigError(f"{file} is there already", hint="Name another folder with `--project DIR`.")
+        raise ConfigError(f"{file} already exists", hint="Use another folder with `--project DIR`.")
     if url is None:
         text, streams = example(), ["orders"]
     else:
@@ -61,12 +61,14 @@ def _write(file: Path, text: str) -> None:
         with file.open("x", encoding="utf-8") as stream:
             stream.write(text)
     except OSError as error:
-        raise ConfigError(f"{file} cannot be written: {error.strerror}", hint="Name a folder that can be.") from error
+        raise ConfigError(
+            f"{file} cannot be written: {error.strerror}", hint="Choose a folder that is writable."
+        ) from error
 
 
 def demo(
     shell: Shell,
-    directory: Annotated[Path, Argument(metavar="DIR", help="Where the demo's project is made.")] = Path("demo"),
+    directory: Annotated[Path, Argument(metavar="DIR", help="Folder to create the demo project in.")] = Path("demo"),
 ) -> int:
     """Runs the main job on real flights, from nothing."""
     from rich.console import Console  # noqa: PLC0415 - only here
@@ -82,7 +84,7 @@ def doctor(
     shell: Shell,
     fetch: Annotated[
         bool,
-        Option("--fetch", help="Fetch the jars that are missing, and keep Spark's classes parsed for faster starts."),
+        Option("--fetch", help="Fetch missing jars, and archive Spark's classes for faster starts."),
     ] = False,
 ) -> int:
     """Tests all that a run needs.

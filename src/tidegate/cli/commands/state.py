@@ -28,7 +28,7 @@ def put(
     shell: Shell,
     stream: Stream,
     value: Annotated[
-        str, Argument(metavar="VALUE", help="A value of the cursor column; the next run reads on from it.")
+        str, Argument(metavar="VALUE", help="A value of the cursor column; the next run continues from it.")
     ],
 ) -> int:
     """Sets the position to a value of the cursor column."""
@@ -39,7 +39,9 @@ def put(
 def adopt(
     shell: Shell,
     stream: Stream,
-    at: Annotated[str | None, Option(metavar="VALUE", help="The cursor value; else the table's greatest.")] = None,
+    at: Annotated[
+        str | None, Option(metavar="VALUE", help="The cursor value; defaults to the greatest in the table.")
+    ] = None,
 ) -> int:
     """Takes over a table that has rows and no position."""
     with shell.project() as project:
@@ -61,7 +63,7 @@ def repair(shell: Shell, streams: Streams = None) -> int:
 def rewind(
     shell: Shell,
     stream: Stream,
-    to: Annotated[int, Option(metavar="SEQUENCE", help="The load whose position is taken; `history` lists them.")],
+    to: Annotated[int, Option(metavar="SEQUENCE", help="The load to go back to; `history` lists the loads.")],
 ) -> int:
     """Sets the position back to what it was after an earlier load; rows stay and are read again."""
     with shell.project() as project:
@@ -72,12 +74,14 @@ def _tell(shell: Shell, view: StateView) -> int:
     if shell.as_json:
         shell.document(view.to_dict())
         return 0
-    rows = f"{count(view.table_rows)} rows" if view.table_exists else "not there yet"
+    rows = f"{count(view.table_rows)} rows" if view.table_exists else "does not exist yet"
     shell.result(f"{view.stream} (uid {view.uid}) -> {view.target}, {rows}")
     shell.result(f"  table:    {_position(view.table)}")
     shell.result(f"  registry: {_position(view.registry)}")
     if not view.agree:
-        shell.result(f"  they differ; `tidegate state repair {view.stream}` takes the table's word")
+        shell.result(
+            f"  they differ; `tidegate state repair {view.stream}` resets the registry to the table's position"
+        )
     return 0
 
 

@@ -23,20 +23,22 @@ if TYPE_CHECKING:
     from tidegate.core.policies.maintenance import Version
     from tidegate.registry.values import RunRecord, StreamStatus
 
-Limit = Annotated[int, Option(min=1, metavar="N", help="At most so many, newest first.")]
+Limit = Annotated[int, Option(min=1, metavar="N", help="Show at most this many, newest first.")]
 
 
 def status(
     shell: Shell,
-    stream: Annotated[str | None, Argument(metavar="STREAM", help="What is known of its intervals, instead.")] = None,
-    late: Annotated[bool, Option("--late", help="How late its rows come, as its runs saw it.")] = False,
+    stream: Annotated[str | None, Argument(metavar="STREAM", help="Show the stream's interval ledger instead.")] = None,
+    late: Annotated[
+        bool, Option("--late", help="Show how late the stream's rows arrive, as measured by its runs.")
+    ] = False,
 ) -> int:
     """Shows how far each stream is, or what is known of one stream's intervals.
 
     Freshness, lag behind the log, loaded_through, verified_through, gaps, the last error, and who works on it now.
     """
     if late and stream is None:
-        raise ConfigError("--late is asked of one stream", hint="Run `tidegate status --late STREAM`.")
+        raise ConfigError("--late needs exactly one stream", hint="Name it: `tidegate status --late STREAM`.")
     with shell.project() as project:
         if stream is not None and late:
             return _late(shell, stream, project.lateness(stream))
@@ -65,7 +67,7 @@ def status(
         if each.last_error:
             shell.result(f"{each.stream}: {_told(each.last_error)}")
         if each.lag_error:
-            shell.result(f"{each.stream}: its lag is not known: {_told(each.lag_error)}")
+            shell.result(f"{each.stream}: its lag is unknown: {_told(each.lag_error)}")
         for gap in each.gaps:
             shell.result(f"{each.stream}: {gap.known} {gap.label}")
     return 0
@@ -76,7 +78,7 @@ def _late(shell: Shell, stream: str, found: Lateness) -> int:
         shell.document({"stream": stream, **found.to_dict()})
         return 0
     if not found.loads:
-        shell.result(f"{stream}: no load of it has looked back; give its strategy a `lookback:`")
+        shell.result(f"{stream}: no load of this stream had a lookback; give its strategy a `lookback:`")
         return 0
     ends = ((name, getattr(found, name)) for name in ("p50", "p95", "p99", "lookback"))
     rows = (
@@ -85,7 +87,7 @@ def _late(shell: Shell, stream: str, found: Lateness) -> int:
         ("late rows", count(found.late_rows)),
         *((name, "-" if value is None else str(timedelta(seconds=value))) for name, value in ends),
     )
-    shell.table(Table(columns=("", "behind the position, at most"), rows=tuple(rows)))
+    shell.table(Table(columns=("", "behind the position by at most"), rows=tuple(rows)))
     return 0
 
 
@@ -104,7 +106,7 @@ def history(
     stream: Stream,
     limit: Limit = 20,
     versions: Annotated[
-        bool, Option("--versions", help="The versions of the table that can be read, instead.")
+        bool, Option("--versions", help="Show the versions of the table that can still be read instead.")
     ] = False,
 ) -> int:
     """Lists the last runs of a stream, or the versions of its table."""
@@ -144,7 +146,7 @@ def _versions(shell: Shell, stream: str, found: Sequence[Version]) -> int:
 
 def tasks(
     shell: Shell,
-    stream: Annotated[str | None, Argument(metavar="STREAM", help="Only this stream's.")] = None,
+    stream: Annotated[str | None, Argument(metavar="STREAM", help="Only this stream.")] = None,
     limit: Limit = 100,
 ) -> int:
     """Lists the last tasks: what was loaded, slice by slice."""

@@ -23,9 +23,9 @@ def verify(
     streams: Streams = None,
     select: Select = None,
     level: Annotated[
-        Level, Option(help="Compare row counts, fingerprints, or go down to the rows that differ.")
+        Level, Option(help="What to compare: row counts, fingerprints, or single rows to find those that differ.")
     ] = Level.CHECKSUM,
-    repair: Annotated[bool, Option("--repair", help="Move just the rows that differ, then verify them.")] = False,
+    repair: Annotated[bool, Option("--repair", help="Reload only the rows that differ, then verify them.")] = False,
 ) -> int:
     """Proves that tables equal their sources.
 
@@ -43,15 +43,17 @@ def verify(
             shell.result(f"note: {one.stream}: not covered by the fingerprint: {', '.join(one.columns_not_covered)}")
         if one.rows_quarantined:
             shell.result(
-                f"note: {one.stream}: {count(one.rows_quarantined)} rows of the source wait in the quarantine; "
+                f"note: {one.stream}: {count(one.rows_quarantined)} source rows are in quarantine; "
                 f"`tidegate quarantine show {one.stream}`"
             )
         if one.equal is False:
-            deeper = "" if one.rows_different is not None else f"`tidegate verify {one.stream} --level rows` counts, "
+            deeper = (
+                "" if one.rows_different is not None else f"`tidegate verify {one.stream} --level rows` counts them, "
+            )
             shell.problem(
                 code="different",
-                message=f"{one.stream}: the table does not equal its source",
-                hint=f"{deeper}`tidegate verify {one.stream} --repair` mends the rows that differ.",
+                message=f"{one.stream}: the table differs from its source",
+                hint=f"{deeper}`tidegate verify {one.stream} --repair` repairs the rows that differ.",
             )
         if one.error:
             shell.problem(code=one.error.code, message=f"{one.stream}: {one.error.message}", hint=one.error.hint)

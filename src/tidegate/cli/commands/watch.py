@@ -25,7 +25,9 @@ def watch(
     shell: Shell,
     streams: Streams = None,
     select: Select = None,
-    every: Annotated[str | None, Option(metavar="TIME", help="For streams without a schedule, such as 5m.")] = None,
+    every: Annotated[
+        str | None, Option(metavar="TIME", help="Interval for streams without a schedule, such as 5m.")
+    ] = None,
     parallel: Annotated[int, Option(min=1, metavar="N", help="Streams loaded at a time.")] = 1,
 ) -> int:
     """Runs streams when they are due, in one warm process.
@@ -37,12 +39,12 @@ def watch(
     try:
         usual = None if every is None else duration(every)
     except ValueError as error:
-        raise ConfigError(f"--every {every!r} {error}", hint="Write --every 5m.") from error
+        raise ConfigError(f"--every {every!r} {error}", hint="Use a duration, such as --every 5m.") from error
     with shell.project() as project:
         project.watch(
             *(streams or ()), select=select, every=usual, parallel=parallel, tell=lambda turned: _tell(shell, turned)
         )
-    shell.say("stopped: no load was broken off")
+    shell.say("stopped; no load was interrupted")
     return 0
 
 

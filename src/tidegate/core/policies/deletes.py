@@ -60,7 +60,7 @@ class Deletes:
 
     def __post_init__(self) -> None:
         if self.max_fraction is not None and not 0 <= self.max_fraction <= 1:
-            raise ValueError(f"max_fraction is {self.max_fraction}, it should be from 0 to 1")
+            raise ValueError(f"max_fraction is {self.max_fraction}, but must be between 0 and 1")
 
     @property
     def fraction(self) -> float | None:

@@ -62,11 +62,11 @@ class Maintenance:
 
     def __post_init__(self) -> None:
         if self.keep < 1:
-            raise ValueError("keep should be 1 or more: the newest version is the table")
+            raise ValueError("keep must be 1 or more: the newest version is the table itself")
         if self.keep_at_most < self.keep:
-            raise ValueError("keep_at_most should not be less than keep")
+            raise ValueError("keep_at_most must not be less than keep")
         if self.orphans_after < SAFE_AGE:
-            raise ValueError("orphans_after should be 1d or more: younger files may be those of a load at work")
+            raise ValueError("orphans_after must be 1d or more: newer files may belong to a load that is still running")
 
 
 class Step(StrEnum):

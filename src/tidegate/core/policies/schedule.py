@@ -29,16 +29,18 @@ class Schedule:
 
     def __post_init__(self) -> None:
         if (self.every is None) == (self.cron is None):
-            raise ValueError("should have one of `every:` and `cron:`")
+            raise ValueError("needs exactly one of `every:` and `cron:`")
         if self.every is not None and self.every < SHORTEST:
-            raise ValueError("every should be 1s or more")
+            raise ValueError("every must be 1s or more")
         if self.cron is not None:
             from cronsim import CronSim, CronSimError  # noqa: PLC0415 - few streams have a cron
 
             try:
                 CronSim(self.cron, datetime(2025, 1, 1))  # noqa: DTZ001 - only its form is looked at
             except CronSimError as error:
-                raise ValueError(f"cron {self.cron!r}: {str(error).lower()}; write five fields: */5 * * * *") from error
+                raise ValueError(
+                    f"cron {self.cron!r}: {str(error).lower()}; use five fields, such as */5 * * * *"
+                ) from error
 
     def first(self, now: datetime) -> datetime:
         """When the first run is due of a watch that begins now: at once, or at the next time of the cron."""

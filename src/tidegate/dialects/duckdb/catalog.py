@@ -99,13 +99,13 @@ def must_be_counted(session: Asks, relation: Relation, column: str) -> None:
     """Raises EdgeUnknown unless a growing sequence of the file fills the column."""
     hint = "Give the column `DEFAULT nextval('…')`, or use `strategy: {kind: watermark}` or `{kind: full}`."
     if not is_table(session, relation):
-        raise EdgeUnknown(f"{relation.label} is no table: name the table, or use another strategy", hint=hint)
+        raise EdgeUnknown(f"{relation.label} is not a table: name the table, or use another strategy", hint=hint)
     named = f"{_named(session, relation)} AND column_name = {session.dialect.string(column)}"
     rows = session.rows(f"SELECT coalesce(column_default, '') FROM duckdb_columns() WHERE {named}")
     found = NEXTVAL.search(rows[0][0]) if rows else None
     if found is None:
         raise EdgeUnknown(
-            f"no sequence of the file fills column {column!r}, so its numbers may arrive in any order", hint=hint
+            f"no sequence in the file fills column {column!r}, so its numbers may arrive in any order", hint=hint
         )
     name = found[1].replace("''", "'").replace('"', "").rsplit(".", 1)[-1]
     steps = session.rows(
@@ -114,7 +114,7 @@ def must_be_counted(session: Asks, relation: Relation, column: str) -> None:
     )
     if not steps or any(step < 0 or cycles for step, cycles in steps):
         raise EdgeUnknown(
-            f"sequence {name} behind column {column!r} is not one that only grows", hint="Use another strategy."
+            f"sequence {name} behind column {column!r} does not only increase", hint="Use another strategy."
         )
 
 

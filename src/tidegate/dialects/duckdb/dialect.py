@@ -217,6 +217,6 @@ class Duckdb:
 
     def _checked(self, sql: str, condition: str, good: str, column: Column, result: str = "VARCHAR") -> str:
         """`good` where the condition holds, NULL for NULL, else an error that names the column, not the value."""
-        message = self.string(marked(f"column {column.name!r} holds a value that no {column.type} can keep"))
+        message = self.string(marked(f"column {column.name!r} holds a value that does not fit {column.type}"))
         failed = f"CAST(error({message}) AS {result})"
         return f"CASE WHEN {condition} THEN {good} WHEN {sql} IS NOT NULL THEN {failed} END"

@@ -40,7 +40,7 @@ try:
     import duckdb
 except ModuleNotFoundError as error:
     raise EnvironmentMissing(
-        "the driver of DuckDB is not installed", hint="Install it: `pip install 'tidegate[duckdb]'`."
+        "the DuckDB driver is not installed", hint="Install it: `pip install 'tidegate[duckdb]'`."
     ) from error
 
 
@@ -154,7 +154,9 @@ class DuckdbSession:
     def jdbc(self) -> Jdbc:
         """Connects Spark to the file, read-only as this connection is."""
         if set("?#%;") & set(str(self.path)):
-            raise ConfigError(f"connection {self.name!r}: Spark's driver reads no file whose path holds ? # % or ;")
+            raise ConfigError(
+                f"connection {self.name!r}: Spark's driver cannot read a file whose path contains ? # % or ;"
+            )
         properties = {
             "driver": "org.duckdb.DuckDBDriver",
             "duckdb.read_only": "true",
@@ -190,18 +192,19 @@ class DuckdbSession:
             return duckdb.connect(str(self.path), read_only=True)
         except duckdb.ConnectionException as error:
             raise SourceUnavailable(
-                f"{about} is open for writing in this very process",
-                hint="Close that connection, or load in a process of its own.",
+                f"{about} is open for writing in this process",
+                hint="Close that connection, or load in a separate process.",
             ) from error
         except duckdb.IOException as error:
             text = str(error)
             if "lock" in text:
                 raise SourceUnavailable(
                     f"{about} is open for writing in another process",
-                    hint="Run again once the writer has closed the file; DuckDB lets nobody read beside a writer.",
+                    hint="Run again once the writer has closed the file; DuckDB allows no readers while a process has "
+                    "the file open for writing.",
                 ) from error
             if "not a valid DuckDB" in text:
-                raise SourceRefused(f"{about} is no DuckDB database") from error
+                raise SourceRefused(f"{about} is not a DuckDB database") from error
             raise SourceUnavailable(f"{about} cannot be opened", hint=SourceRefused.default_hint) from error
         except duckdb.Error as error:
             raise SourceUnavailable(
@@ -229,7 +232,7 @@ class DuckdbSession:
                 f"connection {self.name!r}: {text.splitlines()[0]}", hint="Correct `query:` in tidegate.yaml."
             )
         # The text of any other could show a value.
-        return SourceError(f"connection {self.name!r}: DuckDB refused with {type(error).__name__}")
+        return SourceError(f"connection {self.name!r}: DuckDB rejected the statement with {type(error).__name__}")
 
 
 def _path(connection: Connection) -> Path:
@@ -238,7 +241,7 @@ def _path(connection: Connection) -> Path:
     if not found or not file.startswith("/") or file in {"/", "/:memory:"}:
         raise ConfigError(
             f"connection {connection.name!r} names no file",
-            hint="Write duckdb:///relative.db or duckdb:////absolute.db.",
+            hint="Use duckdb:///relative.db or duckdb:////absolute.db.",
         )
     # As SQLAlchemy reads it: three slashes a relative path, four an absolute one.
     return Path(file[1:]).absolute()

@@ -69,14 +69,14 @@ def column_of(name: str, native: str, *, nullable: bool, override: str | None) -
     """
     if override is not None:
         raise ConfigError(
-            f"columns: column {name!r} has type {native}, which DuckDB states exactly",
+            f"columns: column {name!r} has type {native}, which DuckDB already declares exactly",
             hint=f'Remove it, or cast it with `source: {{query: "SELECT CAST({name} AS …) AS {name} FROM …"}}`.',
             column=name,
         )
     kind = type_of(native)
     if kind is None:
         raise SchemaRefused(
-            f"column {name!r} has type {native}, which no column of a lake table keeps exactly",
+            f"column {name!r} has type {native}, which no column type of a lake table can store exactly",
             hint=f'Leave it out or cast it with `source: {{query: "SELECT …, {name}::VARCHAR AS {name} FROM …"}}`.',
             column=name,
         )

@@ -83,24 +83,28 @@ def address_of(connection: Connection) -> Address:
     Raises:
         ConfigError: no host or database, a port that is no number, a word that is not known.
     """
-    hint = "Write mariadb://user:password@host:3306/database; in user and password @ is %40, / is %2F, : is %3A."
+    hint = (
+        "Use mariadb://user:password@host:3306/database; in user and password write %40 for @, %2F for / and %3A for :."
+    )
     try:
         parts = urlsplit(connection.url)
         port = parts.port or PORT
     except ValueError:
         # The text of the error shows the URL, password and all.
-        raise ConfigError(f"connection {connection.name!r}: the URL cannot be read", hint=hint) from None
+        raise ConfigError(f"connection {connection.name!r}: the URL cannot be parsed", hint=hint) from None
     database = unquote(parts.path.removeprefix("/"))
     if not parts.hostname or not database or parts.fragment:
-        raise ConfigError(f"connection {connection.name!r} names no host or no database", hint=hint)
+        raise ConfigError(f"connection {connection.name!r} has no host or no database", hint=hint)
     options = dict(parse_qsl(parts.query, keep_blank_values=True))
     for word in options:
         if word not in WORDS:
-            raise ConfigError(f"connection {connection.name!r}: {word!r} is not known; known: {', '.join(WORDS)}")
+            raise ConfigError(
+                f"connection {connection.name!r}: {word!r} is not a known option; known options: {', '.join(WORDS)}"
+            )
     if options.get("sslmode", "disable") not in MODES:
-        raise ConfigError(f"connection {connection.name!r}: sslmode is one of {', '.join(MODES)}")
+        raise ConfigError(f"connection {connection.name!r}: sslmode must be one of {', '.join(MODES)}")
     if not options.get("connect_timeout", "10").isdigit():
-        raise ConfigError(f"connection {connection.name!r}: connect_timeout is a number of seconds")
+        raise ConfigError(f"connection {connection.name!r}: connect_timeout must be a number of seconds")
     return Address(
         host=unquote(parts.hostname),
         port=port,

@@ -224,7 +224,7 @@ class Mariadb:
     def _checked(self, sql: str, condition: str, good: str, column: Column, *, number: bool = False) -> str:
         """`good` where the condition holds, NULL for NULL, else an error that names the column, not the value."""
         failed = self._failure(
-            f"column {column.name!r} holds a value that no {column.type} can keep", f"({sql} IS NULL)"
+            f"column {column.name!r} holds a value that does not fit {column.type}", f"({sql} IS NULL)"
         )
         if number:
             failed = f"CAST({failed} AS SIGNED)"

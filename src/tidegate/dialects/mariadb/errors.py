@@ -32,17 +32,17 @@ CUT = {
     1040: "too many connections",
     1053: "the server is shutting down",
     1129: "the server blocks this host",
-    1130: "the server admits no login from this host",
-    1203: "too many connections of this user",
-    1205: "another session keeps the table locked",
+    1130: "the server does not allow logins from this host",
+    1203: "too many connections for this user",
+    1205: "another session holds a lock on the table",
     1213: "a deadlock",
-    1317: "the statement was ended by somebody",
-    1927: "the connection was cut",
-    1969: "the statement took longer than the server allows",
+    1317: "the statement was killed",
+    1927: "the connection was lost",
+    1969: "the statement exceeded the server's time limit",
     2002: "no connection",
     2003: "no connection",
-    2006: "the connection was cut",
-    2013: "the connection was cut",
+    2006: "the connection was lost",
+    2013: "the connection was lost",
     2026: "TLS was refused",
 }
 
@@ -55,7 +55,7 @@ def border(name: str) -> Iterator[None]:
     except pymysql.Error as error:
         raise translate(name, error) from error
     except UnicodeDecodeError as error:
-        raise SchemaRefused(f"connection {name!r}: a text is not UTF-8") from error
+        raise SchemaRefused(f"connection {name!r}: a string is not valid UTF-8") from error
 
 
 def translate(name: str, error: pymysql.Error) -> TidegateError:  # noqa: PLR0911 - one answer a class of errors
@@ -77,8 +77,8 @@ def translate(name: str, error: pymysql.Error) -> TidegateError:  # noqa: PLR091
     if number in CHANGED:
         return SourceMoved(f"connection {name!r}: the table was altered while it was being read")
     if number in CUT or isinstance(error, pymysql.InterfaceError):
-        return SourceUnavailable(f"connection {name!r}: {CUT.get(number, 'the connection was cut')}")
-    return SourceError(f"connection {name!r}: the server refused with {type(error).__name__} {number}")
+        return SourceUnavailable(f"connection {name!r}: {CUT.get(number, 'the connection was lost')}")
+    return SourceError(f"connection {name!r}: the server rejected the statement with {type(error).__name__} {number}")
 
 
 def refused(name: str, where: str, error: pymysql.Error) -> TidegateError:
@@ -90,7 +90,7 @@ def refused(name: str, where: str, error: pymysql.Error) -> TidegateError:
             hint="Correct user and password under `connections:`, then run `tidegate doctor`.",
         )
     if number in NAMES or number in DENIED:
-        return SourceRefused(f"connection {name!r}: {where} has no such database for this user")
+        return SourceRefused(f"connection {name!r}: {where} has no such database, or this user may not use it")
     reason = CUT.get(number, f"{type(error).__name__} {number}")
     return SourceUnavailable(f"connection {name!r}: {where} cannot be reached: {reason}")
 

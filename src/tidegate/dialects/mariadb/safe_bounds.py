@@ -86,8 +86,8 @@ def safe_time_bound(session: Asks, column: Column, *, clock: Clock, lag: timedel
     prepared = _prepared(session)
     if prepared:
         raise EdgeUnknown(
-            f"connection {session.name!r}: the prepared transactions {', '.join(prepared[:NAMED])} hold rows of an "
-            "unknown time",
+            f"connection {session.name!r}: the prepared transactions {', '.join(prepared[:NAMED])} hold rows whose "
+            f"time is unknown",
             hint="Finish it with `XA COMMIT` or `XA ROLLBACK`, then run again.",
         )
     bound = min([settled, *(writer.since for writer in holding)])
@@ -126,7 +126,7 @@ def _must_be_counted(session: Asks, relation: Relation, column: Column) -> None:
     """Raises EdgeUnknown where numbers may come in any order."""
     if not relation.parts:
         raise EdgeUnknown(
-            f"{relation.label} is a query, and nobody can tell who is still writing to its tables",
+            f"{relation.label} is a query, so it is unknown who is still writing to its tables",
             hint="Name the table with `source: {table: …}`, or use another strategy.",
         )
     rows = session.outside_rows(
@@ -136,12 +136,12 @@ def _must_be_counted(session: Asks, relation: Relation, column: Column) -> None:
     )
     if not rows or "auto_increment" not in str(rows[0][1]).lower():
         raise EdgeUnknown(
-            f"column {column.name!r} of {relation.label} is no AUTO_INCREMENT, so its numbers may arrive in any order",
+            f"column {column.name!r} of {relation.label} is not AUTO_INCREMENT, so its numbers may arrive in any order",
             hint="Use an AUTO_INCREMENT column of the table itself, or another strategy.",
         )
     if str(rows[0][0]).lower() != "innodb":
         raise EdgeUnknown(
-            f"{relation.label} is kept by {rows[0][0]}, which gives the number of a deleted last row again",
+            f"{relation.label} uses the engine {rows[0][0]}, which reuses the number of a deleted last row",
             hint="Use another strategy, or `ALTER TABLE … ENGINE = InnoDB`.",
         )
 
@@ -156,13 +156,15 @@ def _must_be_primary(session: Asks) -> None:
     )
     if read_only or threads[0][0] or _replicates(session):
         raise EdgeUnknown(
-            f"connection {session.name!r} is a replica or read-only, and does not know the transactions of its primary",
+            f"connection {session.name!r} is a replica or read-only, which does not know the transactions of its "
+            f"primary",
             hint="Connect to the primary, or use `strategy: {kind: full}`, or `clock: application` with a "
-            "`safety_lag` above the longest transaction and the delay of the replica.",
+            "`safety_lag` longer than the longest transaction and the replication lag.",
         )
     if wsrep and str(wsrep[0][1]).upper() == "ON":
         raise EdgeUnknown(
-            f"connection {session.name!r} is a node of a Galera cluster, and does not know who writes on the others",
+            f"connection {session.name!r} is a node of a Galera cluster, which does not know who is writing on the "
+            f"other nodes",
             hint="Use `strategy: {kind: full}` or `{kind: checksum}`, or `clock: application` with a `safety_lag`.",
         )
 
@@ -231,7 +233,7 @@ def _transactions(session: Asks) -> list[tuple[int, int, int]]:
         time.sleep(FRESH_WAIT)
     raise EdgeUnknown(
         f"connection {session.name!r}: the server's list of transactions is not up to date",
-        hint="Somebody reads information_schema.innodb_trx without a pause: let them wait 0.2 s in between.",
+        hint="Another client polls information_schema.innodb_trx without a pause: let it wait 0.2 s between reads.",
     )
 
 
@@ -274,8 +276,8 @@ def _zone(session: Asks, column: Column) -> str:
     if "/" in name:
         return name
     raise ConfigError(
-        f"column {column.name!r} has no time zone, and the server calls its own {name!r}, which says too little",
-        hint="Set `strategy: {time_zone: Europe/Oslo}` or the like: the zone in which the writers set the column.",
+        f"column {column.name!r} has no time zone, and the server's own time zone {name!r} is ambiguous",
+        hint="Set `strategy: {time_zone: Europe/Oslo}` or similar: the time zone in which the writers set the column.",
     )
 
 

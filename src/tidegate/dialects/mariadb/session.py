@@ -26,7 +26,7 @@ try:
     from pymysql.charset import charset_by_id
 except ModuleNotFoundError as error:
     raise EnvironmentMissing(
-        "the driver of MariaDB is not installed", hint="Install it: `pip install 'tidegate[mariadb]'`."
+        "the MariaDB driver is not installed", hint="Install it: `pip install 'tidegate[mariadb]'`."
     ) from error
 from tidegate.dialects.mariadb import safe_bounds as edges
 from tidegate.dialects.mariadb.errors import border, refused

@@ -83,7 +83,7 @@ def column_of(native: Native, *, override: str | None) -> Column:
         return Column(name=name, type=_stated(name, kind, label, override), nullable=nullable, native=f"{label} stated")
     if kind is None:
         raise SchemaRefused(
-            f"column {name!r} has type {label}, which no column of a lake table keeps exactly",
+            f"column {name!r} has type {label}, which no column type of a lake table can store exactly",
             hint=f'Leave it out or cast it with `source: {{query: "SELECT …, {_cast(name, label)} FROM …"}}`.',
             column=name,
         )
@@ -96,8 +96,8 @@ def _stated(name: str, kind: Type | None, label: str, override: str) -> Type:
     number = wanted.kind is Kind.DECIMAL and (label.startswith("decimal") or label == "bigint unsigned")
     if not flag and not number:
         raise SchemaRefused(
-            f"column {name!r} of type {label} cannot be read as {override!r}: only whole numbers can, as a boolean, "
-            "and decimals, as a decimal",
+            f"column {name!r} of type {label} cannot be read as {override!r}: only integers can be read as boolean, "
+            f"and only decimals as decimal",
             hint=f"Cast it in the source: {{query: 'SELECT CAST({name} AS …) AS {name} FROM …'}}.",
             column=name,
         )

@@ -265,7 +265,7 @@ class Postgresql:
 
     def _checked(self, sql: str, condition: str, good: str, column: Column, result: str = "text") -> str:
         """`good` where the condition holds, NULL for NULL, else an error that names the column, not the value."""
-        message = self.string(marked(f"column {column.name!r} holds a value that no {column.type} can keep"))
+        message = self.string(marked(f"column {column.name!r} holds a value that does not fit {column.type}"))
         # The empty piece of the value keeps the planner from computing the failure ahead of any row.
         failed = f"({message} || left(({sql})::text, 0))::numeric::{result}"
         return f"CASE WHEN {condition} THEN {good} WHEN {sql} IS NOT NULL THEN {failed} END"

@@ -53,13 +53,15 @@ def translate(name: str, error: psycopg.Error) -> TidegateError:  # noqa: PLR091
             return ConfigError(f"connection {name!r}: {text}", hint="Correct `query:` in tidegate.yaml.")
         case errors.LockNotAvailable():
             return SourceUnavailable(
-                f"connection {name!r}: another session keeps the table locked",
-                hint="Run again once the ALTER or the maintenance of the table has ended.",
+                f"connection {name!r}: another session holds a lock on the table",
+                hint="Run again once the ALTER or the maintenance of the table has finished.",
             )
         case psycopg.OperationalError() | psycopg.InterfaceError():
             return SourceUnavailable(f"connection {name!r}: {_reason(error)}")
         case _:
-            return SourceError(f"connection {name!r}: PostgreSQL refused with {type(error).__name__} {error.sqlstate}")
+            return SourceError(
+                f"connection {name!r}: PostgreSQL rejected the statement with {type(error).__name__} {error.sqlstate}"
+            )
 
 
 def refused(name: str, where: str, error: psycopg.Error) -> TidegateError:
@@ -85,11 +87,11 @@ def _reason(error: psycopg.Error) -> str:
         ("too many connections", "too many connections"),
         ("starting up", "the server is starting"),
         ("shutting down", "the server is shutting down"),
-        ("terminating connection", "the connection was cut"),
-        ("closed", "the connection was cut"),
+        ("terminating connection", "the connection was lost"),
+        ("closed", "the connection was lost"),
         ("could not translate host name", "unknown host"),
         ("failed to resolve host", "unknown host"),
-        ("no pg_hba.conf entry", "the server admits no such login from here"),
+        ("no pg_hba.conf entry", "the server does not allow this login from this host"),
         ("ssl", "TLS was refused"),
     )
     return next((reason for piece, reason in known if piece in text), f"{type(error).__name__} {error.sqlstate or ''}")

@@ -54,7 +54,7 @@ def stored(sql: str, column: Column) -> str:  # noqa: C901, PLR0911 - one answer
         case Kind.ARRAY:
             return f"from_json({sql}, {spark.string(kind.spark)}, map('mode', 'FAILFAST'))"
         case _:
-            raise InternalError(f"column {column.name!r} of type {kind} has no text of PostgreSQL's")
+            raise InternalError(f"column {column.name!r} of type {kind} has no PostgreSQL text form")
 
 
 def array_json(text: str, element: Type) -> str:
@@ -69,7 +69,7 @@ def array_json(text: str, element: Type) -> str:
         ('["a","b \\"c\\"",null,"NULL"]', '[true,false,null]')
     """
     if text[:1] != "{" or text[-1:] != "}":
-        raise ValueError("an array that does not begin at 1")
+        raise ValueError("an array whose lower bound is not 1")
     found: list[object] = []
     at, end = 1, len(text) - 1
     while at < end:
@@ -82,7 +82,7 @@ def array_json(text: str, element: Type) -> str:
 def _item(text: str, at: int) -> tuple[str, bool, int]:
     """One element, whether it was quoted, and where what follows it stands."""
     if text[at] == "{":
-        raise ValueError("an array of several dimensions")
+        raise ValueError("a multidimensional array")
     if text[at] != '"':
         end = min(place for place in (text.find(",", at), len(text) - 1) if place >= 0)
         return text[at:end], False, end

@@ -125,11 +125,12 @@ def check_server(session: PostgresqlSession) -> None:
     ((standby, level),) = session.rows("SELECT pg_is_in_recovery(), current_setting('wal_level')")
     if standby:
         raise ConfigError(
-            f"connection {session.name!r} is a standby", hint="Name the primary: its slots are the ones that last."
+            f"connection {session.name!r} is a standby", hint="Connect to the primary: only its slots are permanent."
         )
     if level != "logical":
         raise ConfigError(
-            f"connection {session.name!r}: the server's wal_level is {level}, and a replication slot needs logical",
+            f"connection {session.name!r}: the server's wal_level is {level}, and a replication slot needs wal_level "
+            f"logical",
             hint="`ALTER SYSTEM SET wal_level = logical`, then restart the server.",
         )
 
@@ -305,7 +306,8 @@ def check_name(name: str) -> None:
     """Raises ConfigError for what no slot can be called."""
     if not NAME.fullmatch(name):
         raise ConfigError(
-            f"slot: {name!r} is no name of a replication slot", hint="Take lower-case letters, digits and underscores."
+            f"slot: {name!r} is not a valid replication slot name",
+            hint="Use lower-case letters, digits and underscores.",
         )
 
 
@@ -335,26 +337,28 @@ def _meaning(  # noqa: PLR0911 - one answer a refusal
     match cause:
         case errors.ObjectInUse():
             return SourceUnavailable(
-                f"{where}somebody else reads slot {name} now", hint="Run again once they have ended."
+                f"{where}another client is reading slot {name}", hint="Run again once it has finished."
             )
         case errors.UndefinedObject():
-            return HistoryGone(f"{where}the slot {name} or its publication is gone")
+            return HistoryGone(f"{where}the slot {name} or its publication does not exist")
         case errors.InsufficientPrivilege():
             return SourceError(
                 f"{where}the user may not use replication slots", hint="`ALTER ROLE … REPLICATION`, then run again."
             )
         case errors.LockNotAvailable():
             return SourceUnavailable(
-                f"{where}the slot {name} cannot be made while transactions are open that began before it",
+                f"{where}the slot {name} cannot be created while older transactions are open",
                 hint="Run again once they have ended: `SELECT pid, xact_start FROM pg_stat_activity`.",
             )
         case errors.ConfigurationLimitExceeded():
             return ConfigError(
                 f"{where}the server has no room for another replication slot",
-                hint="`tidegate slot list` shows those of the project; `max_replication_slots` is the limit.",
+                hint="`tidegate slot list` shows the project's slots; `max_replication_slots` is the limit.",
             )
         case errors.ObjectNotInPrerequisiteState():
-            return HistoryGone(f"{where}the slot {name} cannot be read any more: the server has dropped what it kept")
+            return HistoryGone(
+                f"{where}the slot {name} can no longer be read: the server has removed the log it held back"
+            )
         case _:
             return None
 

@@ -101,7 +101,7 @@ def safe_time_bound(  # noqa: PLR0913 - the question as strategies ask it
     holding = [(row, since) for row, since in open_ones if since < settled]
     bound = min([settled, *(since for _, since in holding)])
     held_by = tuple(
-        f"{_who(row)}, {'in a transaction' if row[5] else 'running a statement that commits on its way'} since "
+        f"{_who(row)}, {'in a transaction' if row[5] else 'running a statement that commits while it runs'} since "
         f"{since.isoformat()}"
         for row, since in holding[:NAMED]
     )
@@ -114,7 +114,7 @@ def safe_sequence_bound(session: Describes, relation: Relation, column: Column, 
         raise ConfigError(f"column {column.name!r} is {column.type}, and a sequence needs an integer")
     if not relation.parts:
         raise EdgeUnknown(
-            f"{relation.label} is a query, and nobody can tell who is still writing to its tables",
+            f"{relation.label} is a query, so it is unknown who is still writing to its tables",
             hint="Name the table with `source: {table: …}`, or use another strategy.",
         )
     _must_be_primary(session)
@@ -144,7 +144,7 @@ def _must_be_complete(session: Describes) -> None:
     if prepared:
         names = ", ".join(repr(gid) for (gid,) in prepared[:NAMED])
         raise EdgeUnknown(
-            f"connection {session.name!r}: the prepared transactions {names} hold rows of an unknown time",
+            f"connection {session.name!r}: the prepared transactions {names} hold rows whose time is unknown",
             hint="Finish it with `COMMIT PREPARED` or `ROLLBACK PREPARED`, then run again.",
         )
 
@@ -155,7 +155,7 @@ def _must_be_primary(session: Describes) -> None:
         raise EdgeUnknown(
             f"connection {session.name!r} is a standby, which does not know the transactions of its primary",
             hint="Connect to the primary, or use `strategy: {kind: full}`, or `clock: application` with a "
-            "`safety_lag` above the longest transaction and the delay of the standby.",
+            "`safety_lag` longer than the longest transaction and the replication lag.",
         )
 
 
@@ -176,15 +176,17 @@ def _must_be_written_here(session: Describes, relation: Relation, column: Column
     foreign = session.rows(FOREIGN.format(oids=_list(tables)))
     if foreign:
         raise EdgeUnknown(
-            f"{relation.label} reads the foreign table {foreign[0][0]}, and who is still writing it is not known here",
-            hint="Connect to the server that holds it, or use `strategy: {kind: full}`, or `clock: application` with a "
+            f"{relation.label} reads the foreign table {foreign[0][0]}, and it is not known here who is still writing "
+            f"to it",
+            hint="Connect to the server that has the table, or use `strategy: {kind: full}`, or `clock: application` "
+            "with a "
             "`safety_lag` and a `lookback`.",
         )
     replicated = session.rows(REPLICATED.format(oids=_list(tables), filled=FILLED))
     if replicated:
         raise EdgeUnknown(
-            f"{replicated[0][0]} is filled by a subscription, with times of the publisher's clock, so no bound of "
-            f"column {column.name!r} is safe here",
+            f"{replicated[0][0]} is filled by a subscription, with timestamps of the publisher's clock, so no bound "
+            f"for column {column.name!r} is safe here",
             hint="Connect to the publisher; or let a trigger that is ENABLE ALWAYS set the column here; or set "
             "`strategy: {clock: application, safety_lag: …, lookback: …}`.",
         )
@@ -241,15 +243,16 @@ def _sequences(session: Describes, tables: list[int], column: str) -> list[int]:
     found = session.rows(SEQUENCES.format(columns=pairs))
     if not found:
         raise EdgeUnknown(
-            f"no sequence of the database fills column {column!r}, so its numbers may arrive in any order",
-            hint="Use a column that is an identity or has a sequence as its default, or another strategy.",
+            f"no sequence in the database fills column {column!r}, so its numbers may arrive in any order",
+            hint="Use an identity column or one whose default is a sequence, or another strategy.",
         )
     for _, sequence, cache, step, cycles in found:
         if cache > 1 or step < 0 or cycles:
             why = f"CACHE {cache}" if cache > 1 else "CYCLE" if cycles else f"INCREMENT {step}"
             raise EdgeUnknown(
                 f"sequence {sequence} has {why}: a later row of column {column!r} may get a smaller number",
-                hint=f"`ALTER SEQUENCE {sequence} CACHE 1` and end the sessions that cached; or use another strategy.",
+                hint=f"`ALTER SEQUENCE {sequence} CACHE 1` and end the sessions that cached numbers; or use another "
+                f"strategy.",
             )
     return [row[0] for row in found]
 

@@ -42,12 +42,13 @@ def set_back(session: catalog.Describes, before: Mapping[str, Any], clock: int |
         return SetBack(restarted=False)
     reason = None
     if xid < before["xid"]:
-        reason = f"its next transaction was {before['xid']} and is {xid}"
+        reason = f"its next transaction number was {before['xid']} and is {xid} now"
     elif clock is not None and replayed is not None and int(replayed) < clock:
-        reason = f"it was started from a copy that ends at {replayed} of its log, and had been seen at {clock}"
+        reason = f"it was started from a copy that ends at {replayed} of its log, although it had been seen at {clock}"
     elif clock is not None and int(checkpoint) < clock and checkpoint_at > before["at"] + STEP:
         reason = (
-            f"its newest checkpoint lies at {checkpoint} of its log, and was made after it had been seen at {clock}"
+            f"its newest checkpoint is at {checkpoint} of its log, and was written after the server had been seen at "
+            f"{clock}"
         )
     return SetBack(restarted=True, reason=reason)
 
@@ -63,4 +64,4 @@ def older_than(session: catalog.Describes, before: Mapping[str, Any], relation: 
     )
     if not rows:
         return None
-    return f"{relation.label} holds rows that are newer than all there were, by transactions that were over by then"
+    return f"{relation.label} has rows newer than any seen before, from transactions that had already ended by then"

@@ -82,7 +82,7 @@ class PostgresqlSession:
             cursor.execute(sql)
             result = cursor.pgresult
             if result is None or cursor.description is None:
-                raise InternalError("a SELECT gave no description")
+                raise InternalError("a SELECT returned no column description")
             types = [(result.ftype(index), result.fmod(index)) for index in range(result.nfields)]
             return [(column.name, *kind) for column, kind in zip(cursor.description, types, strict=True)]
 
@@ -177,12 +177,12 @@ class PostgresqlSession:
     def jdbc(self) -> Jdbc:
         """Connects Spark to the same snapshot."""
         if self._snapshot is None:
-            raise InternalError("rows were asked for before the snapshot was taken")
+            raise InternalError("rows were requested before the snapshot was taken")
         info = self._main.info
         if info.host.startswith("/"):
             raise ConfigError(
-                f"connection {self.name!r} uses a Unix socket, which Spark's driver cannot",
-                hint="Name a host and a port in the URL, such as 127.0.0.1:5432.",
+                f"connection {self.name!r} uses a Unix socket, which Spark's driver does not support",
+                hint="Use a host and a port in the URL, such as 127.0.0.1:5432.",
             )
         host = f"[{info.host}]" if ":" in info.host else info.host
         properties = {
@@ -262,8 +262,8 @@ def _options(connection: Connection) -> dict[str, str]:
     except psycopg.Error:
         # The driver's text would show the URL, password and all.
         raise ConfigError(
-            f"connection {connection.name!r}: the URL cannot be read",
-            hint="Percent-encode special characters of user and password: @ is %40, / is %2F, : is %3A.",
+            f"connection {connection.name!r}: the URL cannot be parsed",
+            hint="Percent-encode special characters in user and password: %40 for @, %2F for / and %3A for :.",
         ) from None
     return {word: str(value) for word, value in options.items() if value is not None}
 

@@ -98,7 +98,7 @@ def column_of(name: str, native: Native, *, nullable: bool, override: str | None
         wanted = parse_type(name, override)
         if native.name != "numeric" or wanted.kind is not Kind.DECIMAL:
             raise SchemaRefused(
-                f"column {name!r} of type {label} cannot be read as {override!r}: only numeric can, as a decimal",
+                f"column {name!r} of type {label} cannot be read as {override!r}: only numeric can be read as decimal",
                 hint=f"Cast it in the source: {{query: 'SELECT {name}::… FROM …'}}.",
                 column=name,
             )
@@ -108,7 +108,7 @@ def column_of(name: str, native: Native, *, nullable: bool, override: str | None
         kind = wanted
     if kind is None:
         raise SchemaRefused(
-            f"column {name!r} has type {label}, which no column of a lake table keeps exactly",
+            f"column {name!r} has type {label}, which no column type of a lake table can store exactly",
             hint=f'Leave it out or cast it with `source: {{query: "SELECT …, {name}::text FROM …"}}`.',
             column=name,
         )

@@ -143,7 +143,7 @@ def _refuse_without_order(dialect: Expressions, column: Column) -> None:
     if column.type.kind not in getattr(dialect, "ordered", (column.type.kind,)):
         raise PlanError(
             f"{column.name} is {column.native or column.type}, which has no exact order in this database, so it cannot "
-            "be cut into steps",
+            f"be split into ranges",
             hint="Choose an integer column, or another `method:`.",
         )
 

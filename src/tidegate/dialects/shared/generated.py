@@ -32,7 +32,7 @@ def fingerprint(made: Statements, by: Grouping | None, parts: Sequence[Slice]) -
     if by is None and len(parts) <= 1:
         return made.fingerprint(parts[0] if parts else Everything(), None)
     if by is None:
-        raise ConfigError("several parts need a grouping that tells them apart", hint="Give `by=`.")
+        raise ConfigError("several parts need a grouping to distinguish them", hint="Give `by=`.")
     return made.grouped(made.bucket(by), parts or (Everything(),))
 
 

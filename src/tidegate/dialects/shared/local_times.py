@@ -24,7 +24,7 @@ def zone(name: str) -> ZoneInfo:
         return ZoneInfo(name)
     except (ZoneInfoNotFoundError, ValueError, OSError) as error:
         raise ConfigError(
-            f"{name!r} is no known time zone", hint="Set `strategy: {time_zone: Europe/Oslo}` or the like."
+            f"{name!r} is not a known time zone", hint="Set `strategy: {time_zone: Europe/Oslo}` or similar."
         ) from error
 
 

@@ -20,7 +20,7 @@ def must_be_time(column: str, kind: Type) -> None:
     if kind.kind not in TIMES:
         raise ConfigError(
             f"column {column!r} is {kind}, and a watermark needs a date or a timestamp",
-            hint="Name another column, or use `strategy: {kind: sequence}` for a growing number.",
+            hint="Name another column, or use `strategy: {kind: sequence}` for an increasing number.",
             column=column,
         )
 

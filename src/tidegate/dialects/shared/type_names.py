@@ -60,6 +60,7 @@ def parse_type(column: str, text: str) -> Type:
     if kind is None:
         known = ", ".join(sorted(WORDS))
         raise ConfigError(
-            f"columns: {column}: {text!r} is no type; known: decimal(p,s) of at most 38 digits, {known}", column=column
+            f"columns: {column}: {text!r} is not a type; known types: decimal(p,s) with at most 38 digits, {known}",
+            column=column,
         )
     return kind

@@ -245,7 +245,7 @@ class Spark:
             case Travel.JSON:
                 return f"from_json({sql}, {self.string(stored.spark)}, map('mode', 'FAILFAST'))"
             case Travel.BYTES:
-                text, message = f"CAST({sql} AS string)", marked(f"a value of column {column.name!r} is not a text")
+                text, message = f"CAST({sql} AS string)", marked(f"a value of column {column.name!r} is not a string")
                 failed = f"CAST(raise_error({self.string(message)}) AS string)"
                 return f"CASE WHEN {sql} IS NULL OR is_valid_utf8({text}) THEN {text} ELSE {failed} END"
             case Travel.TEXT:

@@ -38,11 +38,11 @@ def read(documents: DataFrame, *, listed: bool = False, keep_blank: bool = False
     found = found if keep_blank else found.where("text <> ''")
     begins = "substr(text, 1, 1)"
     problem = (
-        "CASE WHEN NOT is_valid_utf8(text) THEN 'it is not text in UTF-8' "
-        f"WHEN NOT {begins} IN ({_openings(listed)}) THEN 'it is no JSON object' "
-        f"WHEN NOT {one_document('text')} THEN 'it is not one whole JSON document' "
+        "CASE WHEN NOT is_valid_utf8(text) THEN 'it is not valid UTF-8' "
+        f"WHEN NOT {begins} IN ({_openings(listed)}) THEN 'it is not a JSON object' "
+        f"WHEN NOT {one_document('text')} THEN 'it is not one complete JSON document' "
         f"WHEN contains(text, {string(ESCAPE)}) AND {cannot_be_kept('text')} "
-        "THEN 'it holds an escape that is no character' END"
+        "THEN 'it contains an escape that is not a character' END"
     )
     if not listed:
         found = found.selectExpr(*others, "text", f"{problem} AS problem")
@@ -56,8 +56,8 @@ def read(documents: DataFrame, *, listed: bool = False, keep_blank: bool = False
         one = f"if(problem IS NULL, {rows}, array(CAST(NULL AS {ROW})))"
         found = found.selectExpr(*others, "problem", f"explode(coalesce({one}, array(CAST(NULL AS {ROW})))) AS row")
     reason = (
-        "CASE WHEN problem IS NOT NULL THEN problem WHEN row IS NULL THEN 'it is no JSON object' "
-        "WHEN size(row) > size(array_distinct(map_keys(row))) THEN 'a name stands in it twice' END"
+        "CASE WHEN problem IS NOT NULL THEN problem WHEN row IS NULL THEN 'it is not a JSON object' "
+        "WHEN size(row) > size(array_distinct(map_keys(row))) THEN 'it has a duplicate name' END"
     )
     return found.selectExpr(*others, "row", f"{reason} AS problem")
 

@@ -148,7 +148,7 @@ class Sqlite:
     def _case(self, sql: str, column: Column, *goods: tuple[str, str]) -> str:
         """The first good form that holds, NULL for NULL, else an error that names the column, not the value."""
         label = column.native or str(column.type)
-        message = self.string(marked(f"column {column.name!r} holds a value that is no {label}"))
+        message = self.string(marked(f"column {column.name!r} holds a value that is not a valid {label}"))
         whens = " ".join(f"WHEN {condition} THEN {value}" for condition, value in goods)
         # SQLite has no raise outside of triggers; a bad JSON path ends the statement and is quoted in the error.
         return (

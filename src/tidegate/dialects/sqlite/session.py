@@ -94,8 +94,8 @@ class SqliteSession:
             raise EdgeUnknown(f"{relation.label} is a query: name the table, or use another strategy")
         if not catalog.grows(self, relation, column.name):
             raise EdgeUnknown(
-                f"column {column.name!r} of {relation.label} is no INTEGER PRIMARY KEY AUTOINCREMENT: SQLite gives the "
-                "number of a deleted last row again, and such a row would be lost",
+                f"column {column.name!r} of {relation.label} is not INTEGER PRIMARY KEY AUTOINCREMENT: SQLite reuses "
+                f"the number of a deleted last row, and a row with a reused number would be missed",
                 hint="Declare it AUTOINCREMENT, or use `strategy: {kind: full}` or `{kind: watermark}`.",
             )
         found = self._alone(f"SELECT max({self.dialect.quote(column.name)}) FROM {relation.sql}", wait)
@@ -154,7 +154,9 @@ class SqliteSession:
     def jdbc(self) -> Jdbc:
         """Connects Spark to the file, read-only."""
         if set("?#%;") & set(str(self.path)):
-            raise ConfigError(f"connection {self.name!r}: Spark's driver reads no file whose path holds ? # % or ;")
+            raise ConfigError(
+                f"connection {self.name!r}: Spark's driver cannot read a file whose path contains ? # % or ;"
+            )
         milliseconds = str(int(BUSY.total_seconds() * 1000))
         properties = {"driver": "org.sqlite.JDBC", "open_mode": "1", "busy_timeout": milliseconds}
         return Jdbc(url=f"jdbc:sqlite:{self.path}", properties=properties)
@@ -187,7 +189,8 @@ class SqliteSession:
                 if "readonly" not in str(error):
                     raise
                 raise EdgeUnknown(
-                    f"connection {self.name!r}: only who may write to {self.path.name} can tell whether others do",
+                    f"connection {self.name!r}: only a user who may write to {self.path.name} can see whether others "
+                    f"are writing",
                     hint="Give this user write permission to the file and its folder, or set `clock: application`.",
                 ) from error
             finally:
@@ -211,7 +214,7 @@ class SqliteSession:
             if not self.path.exists():
                 raise SourceRefused(f"{about} does not exist") from error
             if "not a database" in str(error):
-                raise SourceRefused(f"{about} is no SQLite database") from error
+                raise SourceRefused(f"{about} is not a SQLite database") from error
             raise SourceUnavailable(f"{about} cannot be opened: {error}", hint=SourceRefused.default_hint) from error
         return connection
 
@@ -229,12 +232,12 @@ class SqliteSession:
         if message := said(text):
             return SchemaRefused(
                 f"connection {self.name!r}: {message}",
-                hint="Correct the row at the source, or state the column's type under `source: {columns: …}`.",
+                hint="Correct the row at the source, or declare the column's type under `source: {columns: …}`.",
             )
         if text.startswith(UNREADABLE):
             # The driver's text shows the value.
             return SchemaRefused(
-                f"connection {self.name!r}: {self.path.name} holds text that is not UTF-8",
+                f"connection {self.name!r}: {self.path.name} contains text that is not UTF-8",
                 hint="Correct the row at the source, or leave the column out with `source: {query: …}`.",
             )
         if text.startswith(MISSING):
@@ -243,7 +246,7 @@ class SqliteSession:
             return SourceUnavailable(f"connection {self.name!r}: {self.path.name} is locked by a writer")
         if "syntax error" in text:
             return ConfigError(f"connection {self.name!r}: {text}", hint="Correct `query:` in tidegate.yaml.")
-        return SourceError(f"connection {self.name!r}: SQLite refused: {text}")
+        return SourceError(f"connection {self.name!r}: SQLite rejected the statement: {text}")
 
 
 def _path(connection: Connection) -> Path:
@@ -252,7 +255,7 @@ def _path(connection: Connection) -> Path:
     if not found or not file.startswith("/") or file in {"/", "/:memory:"}:
         raise ConfigError(
             f"connection {connection.name!r} names no file",
-            hint="Write sqlite:///relative.db or sqlite:////absolute.db.",
+            hint="Use sqlite:///relative.db or sqlite:////absolute.db.",
         )
     # As SQLAlchemy reads it: three slashes a relative path, four an absolute one.
     return Path(file[1:]).absolute()

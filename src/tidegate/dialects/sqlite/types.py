@@ -53,8 +53,9 @@ def column_of(name: str, declared: str, *, nullable: bool, override: str | None)
     if kind is None:
         what = f"is declared {declared!r}" if declared else "has no declared type"
         raise SchemaRefused(
-            f"column {name!r} {what}, which says too little to keep its values exactly",
-            hint=f'State its type: `source: {{columns: {{{name}: "decimal(20,4)"}}}}` (or text, bigint, timestamp …).',
+            f"column {name!r} {what}, which is too vague to store its values exactly",
+            hint=f'Declare its type: `source: {{columns: {{{name}: "decimal(20,4)"}}}}` (or text, bigint, timestamp '
+            f"…).",
             column=name,
         )
     return Column(name=name, type=kind, nullable=nullable, native=override or declared)

@@ -12,7 +12,7 @@ from tidegate.core.ids import Connection
 from tidegate.core.ports.dialect import Jdbc
 from tidegate.errors import ConfigError
 
-SHAPE = "Write trino://user[:password]@host[:port]/catalog[/schema][?ssl=true&verify=/path/to/ca.pem]."
+SHAPE = "Use trino://user[:password]@host[:port]/catalog[/schema][?ssl=true&verify=/path/to/ca.pem]."
 APPLICATION = "tidegate"
 DRIVER = "io.trino.jdbc.TrinoDriver"
 
@@ -71,16 +71,16 @@ def address_of(connection: Connection) -> Address:
         options = dict(parse_qsl(parts.query, keep_blank_values=True, strict_parsing=bool(parts.query)))
     except ValueError:
         # The text of the error would show the URL, password and all.
-        raise ConfigError(f"{about}: the URL cannot be read", hint=SHAPE) from None
+        raise ConfigError(f"{about}: the URL cannot be parsed", hint=SHAPE) from None
     if not host or not parts.username or len(path) not in (1, 2):
-        raise ConfigError(f"{about}: the URL names no user, no host or no catalog", hint=SHAPE)
+        raise ConfigError(f"{about}: the URL has no user, no host or no catalog", hint=SHAPE)
     unknown = sorted(set(options) - {"ssl", "verify"})
     if unknown:
-        raise ConfigError(f"{about}: {unknown[0]!r} is no option of the URL; known: ssl, verify", hint=SHAPE)
+        raise ConfigError(f"{about}: {unknown[0]!r} is not a URL option; known options: ssl, verify", hint=SHAPE)
     password = unquote(parts.password) if parts.password is not None else None
     ssl = _switch(about, "ssl", options.get("ssl", "true" if password is not None or port == 443 else "false"))
     if password is not None and not ssl:
-        raise ConfigError(f"{about}: Trino takes a password over TLS only", hint=SHAPE)
+        raise ConfigError(f"{about}: Trino accepts a password only over TLS", hint=SHAPE)
     verify = options.get("verify", "true")
     return Address(
         host=host,

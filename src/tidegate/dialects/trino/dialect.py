@@ -201,7 +201,7 @@ class Trino:
 
     def _checked(self, sql: str, good: str, column: Column, result: str = "varchar") -> str:
         """`good` in the years 1 to 9999, NULL for NULL, else an error that names the column, not the value."""
-        message = self.string(marked(f"column {column.name!r} holds a value that no {column.type} can keep"))
+        message = self.string(marked(f"column {column.name!r} holds a value that does not fit {column.type}"))
         if column.type.kind is Kind.DATE:
             low, high = "DATE '0001-01-01'", "DATE '10000-01-01'"
         else:

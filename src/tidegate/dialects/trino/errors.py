@@ -70,9 +70,11 @@ def translate(name: str, error: exceptions.TrinoQueryError) -> TidegateError:
     if code in OF_STATEMENT:
         return ConfigError(f"connection {name!r}: {text}", hint="Correct `query:` in tidegate.yaml.")
     if code == DENIED:
-        return SourceError(f"connection {name!r}: {text}", hint="Let the user SELECT it, then run `tidegate doctor`.")
+        return SourceError(
+            f"connection {name!r}: {text}", hint="Grant the user SELECT on it, then run `tidegate doctor`."
+        )
     found = SourceUnavailable if error.error_type in PASSING else SourceError
-    return found(f"connection {name!r}: Trino refused with {code or type(error).__name__}")
+    return found(f"connection {name!r}: Trino rejected the statement with {code or type(error).__name__}")
 
 
 def unreachable(name: str, where: str, error: Exception) -> TidegateError:

@@ -24,7 +24,7 @@ try:
     from trino.dbapi import Connection as Driver
 except ModuleNotFoundError as error:
     raise EnvironmentMissing(
-        "the driver of Trino is not installed", hint="Install it: `pip install 'tidegate[trino]'`."
+        "the Trino driver is not installed", hint="Install it: `pip install 'tidegate[trino]'`."
     ) from error
 from tidegate.dialects.trino.errors import border
 
@@ -97,21 +97,22 @@ class TrinoSession:
         must_be_time(column.name, column.type)
         if clock is Clock.DATABASE:
             raise EdgeUnknown(
-                f"connection {self.name!r}: through Trino nobody can tell who is still writing {relation.label}, so no "
-                f"bound of {column.name!r} is safe",
+                f"connection {self.name!r}: Trino does not show who is still writing to {relation.label}, so no bound "
+                f"for {column.name!r} is safe",
                 hint="Load with `strategy: {kind: full}` or `{kind: checksum}`, or set `clock: application` with a "
                 "`safety_lag` longer than the longest write and a `lookback`.",
             )
         if column.type.kind is Kind.TIMESTAMPTZ:
             raise ConfigError(
-                f"column {column.name!r} has a time zone: Spark knows no such column of Trino's driver, so it "
-                "cannot read by ranges of it",
-                hint=f"Read it without: `source: {{query: \"SELECT *, CAST({column.name} AT TIME ZONE 'UTC' AS "
+                f"column {column.name!r} has a time zone, which Spark does not support with Trino's driver, so it "
+                f"cannot read ranges of it",
+                hint=f'Read it without a time zone: `source: {{query: "SELECT *, CAST({column.name} AT TIME ZONE '
+                f"'UTC' AS "
                 f'timestamp(6)) AS {column.name}_utc FROM …"}}`, with `strategy: {{time_zone: UTC}}`.',
             )
         if time_zone is None:
             raise ConfigError(
-                f"column {column.name!r} has no time zone, and Trino does not know the one that it is written in",
+                f"column {column.name!r} has no time zone, and Trino does not know which one it was written in",
                 hint="Set `strategy: {time_zone: UTC}`, or the zone that the writers use.",
             )
         ((now,),) = self.ask(NOW)
@@ -126,8 +127,8 @@ class TrinoSession:
         """
         del wait
         raise EdgeUnknown(
-            f"connection {self.name!r}: through Trino nobody can tell which numbers of {column.name!r} in "
-            f"{relation.label} are still being written",
+            f"connection {self.name!r}: Trino does not show which numbers of {column.name!r} in {relation.label} are "
+            f"still being written",
             hint="Load with `strategy: {kind: full}` or `{kind: checksum}`, or connect to the database itself.",
         )
 

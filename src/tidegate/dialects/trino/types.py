@@ -65,13 +65,13 @@ def column_of(name: str, native: str, *, nullable: bool, override: str | None) -
     kind = type_of(native)
     if override is not None and parse_type(name, override) != kind:
         raise SchemaRefused(
-            f"column {name!r} of type {native} cannot be read as {override!r}: Trino says all there is of a type",
+            f"column {name!r} of type {native} cannot be read as {override!r}: Trino already declares types exactly",
             hint=f'Cast it in the source: `{{query: "SELECT CAST({name} AS …) AS {name} FROM …"}}`.',
             column=name,
         )
     if kind is None:
         raise SchemaRefused(
-            f"column {name!r} has type {native}, which no column of a lake table keeps exactly",
+            f"column {name!r} has type {native}, which no column type of a lake table can store exactly",
             hint=f'Leave it out or cast it with `source: {{query: "SELECT …, CAST({name} AS varchar) AS {name} …"}}`.',
             column=name,
         )

@@ -78,7 +78,7 @@ def streams(config: Config, lakes: dict[str, Format], choice: Choice) -> list[St
         raise ConfigError(f"no stream matches {choice.select!r}", hint="`tidegate check` lists the streams.")
     for name in choice.options:
         if not any(hasattr(stream.strategy, name) for stream in found.values()):
-            raise ConfigError(f"no strategy of these streams has the option {name!r}")
+            raise ConfigError(f"none of these streams has a strategy with the option {name!r}")
     return list(found.values())
 
 
@@ -200,9 +200,9 @@ def _target(entry: StreamConfig) -> Target:
     for part in entry.target:
         if not part.isprintable() or part != part.strip() or not part:
             # PyIceberg takes blanks away, and no catalog keeps a zero byte.
-            raise mark.error(f"the name {part!r} begins or ends with a blank or holds what cannot be printed")
+            raise mark.error(f"the name {part!r} starts or ends with a space or contains unprintable characters")
         if "${" in part:
-            raise mark.error(f"the name {part!r} holds `${{`, in whose place Spark would read a variable")
+            raise mark.error(f"the name {part!r} contains `${{`, which Spark would replace with a variable")
     return Target(lake=entry.target[0], namespace=entry.target[1:-1], table=entry.target[-1])
 
 
@@ -217,7 +217,7 @@ def _expand(config: Config, entry: StreamConfig) -> Iterator[StreamConfig]:
     """One stream for each table that matches, in the order of their names."""
     table = entry.source.get("table")
     if table is None or entry.connection is None:
-        raise entry.mark.error("a name with * or ? needs a `source:` with a `table:` that has one too")
+        raise entry.mark.error("a name with * or ? needs a `source:` with a `table:` that also has one")
     lister = plugins.load("sources", entry.source.items["kind"].text())
     matches: Sequence[tuple[str | None, str]] = lister.tables(config.connection(entry.connection), table.text())
     if not matches:

@@ -91,10 +91,10 @@ def _warehouse(config: Config, name: str) -> str:
     text = node.text() if node else ""
     local = Path(text.removeprefix("file://"))
     if "://" in text and not text.startswith("file://"):
-        return f"{text} (a remote place: the first load tests it)"
+        return f"{text} (remote: tested by the first load)"
     folder = next(path for path in (local, *local.parents) if path.exists())
     if not os.access(folder, os.W_OK | os.X_OK):
-        raise EnvironmentMissing(f"{folder} is not writable", hint=f"`chmod u+w {folder}`, or name another warehouse.")
+        raise EnvironmentMissing(f"{folder} is not writable", hint=f"`chmod u+w {folder}`, or use another warehouse.")
     free = shutil.disk_usage(folder).free // 2**30
     return f"{local} is writable, {free} GiB free"
 
@@ -113,12 +113,12 @@ def _has_slot(stream: Stream) -> bool:
 def _slot(stream: Stream) -> str:
     kept = next((one.slot for one in replication_slot.slots([stream])), None)
     if kept is None or not kept.exists:
-        return "not made yet: the first run makes it"
+        return "not created yet: the first run creates it"
     if kept.warning:
         raise SourceError(
             kept.warning, hint=f"`tidegate run {stream.name}`, or `tidegate slot drop {kept.name} --yes`."
         )
-    return f"{kept.name} is {kept.status}, {kept.bytes / 2**20:,.0f} MiB of the log are kept for it"
+    return f"{kept.name} is {kept.status}, {kept.bytes / 2**20:,.0f} MiB of log are retained for it"
 
 
 def _connect_client() -> str:
@@ -145,7 +145,7 @@ def _jars(coordinates: tuple[str, ...], *, fetch: bool) -> str:
     missing = jars.missing(coordinates)
     if missing:
         raise EnvironmentMissing(
-            f"not fetched yet: {', '.join(missing)}", hint="`tidegate doctor --fetch`; the first run does it too."
+            f"not fetched yet: {', '.join(missing)}", hint="`tidegate doctor --fetch`; the first run does this too."
         )
     slow = "" if archive.options(coordinates) else ", Spark starts faster after `tidegate doctor --fetch`"
     return f"{len(coordinates)} in the cache{slow}"

@@ -100,7 +100,7 @@ def start(stream: Stream, context: RunContext, request: Request) -> Backfill:
     """A new backfill, its chunks planned and kept; nothing is loaded yet.
 
     Raises:
-        ConfigError: a range that is empty or the wrong way round, or reaches beyond what the table holds.
+        ConfigError: a range that is empty or reversed, or reaches beyond what the table holds.
         PlanError: rows of this stream cannot be loaded again, or another backfill of it is open.
     """
     _refuse(stream, request)
@@ -114,7 +114,7 @@ def start(stream: Stream, context: RunContext, request: Request) -> Backfill:
         alone = _alone(stream, probe)
         scale = Scale(kind=probe.schema().find(stream.strategy.cursor[0]).type.kind)  # type: ignore[union-attr]
         if scale.kind not in KINDS:
-            raise PlanError(f"a range of {stream.strategy.cursor[0]!r} cannot be cut into chunks")
+            raise PlanError(f"a range of {stream.strategy.cursor[0]!r} cannot be split into chunks")
         low, high = _ends(stream, scale, request, position)
         chunks = tuple(_chunks(stream, probe, scale, (low, high), request))
     asked = Backfill(
@@ -149,7 +149,7 @@ def opened(stream: Stream, context: RunContext) -> Backfill:
     found = context.registry.backfills.open_of(stream.uid)
     if found is None:
         raise PlanError(
-            f"stream {stream.name!r} has no backfill that is open",
+            f"stream {stream.name!r} has no open backfill",
             hint="`tidegate backfill list` shows them; `tidegate backfill STREAM --from A --to B` starts one.",
         )
     return found
@@ -227,7 +227,7 @@ def _load(stream: Stream, context: RunContext, group: Sequence[Chunk]) -> dict[i
 def _changes(parts: tuple[Range, ...], since: Position, rows: int) -> ChangeSet:
     return ChangeSet(
         slices=parts,
-        effect=Upsert(repeats="rows of a backfill may stand in the table already"),
+        effect=Upsert(repeats="rows of a backfill may already be in the table"),
         # Rows may come that the position's claims do not know of.
         state={name: value for name, value in unvouched(since.state).items() if name != KEYS},
         loaded_through=since.loaded_through,
@@ -240,17 +240,17 @@ def _refuse(stream: Stream, request: Request) -> None:
     if not stream.strategy.cursor:
         raise PlanError(
             f"stream {stream.name!r}: strategy {stream.strategy.kind} has no cursor, so there is no range to load",
-            hint=f"Compare and mend the table instead: `tidegate verify {stream.name} --repair`.",
+            hint=f"Compare and repair the table instead: `tidegate verify {stream.name} --repair`.",
         )
     if not (stream.writer.idempotent and stream.writer.needs_key):
         raise PlanError(
-            f"stream {stream.name!r}: write: {stream.writer.kind} would add rows that are there already once more",
+            f"stream {stream.name!r}: write: {stream.writer.kind} would add existing rows a second time",
             hint="Use `write: merge` with a `key:`.",
         )
     if request.parallel < 1 or (request.rate is not None and request.rate < 1):
-        raise ConfigError("parallel and rate should be 1 or more", hint="Try --parallel 2 --rate 10000.")
+        raise ConfigError("parallel and rate must be 1 or more", hint="Try --parallel 2 --rate 10000.")
     if (isinstance(request.chunk, int) and request.chunk < 1) or request.chunk == timedelta(0):
-        raise ConfigError("a chunk of nothing", hint="Try --chunk 7d, or a number of rows: --chunk 100000.")
+        raise ConfigError("a chunk must not be empty", hint="Try --chunk 7d, or a number of rows: --chunk 100000.")
 
 
 def _position(stream: Stream, since: Position | None) -> Position:
@@ -272,8 +272,8 @@ def _alone(stream: Stream, probe: Probe) -> bool:
         return False
     if isinstance(stream.writer, VersionedWriter):
         raise PlanError(
-            f"stream {stream.name!r}: the source may have several rows of one key, and write: {stream.writer.kind} "
-            "keeps each of them as a version",
+            f"stream {stream.name!r}: the source may have several rows per key, and write: {stream.writer.kind} keeps "
+            f"each of them as a version",
             hint=f"Compare and repair the table instead: `tidegate verify {stream.name} --repair`.",
         )
     return True
@@ -284,14 +284,14 @@ def _ends(stream: Stream, scale: Scale, request: Request, since: Position) -> tu
     first, beyond = (scale.number(stream.strategy.resume(text)["value"]) for text in (request.begin, request.end))
     if first >= beyond:
         raise ConfigError(
-            f"the range from {request.begin} to {request.end} is empty or the wrong way round",
-            hint="`--to` is the first value that is left out, and comes after `--from`.",
+            f"the range from {request.begin} to {request.end} is empty or reversed",
+            hint="`--to` is the first value not to load, and must be after `--from`.",
         )
     through = scale.number(since.loaded_through or "")
     if beyond > through + 1:
         raise ConfigError(
-            f"the range reaches to {request.end}, and stream {stream.name!r} has been loaded through "
-            f"{since.loaded_through}: what comes after is for its next loads",
+            f"the range ends at {request.end}, and stream {stream.name!r} has been loaded through "
+            f"{since.loaded_through}: later values belong to its next loads",
             hint=f"Use --to {scale.text(through + 1)}, or run `tidegate run {stream.name}` first.",
         )
     return first, beyond - 1
@@ -304,10 +304,13 @@ def _chunks(stream: Stream, probe: Probe, scale: Scale, ends: tuple[int, int], r
 
     if isinstance(request.chunk, timedelta):
         if scale.kind is Kind.INTEGER:
-            raise ConfigError("a cursor of numbers has no duration", hint="Give rows a chunk: --chunk 100000.")
+            raise ConfigError(
+                "a numeric cursor cannot be split by duration",
+                hint="Give the chunk as a number of rows: --chunk 100000.",
+            )
         width = scale.width(request.chunk)
         if (ends[1] - ends[0]) // width >= MOST_CHUNKS:
-            raise ConfigError(f"more than {MOST_CHUNKS} chunks", hint="Give a longer --chunk.")
+            raise ConfigError(f"more than {MOST_CHUNKS} chunks", hint="Use a larger --chunk.")
         parts = [(low, high, rows_of(low, high)) for low, high in cut_evenly(*ends, width)]
     else:
         most = request.chunk or min(CHUNK_ROWS, BURST * request.rate if request.rate else CHUNK_ROWS)

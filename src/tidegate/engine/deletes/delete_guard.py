@@ -36,7 +36,7 @@ def guard(work: LoadContext, changes: ChangeSet) -> None:
     if table.rows - known > most:
         raise DeleteFuse(
             f"stream {stream.name!r}: the source has {known} rows and {stream.target} has {table.rows}; one load may "
-            f"delete {most} (deletes: {{max_fraction: {stream.deletes.fraction}}})"
+            f"delete at most {most} (deletes: {{max_fraction: {stream.deletes.fraction}}})"
         )
 
 

@@ -64,7 +64,7 @@ def watch(work: LoadContext, changes: ChangeSet | None) -> tuple[LoadContext, Ch
     if stream.deletes.scope is Scope.WINDOW:
         if changes is None or not filled:
             return work, changes
-        reason = "rows of the loaded window are looked for at the source by key"
+        reason = "rows of the loaded window are looked up in the source by key"
         return replace(work, key_diff=KeyDiff()), replace(changes, notes=(*changes.notes, reason))
     diff, told = _asked(work)
     since = work.standing.vouched
@@ -78,7 +78,7 @@ def watch(work: LoadContext, changes: ChangeSet | None) -> tuple[LoadContext, Ch
             loaded_through=since.loaded_through,
             rows=0,
             bytes=0,
-            reason="no row changed, but the source's keys are not those that were loaded",
+            reason="no row changed, but the source's keys differ from those that were loaded",
         )
     changes = replace(changes, state={**changes.state, KEYS: told})
     if not filled:
@@ -104,7 +104,7 @@ def find(work: LoadContext, plan: LoadPlan, session: SparkSession, staging: Stag
             found = _looked_for(work, plan, session, staging, checked)
     if found.gone is not None or plan.changes.slices:
         return found
-    return replace(checked, skipped="no key of the table is gone at the source")
+    return replace(checked, skipped="every key of the table still exists at the source")
 
 
 def need_absent(plan: LoadPlan, staging: Staging, checked: Checked) -> None:
@@ -115,7 +115,8 @@ def need_absent(plan: LoadPlan, staging: Staging, checked: Checked) -> None:
     named = not plan.changes.slices and len(plan.key) == 1 and any(bound.values for bound in checked.reach)
     if not staging.read_keys(None if named else checked.gone, prune=checked.reach).isEmpty():
         raise VerifyFailed(
-            f"stream {plan.stream!r}: keys that are gone at the source are still in {plan.target}", load_id=plan.load_id
+            f"stream {plan.stream!r}: keys that no longer exist at the source are still in {plan.target}",
+            load_id=plan.load_id,
         )
 
 
@@ -247,7 +248,8 @@ def _asked(work: LoadContext) -> tuple[KeyDiff, str]:
     for column in columns:
         if not column.type.covered:
             raise PlanError(
-                f"the key column {column.name!r} is {column.type}, which has no exact text, so keys cannot be compared",
+                f"the key column {column.name!r} is {column.type}, which has no exact text form, so keys cannot be "
+                f"compared",
                 hint="Choose a `key:` of other columns, or `deletes: {detect: none}`.",
             )
     spread = _ranges(work, columns)
@@ -290,7 +292,7 @@ def _cheapest(work: LoadContext, diff: KeyDiff) -> tuple[KeyDiff, str]:
     missing = max(0, (table_rows or 0) - rows)
     fetched = min(rows, missing * rows // max(len(diff.source), 1))
     if spread is None or rows <= FEW_KEYS or fetched > rows // 2:
-        return KeyDiff(rows=rows), f"deleted keys: {about}; all keys are fetched, the cheaper way"
+        return KeyDiff(rows=rows), f"deleted keys: {about}; all keys are fetched, which is cheaper"
     how = "fingerprints of buckets" if spread.width is None else f"count and sum over ranges of {spread.width}"
     return diff, f"deleted keys: {about}; compared by {how}, about {fetched} keys fetched of {len(diff.source)} buckets"
 

@@ -203,7 +203,7 @@ def maintained(stream: Stream) -> Maintained:
     """
     if not isinstance(stream.format, Maintained):
         raise ConfigError(
-            f"the lake of stream {stream.name!r} has a format that Tidegate does not maintain",
+            f"the lake of stream {stream.name!r} has a format that Tidegate cannot maintain",
             hint="Use the format's own tools; keep the newest version of the table.",
         )
     return stream.format

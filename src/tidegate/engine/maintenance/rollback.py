@@ -57,22 +57,22 @@ def choose(stream: Stream, found: Sequence[Version], to: str) -> Version:
 
     Raises:
         ConfigError: neither a version nor a time.
-        VersionGone: it is not kept any more, or not whole; the message says what can be read.
+        VersionGone: it is no longer kept, or not whole; the message says what can be read.
     """
     named = next((each for each in found if each.id == to), None)
     moment = None if named or to.isdigit() else _moment(to)
     if moment is not None:
         named = next((each for each in found if each.made_at <= moment), None)
     if named is None or not named.readable:
-        why = "is not kept any more" if named is None else "is not whole any more: files of it were deleted"
+        why = "is no longer kept" if named is None else "is no longer complete: some of its files were deleted"
         what = f"the version of {to}" if moment else f"version {to}"
         raise VersionGone(f"stream {stream.name!r}: {what} {why}; {_readable(found)}")
     if named.load is None:
         raise ConfigError(
-            f"stream {stream.name!r}: version {named.id} shows no load of this stream, so there is nothing to go on "
-            f"from; {_readable(found)}",
+            f"stream {stream.name!r}: version {named.id} has no load of this stream, so there is no position to "
+            f"continue from; {_readable(found)}",
             hint=f"`tidegate history {stream.name} --versions` lists them; `tidegate run {stream.name} --full-refresh "
-            "--yes` loads the table anew.",
+            f"--yes` reloads the whole table.",
         )
     return named
 
@@ -84,7 +84,7 @@ def rollback(stream: Stream, context: RunContext, to: str) -> RolledBack:
     version again brings it up to date.
 
     Raises:
-        VersionGone: it is not kept any more; nothing was changed.
+        VersionGone: it is no longer kept; nothing was changed.
         LeaseHeld: a load is at work.
         CommitConflict: another writer came in between; nothing was changed.
     """
@@ -142,7 +142,7 @@ def _moment(text: str) -> datetime:
     except ValueError as error:
         raise ConfigError(
             f"--to {text!r} is neither a version nor a time",
-            hint="Write a version that `tidegate history STREAM --versions` lists, or a time such as "
+            hint="Use a version that `tidegate history STREAM --versions` lists, or a time such as "
             "2025-03-01T09:00:00Z.",
         ) from error
     if moment.tzinfo is None:
@@ -154,7 +154,7 @@ def _readable(found: Sequence[Version]) -> str:
     """What people can go back to."""
     whole = [each for each in found if each.readable and each.load is not None]
     if not whole:
-        return "no version can be gone back to"
+        return "there is no version to roll back to"
     listed = ", ".join(f"{each.id} of {each.made_at:%Y-%m-%d %H:%M:%S}Z" for each in whole[:SHOWN])
     more = f" and {len(whole) - SHOWN} more" if len(whole) > SHOWN else ""
     return f"there are {listed}{more}"

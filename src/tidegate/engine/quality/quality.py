@@ -156,9 +156,9 @@ def _refuse_ties(work: LoadContext, planned: PlannedLoad, read: DataFrame) -> No
         tied = dataframe_ops.ties(read.where(known).selectExpr(*map(quote, columns)), rule)
     if tied:
         raise DuplicateKeys(
-            f"{tied} keys ({', '.join(plan.key)}) have several different rows, good ones and bad ones, and "
-            "nothing says which one is later",
-            hint="Name columns that order them: `write: {kind: merge, order_by: [column]}`.",
+            f"{tied} keys ({', '.join(plan.key)}) have several different rows, valid and invalid, and nothing says "
+            f"which one is later",
+            hint="Set the columns that order them: `write: {kind: merge, order_by: [column]}`.",
         )
 
 
@@ -190,7 +190,7 @@ def _sorted(work: LoadContext, plan: LoadPlan, rows: DataFrame) -> ValidationSpl
         if number
     ]
     if each[-1]:
-        reason = f"events that cannot be taken ({_first(read)})"
+        reason = f"events that cannot be applied ({_first(read)})"
         broken.append(Broken(rule=REFUSED_EVENT, columns=(), on_fail=stream.refused, reason=reason, rows=each[-1]))
     broken += _judged(found, _known(work, of_load))
     findings = rules.settle(stream.name, broken, total)
@@ -294,9 +294,9 @@ def _to_be(checked: Checked, plan: LoadPlan, present: DataFrame, counts: str) ->
             pass
         case _:
             raise PlanError(
-                f"stream {plan.stream!r}: on a Delta lake a check of the whole table is asked before the write, and "
-                f"write: {plan.write.mode} does not tell how the table will be",
-                hint="Leave out `unique` and `row_count: {of: table}`, or write into an Iceberg lake.",
+                f"stream {plan.stream!r}: on a Delta lake, a check of the whole table runs before the write, and with "
+                f"write: {plan.write.mode} the resulting table is not known then",
+                hint="Remove `unique` and `row_count: {of: table}`, or write to an Iceberg lake.",
             )
     return (
         dataframe_ops.without_keys(now, checked.frame, plan.key).unionAll(coming) if plan.key else now.unionAll(coming)
@@ -311,5 +311,5 @@ def _asking(plan: LoadPlan) -> Iterator[None]:
     except WriteError as error:
         raise CheckFailed(
             f"{error.message}; nothing was published",
-            hint="Where it is the SQL of a check, correct it under `checks:`, then run `tidegate check`.",
+            hint="If the SQL of a check is the cause, correct it under `checks:`, then run `tidegate check`.",
         ) from error

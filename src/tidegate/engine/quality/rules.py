@@ -31,15 +31,16 @@ def refuse_rules(name: str, rules: Sequence[Rule], columns: Schema) -> None:
             near = difflib.get_close_matches(missing[0], columns.names, n=1, cutoff=0.5)
             nearest = f"did you mean {near[0]!r}?" if near else f"it has: {', '.join(columns.names)}"
             raise ColumnMissing(
-                f"stream {name!r}: check {rule.name} names the column {missing[0]!r}, which is not there; {nearest}",
+                f"stream {name!r}: check {rule.name} names the column {missing[0]!r}, which does not exist; {nearest}",
                 hint="Correct `checks:` in tidegate.yaml, then run `tidegate check`.",
                 column=missing[0],
                 rule=rule.name,
             )
         if rule.on_fail is OnFail.QUARANTINE and isinstance(rule.check, MeasuredCheck):
             raise ConfigError(
-                f"stream {name!r}: check {rule.name} judges the rows as a whole, so none of them can be set aside",
-                hint="Give it `on_fail: stop` or `on_fail: warn`.",
+                f"stream {name!r}: check {rule.name} evaluates the rows as a whole, so no single row can be "
+                f"quarantined",
+                hint="Use `on_fail: stop` or `on_fail: warn`.",
             )
         rule.check.refuse(columns)
 
@@ -99,10 +100,10 @@ def settle(stream: str, broken: Sequence[Broken], read: int | None) -> tuple[str
             f"stream {stream!r} stops{of}: "
             + "; ".join(each.sentence for each in stopping)
             + "; nothing was published",
-            hint="Correct the rows at the source, or let the others through with `on_fail: quarantine`, then run "
+            hint="Correct the rows at the source, or load the other rows with `on_fail: quarantine`, then run "
             "`tidegate run STREAM`."
             if first.rows is not None
-            else "Look at the source; where this is right, change the check, then run `tidegate run STREAM`.",
+            else "Check the source; if the rows are right, change the check, then run `tidegate run STREAM`.",
             rule=first.rule,
             column=", ".join(first.columns),
             rows=first.rows,

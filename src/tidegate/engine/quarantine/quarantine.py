@@ -156,7 +156,7 @@ def put_aside(context: RunContext, stream: Stream, session: SparkSession, load: 
     quarantine, plan, bad = Quarantine.of(stream), load.plan, load.bad
     if not bad and not quarantine.filled:
         return None
-    with translated(f"setting rows of {plan.target} aside"):
+    with translated(f"quarantining rows of {plan.target} aside"):
         after = quarantine.after(session, load, _mine(stream, load) if bad else None)
         if after is None or (not bad and not validation.stale(quarantine.kept(session), after)):
             return None
@@ -166,8 +166,8 @@ def put_aside(context: RunContext, stream: Stream, session: SparkSession, load: 
         held = Quarantine.of(stream).kept(session).where(f"load_id = '{plan.load_id}'")
         if (there := held.count()) != bad:
             raise VerifyFailed(
-                f"stream {stream.name!r}: {bad} rows were to be set aside, the quarantine has {there}; "
-                "nothing was published",
+                f"stream {stream.name!r}: {bad} rows were to be quarantined, but the quarantine has {there}; nothing "
+                f"was published",
                 load_id=plan.load_id,
             )
         frame = validation.unpacked(held.where("row IS NOT NULL"), row_text(plan.columns))

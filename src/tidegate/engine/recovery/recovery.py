@@ -96,7 +96,7 @@ def prove(work: LoadContext) -> LoadContext:
             f"table differs from the source: {found.source_rows} rows at the source, {found.target_rows} in the table",
             hint=MEND
             if comparison.mirrors(stream) and not events.was_of_events(saved)
-            else "Load it anew: `tidegate run STREAM --full-refresh --yes`.",
+            else "Run a full refresh: `tidegate run STREAM --full-refresh --yes`.",
             load_id=since.load_id,
         )
     context.registry.verified(stream.uid, since, after=after)

@@ -34,20 +34,20 @@ def refuse_repeats(stream: Stream, context: RunContext, table: TableState, state
     if _takes_twice(stream) or not holds_rows(table) or table.schema is None or unmoved:
         return
     cursor, value = stream.strategy.cursor, state.get("value")
-    again = f"or load the table again: `tidegate run {stream.name} --full-refresh --yes`."
+    again = f"or run a full refresh: `tidegate run {stream.name} --full-refresh --yes`."
     if not cursor or value is None or any(table.schema.find(name) is None for name in cursor):
         raise PlanError(
-            f"stream {stream.name!r}: from that position on write: {stream.writer.kind} would add rows once more that "
-            f"{stream.target} holds, and nothing tells which these are",
-            hint=f"Take loads back with `tidegate rollback {stream.name}`, {again}",
+            f"stream {stream.name!r}: from that position on write: {stream.writer.kind} would add rows again that "
+            f"{stream.target} already has, and nothing shows which rows these are",
+            hint=f"Undo loads with `tidegate rollback {stream.name}`, {again}",
         )
     where = within(Range(cursor=cursor, after=str(value), upto=None), table.schema)
     with context.session(small=True) as session, translated(f"reading {stream.target}"):
         rows = stream.format.read(session, stream.target, table.snapshot).where(where).count()
     if rows:
         raise PlanError(
-            f"stream {stream.name!r}: {rows} rows of {stream.target} lie after that position, and write: "
-            f"{stream.writer.kind} would add them once more",
+            f"stream {stream.name!r}: {rows} rows of {stream.target} are after that position, and write: "
+            f"{stream.writer.kind} would add them again",
             hint=f"Delete them first, in Spark `DELETE FROM {stream.target} WHERE {where}`, {again}",
         )
 

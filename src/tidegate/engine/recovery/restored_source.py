@@ -19,7 +19,7 @@ def refuse(stream: Stream, context: RunContext) -> None:
     if known is not None:
         raise HistoryGone(
             f"{known}; seen by an earlier run",
-            hint=f"Replace the table by what the source holds now: `tidegate resync {stream.name} --replace --yes`.",
+            hint=f"Replace the table with what the source has now: `tidegate resync {stream.name} --replace --yes`.",
         )
 
 

@@ -128,9 +128,10 @@ def _need_mirror(work: LoadContext, changes: ChangeSet | None) -> None:
     """
     if changes is None or not (changes.whole or isinstance(changes.effect, Mirror)):
         raise PlanError(
-            f"stream {work.stream.name!r} has nothing to compare its table with: {work.stream.source_name} tells what "
-            "changed, and not every row",
-            hint="Replace the table by what it leaves from its beginning: `tidegate resync STREAM --replace --yes`.",
+            f"stream {work.stream.name!r} has nothing to compare its table with: {work.stream.source_name} reports "
+            f"changes, not every row",
+            hint="Replace the table with the result of all its changes from the beginning: `tidegate resync STREAM "
+            "--replace --yes`.",
         )
 
 

@@ -154,7 +154,7 @@ def choose_loaded(stream: Stream, context: RunContext, probe: Probe, since: Posi
     """Of a source of files: those that the position says are in the table; others are not missing, they are next.
 
     Raises:
-        PlanError: a file is gone whose rows the table keeps, or nobody remembers which files were loaded, or in which
+        PlanError: a file is gone whose rows the table keeps, or it is unknown which files were loaded, or in which
             order where that decides.
     """
     if not isinstance(probe, Lister) or MANIFEST not in since.state:
@@ -165,10 +165,10 @@ def choose_loaded(stream: Stream, context: RunContext, probe: Probe, since: Posi
     manifest = there if known is None else known
     gone = [path for path in manifest.files if path not in there.files]
     if gone or not manifest.vouched(since.state):
-        what = f"{gone[0]} and its like are gone" if gone else "nobody remembers which files were loaded"
+        what = f"{gone[0]} and others are missing" if gone else "there is no record of which files were loaded"
         raise PlanError(
             f"the table of stream {stream.name!r} cannot be compared with its files: {what}",
-            hint=f"Put them back, or run `tidegate run {stream.name}`.",
+            hint=f"Restore them, or run `tidegate run {stream.name}`.",
         )
     probe.choose(manifest.files.values(), dict(since.state.get("columns", ())))
     last_loads.refuse_unknown(stream, since, manifest, probe)

@@ -117,9 +117,9 @@ def agree(probe: Probe, session: SparkSession, plan: LoadPlan, level: VerifyLeve
     mine, theirs = _both(probe, session, plan, level)
     if mine != theirs:
         probe.verify_unchanged()
-        other = f"{theirs.rows}" if mine.rows != theirs.rows else "as many with other values"
+        other = f"{theirs.rows}" if mine.rows != theirs.rows else "as many, with other values"
         raise VerifyFailed(
-            f"stream {plan.stream!r}: Spark reads {mine.rows} records of its log, and another reader {other}",
+            f"stream {plan.stream!r}: Spark reads {mine.rows} records of its log, and another reader reads {other}",
             load_id=plan.load_id,
         )
 

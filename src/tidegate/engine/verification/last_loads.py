@@ -40,10 +40,10 @@ def refuse_unknown(stream: Stream, since: Position, manifest: Manifest, probe: P
     keys = probe.count(Files(paths=unknown), latest=one)
     if sum(probe.count(Files(paths=(path,)), latest=one) for path in unknown) > keys:
         raise PlanError(
-            f"the table of stream {stream.name!r} cannot be compared with its files: several of them have rows of one "
-            "key, and the registry, which was lost once, does not remember which of them was loaded last",
-            hint=f"Load all files once more in one load: `tidegate run {stream.name} --full-refresh --yes`; the "
-            "writer's `order_by:` then says which row of a key counts.",
+            f"the table of stream {stream.name!r} cannot be compared with its files: several of them have rows with "
+            f"the same key, and the registry, which was lost and rebuilt, does not know which of them was loaded last",
+            hint=f"Reload all files in one load: `tidegate run {stream.name} --full-refresh --yes`; the "
+            "writer's `order_by:` then decides which row of a key wins.",
         )
 
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 
-MEND = "Mend the table with `tidegate verify STREAM --repair`; until then no run goes on from it."
+MEND = "Repair the table with `tidegate verify STREAM --repair`; until then no run continues from it."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

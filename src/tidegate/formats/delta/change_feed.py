@@ -62,11 +62,11 @@ def feed(session: SparkSession, log: Log, location: str, after: str, upto: str) 
 
 def _commits(log: Log, after: str, upto: str) -> Iterator[Commit]:
     if int(upto) < int(after):
-        raise HistoryGone(f"the source went back in time: version {after} was loaded and its newest is {upto}")
+        raise HistoryGone(f"the source went back in time: version {after} was loaded, but its newest is {upto}")
     for version in range(int(after) + 1, int(upto) + 1):
         commit = log.commit(version)
         if commit is None:
-            raise HistoryGone(f"version {version} of the source, which was not loaded yet, is not in its log any more")
+            raise HistoryGone(f"version {version} of the source, which was not loaded yet, is no longer in its log")
         yield commit
 
 
@@ -77,7 +77,7 @@ def _untold(log: Log, after: str, upto: str, commits: Iterable[Commit]) -> str |
         changed = any(True for commit in commits for _ in commit.of("metaData"))
         before = log.snapshot(int(after)).metadata if changed else now
     except WriteError:
-        return "nobody can tell any more whether its change data feed was enabled for all of these versions"
+        return "it is no longer known whether its change data feed was enabled for all of these versions"
     kept = _columns(now)
     for commit in commits:
         before = next(commit.of("metaData"), before)
@@ -115,5 +115,5 @@ def _need_files(log: Log, commits: Iterable[Commit]) -> None:
         gone = [version for name, version in names.items() if name not in there]
         if gone:
             raise HistoryGone(
-                f"files of version {min(gone)} of the source, which was not loaded yet, are not there any more (VACUUM)"
+                f"files of version {min(gone)} of the source, which was not loaded yet, no longer exist (VACUUM)"
             )

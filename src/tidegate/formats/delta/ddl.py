@@ -47,7 +47,9 @@ def create(location: str, schema: Schema, layout: Layout) -> str:
         ConfigError: the layout asks for what Delta does not have, or names a column that there is not.
     """
     if layout.sort_by:
-        raise ConfigError("layout: sort_by is not there on Delta", hint="Leave it out; OPTIMIZE … ZORDER BY sorts.")
+        raise ConfigError(
+            "layout: sort_by is not supported on Delta", hint="Remove it; use OPTIMIZE … ZORDER BY to sort."
+        )
     columns = ", ".join(f"{sql.quote(column.name)} {column.type.spark}" for column in schema)
     parts = [f"CREATE TABLE IF NOT EXISTS {by_path(location)} ({columns}) USING delta"]
     if layout.partition_by:
@@ -62,12 +64,12 @@ def create(location: str, schema: Schema, layout: Layout) -> str:
 def layout_problems(layout: Layout) -> Iterator[str]:
     """Why Delta has no such layout, whatever the columns."""
     if layout.sort_by:
-        yield "sort_by is not there on Delta; leave it out, OPTIMIZE … ZORDER BY sorts"
+        yield "sort_by is not supported on Delta; remove it and use OPTIMIZE … ZORDER BY"
     for expression in layout.partition_by:
         if _TRANSFORM.fullmatch(expression.strip()):
             yield (
-                f"partition_by {expression!r} is a transform, which Delta does not have; name a column, which a "
-                "`query:` can compute from another"
+                f"partition_by {expression!r} is a transform, which Delta does not have; use a column, which a "
+                f"`query:` can compute from another"
             )
 
 
@@ -116,6 +118,6 @@ def _partition(expression: str, schema: Schema) -> str:
     if schema.find(name) is None and "(" in name:
         raise ConfigError(
             f"layout: partition_by {expression!r} is a transform, which Delta does not have",
-            hint="Name a column; a `query:` can give one that is computed from another.",
+            hint="Use a column; a `query:` can compute one from another.",
         )
     return sql.quote(known(name, schema, "partition_by"))

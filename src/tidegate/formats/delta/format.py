@@ -58,8 +58,8 @@ class Delta:
     def __post_init__(self) -> None:
         if self.catalog and dict(self.catalog) != {"type": "spark"}:
             raise ConfigError(
-                f"lake {self.name!r}: a Delta lake has no catalog but Spark's own",
-                hint="Write `catalog: {type: spark}`, or leave it out: tables are found by their path.",
+                f"lake {self.name!r}: a Delta lake supports no catalog except Spark's own",
+                hint="Set `catalog: {type: spark}`, or remove it: tables are found by their path.",
             )
         if "://" not in self.warehouse and not self.warehouse.startswith("file:"):
             where = f"file://{(self.folder / self.warehouse).resolve()}"
@@ -230,14 +230,14 @@ class Delta:
     def _need_log(self, target: Target) -> Log:
         log = self._log(target)
         if log is None:
-            raise WriteError(f"table {target} is not there any more", hint="Run again.")
+            raise WriteError(f"table {target} no longer exists", hint="Run again.")
         return log
 
     def _register(self, session: SparkSession, target: Target) -> None:
         if len(target.namespace) != 1:
             raise ConfigError(
-                f"the name {target} has {len(target.parts)} parts, and Spark's catalog takes lake, schema and table",
-                hint="Leave out `catalog:`, or shorten the `target:`.",
+                f"the name {target} has {len(target.parts)} parts, but Spark's catalog needs lake, schema and table",
+                hint="Remove `catalog:`, or shorten the `target:`.",
             )
         with translated(f"registering {target}", self.warehouse):
             for statement in ddl.register(target, self._location(target)):

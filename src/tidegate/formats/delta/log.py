@@ -106,8 +106,8 @@ class Log:
         # Spark and others leave hidden files behind; what they mean nobody but them knows.
         if any(not name.startswith((".", "_")) for name in store.names("") or ()):
             raise WriteError(
-                "the folder of the table holds files that are no Delta table",
-                hint="Name another `target:` or `warehouse:`, or move the files away.",
+                "the folder of the table holds files but no Delta table",
+                hint="Use another `target:` or `warehouse:`, or move the files away.",
             )
         return None
 
@@ -132,7 +132,7 @@ class Log:
         for version in range(after + 1, (self.version if upto is None else upto) + 1):
             commit = self.commit(version)
             if commit is None:
-                raise WriteError(f"the Delta log does not hold version {version} any more")
+                raise WriteError(f"the Delta log no longer holds version {version}")
             yield commit
 
     def snapshot(self, version: int | None = None) -> Snapshot:
@@ -252,14 +252,14 @@ class _Replay:
         """The table that the actions make."""
         if not self.metadata or not self.protocol:
             raise WriteError(
-                "the Delta log of the table is not whole: it does not say what the table is",
-                hint="Restore the files of `_delta_log`, or load the table anew elsewhere.",
+                "the Delta log of the table is incomplete: it has no metadata of the table",
+                hint="Restore the files of `_delta_log`, or load the table again elsewhere.",
             )
         features = {*(self.protocol.get("readerFeatures") or ()), *(self.protocol.get("writerFeatures") or ())}
         if ELSEWHERE & features:
             raise WriteError(
                 f"the commits of the Delta table are kept by a catalog ({', '.join(sorted(ELSEWHERE & features))})",
-                hint="Name another `target:`: Tidegate reads logs that lie beside their table.",
+                hint="Use another `target:`: Tidegate reads only logs that are stored with their table.",
             )
         return Snapshot(version, self.metadata, self.protocol, self.transactions, tuple(self.files.values()))
 
@@ -309,5 +309,5 @@ def _lines(data: bytes, name: str) -> Iterator[Action]:
 def _damaged(name: str) -> WriteError:
     return WriteError(
         f"{name} of the Delta log is damaged",
-        hint="Restore the file; the table cannot be read by anybody without it.",
+        hint="Restore the file; no engine can read the table without it.",
     )

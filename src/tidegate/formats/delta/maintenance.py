@@ -50,8 +50,8 @@ def survey(log: Log, location: str, upkeep: Upkeep) -> Iterator[Need]:
     if reason := layout_differs(snapshot, upkeep.partition_by):
         # Delta would have to write every file anew.
         raise ConfigError(
-            f"table {upkeep.target}: {reason}, and Delta cannot change that of a table that is there",
-            hint="Name another `target:` and `tidegate run STREAM`, or put `layout:` back.",
+            f"table {upkeep.target}: {reason}, and Delta cannot change that of an existing table",
+            hint="Use another `target:` and `tidegate run STREAM`, or restore the previous `layout:`.",
         )
     few = 2 if upkeep.force else SMALL_FILES
     small = Counter(
@@ -65,11 +65,11 @@ def survey(log: Log, location: str, upkeep: Upkeep) -> Iterator[Need]:
     vectors = [int(file["deletionVector"].get("cardinality") or 0) for file in snapshot.files if _vector(file)]
     share = sum(vectors) / max((snapshot.rows or 0) + sum(vectors), 1)
     if len(vectors) >= (1 if upkeep.force else DELETE_FILES) or share >= DELETED_SHARE:
-        yield Need(step=Step.DELETES, reason=f"{len(vectors)} files hold deleted rows, {share:.0%} of all")
+        yield Need(step=Step.DELETES, reason=f"{len(vectors)} files contain deleted rows, {share:.0%} of all rows")
     if position_ages(log, upkeep):
-        yield Need(step=Step.POSITION, reason="the commit that carries the position is old, and the log forgets it")
+        yield Need(step=Step.POSITION, reason="the commit with the position is old, and the log will drop it")
     if (old := _unused(log, snapshot, location, upkeep)) or upkeep.force:
-        yield Need(step=Step.EXPIRE, reason=f"{old} files that the table does not need are old")
+        yield Need(step=Step.EXPIRE, reason=f"{old} files that the table no longer needs are old enough to delete")
 
 
 def layout_differs(snapshot: Snapshot, wanted: Sequence[str]) -> str:
@@ -77,7 +77,7 @@ def layout_differs(snapshot: Snapshot, wanted: Sequence[str]) -> str:
     have = tuple(snapshot.metadata.get("partitionColumns") or ())
     if not wanted or tuple(each.strip() for each in wanted) == have:
         return ""
-    return f"the table is partitioned by {', '.join(have) or 'nothing'}, layout says {', '.join(wanted)}"
+    return f"the table is partitioned by {', '.join(have) or 'nothing'}, but layout says {', '.join(wanted)}"
 
 
 def position_ages(log: Log, upkeep: Upkeep) -> bool:
@@ -153,18 +153,18 @@ class Keeper:
 
     def _rewritten(self, statement: str) -> str:
         metrics = self._ask(statement)[0]["metrics"]
-        return f"{metrics['numFilesRemoved']} data files became {metrics['numFilesAdded']}"
+        return f"{metrics['numFilesRemoved']} data files rewritten into {metrics['numFilesAdded']}"
 
     def _carry(self) -> str:
         """One commit of no rows that says the position again; without its number, which the table knows already."""
         landed = table.landed(self._log(), self._log().snapshot(), self.upkeep.uid)
         if landed.position is None:
-            return "nothing to carry on"
+            return "nothing to re-stamp"
         nothing = self.session.read.format("delta").load(self.location).limit(0)
         told = table.user_metadata(self.upkeep.uid, landed.position)
         self.session.conf.set(EMPTY_COMMITS, "false")
         nothing.write.format("delta").option("userMetadata", told).mode("append").save(self.location)
-        return f"load {landed.position.sequence} was carried on"
+        return f"load {landed.position.sequence} was re-stamped"
 
     def _vacuum(self) -> str:
         keep = retained(self._log(), self.upkeep)
@@ -181,7 +181,7 @@ class Keeper:
     def _log(self) -> Log:
         log = self.load()
         if log is None:
-            raise CommitConflict(f"table {self.upkeep.target} is not there any more", hint="Run again.")
+            raise CommitConflict(f"table {self.upkeep.target} no longer exists", hint="Run again.")
         return log
 
 

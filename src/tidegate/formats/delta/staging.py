@@ -207,10 +207,10 @@ class DeltaStaging:
         if not self._landed:
             if self._log().snapshot().transactions.get(self.plan.uid, 0) >= self.plan.position.sequence:
                 raise PositionMoved(
-                    f"the table knows load {self.plan.position.sequence} of stream {self.plan.stream!r} already, so "
-                    "this one was left out"
+                    f"the table already has load {self.plan.position.sequence} of stream {self.plan.stream!r}, so this "
+                    f"one was skipped"
                 )
-            raise InternalError("a commit does not carry the position it was given")
+            raise InternalError("a commit does not have the position that was written with it")
 
     def _look(self) -> None:
         """Notes the versions that carry this load's mark."""
@@ -229,8 +229,8 @@ class DeltaStaging:
             if other is not None or table.restored_from(log, commit) is not None:
                 raise PositionMoved(
                     f"another runner has loaded stream {self.plan.stream!r}, or the table was restored, while this "
-                    f"load was under way; {'its rows are in the table, too' if self._landed else 'it was left out'}",
-                    hint="Mend the table with `tidegate verify STREAM --repair`." if self._landed else "Run again.",
+                    f"load was under way; {'its rows are in the table, too' if self._landed else 'it was skipped'}",
+                    hint="Repair the table with `tidegate verify STREAM --repair`." if self._landed else "Run again.",
                 )
 
     def _need_base(self, log: Log) -> None:
@@ -241,7 +241,7 @@ class DeltaStaging:
             )
             if not any(moved):
                 return
-        raise CommitConflict(f"table {self.target} has moved since the load was planned")
+        raise CommitConflict(f"table {self.target} has changed since the load was planned")
 
     @property
     def _base(self) -> int:
@@ -250,7 +250,7 @@ class DeltaStaging:
     def _log(self) -> Log:
         log = self.load()
         if log is None:
-            raise CommitConflict(f"table {self.target} is not there any more", hint="Run again.")
+            raise CommitConflict(f"table {self.target} no longer exists", hint="Run again.")
         return log
 
     def _commit(self, log: Log) -> Commit:

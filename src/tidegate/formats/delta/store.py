@@ -104,11 +104,11 @@ def _told(where: object) -> Iterator[None]:
         yield
     except FileNotFoundError as error:
         raise WriteError(
-            f"the file {where} of a Delta table is not there", hint="Restore it, or load the table anew elsewhere."
+            f"the file {where} of a Delta table is missing", hint="Restore it, or load the table again elsewhere."
         ) from error
     except (OSError, ValueError) as error:
         if refused(error):
-            raise WriteError(f"the store of {where} refuses the login, or what it may do", hint=LOGIN) from error
+            raise WriteError(f"the store of {where} denied access", hint=LOGIN) from error
         raise WriteError(
             f"{where} cannot be read: {type(error).__name__}",
             hint="Correct `warehouse:` in tidegate.yaml or its permissions; `tidegate doctor` tests it.",

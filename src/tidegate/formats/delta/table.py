@@ -114,7 +114,7 @@ def position_of(commit: Commit, uid: str) -> Position | None:
         return Position.from_json(json.dumps(json.loads(text)[property_name(uid)]))
     except (ValueError, KeyError, TypeError) as error:
         raise WriteError(
-            f"the position that version {commit.version} of the table carries cannot be read",
+            f"the position in version {commit.version} of the table cannot be read",
             hint="Use the version of Tidegate that wrote it, or `tidegate state adopt STREAM`.",
         ) from error
 

@@ -68,13 +68,15 @@ class Catalog:
         options = {key: str(value) for key, value in catalog.items()}
         kind = options.pop("type", "sqlite")
         if kind not in TYPES:
-            raise ConfigError(f"lake {name!r}: catalog type {kind!r} is not known; known: {', '.join(TYPES)}")
+            raise ConfigError(f"lake {name!r}: catalog type {kind!r} is not known; known types: {', '.join(TYPES)}")
         if "url" in options:
             options["uri"] = options.pop("url")
         if kind in ("postgresql", "rest", "hive") and not options.get("uri"):
             raise ConfigError(f"lake {name!r}: a catalog of type {kind} needs `uri:`")
         if kind == "sqlite" and {option for option in options if "." not in option} - {"path"}:
-            raise ConfigError(f"lake {name!r}: a catalog of type sqlite takes `path:` and options of a store (`s3.…`)")
+            raise ConfigError(
+                f"lake {name!r}: a catalog of type sqlite accepts only `path:` and storage options (`s3.…`)"
+            )
         return cls(name=name, kind=kind, options=options, warehouse=_location(warehouse, kind, folder), folder=folder)
 
     @property
@@ -187,8 +189,8 @@ class Catalog:
         names = (*target.namespace, target.table)
         if self.kind == "hive" and (len(names) != 2 or not all(map(_HIVE_NAME.fullmatch, names))):
             raise ConfigError(
-                f"{target} cannot be a table of Hive, which takes a database and a table of letters, digits and _",
-                hint="Name another `target:` in tidegate.yaml.",
+                f"{target} cannot be a table of Hive, which needs a database and a table name of letters, digits and _",
+                hint="Use another `target:` in tidegate.yaml.",
             )
 
     def _jdbc(self) -> dict[str, str]:
@@ -243,13 +245,13 @@ class Catalog:
             return Metadata(json.loads(gzip.decompress(data) if data[:2] == b"\x1f\x8b" else data))
         except (OSError, ValueError, EOFError) as error:
             if refused(error):
-                raise WriteError(f"the store of {location} refuses the login, or what it may do", hint=LOGIN) from error
+                raise WriteError(f"the store of {location} denied access", hint=LOGIN) from error
             problems: dict[type[Exception], str] = {
                 PermissionError: "may not be read",
-                FileNotFoundError: "is not there",
+                FileNotFoundError: "is missing",
             }
             raise WriteError(
-                f"the metadata file of table {target} {problems.get(type(error), 'is damaged or cannot be reached')}",
+                f"the metadata file of table {target} {problems.get(type(error), 'is damaged or unreachable')}",
                 hint=f"The catalog names {location}; restore it, or run `tidegate doctor` to test the warehouse.",
             ) from error
 
@@ -265,7 +267,7 @@ class Catalog:
     def _unreachable(self, error: Exception) -> TidegateError:
         if type(error).__name__ == "NotInstalledError":
             return EnvironmentMissing(
-                f"the package that reads the catalog of lake {self.name!r}, of type {self.kind}, is not installed",
+                f"the package for the catalog of lake {self.name!r}, of type {self.kind}, is not installed",
                 hint=f"`pip install '{EXTRAS[self.kind]}'`",
             )
         if self.kind == "sqlite":

@@ -33,7 +33,8 @@ def between(metadata: Metadata, after: str, upto: str) -> Span:
         passed.append(each)
     if start is None:
         return Span(
-            told=Told.UNTOLD, reason=f"snapshot {after} is not among those the table keeps (expired, or undone)"
+            told=Told.UNTOLD,
+            reason=f"snapshot {after} is not among those that the table keeps (it was expired or rolled back)",
         )
     moved = [each for each in passed if _moves_rows(each)]
     if not moved:
@@ -41,7 +42,7 @@ def between(metadata: Metadata, after: str, upto: str) -> Span:
     if all(_appends(each) for each in moved):
         return Span(told=Told.APPENDS, rows=sum(each.number("added-records") for each in moved))
     if any(each.number("total-delete-files") or each.number("added-delete-files") for each in (start, *passed)):
-        return Span(told=Told.UNTOLD, reason="rows were deleted beside their files (merge-on-read)")
+        return Span(told=Told.UNTOLD, reason="rows were deleted by delete files (merge-on-read)")
     return Span(told=Told.CHANGES)
 
 

@@ -57,7 +57,7 @@ def refuse_reserved(schema: Schema) -> None:
     taken = [name for name in schema.names if name in RESERVED]
     if taken:
         raise SchemaRefused(
-            f"Iceberg keeps the name {taken[0]!r} for itself, so no column can have it",
+            f"the name {taken[0]!r} is reserved by Iceberg, so no column can have it",
             hint="Give the column another name at the source or under `source:`.",
             column=taken[0],
         )
@@ -134,7 +134,7 @@ def layout_problems(layout: Layout) -> Iterator[str]:
         []
     """
     if layout.format_version not in VERSIONS:
-        yield f"format_version is {layout.format_version}; write {' or '.join(map(str, VERSIONS))}"
+        yield f"format_version is {layout.format_version}; it must be {' or '.join(map(str, VERSIONS))}"
     seen: dict[tuple[str, str], str] = {}
     for expression in layout.partition_by:
         found = _TRANSFORM.fullmatch(expression.strip())
@@ -145,8 +145,8 @@ def layout_problems(layout: Layout) -> Iterator[str]:
         other = seen.get((kind, column))
         seen[kind, column] = expression
         if other is not None:
-            finer = " (the finer one prunes by the other, too)" if kind == "time" else ""
-            yield f"partition_by has both {other} and {expression}; Iceberg takes one of them, write it alone{finer}"
+            finer = " (the finer one also prunes by the other)" if kind == "time" else ""
+            yield f"partition_by has both {other} and {expression}; Iceberg accepts only one of them{finer}"
 
 
 def evolve(target: Target, changes: Sequence[SchemaChange], schema: Schema) -> Iterator[str]:
@@ -186,7 +186,7 @@ def _partition(expression: str, schema: Schema) -> str:
         return f"{word}({number}, {name})" if number else f"{_PLAIN_WORDS[word]}({name})"
     raise ConfigError(
         f"partition_by {expression!r} is not understood",
-        hint="Write a column, years(c), months(c), days(c), hours(c), bucket(16, c) or truncate(4, c).",
+        hint="Use a column, years(c), months(c), days(c), hours(c), bucket(16, c) or truncate(4, c).",
     )
 
 

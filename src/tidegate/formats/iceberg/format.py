@@ -189,7 +189,7 @@ class Iceberg:
         """What happened to the table after one snapshot up to another, from its metadata."""
         metadata = self._where.load(target)
         if metadata is None:
-            raise WriteError(f"table {target} is not there any more", hint="Run again.")
+            raise WriteError(f"table {target} no longer exists", hint="Run again.")
         return history.between(metadata, after, upto)
 
     def deaf(self, target: Target) -> str:  # noqa: ARG002 - whatever the table is
@@ -244,7 +244,7 @@ class Iceberg:
         """Makes that snapshot the visible one."""
         metadata = self._where.load(target)
         if metadata is None:
-            raise WriteError(f"table {target} is not there any more", hint="Run again.")
+            raise WriteError(f"table {target} no longer exists", hint="Run again.")
         travel.rollback(session, target, version, metadata, self._where.warehouse)
 
     def usage(self, target: Target) -> Usage | None:

@@ -27,7 +27,7 @@ def differs(raw: Mapping[str, Any], wanted: Sequence[str]) -> str:
     found, wanted = current(raw), kept(wanted, raw.get("properties") or {})
     if not wanted or [_normal(each) for each in wanted] == [_normal(each) for each in found]:
         return ""
-    return f"the table is partitioned by {', '.join(found) or 'nothing'}, layout says {', '.join(wanted)}"
+    return f"the table is partitioned by {', '.join(found) or 'nothing'}, but layout says {', '.join(wanted)}"
 
 
 def kept(wanted: Sequence[str], properties: Mapping[str, str]) -> tuple[str, ...]:

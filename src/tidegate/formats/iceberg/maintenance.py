@@ -41,7 +41,7 @@ def survey(metadata: Metadata, open_table: Callable[[], Table | None], upkeep: U
         open_table: the same table through PyIceberg, asked for only where manifests have to be read.
     """
     if left := metadata.branches(branch_prefix(upkeep.uid)):
-        yield Need(step=Step.BRANCHES, reason=f"{len(left)} left by loads that crashed")
+        yield Need(step=Step.BRANCHES, reason=f"{len(left)} left by crashed loads")
     if reason := layout.differs(metadata.raw, upkeep.partition_by):
         yield Need(step=Step.LAYOUT, reason=reason)
     current = metadata.snapshot(metadata.main)
@@ -50,7 +50,7 @@ def survey(metadata: Metadata, open_table: Callable[[], Table | None], upkeep: U
     if doomed := expired(metadata, upkeep):
         yield Need(step=Step.EXPIRE, reason=f"{len(doomed)} of {len(metadata.snapshots())} snapshots are old")
     if upkeep.looks and current is not None:
-        yield Need(step=Step.ORPHANS, reason=f"files written before {_minute(upkeep.orphaned_before)} are looked at")
+        yield Need(step=Step.ORPHANS, reason=f"files written before {_minute(upkeep.orphaned_before)} are checked")
 
 
 def _of_files(current: Snapshot, open_table: Callable[[], Table | None], upkeep: Upkeep) -> Iterator[Need]:
@@ -66,7 +66,7 @@ def _of_files(current: Snapshot, open_table: Callable[[], Table | None], upkeep:
         yield Need(step=Step.COMPACT, reason=reason)
     share = found.deleted / max(current.number("total-records"), 1)
     if found.deletes >= (1 if upkeep.force else DELETE_FILES) or share >= DELETED_SHARE:
-        yield Need(step=Step.DELETES, reason=f"{found.deletes} files of deletes hold {share:.0%} of the rows")
+        yield Need(step=Step.DELETES, reason=f"{found.deletes} delete files mark {share:.0%} of the rows")
     if found.manifests > (1 if upkeep.force else MANIFESTS):
         yield Need(step=Step.MANIFESTS, reason=f"{found.manifests} manifests")
 
@@ -172,7 +172,7 @@ class Keeper:
     def _metadata(self) -> Metadata:
         found = self.load()
         if found is None:
-            raise CommitConflict(f"table {self.upkeep.target} is not there any more", hint="Run again.")
+            raise CommitConflict(f"table {self.upkeep.target} no longer exists", hint="Run again.")
         return found
 
     def _drop_branches(self) -> str:
@@ -184,7 +184,7 @@ class Keeper:
     def _lay_out(self) -> str:
         for statement in layout.evolve(self.upkeep.target, self._metadata, self.upkeep.partition_by):
             self.session.sql(statement)
-        return f"new rows lie by {', '.join(self.upkeep.partition_by)}"
+        return f"new rows are partitioned by {', '.join(self.upkeep.partition_by)}"
 
     def _compact(self) -> str:
         below = int(self.upkeep.rules.compact_below)
@@ -207,19 +207,19 @@ class Keeper:
         if self._metadata.raw.get("format-version", 2) < FORMAT_WITH_VECTORS:
             done = self._call("rewrite_position_delete_files", options=_map({"rewrite-all": "true"}))
             told.append(
-                f"{done['rewritten_delete_files_count']} files of deletes became {done['added_delete_files_count']}"
+                f"{done['rewritten_delete_files_count']} delete files rewritten into {done['added_delete_files_count']}"
             )
         return "; ".join(told)
 
     def _rewrite(self, options: Mapping[str, Any]) -> str:
         done = self._call("rewrite_data_files", options=_map(options))
-        told = f"{done['rewritten_data_files_count']} data files became {done['added_data_files_count']}"
+        told = f"{done['rewritten_data_files_count']} data files rewritten into {done['added_data_files_count']}"
         gone = done["removed_delete_files_count"]
-        return f"{told}, {gone} files of deletes are gone" if gone else told
+        return f"{told}, {gone} delete files removed" if gone else told
 
     def _rewrite_manifests(self) -> str:
         done = self._call("rewrite_manifests")
-        return f"{done['rewritten_manifests_count']} manifests became {done['added_manifests_count']}"
+        return f"{done['rewritten_manifests_count']} manifests rewritten into {done['added_manifests_count']}"
 
     def _expire(self) -> str:
         carry = carried(self._metadata, expired(self._metadata, self.upkeep))
@@ -232,7 +232,7 @@ class Keeper:
             stream_results="true",
         )
         files = sum(value for name, value in done.items() if name.startswith("deleted_") and value)
-        return f"{files} files deleted" + ("; the position was carried on" if carry else "")
+        return f"{files} files deleted" + ("; the position was re-stamped" if carry else "")
 
     def _carry(self, marks: Mapping[str, str]) -> None:
         """One commit of no rows that says again what the history says, fenced: on a branch, then by fast-forward."""

@@ -158,7 +158,7 @@ class Metadata:
                     return Position.from_json(each.summary[name]), each
                 except ValueError as error:
                     raise WriteError(
-                        f"the position that snapshot {each.id} carries cannot be read",
+                        f"the position in snapshot {each.id} cannot be read",
                         hint="Use the version of Tidegate that wrote it, or `tidegate state adopt STREAM`.",
                     ) from error
         return None

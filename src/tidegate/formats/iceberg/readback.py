@@ -122,7 +122,7 @@ def _conditions(part: Slice, columns: Schema) -> Iterator[BooleanExpression]:
         found: BooleanExpression = NotNull(term=term)
         if part.low != str(least(column.type)):
             if may_wrap(column.type, part.low):
-                raise ValueError(f"no condition for {part.label} by which no file is left out")
+                raise ValueError(f"no condition for {part.label} that skips files")
             found = GreaterThanOrEqual(term=term, value=_literal(column.type, part.low))
         if part.high is not None:
             found = And(found, LessThan(term=term, value=_literal(column.type, part.high)))

@@ -271,12 +271,12 @@ class IcebergStaging:
     def _metadata(self) -> Metadata:
         metadata = self.load()
         if metadata is None:
-            raise CommitConflict(f"table {self.target} is not there any more", hint="Run again.")
+            raise CommitConflict(f"table {self.target} no longer exists", hint="Run again.")
         return metadata
 
     def _need_base(self, metadata: Metadata) -> None:
         if self.plan.base != (None if metadata.main is None else str(metadata.main)):
-            raise CommitConflict(f"table {self.target} has moved since the load was planned")
+            raise CommitConflict(f"table {self.target} has changed since the load was planned")
 
     def _head(self) -> Snapshot:
         metadata = self._metadata()
@@ -285,7 +285,7 @@ class IcebergStaging:
             # Published and dropped already: the mark tells which one it was.
             head = next((each for each in metadata.ancestors(metadata.main) if self._marked(each)), None)
         if head is None:
-            raise CommitConflict(f"the load's version of table {self.target} is not there any more")
+            raise CommitConflict(f"the load's version of table {self.target} no longer exists")
         return head
 
     def _steps(self, head: Snapshot) -> list[Snapshot]:
@@ -306,7 +306,7 @@ class IcebergStaging:
             option = PROPERTY + property_name(self.plan.uid)
             writer.option(option, self.plan.position.to_json()).append()
         if not self._marked(self._head()):
-            raise InternalError("a commit does not carry the position it was given")
+            raise InternalError("a commit does not have the position that was written with it")
 
     def _at_base(self) -> bool:
         metadata = self._metadata()

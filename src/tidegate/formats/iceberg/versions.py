@@ -43,7 +43,7 @@ def rollback(session: SparkSession, target: Target, version: str, metadata: Meta
         CommitConflict: another writer came in between.
     """
     if version not in {str(number) for number, _ in metadata.seen()}:
-        raise CommitConflict(f"snapshot {version} of {target} is not there any more")
+        raise CommitConflict(f"snapshot {version} of {target} no longer exists")
     with translated(f"rolling back {target}", warehouse):
         session.sql(
             f"CALL {sql.quote(target.lake)}.system.set_current_snapshot("

@@ -32,8 +32,8 @@ def type_of(native: Any, column: str, *, scalar: Callable[[str], Type | None], l
         if element.kind is not Kind.ARRAY:
             return array(element)
     raise SchemaRefused(
-        f"column {column!r} of the table has type {shown(native)}, which Tidegate does not load",
-        hint="Name another target, or drop the column from the table.",
+        f"column {column!r} of the table has type {shown(native)}, which Tidegate cannot load",
+        hint="Use another target, or drop the column from the table.",
         column=column,
     )
 

@@ -21,8 +21,8 @@ _REFUSED = re.compile(
     r"|EXPIRED_TOKEN|UNRECOGNIZED_CLIENT|MISSING_AUTHENTICATION_TOKEN|\w+ \(HTTP status 40[13]\))"
 )
 LOGIN = (
-    "Correct the login (the environment, a profile, the machine's role, or `s3.…` of the catalog) or what it may "
-    "do; `tidegate doctor` tests it."
+    "Correct the credentials (environment, profile, machine role, or `s3.…` of the catalog) or their permissions; "
+    "`tidegate doctor` tests it."
 )
 
 
@@ -51,7 +51,7 @@ def stored(location: str) -> Iterator[Stored]:
         found = store.get_file_info(fs.FileSelector(root, recursive=True, allow_not_found=True))
     except (OSError, ValueError) as error:
         if refused(error):
-            raise WriteError(f"the store of {location} refuses the login, or what it may do", hint=LOGIN) from error
+            raise WriteError(f"the store of {location} denied access", hint=LOGIN) from error
         raise WriteError(
             f"{location} cannot be listed: {type(error).__name__}",
             hint="Correct `warehouse:` in tidegate.yaml or its permissions; `tidegate doctor` tests it.",

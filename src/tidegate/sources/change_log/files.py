@@ -74,14 +74,16 @@ class FileLogOptions:
         stated(self.columns)
         if self.form is None and format_of(self.path) is None:
             known = ", ".join(sorted(SUFFIXES))
-            raise ConfigError(f"path: {self.path!r} does not tell its format by its suffix ({known}); name a `format:`")
+            raise ConfigError(f"path: {self.path!r} has no suffix that shows its format ({known}); set `format:`")
         if isinstance(self.envelope, Registered):
             raise ConfigError(
                 f"envelope: {self.envelope.kind} needs a topic's schema registry, and files have none; read it with "
                 "`source: {connection: …, topic: …}`"
             )
         if self.envelope.messages and self.format is not FileFormat.JSON:
-            raise ConfigError(f"envelope: {self.envelope.kind} is written one a line, so its files are `format: json`")
+            raise ConfigError(
+                f"envelope: {self.envelope.kind} has one event per line, so its files must be `format: json`"
+            )
         checked(self.format, texts_of(self.options))
 
     @property
@@ -136,7 +138,7 @@ class FileLog:
     def notes(self) -> tuple[str, ...]:
         """Whether files wait for a later run."""
         _, waiting = self._listed
-        return (f"{waiting} is still being written, so it and what comes after it waits",) if waiting else ()
+        return (f"{waiting} is still being written, so it and all later files wait",) if waiting else ()
 
     def after(self, state: Mapping[str, Any] | None, *, most: int | None) -> LogSpan:
         """The files after the one that was read last; all of them again where those before are not what was read.
@@ -226,8 +228,8 @@ class FileLog:
             seen = self._place.store.look(each.path)
             if seen is None or seen.size != each.size:
                 raise SourceMoved(
-                    f"{each.path} was changed while it was read",
-                    hint="Run again once it is written; `source: {settle: 5m}` leaves files alone that are younger.",
+                    f"{each.path} was changed while it was being read",
+                    hint="Run again once it is written; `source: {settle: 5m}` skips files that are newer.",
                 )
 
     def _read_before(self, state: Mapping[str, Any]) -> tuple[str | None, str]:
@@ -237,10 +239,10 @@ class FileLog:
             return None, "events"
         known = [each for each in self._listed[0] if each.path <= read]
         if not known or known[-1].path != read:
-            raise HistoryGone(f"{read} was the last file read of {self.label}, and it is gone: others may be, too")
+            raise HistoryGone(f"{read} was the last file read of {self.label}, and it is missing; others may be, too")
         if _digest(known) == state.get("digest"):
             return str(read), "events"
-        return None, "events, those before once more, because files came in between or are others now"
+        return None, "events, earlier ones again, because files arrived in between or have changed"
 
     @cached_property
     def _listed(self) -> tuple[list[Seen], str | None]:
@@ -301,8 +303,8 @@ class FileLog:
         paths = [each.path for each in self._read]
         if not paths and not before and not types:
             raise PlanError(
-                f"there is no event yet at {self.label}, so nobody knows its columns",
-                hint="Wait for the first one, or state them: `source: {columns: …}`.",
+                f"there is no event yet at {self.label}, so its columns are unknown",
+                hint="Wait for the first one, or declare them: `source: {columns: …}`.",
             )
         found = [(BEFORE, before)]
         if self._options.format is FileFormat.JSON:

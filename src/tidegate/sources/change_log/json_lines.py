@@ -73,8 +73,8 @@ def parsed(messages: DataFrame, columns: Schema, rules: TextRules) -> DataFrame:
     unfit = " OR ".join(f"(h{n} AND c{n} IS NULL)" for n, _ in enumerate(fields))
     refused = (
         f"CASE WHEN {VALUE} IS NULL THEN 'it is empty' WHEN problem IS NOT NULL THEN problem "
-        f"WHEN size({strangers}) > 0 THEN concat('it has fields that nobody knows: ', concat_ws(', ', {strangers})) "
-        f"WHEN {unfit} THEN 'a field of it does not have its type' END"
+        f"WHEN size({strangers}) > 0 THEN concat('it has unknown fields: ', concat_ws(', ', {strangers})) "
+        f"WHEN {unfit} THEN 'one of its fields has the wrong type' END"
     )
     whole = f"if(is_valid_utf8(string({VALUE})), string({VALUE}), base64({VALUE}))"
     told_of = values.selectExpr("*", f"{refused} AS {REFUSED}")

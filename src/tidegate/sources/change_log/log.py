@@ -173,13 +173,13 @@ class LogProbe:
 
     def _rows_of(self, part: Slice) -> Probe:
         if isinstance(part, LogRange):
-            raise PlanError(f"what {self.log.label} left of its rows cannot be asked of the log itself")
+            raise PlanError(f"{self.log.label} cannot be queried for its resulting rows")
         return self._rows()
 
     def _rows(self) -> Probe:
         if self.table is None:
             raise PlanError(
-                f"there is no table to compare with: {self.log.label} holds events, and no rows",
-                hint="Name the table that it is the log of: `source: {database: shop, table: public.orders}`.",
+                f"there is no table to compare with: {self.log.label} holds events, not rows",
+                hint="Name the table that the log belongs to: `source: {database: shop, table: public.orders}`.",
             )
         return self.table

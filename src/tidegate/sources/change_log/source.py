@@ -90,19 +90,19 @@ class ChangeLog:
     def __post_init__(self) -> None:
         named = (self.path, self.iceberg, self.delta, self.topic, self.slot)
         if sum(name is not None for name in named) != 1:
-            raise ConfigError("a change log is named by one of `path:`, `iceberg:`, `delta:`, `topic:` and `slot:`")
+            raise ConfigError("a change log needs exactly one of `path:`, `iceberg:`, `delta:`, `topic:` and `slot:`")
         if self.start is not Start.BEGINNING and self.topic is None:
-            raise ConfigError("`start:` is of a topic")
+            raise ConfigError("`start:` is only for a topic")
         if self.transactions is not None and self.topic is None:
-            raise ConfigError("`transactions:` is of a topic")
+            raise ConfigError("`transactions:` is only for a topic")
         if self.slot is not None:
             self._check_slot()
             return
         if self.envelope is None:
             known = ", ".join(plugins.names("envelopes"))
-            raise ConfigError(f"a change log needs `envelope:`, how its events are written: {known}")
+            raise ConfigError(f"a change log needs `envelope:`, the format of its events: {known}")
         if (self.table is None) != (self.database is None):
-            raise ConfigError("the table of a change log is named by both `database:` and `table:`")
+            raise ConfigError("the table of a change log needs both `database:` and `table:`")
         if self.database is not None and self.connections and self.database not in self.connections:
             raise ConfigError(f"database: {self.database!r} is not under `connections:`")
         if self.topic is not None:
@@ -221,7 +221,7 @@ class ChangeLog:
 
     def _check_slot(self) -> None:
         if self.table is None or self.connection is None:
-            raise ConfigError("a replication slot needs `connection:` and `table:`, whose changes it tells")
+            raise ConfigError("a replication slot needs `connection:` and `table:`, whose changes it reports")
         others = {"path": self.path, "envelope": self.envelope, "format": self.format, "database": self.database}
         for name, value in {**others, "options": self.options or None, "columns": self.columns or None}.items():
             if value is not None:
@@ -244,13 +244,13 @@ class ChangeLog:
         if self.topic is None or self.envelope is None:
             raise InternalError("a log in a topic without a topic or an envelope")
         if self.connection is None:
-            raise ConfigError("a topic needs `connection:`, the brokers that it is at")
+            raise ConfigError("a topic needs `connection:`, its brokers")
         if self.start is Start.TABLE and self.table is None:
             raise ConfigError("`start: table` needs `database:` and `table:`")
         own = {"format": self.format, "options": self.options, "columns": self.columns, "settle": self.settle}
         for name, value in own.items():
             if value:
-                raise ConfigError(f"`{name}:` is of files; a topic's events are described under `envelope:`")
+                raise ConfigError(f"`{name}:` is only for files; a topic's events are described under `envelope:`")
         return topics.TopicLogOptions(
             connection=self.connection,
             topic=self.topic,
@@ -266,7 +266,7 @@ class ChangeLog:
         own = {"format": self.format, "options": self.options, "columns": self.columns, "settle": self.settle}
         for name, value in own.items():
             if value:
-                raise ConfigError(f"`{name}:` is of files; a table tells what it holds")
+                raise ConfigError(f"`{name}:` is only for files; a table describes its own contents")
         made: Any = plugins.load("sources", "lake_table")
         return made(iceberg=self.iceberg, delta=self.delta, lakes=self.lakes, folder=self.folder)
 

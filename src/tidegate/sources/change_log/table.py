@@ -42,7 +42,7 @@ class Table(Probe, Protocol):
 def check(envelope: Envelope) -> None:
     """Raises ConfigError for an envelope of messages."""
     if envelope.messages:
-        raise ConfigError(f"envelope: {envelope.kind} is of messages, and a table of events holds rows")
+        raise ConfigError(f"envelope: {envelope.kind} is for messages, but a table of events holds rows")
 
 
 class TableLog:
@@ -92,12 +92,12 @@ class TableLog:
         after = self._read_before(state)
         if statement := self._table.deaf():
             raise ConfigError(
-                f"{self.label} does not tell which events come to it: its change data feed is off",
+                f"{self.label} does not record which events are added to it: its change data feed is off",
                 hint=f"Let Spark run `{statement}`, then `tidegate run STREAM`.",
             )
         if now in (after, EMPTY):
             if after not in (None, now):
-                raise HistoryGone(f"version {after} of {self.label} was read, and it has none now")
+                raise HistoryGone(f"version {after} of {self.label} was read, but it has no version now")
             return LogSpan(slices=(), state={"version": now}, events=0)
         events = self._table.frame.count if after is None else self._told(after).rows
         return LogSpan(
@@ -154,9 +154,10 @@ class TableLog:
             case Told.CHANGES:
                 raise HistoryGone(
                     f"rows of {self.label} were changed or deleted after version {after}, which was read: a log of "
-                    "events is only added to, and nobody knows which of them were never read"
+                    f"events must be append-only, and it is unknown which of them were never read"
                 )
             case Told.UNTOLD:
                 raise HistoryGone(
-                    f"{self.label} cannot tell which events came after version {after}, which was read: {span.reason}"
+                    f"{self.label} does not show which events were added after version {after}, which was read: "
+                    f"{span.reason}"
                 )

@@ -60,7 +60,7 @@ class DatabaseProbe:
         # How far back a change may lie; None where nothing says so.
         self._late = bound.lookback if isinstance(bound, TimeBound) else None
         column = bound.column if bound is not None else ""
-        self._notes = [f"{holder} holds the edge of {column}" for holder in (edge.held_by if edge else ())]
+        self._notes = [f"{holder} holds back the safe bound of {column}" for holder in (edge.held_by if edge else ())]
         self._fit: ColumnMapping | None = None
         self._aside: Mapping[SchemaChange, Mode] = {}
 
@@ -149,7 +149,7 @@ class DatabaseProbe:
     def edge(self) -> SafeBound:
         """The bound that the source was opened with."""
         if self._edge is None:
-            raise InternalError("a source that was opened without a bound was asked for it")
+            raise InternalError("a source that was opened without a bound was asked for one")
         return self._edge
 
     def looked_through(self) -> str | None:
@@ -212,7 +212,7 @@ class DatabaseProbe:
         held = self.session.ranges(self._relation) if isinstance(self.session, KeepsRanges) else None
         if held is None:
             raise PlanError(
-                f"{self._relation.label} is no table that is partitioned by ranges of one column",
+                f"{self._relation.label} is not a table that is partitioned by ranges of one column",
                 hint="Choose method: by_integer, by_date or by_substr with a `column:`.",
             )
         name, ends = held
@@ -301,7 +301,7 @@ class DatabaseProbe:
         upto = self.looked_through()
         at_edge = (stats for part, stats in self._stats.items() if isinstance(part, Range) and part.upto == upto)
         later = max((stats.later for stats in at_edge), default=0)
-        held = (f"{later} rows lie beyond the safe bound {upto} and wait for a later load",) if later else ()
+        held = (f"{later} rows are beyond the safe bound {upto} and wait for a later load",) if later else ()
         return (*self._notes, *held)
 
     def _newest(self, cursor: Sequence[str], known: Newest | None) -> Newest | None:
@@ -343,8 +343,9 @@ class DatabaseProbe:
         schema = self.session.columns(self._relation, self._overrides)
         if self._fit is not None and self._fit.keeps and schema.find(RESCUED.name) is not None:
             raise SchemaRefused(
-                f"{self._relation.label} has a column {RESCUED.name!r}, and that is where columns are rescued to",
-                hint="Give it another name with a `query:`.",
+                f"{self._relation.label} has a column {RESCUED.name!r}, which is the name of the column for rescued "
+                f"data",
+                hint="Rename it with a `query:`.",
                 column=RESCUED.name,
             )
         return schema

@@ -110,7 +110,7 @@ class Database:
         not allow ends the job with an error that names the column.
         """
         if not isinstance(probe, DatabaseProbe):
-            raise InternalError("a database is read through its own probe")
+            raise InternalError("a database must be read through its own probe")
         if schema.names != probe.schema().names:
             raise InternalError("the columns of the plan are not the columns of the snapshot")
         statements, packed = probe.unpacked()
@@ -176,9 +176,9 @@ def dialect_of(connection: Connection) -> Connectable:
     if not hasattr(dialect, "bounds"):
         known = [kind for kind in plugins.names("dialects") if hasattr(plugins.load("dialects", kind), "bounds")]
         raise ConfigError(
-            f"connection {connection.name!r}: no rows can be read from {kind}; `url:` must begin with one of "
+            f"connection {connection.name!r}: rows cannot be read from {kind}; `url:` must begin with one of "
             f"{', '.join(f'{name}://' for name in known)}",
-            hint="docs/concepts/fingerprint-sql.md has the SQL that compares a table of another database.",
+            hint="docs/concepts/fingerprint-sql.md has the SQL that compares a table in another database.",
         )
     found: Connectable = dialect()
     return found

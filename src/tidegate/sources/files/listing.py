@@ -94,6 +94,6 @@ def still(place: Place, files: Iterable[File]) -> None:
         seen = place.store.look(file.path)
         if seen is None or seen.size != file.size or not file.same(hashed.file(seen)):
             raise SourceMoved(
-                f"{file.path} was changed while it was read",
-                hint="Run again once it is written; `source: {settle: 5m}` leaves files alone that are younger.",
+                f"{file.path} was changed while it was being read",
+                hint="Run again once it is written; `source: {settle: 5m}` skips files that are newer.",
             )

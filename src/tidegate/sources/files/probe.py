@@ -278,15 +278,15 @@ class FilesProbe(FrameProbe):
         paths = self._paths()
         if not paths and not before and not self._types:
             raise PlanError(
-                f"there is no file yet at {self._place.text}, so nobody knows its columns",
-                hint="Wait for the first one, or state them: `source: {columns: …}`.",
+                f"there is no file yet at {self._place.text}, so its columns are unknown",
+                hint="Wait for the first one, or declare them: `source: {columns: …}`.",
             )
         with ThreadPoolExecutor(max_workers=LOOKERS, thread_name_prefix="shape") as pool:
             shapes = dict(zip(paths, pool.map(self._shape, paths), strict=True))
         for path, shape in shapes.items():
             if self._carrier in shape.names:
                 raise SchemaRefused(
-                    f"{path} has a column {self._carrier!r} of its own, so it cannot carry the file's name",
+                    f"{path} has its own column {self._carrier!r}, so that column cannot hold the file's name",
                     hint="Give `file_name:` another name.",
                 )
         outside = {self._carrier, *self._partitioned}

@@ -62,10 +62,10 @@ class Files:
         stated(self.columns)
         own = sorted(name for name in self.options if name.lower() in OWN)
         if own:
-            raise ConfigError(f"options: {own[0]} is not yours to choose: it could lose or change rows silently")
+            raise ConfigError(f"options: {own[0]} cannot be set: it could silently lose or change rows")
         if self.form is None:
             known = ", ".join(sorted(SUFFIXES))
-            raise ConfigError(f"path: {self.path!r} does not tell its format by its suffix ({known}); name a `format:`")
+            raise ConfigError(f"path: {self.path!r} has no suffix that shows its format ({known}); set `format:`")
         checked(self.form, texts_of(self.options))
 
     @property

@@ -142,7 +142,7 @@ class FrameProbe:
         """The greatest value, less the lag: nobody writes into what is there already, but more may be added to it."""
         bound = self.bound
         if bound is None:
-            raise InternalError("a source that was opened without a bound was asked for it")
+            raise InternalError("a source that was opened without a bound was asked for one")
         found = self.statements.column(bound.column)
         if isinstance(bound, SequenceBound):
             if found.type.kind is not Kind.INTEGER:
@@ -309,5 +309,5 @@ def reading(label: str) -> Iterator[None]:
         if not isinstance(found, WriteError):
             raise found from error
         raise SourceError(
-            found.message, hint="Look at the source; `--log-level debug` shows what Spark says of it."
+            found.message, hint="Check the source; `--log-level debug` shows Spark's own message."
         ) from error

@@ -26,12 +26,12 @@ def split_name(text: str) -> tuple[str, ...]:
     while True:
         part, rest = _quoted(rest, text) if rest[:1] in QUOTES else _bare(rest)
         if not part:
-            raise ConfigError(f"{text!r} is no name of a table", hint='Write schema.table, or schema."odd.name".')
+            raise ConfigError(f"{text!r} is not a table name", hint='Use schema.table, or schema."odd.name".')
         parts.append(part)
         if not rest:
             return tuple(parts)
         if rest[0] != ".":
-            raise ConfigError(f"{text!r} is no name of a table", hint='Write schema.table, or schema."odd.name".')
+            raise ConfigError(f"{text!r} is not a table name", hint='Use schema.table, or schema."odd.name".')
         rest = rest[1:]
 
 
@@ -49,7 +49,7 @@ def _quoted(text: str, whole: str) -> tuple[str, str]:
             place += 1
         part += text[place]
         place += 1
-    raise ConfigError(f"{whole!r} has a quote that is not closed")
+    raise ConfigError(f"{whole!r} has an unclosed quote")
 
 
 def of_table(dialect: Dialect, name: str) -> Relation:
@@ -60,7 +60,7 @@ def of_table(dialect: Dialect, name: str) -> Relation:
     """
     parts = split_name(name)
     if len(parts) > 2:
-        raise ConfigError(f"{name!r} has more parts than schema and table", hint="Quote a part that holds a dot.")
+        raise ConfigError(f"{name!r} has more parts than schema and table", hint="Quote a part that contains a dot.")
     return Relation(sql=".".join(dialect.quote(part) for part in parts), label=".".join(parts), parts=parts)
 
 
@@ -73,13 +73,13 @@ def of_query(dialect: Connectable, text: str) -> Relation:
     import sqlglot  # noqa: PLC0415 - a quarter of a second, and most streams read tables
     from sqlglot import exp  # noqa: PLC0415
 
-    hint = "Give one SELECT; what the parser does not know can stand in a view."
+    hint = "Use one SELECT; put syntax that the parser does not know in a view."
     try:
         statements = [statement for statement in sqlglot.parse(text, read=dialect.sqlglot) if statement is not None]
     except sqlglot.errors.SqlglotError as error:
         raise ConfigError("query: cannot be parsed", hint=hint) from error
     writes = (exp.Insert, exp.Update, exp.Delete, exp.Merge, exp.Create, exp.Drop, exp.Command, exp.Into, exp.Lock)
     if len(statements) != 1 or not isinstance(statements[0], exp.Query) or statements[0].find(*writes):
-        raise ConfigError("query: is not exactly one SELECT that only reads", hint=hint)
+        raise ConfigError("query: must be exactly one SELECT that only reads", hint=hint)
     # On lines of its own, for the query may end with a comment.
     return Relation(sql=f"(\n{text.strip().rstrip(';').rstrip()}\n) AS source_query", label="the query")

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 _NUMBER, _NEWEST, _THERE, _FINAL = (f"__tidegate_{name}" for name in ("number", "newest", "there", "final"))
 _BEFORE, _AFTER, _CAP, _UNDATED = (f"__tidegate_{name}" for name in ("before", "after", "cap", "undated"))
-RESET = "Replace the table, which forgets its history: `tidegate run STREAM --full-refresh --yes`."
+RESET = "Rebuild the table, which discards its history: `tidegate run STREAM --full-refresh --yes`."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -146,13 +146,13 @@ def _looked_at(rows: DataFrame, plan: LoadPlan) -> Look:
     events, refused, partial, cleared, least = rows.selectExpr(*asked).collect()[0]
     if partial:
         raise CheckFailed(
-            f"{partial} events do not carry every column of their row, and a version needs them all",
-            hint="Let the source send whole rows (PostgreSQL: REPLICA IDENTITY FULL), or use write: merge.",
+            f"{partial} events do not have every column of their row, but a version needs all of them",
+            hint="Have the source send whole rows (PostgreSQL: REPLICA IDENTITY FULL), or use write: merge.",
         )
     if cleared and (event_rules(plan.changes.effect) or EventRules()).truncate != Truncate.IGNORE:
         raise CheckFailed(
-            f"{cleared} events empty the table (TRUNCATE), which write: scd2 does not take for the end of every row",
-            hint=f"Leave them out once: `tidegate run STREAM --set truncate=ignore`. {RESET}",
+            f"{cleared} events empty the table (TRUNCATE), which write: scd2 does not treat as the end of every row",
+            hint=f"Ignore them once: `tidegate run STREAM --set truncate=ignore`. {RESET}",
         )
     return Look(events=events, refused=refused, least=least)
 
@@ -193,20 +193,20 @@ def _new(fenced: DataFrame, plan: LoadPlan, history: History) -> New:
 def _refuse(plan: LoadPlan, history: History, *, keyless: int, undated: int, twice: int) -> None:
     if keyless:
         raise CheckFailed(
-            f"{keyless} rows have no value in a column of the key ({', '.join(plan.key)})",
-            hint="Name a key that is never NULL, or filter these rows with a `query:`.",
+            f"{keyless} rows have no value in a key column ({', '.join(plan.key)})",
+            hint="Use a key that is never NULL, or filter out these rows with a `query:`.",
         )
     if undated:
         raise CheckFailed(
-            f"{undated} rows have no value in the sequence ({', '.join(history.sequence)}), so nobody knows when they "
-            "took effect",
-            hint="Name a column that is never NULL: `write: {kind: scd2, sequence_by: …}`, or filter these rows.",
+            f"{undated} rows have no value in the sequence ({', '.join(history.sequence)}), so it is unknown when they "
+            f"took effect",
+            hint="Use a column that is never NULL: `write: {kind: scd2, sequence_by: …}`, or filter these rows.",
         )
     if twice:
         raise DuplicateKeys(
-            f"{twice} events ({', '.join(plan.key)}) share their order with another one that differs",
-            hint="Name all columns that order the events, as `sequence:` of the envelope, or those that identify a row "
-            "as `key:`.",
+            f"{twice} events ({', '.join(plan.key)}) have the same order as another, different event",
+            hint="Set `sequence:` of the envelope to all columns that order the events, or `key:` to those that "
+            "identify a row.",
         )
 
 

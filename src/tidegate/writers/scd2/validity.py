@@ -28,7 +28,7 @@ def parsed(text: str) -> datetime:
         found = datetime.fromisoformat(text)
     except ValueError as error:
         raise ConfigError(
-            f"far_date {text!r} is no date", hint="Write it as `9999-12-31` or `9999-12-31T00:00:00`."
+            f"far_date {text!r} is not a date", hint="Use a form such as `9999-12-31` or `9999-12-31T00:00:00`."
         ) from error
     return found.astimezone(UTC) if found.tzinfo else found.replace(tzinfo=UTC)
 
@@ -90,13 +90,13 @@ def type_of(columns: Schema, sequence: Sequence[str], *, far: str | None) -> Typ
         told = ", ".join(f"{each.name} is {each.native or each.type}" for each in found)
         raise SchemaRefused(
             f"write: scd2 cannot date versions by {told}",
-            hint="Name columns of one type, a timestamp, a date or an integer: `write: {kind: scd2, sequence_by: …}`.",
+            hint="Use columns of one type, a timestamp, a date or an integer: `write: {kind: scd2, sequence_by: …}`.",
             column=found[0].name,
         )
     if far is not None and first.kind is Kind.INTEGER:
         raise SchemaRefused(
             f"write: scd2 has far_date: {far}, and its versions are dated by {found[0].name}, which is {first}",
-            hint="Leave `far_date:` out.",
+            hint="Remove `far_date:`.",
             column=found[0].name,
         )
     return first

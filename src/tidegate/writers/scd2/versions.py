@@ -202,8 +202,7 @@ def _placed(batch: Batch, stored: DataFrame, plan: LoadPlan, history: History) -
     mirror = isinstance(plan.changes.effect, Mirror)
     if mirror and history.sequence and (back := changes.backwards(batch.frame, stored, history)):
         raise CheckFailed(
-            f"the source went back to rows of an older sequence ({', '.join(history.sequence)}) than they had, {back} "
-            "keys in all",
+            f"{back} keys went back to an older sequence ({', '.join(history.sequence)}) at the source",
             hint=MEND,
         )
     floor = dates.moment(plan.created_at, history.type) or batch.greatest
@@ -217,11 +216,11 @@ def _refuse(placed: DataFrame, plan: LoadPlan, history: History) -> None:
     if found:
         by = ", ".join(history.sequence) or "the time of the load"
         raise DuplicateKeys(
-            f"{found} keys ({', '.join(plan.key)}) have different rows of one sequence ({by}), so nothing says which "
-            "one is later",
+            f"{found} keys ({', '.join(plan.key)}) have different rows with the same sequence ({by}), so nothing says "
+            f"which one is later",
             hint=MEND
             if history.sequence
-            else "Name the column that dates a change: `write: {kind: scd2, sequence_by: …}`.",
+            else "Use the column that dates a change: `write: {kind: scd2, sequence_by: …}`.",
         )
 
 

@@ -42,7 +42,7 @@ from tidegate.writers.scd2.quarantined import Waited
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-AGAIN = "Load it anew, which forgets its history: `tidegate run STREAM --full-refresh --yes`."
+AGAIN = "Run a full refresh, which discards the history: `tidegate run STREAM --full-refresh --yes`."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,8 +125,8 @@ class Scd2:
         for name in self.own:
             if theirs := known.get(name.casefold()):
                 raise SchemaRefused(
-                    f"the source has a column {theirs!r}, and write: scd2 has one of its own by that name",
-                    hint=f"Give its own another name: `write: {{kind: scd2, {self._option(name)}: …}}`.",
+                    f"the source has a column {theirs!r}, and write: scd2 has its own column of that name",
+                    hint=f"Rename that one: `write: {{kind: scd2, {self._option(name)}: …}}`.",
                     column=theirs,
                 )
         return tuple(Column(name=name, type=type_) for name, type_ in zip(self.own, types, strict=True))
@@ -136,12 +136,12 @@ class Scd2:
         if facts.reset:
             return WriteChoice(mode=Mode.OVERWRITE, reason="a full refresh replaces every row, and all of the history")
         if facts.table_rows == 0:
-            return WriteChoice(mode=Mode.APPEND, reason="the table is empty, so every history begins here")
+            return WriteChoice(mode=Mode.APPEND, reason="the table is empty, so every history starts here")
         prune = (facts.batch_keys,) if facts.batch_keys else ()
         if isinstance(facts.effect, Mirror) and facts.effect.of is None:
-            reason = "every row is compared by key with its current version, and changes make new ones"
+            reason = "every row is compared by key with its current version, and each change adds a new version"
             return WriteChoice(mode=Mode.MERGE_DIFFERENCES, reason=reason)
-        reason = "the history of each key that changed is made anew, and what differs of it is merged"
+        reason = "the history of each changed key is rebuilt, and the differences are merged"
         return WriteChoice(mode=Mode.MERGE_ON_READ, reason=reason, prune=prune)
 
     def check(self, rows: DataFrame, plan: LoadPlan, batch: Batch) -> Checked:
@@ -154,8 +154,8 @@ class Scd2:
         """
         if isinstance(plan.changes.effect, Mirror) and plan.changes.effect.ignore is not None:
             raise PlanError(
-                "significant_change leaves differences out, and write: scd2 keeps each of them",
-                hint="Take `significant_change:` out of the strategy, or write with merge.",
+                "significant_change skips small differences, but write: scd2 records every one of them",
+                hint="Remove `significant_change:` from the strategy, or use write: merge.",
             )
         history = self._history(plan, self.sequence_by or (batch.latest.order if batch.latest else ()))
         if isinstance(plan.changes.effect, Apply):
@@ -209,7 +209,7 @@ class Scd2:
         if wrong:
             raise VerifyFailed(
                 f"stream {plan.stream!r}: {wrong} keys of {plan.target} have versions that overlap, or several that "
-                "are current: somebody else wrote to the table",
+                "are current: another process wrote to the table",
                 hint=AGAIN,
                 load_id=plan.load_id,
             )
@@ -247,8 +247,8 @@ class Scd2:
         twice = found.keys is not None and found.keys < found.rows
         if twice and isinstance(effect, Mirror):
             raise DuplicateKeys(
-                f"the source has several rows of one key ({', '.join(plan.key)})",
-                hint="Name the columns that identify a row of the source as `key:`.",
+                f"the source has several rows with the same key ({', '.join(plan.key)})",
+                hint="Set `key:` to the columns that identify a row of the source.",
             )
         # Where each row makes a version, each is found again by its moment; else of each key the current one.
         every = dated and set(history.tracked) == set(plan.columns.names)
@@ -307,12 +307,12 @@ def _refuse_nulls(frame: DataFrame, plan: LoadPlan, history: History) -> None:
     keyless, undated = dataframe_ops.count_if(frame, missing, f"NOT {GONE} AND {AT} IS NULL")
     if keyless:
         raise CheckFailed(
-            f"{keyless} rows have no value in a column of the key ({', '.join(plan.key)})",
-            hint="Name a key that is never NULL, or filter these rows with a `query:`.",
+            f"{keyless} rows have no value in a key column ({', '.join(plan.key)})",
+            hint="Use a key that is never NULL, or filter out these rows with a `query:`.",
         )
     if undated and history.sequence:
         raise CheckFailed(
-            f"{undated} rows have no value in the sequence ({', '.join(history.sequence)}), so nobody knows when they "
-            "took effect",
-            hint="Name a column that is never NULL: `write: {kind: scd2, sequence_by: …}`, or filter these rows.",
+            f"{undated} rows have no value in the sequence ({', '.join(history.sequence)}), so it is unknown when they "
+            f"took effect",
+            hint="Use a column that is never NULL: `write: {kind: scd2, sequence_by: …}`, or filter these rows.",
         )

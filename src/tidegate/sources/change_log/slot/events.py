@@ -127,7 +127,7 @@ class _Reader:
                 self._known[message.oid] = _Places(message, self._wanted) if mine else None
             case Insert() | Update() | Delete() | Truncate():
                 if self.begun is None:
-                    raise SourceError("the replication slot gave a change outside a transaction", hint="Run again.")
+                    raise SourceError("the replication slot returned a change outside a transaction", hint="Run again.")
                 if place != self._place:
                     self._place, self._index = place, 0
                 self._data = data
@@ -159,7 +159,9 @@ class _Reader:
 
     def _of(self, oid: int) -> _Places | None:
         if oid not in self._known:
-            raise SourceError("the replication slot gave a row of a table that it had not described", hint="Run again.")
+            raise SourceError(
+                "the replication slot returned a row of a table that it had not described", hint="Run again."
+            )
         return self._known[oid]
 
     def _event(self, begun: Begin, told: _Told, *, gone: bool = False, clears: bool = False) -> Event:
@@ -222,7 +224,7 @@ class _Places:
         try:
             values = [None if place is None else _text(row[place]) for place in self._at]
         except UnicodeDecodeError:
-            return self._refused("a value is not a text in UTF-8", data)
+            return self._refused("a value is not valid UTF-8", data)
         for place in self._arrays:
             try:
                 values[place] = _plain(values[place], self._columns[place])

@@ -100,7 +100,7 @@ class SlotLog:
         position, lagging = self._checked(state, found)
         end = slots.flushed(self._session)
         if end < position:
-            raise HistoryGone(f"the table was loaded up to {lsn(position)}, and the server's log ends at {lsn(end)}")
+            raise HistoryGone(f"the table was loaded up to {lsn(position)}, but the server's log ends at {lsn(end)}")
         return self._span(state, position, end, None if lagging else most, lagging=lagging)
 
     def lag(self, state: Mapping[str, Any] | None) -> Lag:
@@ -130,7 +130,7 @@ class SlotLog:
         state: dict[str, Any] = {"slot": self._options.slot}
         self._table.schema()  # takes the snapshot: what was committed before is seen, and lies before `through`
         if found is None or found.confirmed is None:
-            reason = f"read whole, and its log from then on by slot {self._options.slot}, which the run makes"
+            reason = f"read completely, then its log from there by slot {self._options.slot}, which the run creates"
             return LogSpan(slices=(Everything(),), state=state, bulk=True, reason=reason)
         state |= {
             "lsn": lsn(found.confirmed),
@@ -138,31 +138,31 @@ class SlotLog:
             "publication": slot.check_publication(self._session, self._options).mark,
             "identity": list(slot.check_identity(self._session, self._options.relation).columns),
         }
-        reason = f"read whole, and its log from {state['lsn']} on by slot {self._options.slot}"
+        reason = f"read completely, then its log from {state['lsn']} on by slot {self._options.slot}"
         return LogSpan(slices=(Everything(),), state=state, bulk=True, floor=floor(found.confirmed), reason=reason)
 
     def _checked(self, state: Mapping[str, Any], found: slots.Slot | None) -> tuple[int, bool]:
         """The position, if the slot still has everything after it; and whether it has more, which was not confirmed."""
         name = self._options.slot
         if state.get("slot") != name or "lsn" not in state:
-            raise HistoryGone(f"the table was loaded by slot {state.get('slot')}, and the stream now names {name}")
+            raise HistoryGone(f"the table was loaded with slot {state.get('slot')}, and the stream now names {name}")
         if found is None:
-            raise HistoryGone(f"the slot {name} is not there any more, and with it what changed since the last load")
+            raise HistoryGone(f"the slot {name} no longer exists, and changes since the last load are lost with it")
         if found.status == slots.LOST or found.confirmed is None:
             raise HistoryGone(
-                f"the slot {name} has lost changes: the server keeps no more than `max_slot_wal_keep_size`"
+                f"the slot {name} has lost changes: the server retains no more than `max_slot_wal_keep_size`"
             )
         position = number(state["lsn"])
         if found.confirmed > position:
             raise HistoryGone(
-                f"the table was loaded up to {state['lsn']}, and the slot {name} begins at {lsn(found.confirmed)}: "
-                "it was recreated, or read by somebody else, or the table was set back"
+                f"the table was loaded up to {state['lsn']}, but the slot {name} begins at {lsn(found.confirmed)}: "
+                "it was recreated, or read by another client, or the table was set back"
             )
         if state.get("publication") != slot.check_publication(self._session, self._options).mark:
             raise HistoryGone(f"the table was not in the publication {self._options.publication} all the time")
         told = slot.check_identity(self._session, self._options.relation).columns
         if state.get("identity") != list(told):
-            raise HistoryGone(f"the log told a row that changed by other columns than by {', '.join(told) or 'all'}")
+            raise HistoryGone(f"the log used to identify changed rows by columns other than {', '.join(told) or 'all'}")
         return position, found.confirmed < position
 
     def _span(self, state: Mapping[str, Any], position: int, end: int, most: int | None, *, lagging: bool) -> LogSpan:
@@ -188,7 +188,7 @@ class SlotLog:
             behind=max(end - upto, 0) if limited else 0,
             reason=f"{counted} changes up to {lsn(upto)}"
             if counted
-            else f"no change up to {lsn(upto)}, so that the server need not keep its log",
+            else f"no change up to {lsn(upto)}, recorded so that the server need not retain its log",
         )
 
     def _events(self, part: LogRange, schema: Schema) -> Iterator[Event]:

@@ -137,9 +137,9 @@ def parse(data: bytes) -> Message:
     try:
         message, end = _parse(data)
     except (struct.error, IndexError, UnicodeDecodeError, ValueError) as error:
-        raise _broken(f"a message of kind {data[:1]!r} is cut short or damaged") from error
+        raise _broken(f"a message of kind {data[:1]!r} is truncated or damaged") from error
     if end != len(data):
-        raise _broken(f"a message of kind {data[:1]!r} goes on after its end")
+        raise _broken(f"a message of kind {data[:1]!r} continues after its end")
     return message
 
 
@@ -169,7 +169,7 @@ def _parse(data: bytes) -> tuple[Message, int]:  # noqa: PLR0911 - one answer a 
         case b"O" | b"Y":
             return Passed(kind=data[:1].decode()), len(data)
         case _:
-            raise _broken(f"a message of kind {data[:1]!r} is none of version 1")
+            raise _broken(f"a message of kind {data[:1]!r} does not exist in version 1")
 
 
 def _update(data: bytes) -> tuple[Update, int]:
@@ -240,6 +240,6 @@ def _expected(data: bytes, at: int, marks: bytes) -> int:
 
 def _broken(what: str) -> SourceError:
     return SourceError(
-        f"the replication slot answered with something else than protocol version 1: {what}",
-        hint="Only the plugin pgoutput is understood: `tidegate slot list` shows the slot's.",
+        f"the replication slot answered with something other than protocol version 1: {what}",
+        hint="Only the plugin pgoutput is supported: `tidegate slot list` shows the slot's.",
     )

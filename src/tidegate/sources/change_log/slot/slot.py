@@ -43,7 +43,9 @@ class SlotOptions:
     def __post_init__(self) -> None:
         slots.check_name(self.slot)
         if self.connection.url.partition(":")[0].split("+")[0] not in ("postgresql", "postgres"):
-            raise ConfigError(f"connection {self.connection.name!r} is not PostgreSQL, and only that has slots")
+            raise ConfigError(
+                f"connection {self.connection.name!r} is not PostgreSQL, which only has replication slots"
+            )
 
     @property
     def place(self) -> Path:
@@ -72,15 +74,15 @@ def claim(options: SlotOptions, key: Sequence[str]) -> None:
         told = check_identity(session, options.relation).columns
         if told and not set(key) <= set(told):
             raise ConfigError(
-                f"the log of {options.relation.label} tells a row that changed by {', '.join(told)}, "
-                f"and the key of the stream is {', '.join(key)}",
-                hint=f"Take `key: [{', '.join(told)}]`, or `ALTER TABLE … REPLICA IDENTITY USING INDEX …`.",
+                f"the log of {options.relation.label} identifies changed rows by {', '.join(told)}, but the key of the "
+                f"stream is {', '.join(key)}",
+                hint=f"Use `key: [{', '.join(told)}]`, or `ALTER TABLE … REPLICA IDENTITY USING INDEX …`.",
             )
         found = slots.find(session, options.slot)
         if found is not None and found.plugin != slots.PLUGIN:
             raise ConfigError(
-                f"the slot {options.slot} is made for the plugin {found.plugin}, not {slots.PLUGIN}",
-                hint="Name another `slot:`; it is made by the first run.",
+                f"the slot {options.slot} was created for the plugin {found.plugin}, not {slots.PLUGIN}",
+                hint="Use another `slot:`; the first run creates it.",
             )
         unpublished = slots.published(session, options.publication, options.relation) is None
         if unpublished:
@@ -135,9 +137,9 @@ def release(options: SlotOptions) -> None:
 def warning_of(found: slots.Slot) -> str:
     """What is wrong with a slot, for people; empty for nothing."""
     if found.status == slots.LOST:
-        return f"slot {found.name} has lost changes: the server keeps no more than `max_slot_wal_keep_size`"
+        return f"slot {found.name} has lost changes: the server retains no more than `max_slot_wal_keep_size`"
     if found.retained > KEPT_BYTES or found.status not in ("reserved", None):
-        return f"slot {found.name} keeps {found.retained / 2**20:,.0f} MiB of write-ahead log ({found.status})"
+        return f"slot {found.name} retains {found.retained / 2**20:,.0f} MiB of write-ahead log ({found.status})"
     return ""
 
 
@@ -149,10 +151,11 @@ def check_identity(session: PostgresqlSession, relation: Relation) -> slots.Iden
     """
     found, table = slots.identified(session, relation), relation.sql
     if found.kind not in ("r", "p"):
-        raise SchemaRefused(f"{relation.label} is no table, and only tables have a log")
+        raise SchemaRefused(f"{relation.label} is not a table, and only tables have a log")
     if found.identity == "n" or (found.identity in "di" and not found.columns):
         raise SchemaRefused(
-            f"the log of {relation.label} does not say which row an update or a delete is about: it has no primary key",
+            f"the log of {relation.label} does not identify the row of an update or delete: the table has no primary "
+            f"key",
             hint=f"`ALTER TABLE {table} REPLICA IDENTITY FULL`, or give it a primary key; then run again.",
         )
     if found.kind == "p" and (found.identity in "fi" or not found.uniform):
@@ -162,7 +165,7 @@ def check_identity(session: PostgresqlSession, relation: Relation) -> slots.Iden
         )
     if found.generated:
         raise SchemaRefused(
-            f"column {found.generated[0]!r} of {relation.label} is generated, and the log does not carry it",
+            f"column {found.generated[0]!r} of {relation.label} is generated, and the log does not contain it",
             hint=f"`ALTER TABLE {table} ALTER COLUMN … DROP EXPRESSION`, or load the table by another strategy.",
         )
     return found
@@ -189,15 +192,16 @@ def check_publication(session: PostgresqlSession, options: SlotOptions) -> slots
     name, table = options.publication, options.relation
     found = slots.published(session, name, table)
     if found is None:
-        raise HistoryGone(f"there is no publication {name} any more")
+        raise HistoryGone(f"publication {name} no longer exists")
     if not found.holds:
         raise ConfigError(
-            f"the publication {name} does not hold {table.label}",
-            hint=f"Name another `publication:`, or `ALTER PUBLICATION {name} ADD TABLE {table.sql}` and load it anew.",
+            f"the publication {name} does not include {table.label}",
+            hint=f"Use another `publication:`, or `ALTER PUBLICATION {name} ADD TABLE {table.sql}` and run a full "
+            f"refresh.",
         )
     if not found.whole or found.limited:
         raise ConfigError(
-            f"the publication {name} leaves out some changes, rows or columns of {table.label}",
-            hint="Name another `publication:`; without one the first run makes it.",
+            f"the publication {name} omits some changes, rows or columns of {table.label}",
+            hint="Use another `publication:`; without one, the first run creates it.",
         )
     return found

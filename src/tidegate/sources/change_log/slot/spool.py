@@ -133,4 +133,4 @@ def _typed(texts: DataFrame, schema: Schema) -> DataFrame:
 
 
 def _misfit(column: Column) -> str:
-    return f"column {column.name!r} holds a value that no {column.type} can keep"
+    return f"column {column.name!r} holds a value that does not fit {column.type}"

@@ -75,8 +75,8 @@ def check(connection: Connection) -> None:
     """Raises ConfigError for a connection that is none to brokers."""
     if not connection.kafka:
         raise ConfigError(
-            f"connection {connection.name!r} is none to Kafka",
-            hint='Write `connections: {events: {kafka: "host:9092"}}`.',
+            f"connection {connection.name!r} is not a Kafka connection",
+            hint='Set `connections: {events: {kafka: "host:9092"}}`.',
         )
     unknown = sorted(set(connection.options) - set(OPTIONS))
     if unknown:
@@ -85,7 +85,7 @@ def check(connection: Connection) -> None:
     mechanism = str(connection.options.get("sasl.mechanism", "PLAIN"))
     if "sasl.username" in connection.options and mechanism not in LOGIN:
         raise ConfigError(
-            f"connection {connection.name!r}: sasl.mechanism: {mechanism!r} is none of {', '.join(LOGIN)}"
+            f"connection {connection.name!r}: sasl.mechanism: {mechanism!r} is not one of {', '.join(LOGIN)}"
         )
 
 
@@ -226,7 +226,7 @@ class Brokers:
             from confluent_kafka import KafkaException  # noqa: PLC0415 - as above
         except ImportError as error:
             raise EnvironmentMissing(
-                "the client of Kafka is not installed", hint="`pip install 'tidegate[kafka]'`"
+                "the Kafka client is not installed", hint="`pip install 'tidegate[kafka]'`"
             ) from error
         try:
             yield
@@ -240,13 +240,13 @@ class Brokers:
         name = str(problem.name()) if hasattr(problem, "name") else type(error).__name__
         if "AUTH" in name:
             return SourceRefused(
-                f"Kafka at connection {self._connection.name!r} refused the client ({name})",
+                f"Kafka at connection {self._connection.name!r} rejected the client ({name})",
                 hint="Correct the `options:` of the connection, then run `tidegate doctor`.",
             )
         return SourceUnavailable(f"Kafka at connection {self._connection.name!r} does not answer ({name})")
 
     def _silent(self) -> SourceUnavailable:
-        return SourceUnavailable(f"Kafka at connection {self._connection.name!r} gives no messages")
+        return SourceUnavailable(f"Kafka at connection {self._connection.name!r} returns no messages")
 
 
 class _Refusal(Exception):

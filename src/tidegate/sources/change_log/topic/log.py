@@ -75,9 +75,9 @@ class TopicLogOptions:
     def __post_init__(self) -> None:
         kafka.check(self.connection)
         if self.transactions is not None and not isinstance(self.envelope, Transacted):
-            raise ConfigError(f"envelope: {self.envelope.kind} tells of no transactions; leave out `transactions:`")
+            raise ConfigError(f"envelope: {self.envelope.kind} does not report transactions; remove `transactions:`")
         if not self.envelope.messages:
-            raise ConfigError(f"envelope: {self.envelope.kind} is of rows, and a topic holds messages")
+            raise ConfigError(f"envelope: {self.envelope.kind} is for rows, but a topic holds messages")
         if isinstance(self.envelope, Registered):
             object.__setattr__(self, "envelope", self.envelope.asking(self.connection.registry))
 
@@ -257,30 +257,30 @@ class TopicLog:
             if lost and self._options.start is Start.BEGINNING:
                 raise HistoryGone(
                     f"{self.label} has lost its beginning (partition {lost[0]} begins at offset "
-                    f"{found.begins[lost[0]]}), so rows that were written before it would be missing"
+                    f"{found.begins[lost[0]]}), so rows written before that would be missing"
                 )
             return dict(found.begins)
         if state.get("cluster") != found.cluster:
-            raise HistoryGone(f"{self.label} is of another cluster than the one that was read")
+            raise HistoryGone(f"{self.label} is on a different cluster than the one that was read")
         if state.get("topic") != found.topic:
-            raise HistoryGone(f"{self.label} was deleted and made again since it was read")
+            raise HistoryGone(f"{self.label} was deleted and recreated since it was read")
         before = {int(part): int(offset) for part, offset in state["offsets"].items()}
         gone = sorted(set(before) - set(found.ends))
         if gone:
-            raise HistoryGone(f"{self.label} has no partition {gone[0]} any more")
+            raise HistoryGone(f"{self.label} no longer has partition {gone[0]}")
         for part, end in sorted(found.ends.items()):
             next_, begin = before.setdefault(part, 0), found.begins[part]
             where = f"partition {part} of {self.label}"
             if next_ < begin:
-                raise HistoryGone(f"{where} has lost {begin - next_} events that were not read (it begins at {begin})")
+                raise HistoryGone(f"{where} has lost {begin - next_} unread events (it begins at {begin})")
             if next_ > end:
-                raise HistoryGone(f"{where} ends at offset {end}, before what was read of it ({next_})")
+                raise HistoryGone(f"{where} ends at offset {end}, before the offset that was already read ({next_})")
         return before
 
     def _tell(self, behind: int, offsets: Mapping[int, int]) -> None:
         seconds = self._age(offsets)
         if seconds is not None:
-            self._notes.append(f"{behind} events wait, the oldest of them for {seconds} s")
+            self._notes.append(f"{behind} events are waiting, the oldest for {seconds} s")
 
     def _age(self, offsets: Mapping[int, int]) -> int | None:
         """Seconds since the oldest of these events was written; 0 for none of them, None where it does not say."""

@@ -88,14 +88,15 @@ def whole(brokers: Scanning, ask: Ask) -> Whole:
     marks = brokers.topic(ask.transactions)
     if marks is None:
         raise SourceError(
-            f"there is no topic {ask.transactions}, which should tell of transactions",
+            f"there is no topic {ask.transactions}, which should report transactions",
             hint="Set `provide.transaction.metadata=true` in the connector, correct `source: {transactions: …}`, or "
-            "leave it out; then run again.",
+            "remove it; then run again.",
         )
     if len(marks.ends) != 1:
         raise ConfigError(
-            f"topic {ask.transactions} has {len(marks.ends)} partitions, and only one tells the order of transactions",
-            hint="Make it anew with one partition (`topic.creation.default.partitions=1` in the connector).",
+            f"topic {ask.transactions} has {len(marks.ends)} partitions, but the order of transactions is known only "
+            f"with one",
+            hint="Recreate it with one partition (`topic.creation.default.partitions=1` in the connector).",
         )
     near = _Search(brokers, ask, marks)
     found = near.cut()
@@ -161,15 +162,15 @@ class _Search:
         """What people should know of the answer."""
         if self.larger is not None:
             yield (
-                f"one transaction of {self.larger} messages is more than max_events ({self.ask.most}), and is taken "
-                "whole"
+                f"one transaction of {self.larger} messages exceeds max_events ({self.ask.most}) and is loaded as a "
+                f"whole"
             )
         if found.holders:
             behind = sum(self.ask.found.ends.values()) - sum(found.upto.values())
-            yield f"{_told(found.holders[0])}; {behind} messages wait for it"
+            yield f"{_told(found.holders[0])}; {behind} messages are waiting for it"
         if self.untold:
             yield (
-                f"{self.untold} events tell no transaction, so these may be read by half "
+                f"{self.untold} events have no transaction, so their transactions may be read in part "
                 "(provide.transaction.metadata=true in the connector)"
             )
 
@@ -240,8 +241,8 @@ def _age(holder: Holder) -> int:
 def _told(holder: Holder) -> str:
     since = datetime.fromtimestamp(holder.since / 1000, tz=UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     about = (
-        "its end is not told yet"
+        "its end has not been reported yet"
         if holder.wanted is None
         else f"{holder.found} of its {holder.wanted} events have arrived"
     )
-    return f"transaction {holder.transaction} holds the log's end since {since}: {about}"
+    return f"transaction {holder.transaction} holds back the end of the log since {since}: {about}"

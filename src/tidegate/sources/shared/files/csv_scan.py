@@ -64,19 +64,19 @@ def rows_of(content: IO[bytes], path: str, dialect: CsvDialect, columns: int) ->
     if columns == 1 and seen.empty:
         raise FileUnreadable(
             f"{path} has one column and an empty line, which can be NULL or no row at all",
-            hint='Write an empty text as "", and delete the other empty lines.',
+            hint='Write an empty string as "", and delete the other empty lines.',
             file=path,
         )
     if seen.broken and dialect.multiline is False:
         raise FileUnreadable(
-            f"a value of {path} holds a line break", hint="Leave `options: {multiLine: false}` out.", file=path
+            f"a value in {path} contains a line break", hint="Remove `options: {multiLine: false}`.", file=path
         )
     broken = seen.broken or seen.blank or dialect.multiline is True or not dialect.bytewise or bool(dialect.comment)
     if broken and len(seen.ends) > 1:
         names = " and ".join(sorted(repr(end) for end in seen.ends))
         raise FileUnreadable(
-            f"the rows of {path} end differently, from line {_other_end(content, dialect)} on: by {names}",
-            hint="Write all of its line ends alike, for example by `dos2unix`.",
+            f"the rows of {path} have different line endings, from line {_other_end(content, dialect)} on: by {names}",
+            hint="Use the same line endings everywhere, for example with `dos2unix`.",
             file=path,
         )
     return Rows(end=next(iter(seen.ends), "\n"), broken=broken)
@@ -139,7 +139,7 @@ def _pieces(content: IO[bytes], path: str, dialect: CsvDialect) -> Iterator[byte
         if first and not piece.startswith(MARKS.get(dialect.encoding, (b"",))):
             raise FileUnreadable(
                 f"{path} does not begin with a byte order mark, which {dialect.encoding} needs",
-                hint=f"Name the order of its bytes: `options: {{encoding: {dialect.encoding.upper()}LE}}`.",
+                hint=f"Set the byte order: `options: {{encoding: {dialect.encoding.upper()}LE}}`.",
                 file=path,
             )
         try:
@@ -162,7 +162,7 @@ def _pieces(content: IO[bytes], path: str, dialect: CsvDialect) -> Iterator[byte
 def _not_text(path: str, line: int, what: str) -> FileUnreadable:
     return FileUnreadable(
         f"{path}, line {line}, holds {what}",
-        hint="Is it CSV? State what it is written in: `options: {encoding: windows-1252}`.",
+        hint="Is it CSV? Set its encoding: `options: {encoding: windows-1252}`.",
         file=path,
         line=line,
     )
@@ -233,8 +233,8 @@ def _parsed_strictly(content: IO[bytes], path: str, dialect: CsvDialect, seen: _
 def _quote_of(path: str, line: int | None) -> FileUnreadable:
     where = f"{path}, line {line}," if line else path
     return FileUnreadable(
-        f"{where} has a quote that is not closed, or something between a closing quote and the separator",
-        hint='Within quotes a quote is written twice (""); another way is an option: `options: {escape: "\\\\"}`.',
+        f"{where} has an unclosed quote, or text between a closing quote and the separator",
+        hint='Within quotes, a quote must be doubled (""); another escape is an option: `options: {escape: "\\\\"}`.',
         file=path,
         line=line,
     )

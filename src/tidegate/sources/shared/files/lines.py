@@ -54,7 +54,7 @@ def _of_csv(content: IO[bytes], reader: Reader, schema: Schema) -> Iterator[tupl
             names, headed = [name or f"_c{number}" for number, name in enumerate(row)], False
             continue
         if len(row) != len(names):
-            yield line, "", f", has {len(row)} values, and there are {len(names)} columns"
+            yield line, "", f", has {len(row)} values, but there are {len(names)} columns"
             continue
         for name, text in zip(names, row, strict=True):
             bare = text.lstrip(BLANKS) if dialect.trims[0] else text

@@ -89,17 +89,17 @@ def checked(form: str, options: Mapping[str, str]) -> None:
     """Raises ConfigError for options that this format does not have."""
     if form not in KNOWN:
         if unknown := [name for name in options if name.lower() in KNOWN[CSV] - {ROUND}]:
-            raise ConfigError(f"options: {unknown[0]} has no meaning for {form}", hint="Leave it out.")
+            raise ConfigError(f"options: {unknown[0]} does not apply to {form}", hint="Remove it.")
         return
     for name in options:
         if name.lower() not in KNOWN[form]:
             raise ConfigError(
-                f"options: {name} is not an option of {form}", hint=f"Known are {', '.join(sorted(KNOWN[form]))}."
+                f"options: {name} is not an option of {form}", hint=f"Known options: {', '.join(sorted(KNOWN[form]))}."
             )
     rules_of(form, options)
     csv_of(options)
     if form == JSON and csv_of(options).encoding != "utf-8":
-        raise ConfigError("options: encoding: JSON is UTF-8", hint="Convert the files: `iconv -t UTF-8`.")
+        raise ConfigError("options: encoding: JSON must be UTF-8", hint="Convert the files: `iconv -t UTF-8`.")
 
 
 def texts_of(options: Mapping[str, str | int | float | bool]) -> dict[str, str]:
@@ -112,11 +112,11 @@ def rules_of(form: str, options: Mapping[str, str]) -> TextRules:
     given = {name.lower(): value for name, value in options.items()}
     decimal, thousands = given.get("decimal", "."), given.get("thousands", "")
     if len(decimal) != 1 or len(thousands) > 1 or decimal == thousands or (decimal + thousands).isalnum():
-        raise ConfigError("options: decimal and thousands are one character each, and not the same")
+        raise ConfigError("options: decimal and thousands must be one character each, and different")
     zone = given.get("timezone", "UTC")
     if not (OFFSET.fullmatch(zone) or zone in ("Z", "UTC") or zone in _zones()):
         raise ConfigError(
-            f"options: timeZone {zone!r} is not a time zone", hint="Write `Europe/Berlin`, `+02:00` or `UTC`."
+            f"options: timeZone {zone!r} is not a time zone", hint="Use `Europe/Berlin`, `+02:00` or `UTC`."
         )
     return TextRules(
         decimal=decimal,
@@ -158,14 +158,14 @@ def _zones() -> frozenset[str]:
 
 def _flag(name: str, text: str) -> bool:
     if text.lower() not in ("true", "false"):
-        raise ConfigError(f"options: {name} is true or false, not {text!r}")
+        raise ConfigError(f"options: {name} must be true or false, not {text!r}")
     return text.lower() == "true"
 
 
 def _character(name: str, text: str) -> str:
     text = text.removeprefix("\\") if len(text) == 2 else text
     if len(text) > 1 or text in ("\n", "\r", "\0"):
-        raise ConfigError(f"options: {name} is one character, or nothing")
+        raise ConfigError(f"options: {name} must be one character, or empty")
     return text
 
 
@@ -181,7 +181,7 @@ def _encoding(text: str) -> str:
     if name not in UNICODE and not single:
         raise ConfigError(
             f"options: encoding {text!r} is not known",
-            hint="Use UTF-8, UTF-16, UTF-32 or an encoding of one byte a character, such as windows-1252.",
+            hint="Use UTF-8, UTF-16, UTF-32 or a single-byte encoding such as windows-1252.",
         )
     return name
 

@@ -262,7 +262,7 @@ class Reader:
         root = self.store.root.strip("/") + "/" if self.store.root.strip("/") else ""
         whole = "url_decode(replace(_metadata.file_path, '+', '%2B'))"
         bare = f"regexp_replace({whole}, '^[A-Za-z0-9+.-]+:/*', '')"
-        message = spark.string("tidegate: a file lies beside the folder that was listed")
+        message = spark.string("tidegate: a file is outside the folder that was listed")
         inside, failed = f"startswith({bare}, {spark.string(root)})", f"CAST(raise_error({message}) AS string)"
         return f"CASE WHEN {inside} THEN substr({bare}, {len(root) + 1}) ELSE {failed} END" if root else bare
 
@@ -306,7 +306,7 @@ def _alike(shapes: Mapping[str, Shape]) -> Mapping[Shape, list[str]]:
 def _cast(sql: str, kind: Type, column: Column, *, rounds: bool) -> str:
     if not castable(kind, column.type) and not (rounds and kind.kind is column.type.kind is Kind.DECIMAL):
         raise SchemaRefused(
-            f"column {column.name!r} is {kind} in the files, and some of its values are none of {column.type}",
+            f"column {column.name!r} is {kind} in the files, and some of its values are not valid {column.type}",
             hint="Correct `source: {columns: …}` in tidegate.yaml.",
             column=column.name,
         )

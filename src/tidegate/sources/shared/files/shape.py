@@ -25,7 +25,7 @@ from tidegate.sources.shared.files.store import Store
 from tidegate.sources.shared.files.types import of_arrow, of_avro
 
 HEAD = 1024 * 1024
-REWRITE = "Write the file again with a name of its own for each column."
+REWRITE = "Write the file again with a unique name for each column."
 
 
 class FileFormat(StrEnum):
@@ -114,7 +114,7 @@ def shape_of(store: Store, path: str, form: FileFormat, options: Mapping[str, st
     except (FileUnreadable, SchemaRefused):
         raise
     except (OSError, EOFError, ValueError, LookupError, zlib.error) as error:
-        raise FileUnreadable(f"{path} is cut short, damaged or not {form}", file=path) from error
+        raise FileUnreadable(f"{path} is truncated, damaged or not {form}", file=path) from error
     return _typed(path, found, nested)
 
 
@@ -123,8 +123,8 @@ def _typed(path: str, found: Mapping[str, Type | str], nested: frozenset[str]) -
     for name, kind in inner.items():
         if name not in nested:
             raise SchemaRefused(
-                f"column {name!r} of {path} is {kind[:80]}, which no column of the lake holds exactly",
-                hint=f"Keep what is nested as text with `columns: {{{name}: json}}`; write others otherwise.",
+                f"column {name!r} of {path} is {kind[:80]}, which no column of the lake can store exactly",
+                hint=f"Keep nested values as text with `columns: {{{name}: json}}`; write other types differently.",
                 column=name,
             )
     types = tuple(JSON if isinstance(kind, str) else kind for kind in found.values())
@@ -231,7 +231,7 @@ def _once(names: Sequence[str], path: str, hint: str) -> None:
     """Raises SchemaRefused for two columns of one name, of which Spark would read one."""
     if len(set(names)) < len(names):
         name = next(name for name in names if names.count(name) > 1)
-        raise SchemaRefused(f"two columns of {path} have one name, {name!r}", hint=hint, column=name)
+        raise SchemaRefused(f"two columns of {path} have the same name, {name!r}", hint=hint, column=name)
 
 
 def _json(content: IO[bytes], path: str) -> Shape:
@@ -239,5 +239,5 @@ def _json(content: IO[bytes], path: str) -> Shape:
     if not head:
         return Shape(empty=True)
     if head[:1] not in b"[{":
-        raise FileUnreadable(f"{path} is no json: it begins with neither an object nor an array", file=path)
+        raise FileUnreadable(f"{path} is not JSON: it starts with neither an object nor an array", file=path)
     return Shape(listed=head[:1] == b"[")

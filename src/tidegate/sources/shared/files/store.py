@@ -100,8 +100,8 @@ class Place:
                 unfinished.append(each.path)
             elif not _is_text(each.path):
                 raise SourceError(
-                    f"a file below {self.store.root} has a name that is no text in UTF-8",
-                    hint="Rename it, or name the others by a pattern in `path:`.",
+                    f"a file below {self.store.root} has a name that is not valid UTF-8",
+                    hint="Rename it, or select the other files with a pattern in `path:`.",
                 )
             else:
                 ready.append(each)
@@ -143,8 +143,8 @@ def check_path(text: str) -> None:
         return
     raise ConfigError(
         f"path: files cannot be read from {scheme}://",
-        hint="Copy them into a folder or a bucket first and name that, such as `path: landing/*.csv` or "
-        "`path: s3://bucket/landing`; also read are gs://, abfss://, hdfs:// and file://.",
+        hint="Copy them to a folder or a bucket first and use that, such as `path: landing/*.csv` or "
+        "`path: s3://bucket/landing`; gs://, abfss://, hdfs:// and file://.",
     )
 
 
@@ -227,7 +227,7 @@ def _remote(text: str, scheme: str) -> Any:
     except (ImportError, ValueError) as error:
         extra = LACKING.get(scheme)
         raise EnvironmentMissing(
-            f"no installed package reads {scheme}://",
+            f"no installed package can read {scheme}://",
             hint=f"`pip install 'tidegate[{extra}]'`" if extra else f"Install fsspec's package for {scheme}://.",
         ) from error
     return files
@@ -365,7 +365,9 @@ class Remote:
     def _refused(self, path: str, error: OSError) -> SourceError:
         where = f"{self.scheme}://{self._whole(path)}"
         if isinstance(error, PermissionError | FileNotFoundError):
-            return SourceRefused(f"{where} cannot be read", hint="Correct `path:` or the permissions of the login.")
+            return SourceRefused(
+                f"{where} cannot be read", hint="Correct `path:` or the permissions of the credentials."
+            )
         return SourceUnavailable(f"{where} cannot be reached")
 
 

@@ -162,7 +162,8 @@ def united(shapes: Iterable[tuple[str, Mapping[str, Type]]], fixed: Mapping[str,
             elif before != kind and not widens(kind, before):
                 raise SchemaRefused(
                     f"column {name!r} is {before} in {where[name]} and {kind} in {file}",
-                    hint="Correct one of them, state the type in `source: {columns: …}`, or load them by two streams.",
+                    hint="Correct one of them, declare the type in `source: {columns: …}`, or load them with two "
+                    "streams.",
                     column=name,
                 )
     return Schema(columns=tuple(Column(name=name, type=kind) for name, kind in types.items()))

@@ -144,7 +144,7 @@ def document(line: str) -> dict[str, Any]:
 
     def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         if any(one == other for one, other in pairwise(sorted(name for name, _ in pairs))):
-            raise ValueError("a name stands in it twice")
+            raise ValueError("it has a duplicate name")
         return dict(pairs)
 
     def never(word: str) -> None:
@@ -152,5 +152,5 @@ def document(line: str) -> dict[str, Any]:
 
     found = json.loads(line, parse_float=str, parse_int=str, parse_constant=never, object_pairs_hook=once)
     if not isinstance(found, dict):
-        raise ValueError("it is no object")  # noqa: TRY004 - as json's own
+        raise ValueError("it is not an object")  # noqa: TRY004 - as json's own
     return found

@@ -67,8 +67,8 @@ class Convention:
         unknown = sorted(set(options) - PLAIN - {*TRIMS} - VALUES - MEANINGLESS)
         if unknown:
             raise ConfigError(
-                f"options: {unknown[0]} is not known to the reader that verifies files",
-                hint="Write the files without it, or state `verify: none` and compare the table by other means.",
+                f"options: {unknown[0]} is not supported by the reader that verifies files",
+                hint="Write the files without it, or set `verify: none` and compare the table by other means.",
             )
         quote = _character(options.get("quote", '"'))
         escape = _character(options.get("escape", ""))
@@ -275,7 +275,7 @@ class _Line:
     def end(self) -> list[str | None] | None:
         """The last row, if it has no line end of its own."""
         if self._inside and not self._closing:
-            raise ValueError("a quoted value that does not end")
+            raise ValueError("an unclosed quote")
         return self._row()
 
     def _quoted(self, character: str) -> None:
@@ -291,7 +291,7 @@ class _Line:
         if begins and self._trimmed(character, 0):
             return None
         if self._was_quoted and not self._value_ends(character):
-            raise ValueError("something between a closing quote and the separator")
+            raise ValueError("text between a closing quote and the separator")
         if begins and character == self._by.quote:
             self._inside = self._was_quoted = True
         elif begins and not self._values and character == self._by.comment:
@@ -349,6 +349,6 @@ def _encoding(name: str) -> str:
         known = codecs.lookup(name).name
     except LookupError as error:
         raise ConfigError(
-            f"options: encoding {name!r} is not known", hint="Name one such as utf-8, latin1 or utf-16."
+            f"options: encoding {name!r} is not known", hint="Use one such as utf-8, latin1 or utf-16."
         ) from error
     return "utf-8" if known in ("utf-8", "utf-8-sig") else known

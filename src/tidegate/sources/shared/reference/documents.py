@@ -60,8 +60,8 @@ def checked(options: Mapping[str, str]) -> None:
     unknown = sorted(set(options) - KNOWN - MEANINGLESS)
     if unknown:
         raise ConfigError(
-            f"options: {unknown[0]} is not known to the reader that verifies files",
-            hint="Write the files as RFC 8259 says, or state `verify: none` and compare the table by other means.",
+            f"options: {unknown[0]} is not supported by the reader that verifies files",
+            hint="Write the files as RFC 8259 specifies, or set `verify: none` and compare the table by other means.",
         )
 
 
@@ -100,9 +100,9 @@ def document(text: str) -> dict[str, Any]:
     """
     found = DECODER.decode(text)
     if not isinstance(found, Fields):
-        raise ValueError("a document that is no object")  # noqa: TRY004 - of the file, not of a caller
+        raise ValueError("a document that is not an object")  # noqa: TRY004 - of the file, not of a caller
     if len(found) < len(found.pairs):
-        raise ValueError("a name stands in an object twice")
+        raise ValueError("an object has a duplicate name")
     return found
 
 
@@ -123,7 +123,7 @@ def batches(opened: Opener, columns: Sequence[Column], options: Mapping[str, str
                 values = pa.array([row[number] for row in rows], pa.string())
                 made[column.name] = of_texts(values, column.type, rules)
             except (ValueError, ArithmeticError, LookupError) as error:
-                raise Misfit(f"column {column.name!r} has a value that is no {column.type}") from error
+                raise Misfit(f"column {column.name!r} has a value that is not a valid {column.type}") from error
         yield made
 
 
@@ -181,11 +181,11 @@ def _listed(rest: str, read: Any) -> Iterator[str]:
             raise ValueError("two objects of an array without a comma")
         if follows == "]":
             if (rest[at + 1 :] + read.read()).strip():
-                raise ValueError("something follows the array")
+                raise ValueError("there is text after the array")
             return
         try:
             if rest[at : at + 1] not in ("{", ""):
-                raise ValueError("a document that is no object")
+                raise ValueError("a document that is not an object")
             _, end = DECODER.raw_decode(rest, at)
         except json.JSONDecodeError:
             piece = read.read(max(PIECE, len(rest) - at))

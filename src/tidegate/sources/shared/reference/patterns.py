@@ -47,7 +47,7 @@ def parser(pattern: str) -> Callable[[str], datetime]:
     def parsed(text: str) -> datetime:
         found = compiled.fullmatch(text)
         if found is None:
-            raise ValueError("a text that is not of the pattern")
+            raise ValueError("a string that does not match the pattern")
         return _moment({name: value for name, value in found.groupdict().items() if value is not None})
 
     return parsed
@@ -118,6 +118,6 @@ def _moment(parts: dict[str, str]) -> datetime:
 
 def _unknown(pattern: str, part: str) -> ConfigError:
     return ConfigError(
-        f"the pattern {pattern!r} contains {part!r}, which the reader that verifies files does not know",
-        hint="Known letters: y M d H h a m s S X x Z V. Load the column as text, or state `verify: none`.",
+        f"the pattern {pattern!r} contains {part!r}, which the reader that verifies files does not support",
+        hint="Known letters: y M d H h a m s S X x Z V. Load the column as text, or set `verify: none`.",
     )

@@ -117,9 +117,9 @@ class FileRows:
         in_order = [column.name for column in self.schema if column.name not in outside]
         for header, table in delimited.batches(lambda: self.opened(path), convention):
             if header is None and table.num_columns != len(in_order):
-                raise ValueError(f"rows of {table.num_columns} values in place of {len(in_order)}")
+                raise ValueError(f"rows of {table.num_columns} values instead of {len(in_order)}")
             if header is not None and len(set(header)) < len(header):
-                raise ValueError("two columns have one name")
+                raise ValueError("two columns have the same name")
             names = in_order if header is None else [name or f"_c{at}" for at, name in enumerate(header)]
             found = {}
             for column in wanted:
@@ -149,10 +149,10 @@ class FileRows:
     def _unreadable(self, path: str, error: Exception) -> FileUnreadable:
         reason = f": {error}" if isinstance(error, Misfit) else ""
         if "out of range for nanosecond resolution" in str(error):
-            reason = ": it holds a timestamp before 1677 or after 2262, and ORC's are read in nanoseconds"
+            reason = ": it holds a timestamp before 1677 or after 2262, and ORC timestamps are read in nanoseconds"
         return FileUnreadable(
             f"{path} cannot be read a second time for verification{reason}",
-            hint="The file is damaged, or not what `format:`, `options:` and `columns:` say; correct one of them.",
+            hint="The file is damaged, or does not match `format:`, `options:` and `columns:`; correct one of them.",
             file=path,
         )
 
@@ -161,7 +161,7 @@ def _converted(convert: Callable[..., Any], values: Any, column: Column, rules: 
     try:
         return convert(values, column.type, rules)
     except (ValueError, ArithmeticError, LookupError, OverflowError) as error:
-        raise Misfit(f"column {column.name!r} has a value that is no {column.type}") from error
+        raise Misfit(f"column {column.name!r} has a value that is not a valid {column.type}") from error
 
 
 def _of_folder(path: str, name: str) -> str | None:

@@ -65,7 +65,7 @@ def column(schema: Schema, name: str) -> Column:
     """The column of that name. Raises ColumnMissing."""
     found = LOAD if name == LOADED else schema.find(name)
     if found is None:
-        raise ColumnMissing(f"there is no column {name!r}; there is {', '.join(schema.names)}", column=name)
+        raise ColumnMissing(f"there is no column {name!r}; there are {', '.join(schema.names)}", column=name)
     return found
 
 

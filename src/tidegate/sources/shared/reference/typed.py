@@ -75,14 +75,14 @@ def avro(content: IO[bytes], names: frozenset[str]) -> Iterator[Mapping[str, Any
         content.seek(-1, io.SEEK_CUR)
         block = decode(content, framed)
         if block["sync"] != head["sync"]:
-            raise ValueError("a block that does not end where it says")
+            raise ValueError("a block that does not end where its header says")
         data = io.BytesIO(unpack(block["data"]))
         rows: Iterator[Any] = (decode(data, bare) for _ in range(block["count"]))
         while some := list(islice(rows, ROWS)):
             made = {name: _column([row[name] for row in some], kind) for name, kind in fields.items()}
             yield made or {"": pa.nulls(len(some))}
         if data.read(1):
-            raise ValueError("a block that holds more than it says")
+            raise ValueError("a block that holds more than its header says")
 
 
 def _snappy(data: bytes) -> bytes:
@@ -208,7 +208,7 @@ def _once(names: Any) -> None:
     seen: set[str] = set()
     for name in names:
         if name in seen:
-            raise ValueError("two columns have one name")
+            raise ValueError("two columns have the same name")
         seen.add(name)
 
 

@@ -204,11 +204,11 @@ def _plain(text: str, rules: TextRules) -> str:
             or any(len(group) != 3 for group in groups)
             or rules.thousands in text[whole.end() :]
         ):
-            raise ValueError("marks that are not between thousands")
+            raise ValueError("thousands separators in the wrong place")
         text = text.replace(rules.thousands, "")
     if rules.decimal != ".":
         if "." in text:
-            raise ValueError("a point in a number with another decimal mark")
+            raise ValueError("a point in a number with a different decimal separator")
         text = text.replace(rules.decimal, ".")
     return text
 
@@ -216,7 +216,7 @@ def _plain(text: str, rules: TextRules) -> str:
 def _number(text: str, rules: TextRules) -> Decimal:
     plain = _plain(text, rules)
     if not NUMBER.fullmatch(plain):
-        raise ValueError("no number")
+        raise ValueError("not a number")
     return Decimal(plain)
 
 
@@ -238,19 +238,19 @@ def _float(text: str, rules: TextRules) -> float:
     if value in (float("inf"), float("-inf")) or (found and not value):
         raise ValueError("a number beyond the range of a double")
     if not re.search("[.eE]", _plain(text, rules)) and int(value) != int(found):
-        raise ValueError("a whole number that a double does not hold")
+        raise ValueError("an integer that a double cannot represent")
     return value
 
 
 def _date(text: str, rules: TextRules) -> date:
     if rules.date is None and not DAY.fullmatch(text):
-        raise ValueError("no date")
+        raise ValueError("not a date")
     return _moment(text, rules.date, rules).date()
 
 
 def _naive(moment: datetime) -> datetime:
     if moment.tzinfo is not None:
-        raise ValueError("a time with a zone in a column without")
+        raise ValueError("a time with a time zone in a column without one")
     return moment
 
 
@@ -259,7 +259,7 @@ def _aware(moment: datetime, zone: tzinfo) -> datetime:
         return moment.astimezone(UTC)
     found = moment.replace(tzinfo=zone).astimezone(UTC)
     if found.astimezone(zone).replace(tzinfo=None) != moment:
-        raise ValueError("a local time that its zone skips")
+        raise ValueError("a local time that its time zone skips")
     return found
 
 
@@ -268,7 +268,7 @@ def _moment(text: str, pattern: str | None, rules: TextRules) -> datetime:
         return parser(pattern)(text)
     found = MOMENT.fullmatch(text)
     if found is None:
-        raise ValueError("no date or time")
+        raise ValueError("not a date or time")
     year, month, day, hour, minute, second, fraction, zone = found.groups()
     micros, above = _fraction(fraction, rules)
     days, times = (int(year), int(month), int(day)), (int(hour or 0), int(minute or 0), int(second or 0))
@@ -277,14 +277,14 @@ def _moment(text: str, pattern: str | None, rules: TextRules) -> datetime:
         return made
     found_zone = zone_of(zone)
     if abs(found_zone.utcoffset(None) or timedelta()) > FARTHEST:
-        raise ValueError("a zone farther from UTC than there is any")
+        raise ValueError("a UTC offset that is out of range")
     return made.replace(tzinfo=found_zone)
 
 
 def _clock(text: str, rules: TextRules) -> str:
     found = CLOCK.fullmatch(text)
     if found is None:
-        raise ValueError("no time")
+        raise ValueError("not a time")
     hour, minute, second, fraction = found.groups()
     micros, above = _fraction(fraction, rules)
     made = datetime(2000, 1, 1, int(hour), int(minute), int(second or 0), micros)  # noqa: DTZ001 - a time of no day
@@ -304,7 +304,7 @@ def _fraction(digits: str | None, rules: TextRules) -> tuple[int, int]:
 
 def _uuid(text: str) -> str:
     if not UUID.fullmatch(text):
-        raise ValueError("no uuid")
+        raise ValueError("not a uuid")
     return text.lower()
 
 
