@@ -147,6 +147,15 @@ def test_links_lead_somewhere(file):
         assert "://" in target or (file.parent / target).exists(), target
 
 
+def test_every_page_is_in_the_navigation_and_in_the_index():
+    pages = {str(file.relative_to(ROOT / "docs")) for file in DOCUMENTS if file.is_relative_to(ROOT / "docs")}
+    pages = {page for page in pages if not page.startswith("adr/")} - {"index.md"}  # decisions are listed by the hook
+    navigation = re.findall(r": ([\w/-]+\.md)$", (ROOT / "mkdocs.yml").read_text(encoding="utf-8"), re.MULTILINE)
+    index = re.findall(r"\]\(([\w/-]+\.md)\)", (ROOT / "docs/index.md").read_text(encoding="utf-8"))
+    assert sorted(pages - set(navigation)) == []
+    assert sorted(pages - set(index)) == []
+
+
 def test_every_command_is_documented():
     text = (ROOT / "docs/commands.md").read_text(encoding="utf-8")
     assert [name for name in COMMANDS if not re.search(rf"tidegate {name}\b", text)] == []
