@@ -233,7 +233,7 @@ def test_addresses_of_mariadb_that_are_refused(url: str) -> None:
 
 @pytest.mark.parametrize(("dialect", "driver"), [(Mariadb(), "pymysql"), (Duckdb(), "duckdb")])
 def test_missing_driver_is_named_with_its_remedy(dialect, driver: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in [name for name in sys.modules if name.startswith(f"tidegate.dialects._{dialect.kind}_session")]:
+    for module in [name for name in sys.modules if name == f"tidegate.dialects.{dialect.kind}.session"]:
         monkeypatch.delitem(sys.modules, module)
     real = builtins.__import__
 
