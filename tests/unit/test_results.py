@@ -140,3 +140,26 @@ def test_a_level_is_a_word_or_a_member(tmp_path):
             assert project.verify("orders", level=level)["orders"].level == "counts"
         with pytest.raises(ConfigError, match="it must be one of counts, checksum, rows"):
             project.verify("orders", level="all")
+
+
+def test_the_defaults_of_a_connection_without_credentials_still_count(tmp_path):
+    shop = {"url": VALUES["connections"]["shop"], "defaults": {"write": {"kind": "${WRITER:-replace}"}}}
+    stream = {name: value for name, value in VALUES["streams"]["orders"].items() if name != "write"}
+    values = {**VALUES, "connections": {"shop": shop}, "streams": {"orders": stream}}
+    with Project.from_dict(values, folder=tmp_path) as project:
+        assert project.history("orders") == []
+
+
+def test_a_log_names_the_database_whose_credentials_are_absent(tmp_path):
+    connections = {**VALUES["connections"], "broker": {"kafka": "127.0.0.1:1"}}
+    source = {
+        "connection": "broker",
+        "topic": "shop.public.orders",
+        "envelope": "debezium",
+        "database": "shop",
+        "table": "orders",
+    }
+    stream = {"source": source, "target": "lake.shop.orders", "key": ["id"], "strategy": "cdc", "write": "merge"}
+    values = {**VALUES, "connections": connections, "streams": {"orders": stream}}
+    with Project.from_dict(values, folder=tmp_path) as project:
+        assert "ABSENT_PASSWORD" in project.check()[0].problems[0]

@@ -20,7 +20,7 @@ from tidegate.config.defaults import complete
 from tidegate.config.nodes import Mark, Node, from_values, parse, suggest
 from tidegate.config.options import KIND, check, convert, plugin_of, read, without
 from tidegate.config.paths import absolute_path, absolute_source, absolute_url
-from tidegate.config.references import References
+from tidegate.config.references import DEFAULTS, References
 from tidegate.config.sections import Contract, SparkOptions
 from tidegate.config.targets import is_pattern, refuse_placeholders, shared_target
 from tidegate.core.ids import Connection, split_name
@@ -36,7 +36,6 @@ FILE = "tidegate.yaml"
 SECTIONS = ("registry", "lakes", "spark", "connections", "defaults", "streams")
 REGISTRY = "sqlite:///.tidegate/registry.db"
 WAREHOUSE = "./warehouse"
-DEFAULTS = "defaults"
 LOCAL_CATALOGS = ("sqlite", "postgresql", "spark")  # for the others a warehouse is optional, and may be a name
 LAKES: Mapping[str, Any] = {"lake": {}}
 

@@ -15,6 +15,8 @@ from tidegate.config.nodes import Mark, Node
 from tidegate.errors import ConfigError
 
 _REFERENCE = re.compile(r"\$\$\{|\$\{(?P<body>[^{}]*)\}|\$\{")
+DEFAULTS = "defaults"
+"""The key of a connection that holds what its streams have in common."""
 _NAME = re.compile(r"(?P<name>[A-Za-z_][A-Za-z0-9_]*)(?::-(?P<default>.*))?", re.DOTALL)
 
 
@@ -52,14 +54,22 @@ class References:
             return self.resolve(root), absent
         ready: dict[str, Node] = {}
         for name, node in section.items.items():
+            mark = len(self.found)
             try:
                 ready[name] = self.resolve(node)
             except ConfigError as error:
                 if "absent" not in error.context:
                     raise
-                ready[name], absent[name] = node, error
+                del self.found[mark:]
+                ready[name], absent[name] = self._defaults_alone(node), error
         others = {name: self.resolve(node) for name, node in root.items.items() if name != "connections"}
         return replace(root, value={**others, "connections": replace(section, value=ready)}), absent
+
+    def _defaults_alone(self, node: Node) -> Node:
+        """A connection whose own references are absent; the defaults of its streams are resolved all the same."""
+        if not isinstance(node.value, dict) or DEFAULTS not in node.value:
+            return node
+        return replace(node, value={**node.value, DEFAULTS: self.resolve(node.value[DEFAULTS])})
 
     def _text(self, text: str, mark: Mark) -> str:
         # Without the references' own characters a URL's login part is found by its slashes and its "@".

@@ -12,7 +12,8 @@ from tidegate import plugins
 from tidegate.config.checks import checks_schema
 from tidegate.config.defaults import INFERRED_KINDS
 from tidegate.config.options import KIND, kind_schema, schema_of, summary
-from tidegate.config.project import DEFAULTS, REGISTRY, WAREHOUSE
+from tidegate.config.project import REGISTRY, WAREHOUSE
+from tidegate.config.references import DEFAULTS
 from tidegate.config.sections import Contract, SparkOptions
 from tidegate.core.ids import Connection
 from tidegate.core.policies.deletes import Deletes

@@ -91,7 +91,7 @@ def _reading(strategy: Strategy, flavour: Flavour) -> Iterator[str]:
     special: frozenset[type] = getattr(strategy, "reads", frozenset())
     if not special <= flavour.reads:
         needed = ", ".join(sorted(slice_kind.__name__ for slice_kind in special))
-        yield f"strategy {strategy.kind} reads slices, which this source does not have ({needed})"
+        yield f"strategy {strategy.kind} reads slices that this source does not have ({needed})"
     if not special and not flavour.rows:
         yield (
             f"strategy {strategy.kind} reads rows, and this source is a change log; use strategy cdc, or name the "

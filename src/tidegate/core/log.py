@@ -59,7 +59,7 @@ class Bad(StrEnum):
     QUARANTINE = "quarantine"
 
 
-RESYNC = "Run a full refresh: `tidegate resync STREAM`."
+RESYNC = "Run `tidegate resync STREAM`."
 """What helps where events of a log are lost."""
 
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from tidegate.core.batch import Fence, Folded, Latest
 from tidegate.core.effects import event_rules
 from tidegate.core.ids import Target
-from tidegate.core.log import EventRules
+from tidegate.core.log import AppliesEvents, EventRules
 from tidegate.core.plan import FENCE, LoadPlan, Mode
 from tidegate.core.policies.deletes import DELETED_AT
 from tidegate.core.ports.format import TableState
@@ -44,7 +44,7 @@ MOST_LOADS = 64
 class Applied:
     """What a stream's table has taken, as of one load's plan.
 
-    Rows of the table: one a key and load: the key, `ORDER`, whether the key ended, `fold.KNOWN` as JSON, the load's
+    Rows of the table: one a key and load: the key, `ORDER`, whether the key ended, `KNOWN` as JSON, the load's
     number and id, when; and marks: rows without a key, of orders at or below which nothing counts.
     """
 
@@ -62,10 +62,16 @@ class Applied:
         """The identity of the stream's loads into it."""
         return hashlib.sha256(f"{self.stream.uid}\0applied".encode()).hexdigest()[:16]
 
+    @property
+    def rules(self) -> EventRules:
+        """By the plan; of a replay, whose rows may be no events any more, by the stream."""
+        strategy = self.stream.strategy
+        own = strategy.event_rules() if isinstance(strategy, AppliesEvents) else EventRules()
+        return event_rules(self.plan.changes.effect) or own
+
     def fence(self) -> Fence:
         """What counts of it, and the table's rows, for the fold of this load's events."""
-        rules = event_rules(self.plan.changes.effect) or EventRules()
-        marks = self._marks
+        rules, marks = self.rules, self._marks
         return Fence(
             records=self._records if self._counts else None,
             newest=self._newest if self._counts else None,
@@ -271,8 +277,7 @@ class Applied:
         foreign = self._every.where(f"{NUMBER} >= {int(own['number'])}")
         if self._landed is None:
             return foreign
-        rules = event_rules(self.plan.changes.effect) or EventRules()
-        seconds = int(rules.remember.total_seconds())
+        seconds = int(self.rules.remember.total_seconds())
         young = f"{AT} >= {self._tags(0, '')[2].rpartition(' AS ')[0]} - INTERVAL '{seconds}' SECOND"
         landed = self._every.where(self._landed)
         young_keys, old_keys = self._by_age(landed.where(f"{MARK} IS NULL"), young)

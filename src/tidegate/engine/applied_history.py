@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 class AppliedEvents(Applied):
     """Every event that a stream's table has taken, as of one load's plan.
 
-    Rows of the table: one an event: the columns of the stream, `fold.STATED`, `fold.FALLBACK`, `fold.KEY_FLOOR`, then
+    Rows of the table: one an event: the columns of the stream, `STATED`, `FALLBACK`, `KEY_FLOOR`, then
     those of `Applied`. A key is remembered as a whole or not at all.
 
     Args:

@@ -53,8 +53,12 @@ def load_each(work: LoadContext, changes: ChangeSet, ledger: Ledger, load: Load)
 
 
 def _after_failure(work: LoadContext) -> LoadContext:
-    """The stream at work once more: the load that failed may have added columns to the table before it did."""
-    table = work.stream.format.state(work.stream.target, work.stream.uid)
+    """The stream at work once more: the load that failed may have made the table, or added columns to it.
+
+    The version that the next load is fenced by stays: whoever has written since then is noticed.
+    """
+    now = work.stream.format.state(work.stream.target, work.stream.uid)
+    table = replace(work.standing.table, exists=now.exists, uuid=now.uuid, schema=now.schema)
     return replace(work, standing=replace(work.standing, table=table))
 
 

@@ -100,4 +100,5 @@ def _slot(config: Config, entry: StreamConfig) -> tuple[str, str] | None:
     node = entry.source.get("slot")
     if node is None or entry.connection is None:
         return None
-    return config.connection(entry.connection).url, node.text()
+    connection = config.connections[entry.connection]
+    return connection.url or connection.name, node.text()

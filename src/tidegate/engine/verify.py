@@ -102,7 +102,7 @@ class VerificationReport(StreamReport[Verification]):
         return VerifyFailed(
             f"stream {stream.stream!r}: table and source differ ({stream.source_rows} rows at the source, "
             f"{stream.target_rows} in the table)",
-            hint=f"List them with `tidegate verify {stream.stream} --level rows`, repair them with `--repair`.",
+            hint=f"Count the rows with `tidegate verify {stream.stream} --level rows`, repair them with `--repair`.",
         )
 
 

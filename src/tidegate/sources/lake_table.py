@@ -165,7 +165,7 @@ class LakeProbe(FrameProbe):
         return self._feed.between(self._target, after, upto or self.frame.version or EMPTY)
 
     def deaf(self) -> str:
-        """See `core.change_feed.Feed`."""
+        """See `core.change_feed.ChangeFeed`."""
         return self._feed.deaf(self._target)
 
     def happened(self, session: SparkSession, pair: SnapshotPair, schema: Schema) -> DataFrame:

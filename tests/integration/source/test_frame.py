@@ -156,7 +156,14 @@ def test_what_is_known_starts_nothing(oracle):
         raise AssertionError("Spark was asked")
 
     frame = Frame(
-        label="rows", identity="r", schema=oracle.schema, rows=refuse, version="3", clock=9, count=7, still=lambda: None
+        label="rows",
+        identity="r",
+        schema=oracle.schema,
+        rows=refuse,
+        version="3",
+        clock=9,
+        count=7,
+        verify_unchanged=lambda: None,
     )
     probe = FrameProbe(frame, LazySpark(None))
     assert (probe.identity(), probe.version(), probe.clock(), probe.unique(("id",))) == ("r", "3", 9, False)

@@ -85,6 +85,8 @@ def test_a_connection_without_its_credentials_is_refused_when_somebody_needs_it(
     found = load(BASE.replace("${PW}", "${PWD_}"), tmp_path)
     with pytest.raises(ConfigError, match=r"connections\.shop\.url: needs the environment variable PWD_, which is not"):
         found.connection("shop")
+    names = BASE.replace("app:${PW}@", "${PGUSER}:x@").replace('/shop"', '/${ABSENT}"')
+    assert load(names, tmp_path, environ={"PGUSER": "orders"}).redact("stream orders") == "stream orders"
     with pytest.raises(ConfigError, match="without a `}`"):
         load(BASE.replace("${PW}", "${PW"), tmp_path)
 

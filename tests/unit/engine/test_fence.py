@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
 
 import pytest
 
 from tidegate.core.batch import Folded
 from tidegate.core.changes import ChangeSet
-from tidegate.core.effects import Apply, Mirror
+from tidegate.core.effects import Apply, Mirror, Upsert
 from tidegate.core.ids import Target
 from tidegate.core.log import EventRules
 from tidegate.core.plan import FENCE, WHOLE, Mode, Reset, WriteFacts
@@ -212,3 +212,11 @@ def test_resync_looks_at_everything_and_refuses_what_is_no_whole():
         detect.detect(work(EVENTS, resync=True))
     assert "tidegate resync STREAM --replace --yes" in caught.value.hint
     assert detect.detect(work(EVENTS))[0] is EVENTS
+
+
+def test_what_is_forgotten_is_what_the_stream_says_also_where_its_rows_are_replayed(monkeypatch):
+    stream = replace(STREAM, strategy=Cdc(remember=timedelta(days=30)))
+    for effect, days in ((Upsert(), 30), (Apply(rules=EventRules(remember=timedelta(days=2))), 2)):
+        plan = replace(planned(EVENTS), changes=replace(EVENTS, effect=effect))
+        rules = replace(remembered(monkeypatch, plan, TOLD), stream=stream).rules
+        assert rules.remember == timedelta(days=days)

@@ -74,7 +74,7 @@ def test_a_table_read_before_its_log_is_a_mirror_and_its_floor_stays():
 def test_a_lost_log_names_the_command():
     with pytest.raises(HistoryGone, match="offsets 5 to 8 are gone") as caught:
         Cdc().detect(FakeLog(gone="offsets 5 to 8 are gone"), position())
-    assert caught.value.hint == "Run a full refresh: `tidegate resync STREAM`."
+    assert caught.value.hint == "Run `tidegate resync STREAM`."
     with pytest.raises(HistoryGone, match="it was kafka:a and is kafka:b") as caught:
         Cdc().detect(FakeLog(source="kafka:b"), position())
     assert "resync" in caught.value.hint

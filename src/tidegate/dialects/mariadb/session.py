@@ -76,7 +76,7 @@ class MariadbSession:
         return int(self._thread)
 
     def rows(self, sql: str) -> list[Row]:
-        """The rows of one statement; remembered from the snapshot on, see `still`."""
+        """The rows of one statement; remembered from the snapshot on, see `verify_unchanged`."""
         found = self.outside_rows(sql)
         if self._held is not None:
             self._answers.setdefault(sql, found)
@@ -128,7 +128,7 @@ class MariadbSession:
     def hold(self, relation: Relation) -> None:
         """Takes the snapshot of our own answers, and a lock that keeps ALTER and TRUNCATE out.
 
-        Spark's connections cannot share it: see `still`.
+        Spark's connections cannot share it: see `verify_unchanged`.
         """
         if self._held is not None:
             return

@@ -104,7 +104,7 @@ class SqliteSession:
         return SafeBound(upto=None if found[0] is None else str(found[0]))
 
     def hold(self, relation: Relation) -> None:
-        """Nothing to take: SQLite shares no snapshot between connections; see `still`."""
+        """Nothing to take: SQLite shares no snapshot between connections; see `verify_unchanged`."""
 
     def identity(self, relation: Relation) -> str:
         """The file's own number in its file system, and the table."""

@@ -54,7 +54,7 @@ class TrinoSession:
             raise
 
     def rows(self, sql: str) -> list[Row]:
-        """The rows of one statement; remembered where nothing else tells of a change, see `still`."""
+        """The rows of one statement; remembered where nothing else tells of a change, see `verify_unchanged`."""
         found = self.ask(sql)
         if self._held is not None and self._snapshot is None:
             self._answers.setdefault(sql, found)

@@ -122,6 +122,8 @@ def join(config: Config, lakes: dict[str, Format], entry: StreamConfig) -> Strea
     writer = build("writers", entry.write)
     plugin = plugin_of("sources", entry.source)
     given: dict[str, Any] = {"connection": config.connection(entry.connection)} if entry.connection else {}
+    if (database := entry.source.get("database")) is not None and database.text() in config.absent:
+        raise config.absent[database.text()]
     given |= _wanted(plugin, lakes=lakes, folder=config.folder, connections=config.connections)
     source = build("sources", entry.source, **given)
     flavour = _flavour(source, entry.source)

@@ -45,7 +45,7 @@ class ValidationSplit:
 
     Args:
         good: the rows that go on.
-        read: every row that was read, with `sorting.ERRORS` where rules of rows were asked.
+        read: every row that was read, with `validation.ERRORS` where rules of rows were asked.
         rows, bad: how many were read and how many are set aside; None where nobody counted.
         findings: see `Checked`.
     """

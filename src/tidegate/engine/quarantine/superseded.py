@@ -30,7 +30,7 @@ class Load:
     """What a load tells its quarantine.
 
     Args:
-        read: every row of the load; with `sorting.ERRORS` where some are bad.
+        read: every row of the load; with `validation.ERRORS` where some are bad.
         bad: how many of them are not loaded.
         rule: tells the last row of each key; None where no two rows have one.
         unique: the source guarantees one row a key.

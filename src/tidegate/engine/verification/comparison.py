@@ -165,7 +165,13 @@ def choose_loaded(stream: Stream, context: RunContext, probe: Probe, since: Posi
     manifest = there if known is None else known
     gone = [path for path in manifest.files if path not in there.files]
     if gone or not manifest.vouched(since.state):
-        what = f"{gone[0]} and others are missing" if gone else "there is no record of which files were loaded"
+        what = (
+            f"{gone[0]} is missing"
+            if len(gone) == 1
+            else f"{gone[0]} and {len(gone) - 1} more are missing"
+            if gone
+            else "there is no record of which files were loaded"
+        )
         raise PlanError(
             f"the table of stream {stream.name!r} cannot be compared with its files: {what}",
             hint=f"Restore them, or run `tidegate run {stream.name}`.",

@@ -175,7 +175,7 @@ class Delta:
         return self.changes(session, target, after, upto)
 
     def changes(self, session: SparkSession, target: Target, after: str, upto: str) -> DataFrame:
-        """Every row that came or went, see `core.change_feed.Feed`."""
+        """Every row that came or went, see `core.change_feed.ChangeFeed`."""
         return history.feed(session, self._need_log(target), self._location(target), after, upto)
 
     def drop_branches(self, session: SparkSession, target: Target, branches: Sequence[str]) -> None:

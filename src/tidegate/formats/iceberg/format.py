@@ -201,7 +201,7 @@ class Iceberg:
         return history.appended(session, target, after, upto)
 
     def changes(self, session: SparkSession, target: Target, after: str, upto: str) -> DataFrame:
-        """Every row that came or went between two snapshots, see `core.change_feed.Feed`."""
+        """Every row that came or went between two snapshots, see `core.change_feed.ChangeFeed`."""
         return history.changes(session, target, after, upto)
 
     def drop_branches(self, session: SparkSession, target: Target, branches: Sequence[str]) -> None:

@@ -53,8 +53,8 @@ class ChangeLog:
         envelope: how an event is written, alone or with options.
         format: the format of the files; taken from the path's suffix unless given.
         options: options of the reader of the files, such as `{sep: ";"}` of CSV.
-        columns: exact types by column name, such as `{amount: "decimal(20,4)"}`; of JSON these are then the only fields
-            that are read.
+        columns: exact types by column name, such as `{amount: "decimal(20,4)"}`; events in JSON must then have these
+            fields and no others.
         settle: ignore files that were written less than this ago.
         table: the table that the log belongs to, if it can be asked: to compare with, and to load before the log.
         database: the connection of `table:`, a name under `connections:`.

@@ -44,7 +44,7 @@ class SlotOptions:
         slots.check_name(self.slot)
         if self.connection.url.partition(":")[0].split("+")[0] not in ("postgresql", "postgres"):
             raise ConfigError(
-                f"connection {self.connection.name!r} is not PostgreSQL, which only has replication slots"
+                f"connection {self.connection.name!r} is not PostgreSQL, and only PostgreSQL has replication slots"
             )
 
     @property
@@ -196,8 +196,8 @@ def check_publication(session: PostgresqlSession, options: SlotOptions) -> slots
     if not found.holds:
         raise ConfigError(
             f"the publication {name} does not include {table.label}",
-            hint=f"Use another `publication:`, or `ALTER PUBLICATION {name} ADD TABLE {table.sql}` and run a full "
-            f"refresh.",
+            hint=f"Use another `publication:`, or `ALTER PUBLICATION {name} ADD TABLE {table.sql}` and run "
+            "`tidegate resync STREAM`.",
         )
     if not found.whole or found.limited:
         raise ConfigError(

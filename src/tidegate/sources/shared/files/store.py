@@ -144,7 +144,7 @@ def check_path(text: str) -> None:
     raise ConfigError(
         f"path: files cannot be read from {scheme}://",
         hint="Copy them to a folder or a bucket first and use that, such as `path: landing/*.csv` or "
-        "`path: s3://bucket/landing`; gs://, abfss://, hdfs:// and file://.",
+        "`path: s3://bucket/landing`; gs://, abfss://, hdfs:// and file:// can be read, too.",
     )
 
 
