@@ -1,6 +1,6 @@
-"""Decides what Python users hold: a project, and the verbs of the command line on it.
+"""The Python API: a project, and a method for each command of the command line.
 
-Called by people, the CLI and the demo. Must never start Spark for a question that moves no rows.
+Never starts Spark for a call that moves no rows.
 """
 
 from __future__ import annotations

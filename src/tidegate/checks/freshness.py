@@ -1,7 +1,6 @@
-"""Decides what freshness means: the newest row of a load is not too old.
+"""The check `freshness`: the newest row of a load is not too old.
 
-Chosen by `checks: [{freshness: …}]`; asked by the engine before anything is visible. Must never take a time without a
-zone for anything but UTC.
+Timestamps without a time zone are read as UTC.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Decides what range means: a column's values lie between two bounds.
+"""The check `range`: the values of a column are between two bounds.
 
-Chosen by `checks: [{range: …}]`; asked by the engine. Must never refuse NULL: that is not_null's to do.
+NULL passes; use `not_null` to exclude it.
 """
 
 from __future__ import annotations

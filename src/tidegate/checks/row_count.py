@@ -1,7 +1,6 @@
-"""Decides what row_count means: as many rows as are expected, in a load or in the table.
+"""The check `row_count`: a load, or the table, has an expected number of rows.
 
-Chosen by `checks: [{row_count: …}]`; asked by the engine before anything is visible. Must never call a load unusual
-before there is a usual.
+A comparison with earlier loads is skipped until there are enough of them.
 """
 
 from __future__ import annotations

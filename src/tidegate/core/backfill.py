@@ -1,6 +1,6 @@
-"""Decides how a range of a cursor is cut into chunks that are loaded one after the other.
+"""Splits a range of a cursor into chunks, and describes the progress of a backfill.
 
-Called by the engine's backfill, kept by the registry. Pure: it is told how many rows a part has; must never read one.
+Pure: never reads rows.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
-"""Decides how a versioned table tells what happened between two of its versions.
+"""What a versioned table (Delta, Iceberg) reports about the changes between two of its versions.
 
-Told by formats, asked by the strategies of lake tables, read by their source. Must never call a range empty whose
-versions are not known any more.
+A range of versions that are no longer known is never reported as empty.
 """
 
 from __future__ import annotations

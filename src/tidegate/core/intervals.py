@@ -1,7 +1,6 @@
-"""Decides what is known of every interval of a cursor: loaded and proven, found empty, unverified, stale or failed.
+"""The interval ledger: the state of every interval of a cursor (verified, empty, unverified, stale or failed).
 
-Called by the registry, which keeps it, and shown by `status`. Pure; must never be asked where a load starts from: that
-is the position in the table's commit.
+Kept by the registry and shown by `status`. A load never starts from it, but from the position in the table's commit.
 """
 
 from __future__ import annotations

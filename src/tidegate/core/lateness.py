@@ -1,7 +1,4 @@
-"""Decides what is told of how late rows come, from what each load saw.
-
-Made by the API from the registry's runs, shown by `status --late`. Holds values only; must never read a source.
-"""
+"""How late rows arrive, computed from the lookbacks of earlier loads for `status --late`."""
 
 from __future__ import annotations
 

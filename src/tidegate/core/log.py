@@ -1,7 +1,6 @@
-"""Decides how a log of changes says what lies after a position, and what a row of it looks like.
+"""Change logs: what follows a position, and the columns of an event.
 
-Told by the probes of logs, asked by strategy cdc, folded by writers. Must never take a part of a log for read whose
-beginning is gone.
+Never skips events whose part of the log has been deleted: that is an error.
 """
 
 from __future__ import annotations

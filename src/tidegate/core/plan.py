@@ -1,6 +1,6 @@
-"""Decides what a plan is: everything about a load that is fixed before its first row is read.
+"""The plan of a load: everything that is decided before its first row is read.
 
-Made by the planner, saved by the registry, followed by the pipeline, printed by the CLI. Never holds a secret.
+Made by the planner, saved in the registry. Has no secrets.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Decides where rows that broke a rule are kept, and which of them count.
+"""The quarantine: where rows that failed a check are kept, and when newer rows supersede them.
 
-Followed by the engine and by `tidegate quarantine`. Must never count a row of a load that did not land.
+Rows of a load that was not committed never count.
 
 Source: `docs/concepts/quarantine.md`.
 """

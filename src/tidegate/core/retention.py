@@ -1,6 +1,6 @@
-"""Decides how a source whose log is kept for one reader is told what that reader has.
+"""Protocol for sources that retain a log for one reader (a replication slot) until the reader confirms it.
 
-Implemented by sources, called by the engine. Must never let a source forget what no table's own position covers.
+Only what a table's own position covers may be confirmed.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
-"""Decides which differences between a source and its table are worth a load.
+"""The option `significant_change`: differences too small to be worth a load.
 
-Stated as `significant_change:` of a strategy, carried by the plan, asked by writers once the differences are known.
-Holds values only; must never make a load move less than all that differs.
+A load that happens always moves every difference.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""Decides nothing: the values that one stream's run is made of.
-
-Made by the API and the pipeline, handed to every part of the engine. Holds an open source only inside its `with`.
-"""
+"""The values that are passed through a run: what all streams share, one open stream, one planned load."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Decides what a stream's run tells of itself when it ends.
+"""Builds the outcome of a stream's run.
 
-Called by the pipeline and the runner. Must never show a secret or a value of a row.
+Has no secrets and no values of rows.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Decides how changes that are partitions are carried out: what they are compared with, and in which commits.
+"""Splits changed partitions into groups of commits, and checks the partition ledger they are compared with.
 
-Called by the pipeline. Must never trust a ledger that the table's own position does not vouch for.
+A ledger counts only if the position in the table vouches for it.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Decides everything about a load before its first row is read.
+"""Makes the plan of a load: everything that is decided before its first row is read.
 
-Called by the pipeline and by `tidegate plan`; pure: it is handed what others found out. Must never read a row.
+Pure: never reads rows; everything it needs to know is passed in.
 """
 
 from __future__ import annotations

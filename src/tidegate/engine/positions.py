@@ -1,7 +1,6 @@
-"""Decides how a position is looked at, set, adopted, rewound and repaired by hand.
+"""Shows, sets, adopts, rewinds and repairs positions for `tidegate state`.
 
-Called by `api.Project.state`. Every change is a commit of the table and a line in the registry; a sequence
-never goes down.
+Every change is recorded in the registry, and a sequence never decreases.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Decides what `tidegate plan` tells: the first two stages of a run, with nothing saved and nothing moved.
+"""Implements `tidegate plan`: the first two stages of a run, without saving or moving anything.
 
-Called by the API. Must never start Spark, take a lease or write to the registry.
+Never starts Spark, takes a lease or writes to the registry.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Decides where a stream stands: the table's own position, reconciled with what the registry remembers.
+"""Reconciles the position in the table with the one in the registry, and stops on a contradiction.
 
-Called first in every run; pure but for `heal`, which lets the registry catch up. Must never start over by itself.
+The first step of every run. The table wins; a stream never starts over by itself.
 """
 
 from __future__ import annotations

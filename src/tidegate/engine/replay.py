@@ -1,7 +1,6 @@
-"""Decides what people see of quarantined rows, and which of them are loaded when they are replayed.
+"""Shows quarantined rows and replays them, for `tidegate quarantine`.
 
-Called by `api.Project.quarantine`. Must never load a row that breaks a rule now, nor one whose place a newer row took;
-and never but by a commit that is fenced and verified like a load.
+Loads only rows that pass all checks now and were not superseded, in a commit that is fenced and verified like a load.
 """
 
 from __future__ import annotations

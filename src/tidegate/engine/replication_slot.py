@@ -1,7 +1,6 @@
-"""Decides when a source that keeps its log for a stream is told: before its first load, and after every commit.
+"""Creates a stream's replication slot before its first load, and confirms the position after each commit.
 
-Called by the pipeline, by assemble and by `tidegate slot`. Must never tell a source of a position that is not
-published.
+Never confirms a position that is not published.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Decides how a whole table is compared with its source, and how rows that differ are mended.
+"""Implements `tidegate verify`: compares a whole table with its source, and repairs rows that differ.
 
-Called by `api.Project.verify`. Must never call a row wrong that the next load is about to bring, nor mend one except
-by a commit that is fenced and verified like a load.
+Rows that the next load is about to change never count as different. A repair is a commit that is fenced and verified
+like a load.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Decides how streams run again and again in one warm process: each when it is due, none twice at a time.
+"""Implements `tidegate watch`: runs each stream when it is due, in one warm process, never twice at a time.
 
-Called by the API. Must never break off a load: who asks it to stop waits for the loads at work.
+A stop waits for the loads that are running.
 """
 
 from __future__ import annotations

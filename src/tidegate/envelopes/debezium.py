@@ -1,7 +1,4 @@
-"""Decides that the messages of a log are Debezium's events in JSON, and what of them a project may state.
-
-Chosen by `envelope: debezium`. Must never guess how a value is written where the messages do not tell.
-"""
+"""The envelope `debezium`: Debezium events in JSON."""
 
 from __future__ import annotations
 

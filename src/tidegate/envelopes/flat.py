@@ -1,7 +1,6 @@
-"""Decides what flattened events of Debezium say: the row alone, and what the connector was told to add to it.
+"""The envelope `flat`: Debezium events flattened by `ExtractNewRecordState`.
 
-Chosen by `envelope: flat`, for topics behind Debezium's `ExtractNewRecordState`. Must never order events by the time at
-which they arrived.
+Never orders events by arrival time.
 """
 
 from __future__ import annotations

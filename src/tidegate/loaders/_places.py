@@ -1,7 +1,6 @@
-"""Decides what a path or a name means to Spark: files of one format, a Delta path, or a table.
+"""Finds out what a path or name is in Spark: files of one format, a Delta path, or a table.
 
-Called by the loaders for sources and targets. Asks Spark alone, since nobody else may see the path; must never open
-a file itself.
+Queries only Spark, because only Spark may have access to the path.
 """
 
 from __future__ import annotations

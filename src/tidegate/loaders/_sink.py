@@ -1,7 +1,6 @@
-"""Decides what the loaders owe a target: one commit that carries rows and position, or nothing.
+"""The protocol of a loader's target: one commit with rows and position, or nothing.
 
-Implemented by the folder, Delta and Iceberg targets, called by the loaders. Must never keep a position anywhere but
-in the target itself.
+The position is stored only in the target itself.
 """
 
 from __future__ import annotations

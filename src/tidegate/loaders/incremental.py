@@ -1,7 +1,6 @@
-"""Decides how every loader loads: position from the target, rows that are new, one commit, then the watermark.
+"""The base of all loaders: read the position from the target, select new rows, commit, then update the watermark.
 
-Subclassed by the loaders and by people with a watermark of their own. Must never start anywhere but where the target
-says it is, nor touch it before its checks have passed.
+Always starts from the target's own position, and never touches the target before the checks have passed.
 """
 
 from __future__ import annotations

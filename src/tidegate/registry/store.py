@@ -1,6 +1,6 @@
-"""Decides what the registry offers: one transaction a call, on SQLite or PostgreSQL.
+"""The registry's API: each call is one transaction, on SQLite or PostgreSQL.
 
-Opened by api, called by the engine. Must never be taken for the truth: that is the position in the table's commit.
+The registry is a copy: the source of truth is the position in the table's commit.
 """
 
 from __future__ import annotations

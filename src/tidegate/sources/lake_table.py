@@ -1,7 +1,6 @@
-"""Decides how a table of a lake is read as a source: one version of it, or what happened between two.
+"""The source `lake_table`: one version of a Delta or Iceberg table, or the changes between two.
 
-Chosen by `source: {iceberg: …}` or `{delta: …}`; how versions are told and read is the format's. Must never read a
-version that the probe did not name when it was opened.
+Chosen by `source: {iceberg: …}` or `{delta: …}`. Reads only the version that was fixed when the probe was opened.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Decides how Spark is reached: a session the caller brings, a Connect server, or a JVM of our own.
+"""Provides Spark sessions: the caller's own, a Connect server's, or those of a JVM that is started here.
 
-Called by the engine, which asks for one isolated session a load. Must never change a session that it did not
-build, start anything before rows have to move, or reach around the public API of PySpark.
+Each load gets an isolated session. Never changes a session it did not create, starts anything before rows have to move,
+or uses PySpark's private API.
 """
 
 from __future__ import annotations

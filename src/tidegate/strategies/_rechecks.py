@@ -1,7 +1,7 @@
-"""Decides which periods before a cursor's position are compared again with what was loaded, and what is kept of them.
+"""A lookback of several durations: which periods before the position to compare again, and their fingerprints.
 
-Called by strategies whose `lookback` is a list. Must never take a period for unchanged of which no fingerprint was
-kept, nor leave one out because a run failed: what is due hangs on the position alone.
+A period without a stored fingerprint never counts as unchanged. What is due depends only on the position, so a failed
+run skips nothing.
 """
 
 from __future__ import annotations

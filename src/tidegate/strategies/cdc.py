@@ -1,7 +1,6 @@
-"""Decides what changed by the log of changes that the source keeps: the events after the position.
+"""The strategy `cdc`: applies the events that follow the position in the source's change log.
 
-Chosen by `strategy: cdc`; asks the log alone. Must never go on from a position that the log does not reach any more,
-neither from its newest event nor from its oldest.
+Never continues from a position that the log no longer covers, at either end.
 """
 
 from __future__ import annotations

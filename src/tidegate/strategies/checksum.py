@@ -1,7 +1,7 @@
-"""Decides what changed by comparing fingerprints of partitions with those of the partitions that were loaded.
+"""The strategy `checksum`: compares partition fingerprints with those of the last load, and loads what differs.
 
-Chosen by `strategy: {kind: checksum, method: …}`; asks the probe one grouped question. Must never call a partition
-unchanged by its count or its greatest value: an update in place changes neither.
+One grouped query on the source. A partition never counts as unchanged because of its row count or greatest value: an
+in-place update changes neither.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Decides what changed in a folder by comparing the files that are there with those that were loaded.
+"""The strategy `files`: compares the files in a folder with those that were loaded.
 
-Chosen by `strategy: files`; asks the probe for a listing, without Spark. Must never take a file for unchanged by its
-time of modification, nor read a file twice into a table that would keep both.
+Needs only a listing, without Spark. A file never counts as unchanged because of its modification time, and is never
+read twice into a table that would keep both copies.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""Decides that everything is read, every time.
-
-Chosen by `strategy: {kind: full}`; asks the probe only for a size. Must never compare anything.
-"""
+"""The strategy `full`: reads every row on every run."""
 
 from __future__ import annotations
 

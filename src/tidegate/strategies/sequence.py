@@ -1,7 +1,6 @@
-"""Decides what is new by a number that only grows: the rows above the last one loaded.
+"""The strategy `sequence`: reads rows above the last loaded number of an increasing column.
 
-Chosen by `strategy: {kind: sequence, column: …}`; asks the probe for a safe bound first. Must never take an id
-above the edge: ids are handed out in order, and committed in any.
+Reads only up to a safe bound: numbers are generated in order, but committed in any order.
 """
 
 from __future__ import annotations

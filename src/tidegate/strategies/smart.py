@@ -1,7 +1,6 @@
-"""Decides for each run how much to look at: what changed by a column, by partitions, every row, or nothing.
+"""The strategy `smart`: chooses for each run the cheapest method that is correct: a column, partitions, or every row.
 
-Chosen by `strategy: smart`; asks the other strategies and compares what each would cost. Must never let a cheap way
-hide for ever what only a whole comparison finds.
+Combines the other strategies. Compares the whole table at regular intervals, to find what cheaper methods miss.
 """
 
 from __future__ import annotations

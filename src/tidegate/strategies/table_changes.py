@@ -1,7 +1,7 @@
-"""Decides what changed in a lake table by what its versions tell: appended rows, a feed of changes, else a comparison.
+"""The strategy `table_changes`: reads the changes of a lake table from its versions.
 
-Chosen by `strategy: table_changes`; asks the table's metadata alone. Must never take a range for empty because nobody
-can tell what was in it.
+Where the versions do not record the changes, all rows are compared. Uses only the source table's metadata. A range of
+versions that is no longer known never counts as empty.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
-"""Decides what changed by a column that grows with every change: the rows after the last one loaded.
+"""The strategy `watermark`: reads rows changed since the last load, by a column that increases with every change.
 
-Chosen by `strategy: {kind: watermark, column: …}`; asks the probe for a safe bound first. Must never take a bound
-above the edge, nor move the position beyond a row that it has not seen.
+Reads only up to a safe bound, and never moves the position past a row it has not seen.
 """
 
 from __future__ import annotations

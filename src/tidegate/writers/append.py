@@ -1,7 +1,4 @@
-"""Decides what append means: every row read is added, nothing that is there changes.
-
-Chosen by `write: append`; called by the pipeline. Must never look for a key.
-"""
+"""The writer `append`: adds every row that is read, and changes no existing row."""
 
 from __future__ import annotations
 

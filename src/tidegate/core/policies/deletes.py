@@ -1,7 +1,4 @@
-"""Decides what becomes of rows that the source does not have any more: how they are found, what is done, how many go.
-
-The `deletes:` of a stream; read by planner, writers and formats. Holds values only; must never delete.
-"""
+"""The `deletes:` of a stream: how deleted rows are detected, how they are applied, and how many are allowed."""
 
 from __future__ import annotations
 

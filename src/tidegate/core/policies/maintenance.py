@@ -1,7 +1,4 @@
-"""Decides what keeps a table small and quick: the rules of a stream, the steps, and what a format owes for them.
-
-Read from `maintenance:` of a stream, surveyed and done by formats, led by the engine. Must never name a format.
-"""
+"""The `maintenance:` of a stream, the maintenance steps, and the protocol that a table format implements for them."""
 
 from __future__ import annotations
 

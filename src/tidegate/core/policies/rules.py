@@ -1,7 +1,6 @@
-"""Decides what a check of rows is: what it asks of them, and what becomes of a load that breaks it.
+"""The protocols of a check, and what happens to a load that fails one.
 
-Implemented by the plugins of `checks/`, asked by the engine before anything is visible. Must never put a value of a row
-into a sentence.
+Messages never include values of rows.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Decides when a stream is due: by an interval or by cron, once at a time, later after errors.
+"""The `schedule:` of a stream: when it is due, by interval or cron, with back-off after errors.
 
-Read from `schedule:` of a stream, asked by `watch`. Pure; must never look at a clock.
+Pure: the current time is passed in.
 """
 
 from __future__ import annotations

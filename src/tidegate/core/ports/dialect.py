@@ -1,7 +1,4 @@
-"""Decides what a database owes the database source: expressions on one side, a live session on the other.
-
-Implemented by one file a database, called by `sources/database/source`. Must never name a database.
-"""
+"""What a database dialect implements: SQL expressions, and a live session."""
 
 from __future__ import annotations
 

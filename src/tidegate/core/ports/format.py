@@ -1,4 +1,4 @@
-"""What a table format owes: its state without Spark, and loads that are staged, then published or discarded."""
+"""What a table format implements: table state without Spark, and loads that are staged, then published or discarded."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a source owes: rows for Spark, and answers to small questions without it."""
+"""What a source implements: rows for Spark, and metadata queries without Spark."""
 
 from __future__ import annotations
 

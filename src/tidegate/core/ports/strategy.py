@@ -1,4 +1,4 @@
-"""What a strategy owes: it says what changed and moves no rows."""
+"""What a strategy implements: it detects what changed and moves no rows."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Decides what the engines share whose fingerprint is written here but run elsewhere.
+"""Shared base of dialects that only generate fingerprint SQL, to be run elsewhere.
 
-Called by the dialects that hold SQL text only. Must never open a connection, nor pretend that one could be opened.
+Never opens a connection.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Decides how a range of a source is loaded once more, chunk by chunk, beside the loads that go on.
+"""Reloads a range of a source, chunk by chunk, while the stream's regular loads continue.
 
-Called by `api.Project.backfills`. Must never move the live position, nor read a chunk before the stream is its own: its
-rows are then at least as new as any that the table holds.
+Never moves the stream's position. A chunk is read only under the stream's lease, so that its rows are at least as new
+as those in the table.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Decides which keys of a table its source does not have any more: by fingerprints of keys first, then by few keys.
+"""Finds keys that were deleted at the source by comparing key fingerprints, then the few keys that differ.
 
-Called by the pipeline: `watch` before a load, without Spark, `find` once its rows are read. Must never call a key gone
-that the source has, also beyond the bound of what is loaded, nor fetch keys where both sides hold the same.
+`watch` runs before a load, without Spark; `find` runs once its rows are read. A key that exists at the source, even
+beyond the bound of the load, is never reported as deleted. Keys are fetched only where the sides differ.
 """
 
 from __future__ import annotations

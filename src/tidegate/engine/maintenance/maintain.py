@@ -1,6 +1,6 @@
-"""Decides when a stream's tables are maintained, and what is told of it: what was worth doing, what was done and saved.
+"""Maintains the tables of a stream and reports what was done and saved.
 
-Called by the API and by `watch`. Must never work on a table without the stream's lease, nor change rows or a position.
+Works only under the stream's lease, and never changes rows or positions.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Decides which version of a table a rollback means, and takes rows and position there together.
+"""Rolls a table back to an earlier version, rows and position together, and updates the registry.
 
-Called by the API. Must never go back to a version that is not whole any more, nor leave the registry behind the table.
+Refuses a version whose files are incomplete.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
-"""Decides which rows of a load go on and which are set aside, before anything is visible.
+"""Applies a stream's checks to the rows of a load before they are published, and separates the invalid rows.
 
-Called by the pipeline between read and write, and around the write for what only the whole table tells. Must never let
-a load go on whose rows break a rule that stops it.
+A load never continues if its rows fail a check with `on_fail: stop`.
 """
 
 from __future__ import annotations

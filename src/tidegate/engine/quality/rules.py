@@ -1,6 +1,6 @@
-"""Decides what the rules of a stream come to: whether they fit its columns, and what a broken one does to a load.
+"""Validates the checks of a stream against its columns, and decides what a failed check does to a load.
 
-Called by the planner before a row is read, and by the checks of a load. Pure; must never read a row.
+Pure: never reads rows.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
-"""Decides what the quarantine of a stream holds once a load has landed, and which of its rows count.
+"""Updates the quarantine of a stream for a load, and says which of its rows count.
 
-Called by the checks of a load, before its table is written, and by whoever looks at quarantined rows. Must never be
-written after the table: a kill between the two commits has to leave rows that do not count, never rows that are gone.
+Always written before the table: a crash between the two commits leaves rows that do not count, and never loses rows.
 """
 
 from __future__ import annotations

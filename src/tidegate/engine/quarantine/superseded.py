@@ -1,7 +1,6 @@
-"""Decides which rows of a quarantine still wait once a load has landed, by the stream's own order.
+"""Decides which quarantined rows a load supersedes, by the stream's own order.
 
-Called by the quarantine, for the loads of a stream and for replays alike. Must never end the wait of a row that nothing
-later takes the place of, nor let one wait whose place was taken.
+Used for loads and replays alike.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
-"""Decides what a run may build on: the table's own position, and rows that were proven to be the source's.
+"""Finds the position from which a run may continue: the table's own, and only after its last load was verified.
 
-Called by the pipeline and by verification before anything else. Must never go on from a load that is visible and was
-never verified: where a format has no branch, a load is seen before it is proven.
+Formats without branches show a load before it is verified, so an unverified load is verified first.
 """
 
 from __future__ import annotations

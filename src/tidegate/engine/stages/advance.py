@@ -1,4 +1,4 @@
-"""Advance: the commit becomes visible at once, then the registry follows the table."""
+"""Advance: publishes the commit atomically, then updates the registry."""
 
 from __future__ import annotations
 

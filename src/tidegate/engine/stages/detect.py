@@ -1,4 +1,7 @@
-"""Detect: what changed since the position? Starts no Spark, unless it is given the means to measure a table."""
+"""Detect: finds what changed since the position.
+
+Starts no Spark, unless a table has to be measured.
+"""
 
 from __future__ import annotations
 

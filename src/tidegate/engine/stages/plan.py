@@ -1,6 +1,6 @@
-"""Plan: which slices, which effect, which write, how many rows, and is it allowed? Saved before a row is read.
+"""Plan: slices, effect, write mode and number of rows, saved before a row is read.
 
-Starts no Spark. The decisions themselves are pure and in `engine/planner`; here their inputs are gathered.
+Starts no Spark. The decisions are pure functions in `engine/planner`; this module collects their inputs.
 """
 
 from __future__ import annotations

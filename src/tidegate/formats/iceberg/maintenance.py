@@ -1,7 +1,6 @@
-"""Decides what keeps an Iceberg table small: which steps are worth doing, and the procedures that do them.
+"""Maintenance of Iceberg tables: which steps are worthwhile, and the procedures that carry them out.
 
-Called by the Iceberg format. Must never expire a snapshot that alone carries a position, nor delete a file that may
-belong to a writer at work.
+Never expires the only snapshot with a position, nor deletes files that may belong to a running writer.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Decides which log of changes is read, and how: files, a table, topics or a replication slot, by one envelope.
+"""The source `change_log`: reads events from files, a table, topics or a replication slot, with one envelope.
 
-Chosen by `source: {topic: …}`, `{slot: …}`, or a path or a table with an `envelope:`; strategy cdc asks it. Must never
-read an event that the probe did not name when it was opened.
+Chosen by `source: {topic: …}`, `{slot: …}`, or a path or table with an `envelope:`. Reads only the events up to the end
+that was fixed when the probe was opened.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
-"""Decides what scd2 means: the table holds every version of a row, each with the time in which it was valid.
+"""The writer `scd2`: keeps every version of a row, with its validity period.
 
-Chosen by `write: scd2`; called by the pipeline. Must never write a version that overlaps another one of its key, nor
-date a change by the day of its load where it says itself when it took effect.
+Versions of a key never overlap. A change that states when it took effect is never dated by its load.
 """
 
 from __future__ import annotations

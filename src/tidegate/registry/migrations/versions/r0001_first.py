@@ -1,7 +1,4 @@
-"""The first schema: streams, positions, plans, runs, tasks, status changes, leases and four views.
-
-Loaded by Alembic alone. Must never change once released.
-"""
+"""The first schema: streams, positions, plans, runs, tasks, status changes, leases and four views."""
 
 import sqlalchemy as sa
 from alembic import op

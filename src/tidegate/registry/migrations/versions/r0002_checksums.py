@@ -1,7 +1,4 @@
-"""The partitions of tables that are loaded by checksum.
-
-Loaded by Alembic alone. Must never change once released.
-"""
+"""Adds the partition ledger."""
 
 import sqlalchemy as sa
 from alembic import op

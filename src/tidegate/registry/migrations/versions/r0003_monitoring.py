@@ -1,7 +1,4 @@
-"""What people look for when they watch loads: where a stream comes from, its partitions, and what failed.
-
-Loaded by Alembic alone. Must never change once released.
-"""
+"""Adds columns and views for monitoring: sources of streams, their partitions, and failures."""
 
 import sqlalchemy as sa
 from alembic import op

@@ -1,7 +1,4 @@
-"""The files of tables that are loaded from files.
-
-Loaded by Alembic alone. Must never change once released.
-"""
+"""Adds the loaded files of streams."""
 
 import sqlalchemy as sa
 from alembic import op

@@ -1,7 +1,4 @@
-"""Backfills and their chunks.
-
-Loaded by Alembic alone. Must never change once released.
-"""
+"""Adds backfills and their chunks."""
 
 import sqlalchemy as sa
 from alembic import op

@@ -1,7 +1,4 @@
-"""What is known of the intervals of every stream.
-
-Loaded by Alembic alone. Must never change once released.
-"""
+"""Adds the interval ledger."""
 
 import sqlalchemy as sa
 from alembic import op

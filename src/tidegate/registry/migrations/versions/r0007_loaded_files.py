@@ -1,7 +1,4 @@
-"""Which load read each file.
-
-Loaded by Alembic alone. Must never change once released.
-"""
+"""Adds the load that read each file."""
 
 import sqlalchemy as sa
 from alembic import op

@@ -1,7 +1,4 @@
-"""Why the source no longer continues a position, kept until the stream is loaded as a whole.
-
-Loaded by Alembic alone. Must never change once released.
-"""
+"""Adds the reason why a source no longer continues a position, kept until a full refresh."""
 
 import sqlalchemy as sa
 from alembic import op

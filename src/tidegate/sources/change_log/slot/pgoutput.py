@@ -1,7 +1,6 @@
-"""Decides what the bytes of PostgreSQL's logical replication protocol mean.
+"""Decodes the messages of PostgreSQL's logical replication protocol (pgoutput).
 
-Called with every message of a slot; pure. Must never guess: bytes that are not of version 1 of the protocol are an
-error, not an event.
+Pure. Bytes that are not version 1 of the protocol are an error.
 
 Source: PostgreSQL documentation, "Logical Replication Message Formats", protocol version 1, values as text.
 """
