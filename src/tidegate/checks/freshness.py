@@ -21,9 +21,9 @@ TIMES = (Kind.DATE, Kind.TIMESTAMP, Kind.TIMESTAMPTZ)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Freshness:
-    """The newest value of a column in a load is at most so old.
+    """The newest value of a column in a load is not too old.
 
-    A run that finds nothing to load asks nothing; `tidegate status` tells how far behind a stream is.
+    A run with nothing to load skips the check; `tidegate status` shows how far behind a stream is.
 
     Args:
         column: a timestamp, in UTC where it has no zone, or a date, which counts as its midnight.

@@ -17,7 +17,7 @@ from tidegate.spark.sql import quote
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Range:
-    """Every value of the column lies within the bounds; NULL is accepted.
+    """Every value of the column is within the bounds; NULL is accepted.
 
     Args:
         column: a number, text, date or timestamp.

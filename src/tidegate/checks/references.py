@@ -24,12 +24,12 @@ GIVEN = {"given": True}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class References:
-    """Every row's values of the columns are those of a row of another table, as that stands when the load is checked.
+    """Every row's values exist in a row of another table, as of the time of the check.
 
     Args:
-        columns: of the rows that are loaded.
+        columns: the columns of the loaded rows.
         to: the other table: lake, schema, table.
-        field: its columns, in the same order; of the same names unless stated.
+        field: its columns, in the same order; default: columns of the same names.
     """
 
     kind: ClassVar[str] = "references"

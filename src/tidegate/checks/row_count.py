@@ -19,16 +19,16 @@ FEWEST_LOADS, MOST_LOADS = 3, 50
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowCount:
-    """A load, or the table, has as many rows as are expected.
+    """A load, or the table, has an expected number of rows.
 
-    A run that finds nothing to load asks nothing.
+    A run with nothing to load skips the check.
 
     Args:
         min, max: the fewest and the most rows.
         of: `load`, or the whole `table` as the load leaves it.
-        change: by what fraction a load may differ from the median of the last ones; 0.5 for half as many to half as
+        change: by what fraction a load may differ from the median of recent loads; 0.5 allows half as many to half as
             many again. Passes until there are three of them.
-        loads: how many of the last loads count as usual.
+        loads: how many recent loads to compare with.
     """
 
     kind: ClassVar[str] = "row_count"

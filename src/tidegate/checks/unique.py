@@ -17,7 +17,7 @@ from tidegate.spark.sql import names, quote
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unique:
-    """The values of the columns, together, stand in one row of the table.
+    """The combined values of the columns occur in only one row of the table.
 
     Args:
         columns: one or more columns.

@@ -11,16 +11,16 @@ from typing import Any, ClassVar
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Significance:
-    """A load is worth it when enough rows differ by enough; it then moves every row that differs.
+    """When differences are worth a load: if enough rows differ enough. The load then moves every difference.
 
-    A row that came or went always counts.
+    Inserted and deleted rows always count.
 
     Args:
-        columns: a changed row counts when one of these changed; any column unless given.
+        columns: a changed row counts if one of these columns changed; default: any column.
         absolute, relative: a number counts as changed when it differs by more than the greater one of `absolute` and
             `relative` times its old value; values of other types when they differ at all.
-        min_rows: so many rows must count.
-        min_fraction: and this share of the table's rows, 0 to 1.
+        min_rows: at least this many rows must count.
+        min_fraction: and at least this share of the table's rows, 0 to 1.
     """
 
     __pydantic_config__: ClassVar[dict[str, Any]] = {"extra": "forbid"}

@@ -18,7 +18,7 @@ from tidegate.engine.context import LoadContext
 
 
 def misfits(strategy: Strategy, writer: Writer, contract: Mapping[str, str]) -> list[str]:
-    """Why old rows cannot be filled, a sentence each; nothing where they can, or where nobody asks for it.
+    """Why old rows cannot be filled, one sentence each; empty if they can, or need not be.
 
     Strategies without a cursor that read no log look at every row whenever the columns change, and need nothing.
     """

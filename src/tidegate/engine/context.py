@@ -55,7 +55,7 @@ class RunContext:
 
     @property
     def anew(self) -> bool:
-        """Whether every row is read again, whatever was loaded before."""
+        """Whether this is a full refresh, which reads every row again."""
         return self.full_refresh or self.resync
 
     @contextmanager
@@ -74,7 +74,7 @@ class RunContext:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadContext:
-    """One stream at work, its source open.
+    """One stream being loaded, with its source open.
 
     Args:
         key_diff: how keys that are gone at the source are looked for; None where nobody does.

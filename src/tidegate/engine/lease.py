@@ -16,7 +16,7 @@ POLL = 0.2
 
 @contextmanager
 def turn(registry: Registry, uid: str, *, waits: Callable[[], bool]) -> Iterator[Lease]:
-    """The stream's lease, as soon as it is free.
+    """Waits for the stream's lease.
 
     Args:
         waits: asked whenever somebody else has it: whether that is worth waiting for.

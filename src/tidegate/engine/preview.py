@@ -37,7 +37,7 @@ REASONS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedSlice:
-    """One slice of a plan: what is done with it (`LOAD`, `RELOAD`, `DELETE`, `SKIP`), why, and how much it is."""
+    """One slice of a plan: its action (`LOAD`, `RELOAD`, `DELETE`, `SKIP`), the reason, and its size."""
 
     slice: str
     action: str
@@ -141,7 +141,7 @@ def _keep_nothing(plan: LoadPlan) -> None:
 
 
 def _layout(stream: Stream) -> tuple[str, ...]:
-    """That a table lies otherwise than the project says, which a run does not change."""
+    """A note that a table's layout differs from the project's, which a run does not change."""
     if not isinstance(stream.format, Maintained):
         return ()
     reason = stream.format.layout_differs(stream.target, stream.layout.partition_by)

@@ -47,7 +47,7 @@ def opened_meanwhile(
 def opened_later(
     lake: Format, session: SparkSession, target: Target, plan: LoadPlan, *, prepare: Callable[[], None]
 ) -> Iterator[Callable[[], Staging]]:
-    """Opens the load's version of a table that has to be made or changed first, when it is called and not before.
+    """Opens the load's version of a table that must be created or changed first, only when it is called.
 
     On an error before that call there is no table, or the one that was there.
     """

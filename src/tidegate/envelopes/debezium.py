@@ -21,14 +21,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Debezium:
-    """Debezium's events in JSON, with the schema in each message or without.
+    """Debezium's events in JSON, with or without a schema in each message.
 
     Args:
-        table: whose events are taken, `*` for any text; the others are left out. Without it all are of one table.
+        table: the table whose events are used (`*` matches any text); without it, all events must be of one table.
         columns: types by name where the messages carry no schema: `{amount: "decimal(10,2) as bytes"}`.
-        unavailable: what stands for a value that the database did not log (`unavailable.value.placeholder`).
-        only: of which table every event has to be.
-        known: schemas that messages are known to carry, so that they are read faster.
+        unavailable: the placeholder for a value that the database did not log (`unavailable.value.placeholder`).
+        only: the table that every event must be of.
+        known: schemas that messages are known to have, to read them faster.
     """
 
     kind: ClassVar[str] = "debezium"

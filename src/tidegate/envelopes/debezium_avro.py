@@ -32,8 +32,8 @@ class DebeziumAvro:
 
     Args:
         table, columns, unavailable: as of envelope `debezium`.
-        only: of which table every event has to be.
-        registry: the URL of the registry; that of the connection unless given.
+        only: the table that every event must be of.
+        registry: the URL of the registry; default: that of the connection.
     """
 
     kind: ClassVar[str] = "debezium_avro"

@@ -21,7 +21,7 @@ class Dms:
 
     Args:
         sequence: the columns that order the events: that of `TimestampColumnName`, or `AR_H_CHANGE_SEQ`.
-        keep: of these, what the table has all the same.
+        keep: of these, the columns that the table has, too.
     """
 
     kind: ClassVar[str] = "dms"

@@ -34,18 +34,18 @@ OPERATIONS = ("c", "u", "d", "r")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Flat:
-    """Rows in JSON, with the schema in each message or without, and fields added to them.
+    """Flattened events in JSON, with or without a schema in each message, and fields added to them.
 
-    Debezium's transform has to add what orders the events: `add.fields=op,table,source.connector,…` and
+    Debezium's transform must add the fields that order the events: `add.fields=op,table,source.connector,…` and
     `delete.tombstone.handling.mode=rewrite`.
 
     Args:
-        table: whose events are taken; the others are left out. Without it all are of one table.
+        table: the table whose events are used; others are skipped. Without it, all events must be of one table.
         columns: types by name where the messages carry no schema: `{amount: "decimal(10,2) as bytes"}`.
-        unavailable: what stands for a value that the database did not log.
-        prefix: of the fields that were added (`add.fields.prefix`); no column of the table begins so.
-        connector: whose events they are, where no field tells it: `postgresql`, `mysql`, …
-        known: schemas that messages are known to carry, so that they are read faster.
+        unavailable: the placeholder for a value that the database did not log.
+        prefix: the prefix of the added fields (`add.fields.prefix`); no column of the table may start with it.
+        connector: the connector, if no field names it: `postgresql`, `mysql`, …
+        known: schemas that messages are known to have, to read them faster.
     """
 
     kind: ClassVar[str] = "flat"

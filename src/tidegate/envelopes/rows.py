@@ -22,7 +22,7 @@ class Rows:
     Args:
         operation: the column of `INSERT`, `UPDATE`, `DELETE`, `TRUNCATE` or their first letters, in any case.
         sequence: the columns that order the events, the first one first; they are not columns of the table.
-        keep: columns of operation and sequence that the table has all the same.
+        keep: columns of operation and sequence that the table has, too.
     """
 
     kind: ClassVar[str] = "rows"

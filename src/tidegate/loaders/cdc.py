@@ -33,7 +33,7 @@ _DAY = "__tidegate_day"
 
 
 class CDCLoader(IncrementalLoader):
-    """Applies inserts, updates and deletes in their order; see `IncrementalLoader` for what it is made with."""
+    """Applies inserts, updates and deletes in their order; see `IncrementalLoader` for the arguments."""
 
     kind = "cdc"
 

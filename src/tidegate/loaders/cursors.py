@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class TimestampBasedLoader(IncrementalLoader):
-    """Loads rows whose date or time is new; see `IncrementalLoader` for what it is made with."""
+    """Loads rows whose date or time is new; see `IncrementalLoader` for the arguments."""
 
     kind = "timestamp"
 
@@ -61,7 +61,7 @@ class TimestampBasedLoader(IncrementalLoader):
 
 
 class SequenceBasedLoader(IncrementalLoader):
-    """Loads rows whose number is new; see `IncrementalLoader` for what it is made with."""
+    """Loads rows whose number is new; see `IncrementalLoader` for the arguments."""
 
     kind = "sequence"
 

@@ -87,7 +87,7 @@ class Source:
 
 
 class DeltaCDFLoader:
-    """Follows a Delta table by its change data feed, deletes too.
+    """Follows a Delta table by its change data feed, including deletes.
 
     Args:
         spark: any session with Delta.

@@ -27,7 +27,7 @@ CHANGES = ("inserts", "updates", "deletes")
 
 
 class DeltaDiffLoader(IncrementalLoader):
-    """Compares whole snapshots row by row; see `IncrementalLoader` for what it is made with."""
+    """Compares whole snapshots row by row; see `IncrementalLoader` for the arguments."""
 
     kind = "diff"
 

@@ -250,7 +250,7 @@ class Registry:
         return saved.status if saved else None
 
     def open_plans(self, uid: str) -> list[SavedPlan]:
-        """The stream's plans that nobody finished, oldest first: after a crash, what it left."""
+        """The stream's unfinished plans, oldest first: what a crash left behind."""
         with self._database.read() as connection:
             return positions.find_plans(connection, object_info.c.uid == uid, plans.c.status_cd == PlanStatus.PLANNED)
 

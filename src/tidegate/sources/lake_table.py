@@ -35,7 +35,7 @@ NOBODY = "source"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LakeTable:
-    """A table of a lake.
+    """A table in a lake.
 
     Args:
         iceberg: `lake.schema.table` in one of `lakes:`.
@@ -151,7 +151,7 @@ class LakeTable:
 
 
 class LakeProbe(FrameProbe):
-    """Questions to one version of a lake table, and to what happened before it."""
+    """Answers questions about one version of a lake table, and the changes before it."""
 
     def __init__(self, frame: Frame, spark: LazySpark, table: Format, target: Target) -> None:
         super().__init__(frame, spark)

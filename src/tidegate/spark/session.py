@@ -159,13 +159,13 @@ class Sessions:
         return session
 
     def release(self, session: SparkSession) -> None:
-        """Ends a session that `load_session` gave; a server forgets it at once, a JVM when nobody refers to it."""
+        """Ends a session from `load_session`; a server drops it at once, a JVM when it is no longer referenced."""
         if session in self._clones:
             self._clones.remove(session)
             session.stop()
 
     def stop(self) -> None:
-        """Ends what this object built, the JVM too; a borrowed session goes on."""
+        """Ends what this object created, including the JVM; a session passed in stays open."""
         for session in tuple(self._clones):
             self.release(session)
         with self._lock:

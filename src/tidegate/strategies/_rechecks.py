@@ -27,12 +27,12 @@ Span = tuple[str | None, str]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Found:
-    """What looking back found.
+    """The result of a lookback.
 
     Args:
         spans: what differs, in order; no two of them meet.
         state: what the position keeps, once these spans and the new rows are loaded.
-        late: rows that came after the position had passed them: how far behind it they lie at most, in seconds, and
+        late: rows that arrived after the position had passed them: how far behind it at most, in seconds, and
             how many.
     """
 
@@ -51,7 +51,7 @@ class _Kept:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rechecks:
-    """Days, or hours where an offset is not of whole days, compared again as the position passes each offset."""
+    """Compares days (hours if an offset is not in whole days) again when the position passes each offset."""
 
     column: str
     offsets: tuple[timedelta, ...]
@@ -101,7 +101,7 @@ class Rechecks:
         return HOUR if self.period is Period.HOUR else DAY
 
     def _due(self, value: str | None, last: str, kept: _Kept, low: datetime) -> list[datetime]:
-        """The periods behind the position that the way to the next one leads past an offset, or that nobody knows."""
+        """The periods that pass an offset when the position moves, or that have no fingerprint."""
         if value is None:
             return []
         found = {

@@ -26,13 +26,13 @@ FLOOR = "floor"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cdc:
-    """Applies the events of a log, each key's in their order, however often and in whatever order they come.
+    """Applies the events of a log in the order of each key, however often and in whatever order they arrive.
 
     Args:
-        max_events: how many events one load takes at most; the others are for the next.
-        truncate: what an event that empties the table does: `apply`, `ignore` or `stop`.
-        bad_events: what is done about events that cannot be taken: `stop` the load, or set them aside in `quarantine`.
-        remember: how long the last order that was applied is kept of every key; an event that comes later than that is
+        max_events: the most events in one load; the rest are for the next.
+        truncate: what to do with an event that truncates the table: `apply`, `ignore` or `stop`.
+        bad_events: what to do with events that cannot be applied: `stop` the load, or `quarantine` them.
+        remember: how long to keep the last applied order of each key; an event that arrives later than that is
             not applied.
     """
 
@@ -63,7 +63,7 @@ class Cdc:
         return ()
 
     def resume(self, value: str | None) -> Mapping[str, Any]:  # noqa: ARG002 - whatever it is
-        """Never: nobody knows which events a table holds that cdc did not load.
+        """Never: it is unknown which events are in a table that cdc did not load.
 
         Raises:
             ConfigError: always.

@@ -31,7 +31,7 @@ LARGEST_PARTITION = 100_000_000
 
 
 class Method(StrEnum):
-    """How a table is cut into partitions."""
+    """How a table is divided into partitions."""
 
     WHOLE_TABLE = "whole_table"
     BY_INTEGER = "by_integer"
@@ -51,18 +51,18 @@ OPTIONS: Mapping[Method, frozenset[str]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Checksum:
-    """Reads the partitions whose rows are not those that were loaded; finds late, changed and deleted rows alike.
+    """Reads partitions whose rows differ from the loaded ones; detects late, changed and deleted rows.
 
     Args:
         method: `whole_table`, `by_integer` (steps of `modulus`), `by_date` (a `period`), `by_substr` (a `length`),
-            `by_range` (the ranges in which the source itself keeps the table).
-        column: whose value says in which partition a row lies; rows of NULL are a partition of their own.
-        modulus: numbers that one partition spans.
-        period: hour, day, week, month, quarter or year; of UTC where the column has a zone.
-        length: characters of a prefix.
+            `by_range` (the range partitions of the source table itself).
+        column: the column whose value decides a row's partition; rows with NULL are a separate partition.
+        modulus: the number of integers in one partition.
+        period: hour, day, week, month, quarter or year; in UTC if the column has a time zone.
+        length: the number of characters of a prefix.
         lookback: compare only from a day on, `YYYYMMDD`, or `LAST_7_DAYS`, `LAST_4_WEEKS`, `LAST_3_MONTHS`.
-        prefilter: first compare the source engine's own hash, which is quicker, with what it was at the last load.
-        max_rows: of one partition; a greater one is refused.
+        prefilter: first compare the source engine's own, faster hash with that of the last load.
+        max_rows: the most rows of one partition; a larger one is refused.
     """
 
     kind: ClassVar[str] = "checksum"
@@ -126,7 +126,7 @@ class Checksum:
         return tuple(found)
 
     def resume(self, value: str | None) -> Mapping[str, Any]:
-        """Nothing is known of the table's partitions: the next run measures them."""
+        """The table's partitions are unknown: the next run measures them."""
         if value is not None:
             raise ConfigError(
                 f"strategy checksum has no cursor, so it cannot continue from {value!r}",
@@ -187,7 +187,7 @@ class Checksum:
         return replace(self, max_rows=LARGEST)
 
     def unpartitioned(self, columns: Schema) -> str | None:
-        """Why no column says in which partition a row lies; None where one does."""
+        """Why no column decides a row's partition; None if one does."""
         if self.column is None:
             return None
         column = columns.find(self.column)

@@ -58,15 +58,15 @@ class _Run:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Smart:
-    """Goes the cheapest way that is right, and compares the whole table every so often whatever the column says.
+    """Uses the cheapest correct method, and compares the whole table at regular intervals whatever the column says.
 
     Args:
         column: a timestamp or date that every insert and update sets; without it every run compares the whole table.
         safety_lag, time_zone: as for strategy watermark.
-        partition_by: a column by which the table can be compared in partitions, with one of the next three.
+        partition_by: a column to compare the table by partitions, with one of the next three options.
         period, modulus, length: as for strategy checksum.
-        full_every: a table that was not compared or loaded as a whole for this long is, by the cheapest way.
-        max_changed_fraction: of more changed rows than this share of the table, the whole table is loaded or compared.
+        full_every: compare or load the whole table if that did not happen for this long.
+        max_changed_fraction: if more than this share of rows changed, load or compare the whole table.
     """
 
     kind: ClassVar[str] = "smart"

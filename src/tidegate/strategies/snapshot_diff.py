@@ -24,10 +24,10 @@ from tidegate.errors import ColumnMissing, ConfigError
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SnapshotDiff:
-    """Compares every row with the table and moves those that came, changed or went.
+    """Compares every row with the table, and loads inserted, updated and deleted rows.
 
     Args:
-        significant_change: which differences are worth a load; any unless given.
+        significant_change: which differences are worth a load; default: any.
     """
 
     kind: ClassVar[str] = "snapshot_diff"

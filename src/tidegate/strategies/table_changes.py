@@ -23,7 +23,7 @@ from tidegate.errors import ConfigError, Misfit
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableChanges:
-    """Reads what happened to a lake table after the version that was loaded; inserts, updates and deletes."""
+    """Reads the inserts, updates and deletes of a lake table after the loaded version."""
 
     kind: ClassVar[str] = "table_changes"
     emits: ClassVar[frozenset[type[Effect]]] = frozenset({Mirror, Insert, Apply})

@@ -30,7 +30,7 @@ AT = "at"
 
 
 class OnNull(StrEnum):
-    """What becomes of rows whose cursor is NULL."""
+    """What to do with rows whose cursor is NULL."""
 
     STOP = "stop"
     INCLUDE = "include"
@@ -39,17 +39,17 @@ class OnNull(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Watermark:
-    """Reads what lies between the position and the greatest value that nobody can undercut any more.
+    """Reads rows between the position and the safe bound, below which no row can still arrive.
 
     Args:
         column: a timestamp or date that every insert and update sets.
-        fallback: a second column, of the same type, for rows in which the first is NULL.
-        lookback: this much before the position is compared by fingerprint with what was loaded, and read again
-            when it differs; of a list each day (or hour) when it lies that far behind, and only what differs of it.
+        fallback: a second column, of the same type, for rows where the first is NULL.
+        lookback: compare this much before the position with what was loaded, by fingerprint, and read it again
+            if it differs; with a list, each day (or hour) when it is that far behind, and only what differs in it.
         safety_lag: stay this much below the safe bound.
         on_null: `stop` when such rows exist, `include` them whenever they changed, or take the `fallback` column.
-        clock: who sets the column; for `application` no bound is safe, so safety_lag and lookback are required.
-        time_zone: in which a column without zone is written; the server's unless given.
+        clock: who sets the column; with `application` no bound is safe, so safety_lag and lookback are required.
+        time_zone: the time zone of a column without one; default: the server's.
     """
 
     kind: ClassVar[str] = "watermark"
@@ -94,7 +94,7 @@ class Watermark:
 
     @property
     def bound_request(self) -> TimeBound:
-        """Up to the greatest value that nobody can undercut any more."""
+        """The greatest value below which no row can still arrive."""
         return TimeBound(
             column=self.column,
             clock=self.clock,
@@ -126,7 +126,7 @@ class Watermark:
         return tuple(found)
 
     def resume(self, value: str | None) -> Mapping[str, Any]:
-        """The state of a table that holds every row up to a value; its window and NULL rows are read once more."""
+        """The state of a table that has every row up to a value; its window and NULL rows are read again."""
         if value is None:
             raise ConfigError(
                 f"strategy watermark continues from a value of {self.column}, and none was given",
@@ -216,7 +216,7 @@ class Watermark:
     def _more_at(
         self, probe: Probe, value: str | None, spans: Sequence[Span], state: Mapping[str, Any]
     ) -> tuple[Span, ...]:
-        """The position's own value, where rows that carry it came after it was loaded."""
+        """The position's own value, if rows with it arrived after it was loaded."""
         if value is None or AT not in state or any(span[1] == value for span in spans):
             return ()
         return ((earlier(value, TICK), value),) if self._at(probe, value)[AT] > state[AT] else ()

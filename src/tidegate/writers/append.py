@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Append:
-    """Adds every row; of rows that change at the source each version that was read is kept."""
+    """Adds every row; each version read of a changed row is kept."""
 
     kind: ClassVar[str] = "append"
     accepts: ClassVar[frozenset[type[Effect]]] = frozenset({Insert, Upsert})
@@ -27,7 +27,7 @@ class Append:
     deletes_by_key: ClassVar[bool] = False
 
     def choose(self, facts: WriteFacts) -> WriteChoice:
-        """Append, or overwrite when the table is loaded anew or holds files that changed.
+        """Append, or overwrite for a full refresh or changed files.
 
         Raises:
             PlanError: rows may stand in the table already and nothing tells which ones.

@@ -38,10 +38,10 @@ WHOLE = (Mode.APPEND, Mode.OVERWRITE)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Merge:
-    """Updates the rows whose key is there, inserts the others.
+    """Updates rows whose key exists, inserts the others.
 
     Args:
-        order_by: columns that decide, greatest first, between rows of one key that the cursor does not tell apart.
+        order_by: columns that choose, greatest first, between rows with one key and the same cursor.
     """
 
     kind: ClassVar[str] = "merge"

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Replace:
-    """Replaces every row; duplicates at the source stay duplicates."""
+    """Replaces every row; duplicates in the source stay duplicates."""
 
     kind: ClassVar[str] = "replace"
     accepts: ClassVar[frozenset[type[Effect]]] = frozenset({Mirror})

@@ -137,7 +137,7 @@ def test_rows_that_are_only_added_are_not_added_once_more(workspace, shop, engin
     workspace.run("events", spark=spark)
     with workspace.project(spark) as project:
         for move in (lambda: project.state.rewind("events", 1), lambda: project.state.set("events", "500")):
-            with pytest.raises(PlanError, match=r"70 rows of lake\.shop\.events lie after that position") as refused:
+            with pytest.raises(PlanError, match=r"70 rows of lake\.shop\.events are after that position") as refused:
                 move()
             assert "DELETE FROM lake.shop.events WHERE" in refused.value.hint
         session = project.sessions.load_session()

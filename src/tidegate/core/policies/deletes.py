@@ -15,21 +15,21 @@ KEYS = "keys"
 
 
 class Detect(StrEnum):
-    """How a strategy that sees no deletes learns of them."""
+    """How deletes are detected for a strategy that does not see them."""
 
     NONE = "none"
     KEY_DIFF = "key_diff"
 
 
 class Apply(StrEnum):
-    """What is done with a row that is gone at the source."""
+    """What to do with a row that was deleted at the source."""
 
     HARD = "hard"
     SOFT = "soft"
 
 
 class Scope(StrEnum):
-    """Which rows of the table are looked for at the source."""
+    """Which rows of the table are looked up in the source."""
 
     TABLE = "table"
     WINDOW = "window"
@@ -37,14 +37,14 @@ class Scope(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Deletes:
-    """How rows that are gone at the source leave the table.
+    """How rows that were deleted at the source are removed from the table.
 
     Args:
         detect: `key_diff` compares the keys of both sides after every load; `none` leaves it to the strategy.
         apply: `hard` deletes the row, `soft` keeps it and sets `deleted_at`.
-        max_fraction: of the table's rows that one load may delete; 0.1 for `key_diff` unless stated. Deletes that a
-            strategy itself finds are held to it only where it is stated. 1 lets an empty source empty the table.
-        scope: of `key_diff`: the whole `table`, or only rows whose cursor lies in the loaded `window`.
+        max_fraction: the share of the table's rows that one load may delete; `key_diff` defaults to 0.1. Deletes that
+            a strategy itself detects are limited only if it is set. 1 lets an empty source empty the table.
+        scope: for `key_diff`: the whole `table`, or only rows whose cursor is in the loaded `window`.
     """
 
     detect: Detect = Detect.NONE

@@ -31,7 +31,7 @@ SAFE_AGE = timedelta(days=1)
 
 
 class Bytes(int):
-    """A number of bytes, in the project file a text such as `32MB`."""
+    """A number of bytes, written in the project file like `32MB`."""
 
 
 SMALL = Bytes(32_000_000)
@@ -39,15 +39,15 @@ SMALL = Bytes(32_000_000)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Maintenance:
-    """The rules of a stream's table; the `maintenance:` of a stream.
+    """The maintenance rules of a stream's table; the `maintenance:` of a stream.
 
     Args:
         compact_below: data files below this size are small.
-        expire_after: versions of the table older than this go, and with them the files that only they need.
-        keep: so many of the newest versions stay, however old they are.
-        keep_at_most: no more than so many stay, however young they are: each weighs on every commit.
-        orphans_after: files that no version knows go once they are older than this; at least a day.
-        every: how often `watch` maintains the table, after a load; None for never.
+        expire_after: remove versions of the table older than this, and files that only they need.
+        keep: always keep this many of the newest versions.
+        keep_at_most: keep at most this many versions, because each of them makes every commit slower.
+        orphans_after: remove files that no version refers to once they are older than this; at least a day.
+        every: how often `watch` maintains the table, after a load; None: never.
     """
 
     compact_below: Bytes = SMALL
@@ -67,7 +67,7 @@ class Maintenance:
 
 
 class Step(StrEnum):
-    """What a maintenance does, in this order."""
+    """The steps of maintenance, in this order."""
 
     BRANCHES = "branches"
     """Branches that crashed loads left behind are dropped."""
@@ -102,8 +102,8 @@ class Upkeep:
         uid: the stream whose table it is.
         partition_by: of the stream's layout; empty leaves the table's partitions as they are.
         now: the time; ages are counted back from it.
-        force: every step that there is anything for, whatever its threshold.
-        looked_at: when orphan files were last looked for; None if never.
+        force: run every step that has something to do, whatever its threshold.
+        looked_at: when orphan files were last searched for; None if never.
     """
 
     target: Target
@@ -132,7 +132,7 @@ class Upkeep:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Need:
-    """A step that is worth doing, and why."""
+    """A step that is worthwhile, and why."""
 
     step: Step
     reason: str
@@ -140,7 +140,7 @@ class Need:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Usage:
-    """What a table takes up: data, deletes, metadata, of all its versions and of none."""
+    """The storage of a table: data, deletes and metadata of all versions, and orphan files."""
 
     files: int
     bytes: int
@@ -148,7 +148,7 @@ class Usage:
 
 @runtime_checkable
 class Maintained(Protocol):
-    """The part of a format that keeps its tables small."""
+    """The part of a format that maintains its tables."""
 
     def side_tables(self, target: Target) -> tuple[Target, ...]:
         """The tables that belong to a stream beside its own: `<table>__tidegate_…`."""
@@ -176,7 +176,7 @@ class Maintained(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Version(Shown):
-    """One version of a table that people saw.
+    """One version of a table that was visible to readers.
 
     Args:
         id: the snapshot or version, as `rollback --to` takes it.
@@ -199,7 +199,7 @@ class Version(Shown):
 
 @runtime_checkable
 class Travelling(Protocol):
-    """The part of a format that goes back in time."""
+    """The part of a format that rolls tables back."""
 
     def versions(self, target: Target, uid: str) -> Sequence[Version]:
         """The versions that are kept, oldest first, without Spark; none of a table that is not there."""

@@ -19,8 +19,8 @@ class Schedule:
     """When `tidegate watch` runs a stream; the `schedule:` of a stream.
 
     Args:
-        every: from the start of one run to the start of the next; a run that takes longer is followed at once.
-        cron: five fields in UTC, such as `*/5 * * * *`; times that pass while the stream is at work count once.
+        every: from the start of one run to the start of the next; after a longer run, the next starts at once.
+        cron: five fields in UTC, such as `*/5 * * * *`; times that pass while the stream is running count once.
     """
 
     every: timedelta | None = None
@@ -57,7 +57,7 @@ class Schedule:
 
 @dataclass(slots=True, kw_only=True)
 class Turn:
-    """One stream on the agenda."""
+    """A stream on the agenda."""
 
     schedule: Schedule
     due_at: datetime
@@ -67,7 +67,7 @@ class Turn:
 
 @dataclass(slots=True, kw_only=True)
 class Agenda:
-    """When each stream is due, and which are at work: none is ever twice.
+    """When each stream is due, and which ones are running; a stream never runs twice at a time.
 
     Example:
         >>> now = datetime(2025, 1, 1)
@@ -84,7 +84,7 @@ class Agenda:
         return cls(turns={name: Turn(schedule=each, due_at=each.first(now)) for name, each in schedules.items()})
 
     def take(self, now: datetime) -> list[str]:
-        """The streams that are due, longest first; from now on they are at work."""
+        """Takes the streams that are due, longest overdue first; they count as running from now on."""
         due = [name for name, turn in self.turns.items() if turn.began_at is None and turn.due_at <= now]
         due.sort(key=lambda name: self.turns[name].due_at)
         for name in due:
@@ -106,5 +106,5 @@ class Agenda:
         return turn.due_at
 
     def next_due(self) -> datetime | None:
-        """When the next stream is due that is not at work; None where all are."""
+        """When the next stream that is not running is due; None if all are running."""
         return min((turn.due_at for turn in self.turns.values() if turn.began_at is None), default=None)

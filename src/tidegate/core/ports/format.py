@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Layout:
-    """How a new table is laid out; the `layout:` of a stream.
+    """The layout of a new table; the `layout:` of a stream.
 
     Args:
         partition_by: columns or transforms: `days(created_at)`, `bucket(16, id)`, `truncate(4, code)`, `region`.
@@ -34,7 +34,7 @@ class Layout:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableState:
-    """What a table says of itself, read without Spark.
+    """The state of a table, read without Spark.
 
     Args:
         exists: the catalog knows it.

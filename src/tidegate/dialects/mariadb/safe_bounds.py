@@ -54,7 +54,7 @@ ONLY_READS = re.compile(r"[\s(]*(select|show|with|explain)\b", re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Writer:
-    """What may still bring a row: a transaction or a statement that runs.
+    """What may still add a row: an open transaction or a running statement.
 
     Args:
         mark: the same for the same one, another for the next of its connection.

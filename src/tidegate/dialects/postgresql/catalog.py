@@ -114,7 +114,7 @@ def is_table(session: PostgresqlSession, relation: Relation) -> bool:
 
 
 def is_plain(session: PostgresqlSession, relation: Relation) -> bool:
-    """Whether every row is in this very heap: no partitions, no heirs."""
+    """Whether every row is in this heap: no partitions, no child tables."""
     rows = session.rows(
         f"SELECT relkind = 'r' AND NOT relhassubclass FROM pg_class WHERE oid = {oid_of(session, relation)}"
     )

@@ -28,7 +28,7 @@ NOBODY = "doctor"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding(Shown):
-    """One thing that a run needs: `ok`, or what is wrong and the command that repairs it."""
+    """One thing that a run needs: `ok`, or what is wrong and the command that fixes it."""
 
     name: str
     ok: bool

@@ -50,7 +50,7 @@ SORTED = frozenset({Kind.INTEGER, Kind.TEXT, Kind.DATE, Kind.TIMESTAMP, Kind.TIM
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeyDiff:
-    """How keys that are gone are looked for.
+    """How deleted keys are detected.
 
     Args:
         rows: keys that the source has; None where only a window is looked at.
@@ -64,7 +64,7 @@ class KeyDiff:
 
 
 def watch(work: LoadContext, changes: ChangeSet | None) -> tuple[LoadContext, ChangeSet | None]:
-    """The changes, with deletes where keys of the table may be gone; starts no Spark.
+    """The changes, with a delete step if keys of the table may have been deleted; starts no Spark.
 
     The new position vouches for the keys that the source has: while they are these, nothing of the table is gone.
 
@@ -103,7 +103,7 @@ def watch(work: LoadContext, changes: ChangeSet | None) -> tuple[LoadContext, Ch
 
 
 def find(work: LoadContext, plan: LoadPlan, session: SparkSession, staging: Staging, checked: Checked) -> Checked:
-    """The batch with the keys that are gone; a load of no rows of which none is gone is skipped.
+    """The batch with the deleted keys; a load without rows and deleted keys is skipped.
 
     Raises:
         DeleteFuse: more of them than the plan lets go.
@@ -123,7 +123,7 @@ def find(work: LoadContext, plan: LoadPlan, session: SparkSession, staging: Stag
 
 
 def need_absent(plan: LoadPlan, staging: Staging, checked: Checked) -> None:
-    """Raises VerifyFailed when the committed version still has a key that is gone."""
+    """Raises VerifyFailed if the committed version still has a deleted key."""
     if checked.gone is None:
         return
     # Where nothing but these keys was reached for, and literals name each, no key has to be joined.

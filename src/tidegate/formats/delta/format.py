@@ -40,8 +40,8 @@ class Delta:
 
     Args:
         name: the lake.
-        warehouse: where tables lie: `<warehouse>/<schema>/<table>`; `./warehouse` of the project by default.
-        catalog: `{type: spark}`: Spark's own catalog knows the tables by `<schema>.<table>`, too.
+        warehouse: where tables are stored: `<warehouse>/<schema>/<table>`; `./warehouse` of the project by default.
+        catalog: `{type: spark}`: Spark's own catalog also has the tables, as `<schema>.<table>`.
         folder: the project's folder, which relative paths start from.
     """
 

@@ -43,7 +43,7 @@ class Iceberg:
 
     Args:
         name: the lake, which is also the catalog's name.
-        warehouse: where tables lie; `./warehouse` of the project, or what the catalog decides (rest, glue, hive).
+        warehouse: where tables are stored; `./warehouse` of the project, or as the catalog decides (rest, glue, hive).
         catalog: `type` (sqlite, postgresql, rest, glue, hive) and its options; the embedded SQLite file by default.
         folder: the project's folder, which relative paths start from.
     """

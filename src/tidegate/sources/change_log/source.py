@@ -39,25 +39,25 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChangeLog:
-    """Events of one table, in the order in which it committed them.
+    """Change events of one table, in commit order.
 
     Args:
         path: files of events: one, a folder with everything below it, or a pattern.
-        iceberg, delta: a table of events, which is only added to, as of source `lake_table`.
-        topic: of Kafka, at the brokers of `connection:`.
-        start: where the first load of a topic begins: at its `beginning`, which then must not be lost; at the
-            `earliest` event that is left; or with the `table`, and its events from then on.
-        transactions: the topic in which Debezium tells where transactions begin and end; a load then has each whole.
-        envelope: how an event is written.
-        format: of the files; told by the path's suffix unless given.
-        options: of Spark's reader of the files.
-        columns: exact types, by name; of JSON then the only fields there are.
-        settle: leave files alone that were written less than this ago.
-        table: that the log is of, where it can be asked: to compare with, and to load before the log.
+        iceberg, delta: an append-only table of events, as in source `lake_table`.
+        topic: a Kafka topic, at the brokers of `connection:`.
+        start: where the first load of a topic starts: at its `beginning`, which must still exist; at the
+            `earliest` retained event; or with the `table`, followed by its events from then on.
+        transactions: Debezium's topic of transaction boundaries; a load then has only complete transactions.
+        envelope: the format of an event.
+        format: the format of the files; default: by the path's suffix.
+        options: options of Spark's reader for the files.
+        columns: exact types, by name; for JSON, these are then the only fields.
+        settle: skip files that were written less than this ago.
+        table: the table that the log belongs to, if it can be queried: to compare with, and to load before the log.
         database: the connection of that table.
-        slot: a replication slot of PostgreSQL, made by the first run; the table is that of `connection:` then.
-        publication: that the slot tells; made by the first run, for the table alone, unless given.
-        connection: one of `connections:`, of a slot or a topic.
+        slot: a PostgreSQL replication slot, created by the first run; `table` is then in `connection:`.
+        publication: the slot's publication; default: one created by the first run, for this table only.
+        connection: one of `connections:`, for a slot or a topic.
         folder: the project's folder.
     """
 

@@ -46,9 +46,9 @@ class Database:
         connection: one of `connections:`.
         table: `schema.table`; a part in double quotes may hold dots.
         query: one SELECT, instead of a table.
-        slices: into how many parts a load is read; chosen by size unless given.
-        fetch_size: rows a round trip; more take more memory.
-        columns: exact types where the database's own say too little: `{amount: "decimal(20,4)"}`.
+        slices: into how many parts to split a load for reading; default: chosen by size.
+        fetch_size: rows per round trip; more need more memory.
+        columns: exact types where the database's own are too vague: `{amount: "decimal(20,4)"}`.
     """
 
     kind: ClassVar[str] = "database"

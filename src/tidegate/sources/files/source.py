@@ -39,11 +39,11 @@ class Files:
 
     Args:
         path: a file, a folder with everything below it, or a pattern: `*` and `?` in a name, `**` for any folders.
-        format: `parquet`, `csv`, `json`, `avro` or `orc`; told by the path's suffix unless given.
+        format: `parquet`, `csv`, `json`, `avro` or `orc`; default: by the path's suffix.
         options: how the files are written, such as `sep` or `encoding` of CSV.
-        columns: types that the files do not tell or that Spark would guess wrong: `{amount: "decimal(20,4)"}`.
-        file_name: a column that gets the path of each row's file, relative to the folder.
-        settle: leave files alone that were written less than this ago.
+        columns: types that the files do not declare, or that Spark would infer wrongly: `{amount: "decimal(20,4)"}`.
+        file_name: a column for the path of each row's file, relative to the folder.
+        settle: skip files that were written less than this ago.
     """
 
     kind: ClassVar[str] = "files"

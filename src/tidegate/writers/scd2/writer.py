@@ -46,18 +46,18 @@ AGAIN = "Run a full refresh, which discards the history: `tidegate run STREAM --
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scd2:
-    """Keeps every version of a row: a change ends the one before, a delete ends the last one.
+    """Keeps every version of a row: a change closes the previous version, a delete closes the last one.
 
     Args:
-        valid_from: the column of the moment from which a version holds, inclusive.
-        valid_to: the column of the moment up to which it holds, exclusive.
-        is_current: the column that is true for the version that the source holds now.
-        far_date: `valid_to` of a version that still holds, such as `9999-12-31`; NULL unless given.
-        version: a column that numbers the versions of a key from 1; none unless named.
-        row_hash: a column for the md5 of the tracked columns; none unless named.
-        sequence_by: the columns whose first value that is not NULL says when a change took effect; the strategy's
-            cursor unless given, and where that has none the time of the load.
-        track_history: the columns of which a change makes a version, all unless given; others are updated in place.
+        valid_from: the column with the start of a version's validity, inclusive.
+        valid_to: the column with its end, exclusive.
+        is_current: the column that is true for the current version.
+        far_date: `valid_to` of a current version, such as `9999-12-31`; default: NULL.
+        version: a column that numbers the versions of a key from 1; default: none.
+        row_hash: a column for the md5 of the tracked columns; default: none.
+        sequence_by: the columns whose first non-NULL value says when a change took effect; default: the strategy's
+            cursor, or the time of the load if it has none.
+        track_history: the columns whose changes add a version, default: all; the others are updated in place.
     """
 
     kind: ClassVar[str] = "scd2"
@@ -131,7 +131,7 @@ class Scd2:
         return tuple(Column(name=name, type=type_) for name, type_ in zip(self.own, types, strict=True))
 
     def choose(self, facts: WriteFacts) -> WriteChoice:
-        """A merge of the versions that differ, but for a table that is empty or loaded anew."""
+        """A merge of the versions that differ, except for an empty table or a full refresh."""
         if facts.reset:
             return WriteChoice(mode=Mode.OVERWRITE, reason="a full refresh replaces every row, and all of the history")
         if facts.table_rows == 0:

@@ -83,7 +83,7 @@ class Relation:
 
 
 class Insert(NamedTuple):
-    """A row came."""
+    """An inserted row."""
 
     oid: int
     new: Tuple
@@ -104,7 +104,7 @@ class Update(NamedTuple):
 
 
 class Delete(NamedTuple):
-    """A row went; `whole` as for an update."""
+    """A deleted row; `whole` as for an update."""
 
     oid: int
     old: Tuple
