@@ -26,7 +26,7 @@ WHOLE = "whole"
 
 
 class Mode(StrEnum):
-    """How rows get into the table: one primitive of a format each."""
+    """How rows get into the table; each mode is one operation of a format."""
 
     APPEND = "append"
     OVERWRITE = "overwrite"
@@ -87,7 +87,7 @@ class Prune:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reset:
-    """A person asked for it: the table is written from nothing, its history and its marked rows go.
+    """A full refresh requested by a person: the table is rebuilt, without its history and rows marked as deleted.
 
     Made by the engine of `--full-refresh` and `resync --replace` alone; no strategy can ask for it.
     """

@@ -56,7 +56,7 @@ Listener = Callable[[Event], None]
 
 
 def ignore(event: Event) -> None:
-    """The listener of those who do not listen."""
+    """A listener that does nothing."""
 
 
 @dataclass(slots=True, kw_only=True)

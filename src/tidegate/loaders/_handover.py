@@ -42,7 +42,7 @@ def exact(rows: DataFrame) -> Iterator[DataFrame]:
 
 @contextlib.contextmanager
 def like(caller: SparkSession, conf: Mapping[str, str]) -> Iterator[SparkSession]:
-    """A session of one's own with the caller's settings and these."""
+    """A separate session with the caller's settings and these."""
     session = isolated(caller)
     try:
         if not is_connect(caller):

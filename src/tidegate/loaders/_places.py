@@ -55,7 +55,7 @@ _READ = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """Where rows lie.
+    """Where rows are stored.
 
     Args:
         where: the path or the table's name, as given.
@@ -83,7 +83,7 @@ class Place:
 
 
 def find(spark: SparkSession, where: str, wanted: str | None = None) -> Place | None:
-    """What lies there; None when nothing does.
+    """What is there; None if nothing is.
 
     Args:
         wanted: the format; found out when not given.
@@ -113,7 +113,7 @@ def find(spark: SparkSession, where: str, wanted: str | None = None) -> Place | 
 
 
 def need(spark: SparkSession, where: str, wanted: str | None = None) -> Place:
-    """What lies there. Raises SourceError when nothing does."""
+    """What is there. Raises SourceError if nothing is."""
     place = find(spark, where, wanted)
     if place is None:
         raise SourceError(

@@ -1,6 +1,6 @@
 """The registry's API: each call is one transaction, on SQLite or PostgreSQL.
 
-The registry is a copy: the source of truth is the position in the table's commit.
+The source of truth for a position is not the registry, but the table's own commit.
 """
 
 from __future__ import annotations

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Load:
-    """What a load tells its quarantine.
+    """What the quarantine needs to know about a load.
 
     Args:
         read: every row of the load; with `sorting.ERRORS` where some are bad.
@@ -76,7 +76,7 @@ def one_a_key(stream: Stream) -> bool:
 
 
 def left(stream: Stream, rows: DataFrame, session: SparkSession, load: Load) -> DataFrame:
-    """The rows of a quarantine, of which those wait no more that the load takes the place of.
+    """The rows of a quarantine, with those that the load supersedes marked as released.
 
     Args:
         rows: of `sorting.unpacked`, those that the load adds among them.

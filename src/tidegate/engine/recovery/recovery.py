@@ -24,7 +24,7 @@ from tidegate.registry.values import PlanStatus
 
 
 def recover(stream: Stream, context: RunContext) -> RecoveryState:
-    """The table's own position; the registry catches up with a load that landed before a crash."""
+    """The table's own position; the registry is updated with a load that was committed before a crash."""
     registry = context.registry
     remembered = registry.position(stream.uid)
     table = stream.format.state(stream.target, stream.uid)
@@ -56,7 +56,7 @@ def unproven(stream: Stream) -> bool | None:
 
 
 def prove(work: LoadContext) -> LoadContext:
-    """Compares what the last load left unverified with the source, where there is anything to prove.
+    """Verifies the last load if it was left unverified.
 
     Strategies that look at every row again need it not: they build on nothing, see `RecoveryState.vouched`.
 
@@ -104,7 +104,7 @@ def prove(work: LoadContext) -> LoadContext:
 
 @contextmanager
 def seen_unverified(work: LoadContext, plan: LoadPlan, staging: Staging) -> Iterator[None]:
-    """Around a verification: if it fails, the registry notes that what is seen already is not verified."""
+    """Wraps a verification: if it fails, the registry records that visible rows are not verified."""
     try:
         yield
     except TidegateError:

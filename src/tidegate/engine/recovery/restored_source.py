@@ -14,7 +14,7 @@ from tidegate.errors import HistoryGone
 
 
 def refuse(stream: Stream, context: RunContext) -> None:
-    """Raises HistoryGone where an earlier run saw that the source was restored."""
+    """Raises HistoryGone if an earlier run found that the source was restored."""
     known = None if context.anew else context.registry.gone(stream.uid)
     if known is not None:
         raise HistoryGone(

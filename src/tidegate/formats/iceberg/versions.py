@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def versions(metadata: Metadata, uid: str) -> Iterator[Version]:
-    """The snapshots that were the visible one and are kept, oldest first; one that became it twice comes once."""
+    """The snapshots that were the visible one and are kept, oldest first; one that became it twice is listed once."""
     seen = dict(metadata.seen())
     for number, made_at in seen.items():
         snapshot = metadata.snapshot(number)
