@@ -164,7 +164,7 @@ def translate(error: BaseException, doing: str, warehouse: str | None = None) ->
     if job and _DRIVER.search(text[job.start() :]):
         return SourceUnavailable(f"the connection to the source was lost while {doing}")
     if _CONFLICT.search(text):
-        return CommitConflict(f"another writer committed in the meantime while {doing}")
+        return CommitConflict(f"another writer committed while {doing}")
     for pattern, message, hint in _PROBLEMS:
         if pattern.search(text):
             lacked = _LACKED.search(text)

@@ -356,7 +356,7 @@ def _meaning(  # noqa: PLR0911 - one answer a refusal
             )
         case errors.ObjectNotInPrerequisiteState():
             return HistoryGone(
-                f"{where}the slot {name} can no longer be read: the server has removed the log it held back"
+                f"{where}the slot {name} can no longer be read: the server has removed the log that it retained"
             )
         case _:
             return None

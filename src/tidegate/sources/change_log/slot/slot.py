@@ -44,7 +44,7 @@ class SlotOptions:
         slots.check_name(self.slot)
         if self.connection.url.partition(":")[0].split("+")[0] not in ("postgresql", "postgres"):
             raise ConfigError(
-                f"connection {self.connection.name!r} is not PostgreSQL, which only has replication slots"
+                f"connection {self.connection.name!r} is not PostgreSQL, and only PostgreSQL has replication slots"
             )
 
     @property
