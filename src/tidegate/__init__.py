@@ -1,6 +1,6 @@
-"""Incremental loading into lakehouse tables: find what changed, move only that, exactly once, and prove it.
+"""Incremental loading into lakehouse tables: finds what changed, loads only that, exactly once, and proves it.
 
-The public names, each imported when it is first used. Importing this package never imports pyspark.
+The public names are imported on first use. Importing this package never imports pyspark.
 """
 
 from __future__ import annotations

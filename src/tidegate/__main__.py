@@ -1,4 +1,4 @@
-"""Decides nothing: `python -m tidegate` is the command `tidegate`."""
+"""Lets `python -m tidegate` run the command `tidegate`."""
 
 import sys
 

@@ -1,6 +1,6 @@
-"""Decides what Python users hold: a project, and the verbs of the command line on it.
+"""The Python API: a project, and a method for each command of the command line.
 
-Called by people, the CLI and the demo. Must never start Spark for a question that moves no rows.
+Never starts Spark for a call that moves no rows.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ if TYPE_CHECKING:
 
 
 class Project:
-    """A project file and everything that can be done with it; closes what it opened.
+    """A project file and everything that can be done with it.
 
     Example:
         with Project.load("tidegate.yaml") as project:
@@ -82,7 +82,7 @@ class Project:
         return cls(config.from_dict(values, Path(folder)), spark=spark)
 
     def close(self) -> None:
-        """Ends what this project opened; a session that was handed in goes on."""
+        """Closes what this project opened; a Spark session that was passed in stays open."""
         opened = self.__dict__
         if "sessions" in opened:
             opened.pop("sessions").stop()
@@ -99,7 +99,7 @@ class Project:
 
     @cached_property
     def registry(self) -> Registry:
-        """The registry, opened (and made, if absent) on first use."""
+        """The registry, opened (and created if needed) on first use."""
         return Registry.open(self.config.registry)
 
     @cached_property
@@ -109,7 +109,7 @@ class Project:
 
     @cached_property
     def sessions(self) -> Sessions:
-        """Spark, not started before rows have to move."""
+        """Spark sessions; Spark starts only when rows have to move."""
         options = self.config.spark
         sources = [stream.source for stream in self.streams()]
         confs = [found for source in sources if (found := source.spark_conf())]
@@ -128,7 +128,7 @@ class Project:
         """The streams named, else those that match the glob, else all; patterns are expanded.
 
         Args:
-            options: of their strategies, stated for this call alone.
+            options: strategy options for this call only.
 
         Raises:
             ConfigError: an unknown name, or parts that do not fit.
@@ -136,7 +136,7 @@ class Project:
         return assemble.streams(self.config, self.lakes, Choice(names=names, select=select, options=options or {}))
 
     def check(self) -> list[CheckedStream]:
-        """Every stream with what is wrong with it; opens no source but to expand a pattern."""
+        """Every stream and its problems; opens a source only to expand a pattern."""
         return check_streams(self.config, self.lakes)
 
     def plan(
@@ -146,7 +146,7 @@ class Project:
         options: Mapping[str, Any] | None = None,
         full_refresh: bool = False,
     ) -> PlanReport:
-        """What a run would move and why; moves nothing, saves nothing, starts no Spark."""
+        """What a run would load and why; moves and saves nothing, and does not start Spark."""
         context = self._context(full_refresh=full_refresh)
         streams = self.streams(*names, select=select, options=options)
         return PlanReport(streams=tuple(preview(stream, context) for stream in streams))
@@ -154,7 +154,7 @@ class Project:
     def checksum_tasks(
         self, system: str, identifiers: Identifiers | None = None, *, force: bool = False, validate_only: bool = False
     ) -> ChecksumTasks:
-        """What a run of a connection's checksum streams would do now; starts no Spark, moves nothing.
+        """What a run of a connection's checksum streams would do now; moves nothing and does not start Spark.
 
         A task is a partition that differs. It is *inserted* when a run would do it, nothing standing in its way; no
         row waits in `tasks` for a run to pick up, since a run asks again and does what it finds then. What was asked
@@ -186,12 +186,12 @@ class Project:
         """Loads the streams; a stream's error is part of the report, never an exception.
 
         Args:
-            options: of the strategies, stated for this run alone: `{"lookback": "LAST_3_DAYS"}`.
-            parallel: streams loaded at a time.
-            full_refresh: every row is read again and replaces what the table holds.
-            allow_deletes: any number of rows may be deleted, this once (`deletes: {max_fraction: …}`); recorded.
-            fail_fast: no stream starts after the first failure.
-            on_event: told at every boundary of every stage.
+            options: strategy options for this run only: `{"lookback": "LAST_3_DAYS"}`.
+            parallel: streams to load in parallel.
+            full_refresh: read every row again and replace the table's rows.
+            allow_deletes: allow any number of deletes in this run (`deletes: {max_fraction: …}`); recorded.
+            fail_fast: start no more streams after the first failure.
+            on_event: called at the start and end of every stage.
 
         Raises:
             ConfigError: an unknown name, or parts that do not fit; nothing ran.
@@ -215,10 +215,10 @@ class Project:
 
         Args:
             level: `counts`, `checksum` (fingerprints), or `rows` (down to the rows that differ).
-            repair: moves just the rows that differ, deletes what must not be there, and verifies them.
+            repair: reload the rows that differ, delete surplus rows, and verify them.
 
         Raises:
-            ConfigError: an unknown name or level; nothing was asked.
+            ConfigError: an unknown name or level; nothing was compared.
         """
         if level not in list(Level):
             raise ConfigError(f"level is {level!r}, it must be one of {', '.join(Level)}")
@@ -231,11 +231,11 @@ class Project:
     def maintain(
         self, *names: str, select: str | None = None, dry_run: bool = False, force: bool = False
     ) -> UpkeepReport:
-        """Keeps tables small and quick; rows and positions stay. A stream's error is part of the report.
+        """Keeps tables small and fast; rows and positions stay. A stream's error is part of the report.
 
         Args:
-            dry_run: says what would be done; takes no lease, starts no Spark.
-            force: every step that there is anything for, below its threshold, too.
+            dry_run: only report what would be done; takes no lease and does not start Spark.
+            force: run every step that has something to do, even below its threshold.
         """
         context = self._context()
         streams = self.streams(*names, select=select)
@@ -255,7 +255,7 @@ class Project:
 
         Args:
             every: for streams that have no `schedule:`.
-            tell: told of every turn that has ended.
+            tell: called after every run.
         """
         streams = {stream.name: stream for stream in self.streams(*names, select=select)}
         context = self._context()
@@ -271,22 +271,22 @@ class Project:
             watched.go(schedules(list(streams.values()), every))
 
     def resync(self, name: str, *, replace: bool = False, on_event: Listener | None = None) -> RunReport:
-        """Loads a stream anew that its source does not continue: it is compared with the table, and that mended.
+        """Reloads a stream whose source no longer continues what was loaded, by comparing and repairing its table.
 
         Args:
-            replace: what is read replaces the table; of a log without a table it is read from its beginning.
+            replace: replace the table with what is read; a log without a table is read from its beginning.
         """
         context = self._context(full_refresh=replace, resync=not replace)
         return run_streams([self._one(name)], context, listener=on_event or ignore)
 
     def rollback(self, name: str, to: str) -> RolledBack:
-        """The stream's table shows an older version again, and its position is that version's.
+        """Rolls the stream's table back to an older version, together with its position.
 
         Args:
             to: a version's id, or a time in ISO 8601.
 
         Raises:
-            VersionGone: it is not kept any more; nothing was changed.
+            VersionGone: it is no longer kept; nothing was changed.
         """
         return rollbacks.rollback(self._one(name), self._context(), to)
 
@@ -296,11 +296,11 @@ class Project:
 
     @property
     def backfills(self) -> Backfills:
-        """Ranges of sources that are loaded once more, beside the loads that go on."""
+        """Backfills: reload ranges of a source while regular loads continue."""
         return Backfills(self._one, self._context())
 
     def filled(self, *names: str, select: str | None = None) -> list[str]:
-        """The names of those streams whose table shows rows; what a full refresh would replace."""
+        """The names of the streams whose table has rows, which a full refresh would replace."""
         streams = self.streams(*names, select=select)
         return [stream.name for stream in streams if holds_rows(stream.format.state(stream.target, stream.uid))]
 
@@ -309,11 +309,11 @@ class Project:
         return with_lags(self.registry.status(), self.config, self.lakes)
 
     def intervals(self, name: str) -> Intervals:
-        """What is known of the intervals of the stream's cursor: done, empty, unverified, stale or failed."""
+        """The stream's interval ledger: done, empty, unverified, stale or failed."""
         return self.registry.intervals(self._place(name).uid)
 
     def lateness(self, name: str, limit: int = 1000) -> Lateness:
-        """How far behind the position the stream's rows lay when they came, as its last runs saw it."""
+        """How late the stream's rows arrive, as measured by its last runs."""
         runs = [run.details or {} for run in self.history(name, limit)]
         return Lateness.of(run["arrivals"] for run in runs if run.get("arrivals"))
 
@@ -326,19 +326,19 @@ class Project:
         return self.registry.tasks(self._place(name).uid if name else None, limit=limit)
 
     def quarantine(self, *names: str) -> Quarantined:
-        """Rows that broke a check and were not loaded: listed, shown, replayed."""
+        """Lists, shows and replays rows that failed a check and were not loaded."""
         return Quarantined(streams=self.streams(*names), context=self._context())
 
     @property
     def state(self) -> States:
-        """Positions by hand."""
+        """Shows positions and changes them by hand."""
         return States(self.streams, self._context, lambda name: look(self._place(name), self.registry))
 
     def doctor(self, *, fetch: bool = False) -> list[Finding]:
-        """What is ready and what is not, each with the command that repairs it.
+        """Tests everything that a run needs; each problem comes with the command that fixes it.
 
         Args:
-            fetch: also fetches the jars that are missing.
+            fetch: also fetch missing jars.
         """
         return examine(self.config, self.lakes, fetch=fetch)
 
@@ -346,7 +346,7 @@ class Project:
         return self.streams(name)[0]
 
     def _place(self, name: str) -> Place | Stream:
-        """Where a stream's table is; its source is looked at only where a pattern stands for the stream."""
+        """The table of a stream; opens the source only if the stream comes from a pattern."""
         return assemble.place(self.config, self.lakes, name) or self._one(name)
 
     def _context(self, *, full_refresh: bool = False, allow_deletes: bool = False, resync: bool = False) -> RunContext:

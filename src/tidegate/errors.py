@@ -1,38 +1,38 @@
-"""Every error that Tidegate raises, and what to do about each.
+"""Every error that Tidegate raises, and how to resolve each.
 
-Called by every layer; imports nothing of Tidegate. Must never log, print or carry a secret.
+Used by every layer; imports nothing else of Tidegate. An error never contains a secret.
 
     TidegateError
-      ConfigError                  the project file or the command line
-        UnknownPlugin              a kind that nobody provides
+      ConfigError                  the project file or the command line is wrong
+        UnknownPlugin              a kind that no plugin provides
         Misfit                     parts that cannot work together
         EnvironmentMissing         Java, jars or a package are missing or too old
       SourceError                  the database or files that rows come from
-        SourceUnavailable *        unreachable or cut
-          SourceRefused            a login that is wrong, a database that is not there
+        SourceUnavailable *        unreachable, or the connection was lost
+          SourceRefused            a wrong login, or a database that does not exist
         SourceMoved *              changed while it was being read
-        FileUnreadable             a file that is cut short, damaged or not what it is read as
-        ColumnMissing              a named column or table is not there
+        FileUnreadable             a file that is truncated, damaged or not of its format
+        ColumnMissing              a column or table that does not exist
         HistoryGone                the source no longer continues what was loaded
-        EdgeUnknown                nobody can tell which rows are still being written
+        EdgeUnknown                it is unknown which rows are still being written
       PlanError                    the load must not start
         SchemaRefused              the contract forbids a change of columns
-        DeleteFuse                 more rows are gone at the source than one load may delete
+        DeleteFuse                 more rows were deleted at the source than one load may delete
       CheckFailed                  rows that must not be published
-        DuplicateKeys              one key, several rows, nothing to choose by
+        DuplicateKeys              several rows with one key, and no order to choose by
       WriteError                   the lake refused a write
-        CommitConflict *           somebody else committed in between
+        CommitConflict *           another writer committed in the meantime
         CommitUnknown *            the reply to a commit was lost
-        VersionGone                an older version of the table that is not kept any more
-        RowsMoved                  rows came out of partitions that the load did not look at
-      VerifyFailed                 table and source differ after the write; not published, but seen on Delta
+        VersionGone                an older version of the table that is no longer kept
+        RowsMoved                  rows moved out of partitions that the load did not compare
+      VerifyFailed                 table and source differ after the write; not published, but visible on Delta
       RegistryError                the registry of positions and runs
         RegistryUnavailable *      unreachable or unreadable
-        PositionMoved              the table's position is not the one expected
-        PositionMissing            the table has rows and no position
-        LeaseHeld                  another runner works on the stream
-        LeaseLost                  another runner took the stream over
-      InternalError                a broken invariant: a bug of Tidegate
+        PositionMoved              the table's position is not the expected one
+        PositionMissing            the table has rows but no position
+        LeaseHeld                  another runner is working on the stream
+        LeaseLost                  another runner took over the stream
+      InternalError                a broken invariant: a bug in Tidegate
 
     (* a retry may help; only the engine retries)
 """
@@ -43,11 +43,11 @@ from typing import Any, ClassVar
 
 
 class TidegateError(Exception):
-    """Root of every error: a code, what was received, what is possible, the command that repairs it.
+    """Base of all errors: a code, what was found, what is allowed, and the command that helps.
 
     Args:
-        message: one sentence in the user's words; never a secret, never a value of a row.
-        hint: what to do; names a command where one repairs it. Defaults to the class's own hint.
+        message: one sentence in the user's words; never contains a secret or a value of a row.
+        hint: what to do; names a command if one helps. Defaults to the class's own hint.
         context: keyword facts for logs and JSON (column, stream, file, line …).
     """
 
@@ -76,7 +76,7 @@ class TidegateError(Exception):
 
 
 def error_of(code: str, message: str, hint: str) -> TidegateError:
-    """The error that a JSON document tells of."""
+    """The error described by a JSON document."""
     kinds: list[type[TidegateError]] = [TidegateError]
     for kind in kinds:
         kinds += kind.__subclasses__()
@@ -97,7 +97,7 @@ class ConfigError(TidegateError):
 
 
 class UnknownPlugin(ConfigError):
-    """A kind that nobody provides; the message lists the known ones, nearest first."""
+    """A kind that no plugin provides; the message lists the known kinds, closest first."""
 
     code = "unknown_plugin"
 
@@ -124,14 +124,14 @@ class SourceError(TidegateError):
 
 
 class SourceUnavailable(SourceError):
-    """The source cannot be reached or was cut off."""
+    """The source cannot be reached, or the connection was lost."""
 
     code = "source_unavailable"
     retryable = True
 
 
 class SourceRefused(SourceUnavailable):
-    """A wrong login, or nothing there that could be read: waiting helps nobody, and trying again locks accounts."""
+    """A wrong login, or a database that does not exist. Never retried: that would not help, and could lock accounts."""
 
     code = "source_refused"
     retryable = False
@@ -139,7 +139,7 @@ class SourceRefused(SourceUnavailable):
 
 
 class SourceMoved(SourceError):
-    """The source changed while it was being read, and it offers no snapshot to hold it still."""
+    """The source changed while it was being read, and has no snapshots."""
 
     code = "source_moved"
     retryable = True
@@ -147,14 +147,14 @@ class SourceMoved(SourceError):
 
 
 class FileUnreadable(SourceError):
-    """A file is cut short, damaged, not of its format, or holds a row that does not fit. Nothing was committed."""
+    """A file is truncated, damaged, not of its format, or has a row that does not fit. Nothing was committed."""
 
     code = "file_unreadable"
     default_hint = "Restore the complete file or move it away, then run again."
 
 
 class ColumnMissing(SourceError):
-    """A table or column named in the project is not in the source."""
+    """A table or column named in the project does not exist in the source."""
 
     code = "column_missing"
     exit_code = 2
@@ -170,7 +170,7 @@ class HistoryGone(SourceError):
 
 
 class EdgeUnknown(SourceError):
-    """Nobody can tell which rows are still being written, so no bound is safe. Exit code 4, nothing read."""
+    """It is unknown which rows are still being written, so no bound is safe. Exit code 4, nothing read."""
 
     code = "edge_unknown"
     exit_code = 4
@@ -193,7 +193,7 @@ class SchemaRefused(PlanError):
 
 
 class DeleteFuse(PlanError):
-    """More rows are gone at the source than `max_fraction` allows, or all of them. Exit code 4, nothing deleted."""
+    """More rows were deleted at the source than `max_fraction` allows, or all. Exit code 4, nothing deleted."""
 
     code = "delete_fuse"
     default_hint = (
@@ -210,7 +210,7 @@ class CheckFailed(TidegateError):
 
 
 class DuplicateKeys(CheckFailed):
-    """Several rows of one key and no rule to choose between them. Nothing committed."""
+    """Several rows with one key, and no rule to choose between them. Nothing committed."""
 
     code = "duplicate_keys"
 
@@ -224,7 +224,7 @@ class WriteError(TidegateError):
 
 
 class CommitConflict(WriteError):
-    """Another writer committed in between; the load was not published."""
+    """Another writer committed in the meantime; the load was not published."""
 
     code = "commit_conflict"
     retryable = True
@@ -232,7 +232,7 @@ class CommitConflict(WriteError):
 
 
 class CommitUnknown(WriteError):
-    """The reply to a commit was lost; the next run looks for its mark and never repeats it blindly."""
+    """The reply to a commit was lost; the next run looks for the commit before it repeats it."""
 
     code = "commit_unknown"
     retryable = True
@@ -240,7 +240,7 @@ class CommitUnknown(WriteError):
 
 
 class VersionGone(WriteError):
-    """A version of the table that was asked for is not kept, or not whole any more. Exit code 4, nothing changed."""
+    """The requested version of the table is no longer kept or complete. Exit code 4, nothing changed."""
 
     code = "version_gone"
     exit_code = 4
@@ -248,13 +248,13 @@ class VersionGone(WriteError):
 
 
 class RowsMoved(WriteError):
-    """A merge took rows out of partitions that it was not compared with; the pipeline loads it without a voucher."""
+    """A merge moved rows out of partitions that the load did not compare; it is repeated without a ledger."""
 
     code = "rows_moved"
 
 
 class VerifyFailed(TidegateError):
-    """Table and source differ after the write. Exit code 3; nothing was published, but on Delta it is seen."""
+    """Table and source differ after the write. Exit code 3; nothing was published, but on Delta it is visible."""
 
     code = "verify_failed"
     stage = "verify"
@@ -278,7 +278,7 @@ class RegistryUnavailable(RegistryError):
 
 
 class PositionMoved(RegistryError):
-    """The position is not the one this load started from. Exit code 4."""
+    """The position is not the one that this load started from. Exit code 4."""
 
     code = "position_moved"
     exit_code = 4
@@ -288,7 +288,7 @@ class PositionMoved(RegistryError):
 
 
 class PositionMissing(RegistryError):
-    """The table has rows and no position of this stream. Exit code 4; nothing was touched."""
+    """The table has rows but no position of this stream. Exit code 4; nothing was changed."""
 
     code = "position_missing"
     exit_code = 4
@@ -296,7 +296,7 @@ class PositionMissing(RegistryError):
 
 
 class LeaseHeld(RegistryError):
-    """Another runner works on the stream. Exit code 5."""
+    """Another runner is working on the stream. Exit code 5."""
 
     code = "lease_held"
     exit_code = 5
@@ -304,7 +304,7 @@ class LeaseHeld(RegistryError):
 
 
 class LeaseLost(RegistryError):
-    """Another runner took the stream over while this one was working. Nothing was published after that."""
+    """Another runner took over the stream while this one was working. Nothing was published after that."""
 
     code = "lease_lost"
     exit_code = 5
@@ -312,14 +312,14 @@ class LeaseLost(RegistryError):
 
 
 class InternalError(TidegateError):
-    """A broken invariant: a bug of Tidegate."""
+    """A broken invariant: a bug in Tidegate."""
 
     code = "internal"
     default_hint = "Please report this, with the output of --log-level debug."
 
 
 def interrupted(error: BaseException | None) -> bool:
-    """Whether an error came up only while an interruption unwound."""
+    """Whether an error occurred only while an interruption was being handled."""
     while error is not None:
         if isinstance(error, KeyboardInterrupt):
             return True

@@ -1,6 +1,6 @@
-"""Decides which class stands behind a kind: the file or folder of that name, else an entry point.
+"""Finds the class of a plugin: the file or folder named like its kind, else an entry point.
 
-Called by config and assemble. Must never import a plugin that was not asked for.
+A plugin that is not used is never imported.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Everything that a `Project` returns: frozen values with the fields of the JSON documents.
 
-Each has a readable `str()`, a table for notebooks, and `to_dict()` for JSON. Rows are counts; sizes are bytes; spans of
-time are seconds unless the type is `timedelta`; moments are aware and in UTC.
+Each has a readable `str()`, an HTML table for notebooks, and `to_dict()` for JSON. Rows are counts; sizes are bytes;
+durations are seconds unless the type is `timedelta`; timestamps are time-zone-aware, in UTC.
 """
 
 from tidegate.core.backfill import Backfill

@@ -1,1 +1,1 @@
-"""The checks of rows before anything is visible; one file a kind, chosen by the stream's `checks:`."""
+"""Data quality checks, one file per kind, that a stream's `checks:` applies before rows are published."""

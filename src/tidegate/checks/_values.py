@@ -1,6 +1,6 @@
-"""Decides how a value of the project file is compared with a column's values in Spark: exactly, or not at all.
+"""Turns a value in the project file into a Spark SQL literal that compares exactly with a column.
 
-Called by the checks that take values. Must never let a value through that the column's type cannot hold.
+Refuses a value that the column's type cannot represent.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Decides what accepted_values means: a column holds nothing but the values of a list.
+"""The check `accepted_values`: a column only has values from a list.
 
-Chosen by `checks: [{accepted_values: …}]`; asked by the engine. Must never refuse NULL: that is not_null's to do.
+NULL passes; use `not_null` to exclude it.
 """
 
 from __future__ import annotations

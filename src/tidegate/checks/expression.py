@@ -1,7 +1,6 @@
-"""Decides what expression means: a condition in Spark SQL holds for every row.
+"""The check `expression`: a Spark SQL condition is true for every row.
 
-Chosen by `checks: [{expression: …}]`; asked by the engine. Must never refuse a row for which it is NULL, as SQL's own
-CHECK does not.
+A row for which the condition is NULL passes, as in a SQL CHECK constraint.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
-"""Decides what freshness means: the newest row of a load is not too old.
+"""The check `freshness`: the newest row of a load is not too old.
 
-Chosen by `checks: [{freshness: …}]`; asked by the engine before anything is visible. Must never take a time without a
-zone for anything but UTC.
+Timestamps without a time zone are read as UTC.
 """
 
 from __future__ import annotations
@@ -22,9 +21,9 @@ TIMES = (Kind.DATE, Kind.TIMESTAMP, Kind.TIMESTAMPTZ)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Freshness:
-    """The newest value of a column in a load is at most so old.
+    """The newest value of a column in a load is not too old.
 
-    A run that finds nothing to load asks nothing; `tidegate status` tells how far behind a stream is.
+    A run with nothing to load skips the check; `tidegate status` shows how far behind a stream is.
 
     Args:
         column: a timestamp column, in UTC if it has no zone, or a date column, which counts as its midnight.

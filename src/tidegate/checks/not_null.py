@@ -1,6 +1,6 @@
-"""Decides what not_null means: none of the columns holds NULL.
+"""The check `not_null`: none of the columns contains NULL.
 
-Chosen by `checks: [{not_null: …}]`; asked by the engine. Must never take an empty text for NULL.
+An empty string is not NULL.
 """
 
 from __future__ import annotations

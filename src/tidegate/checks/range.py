@@ -1,6 +1,6 @@
-"""Decides what range means: a column's values lie between two bounds.
+"""The check `range`: the values of a column are between two bounds.
 
-Chosen by `checks: [{range: …}]`; asked by the engine. Must never refuse NULL: that is not_null's to do.
+NULL passes; use `not_null` to exclude it.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from tidegate.spark.sql import quote
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Range:
-    """Every value of the column lies within the bounds; NULL is accepted.
+    """Every value of the column is within the bounds; NULL is accepted.
 
     Args:
         column: a column of numbers, texts, dates or timestamps.

@@ -1,7 +1,6 @@
-"""Decides what references means: the values of some columns stand in a table of the lake.
+"""The check `references`: the values of some columns exist in another table of the lake, like a foreign key.
 
-Chosen by `checks: [{references: …}]`; asked by the engine of the rows of a load, before anything is visible. Must never
-refuse a row with a NULL among the values: SQL's own foreign keys do not.
+A row with NULL in one of the columns passes, as with foreign keys in SQL.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ GIVEN = {"given": True}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class References:
-    """Every row's values of the columns are those of a row of another table, as that stands when the load is checked.
+    """Every row's values exist in a row of another table, as of the time of the check.
 
     Args:
         columns: the columns of the loaded rows.

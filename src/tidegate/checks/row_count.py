@@ -1,7 +1,6 @@
-"""Decides what row_count means: as many rows as are expected, in a load or in the table.
+"""The check `row_count`: a load, or the table, has an expected number of rows.
 
-Chosen by `checks: [{row_count: …}]`; asked by the engine before anything is visible. Must never call a load unusual
-before there is a usual.
+A comparison with earlier loads is skipped until there are enough of them.
 """
 
 from __future__ import annotations
@@ -20,9 +19,9 @@ FEWEST_LOADS, MOST_LOADS = 3, 50
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowCount:
-    """A load, or the table, has as many rows as are expected.
+    """A load, or the table, has an expected number of rows.
 
-    A run that finds nothing to load asks nothing.
+    A run with nothing to load skips the check.
 
     Args:
         min: the fewest rows that are accepted.

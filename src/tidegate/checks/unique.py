@@ -1,7 +1,6 @@
-"""Decides what unique means: no two rows of the table have the same values in these columns.
+"""The check `unique`: no two rows of the table have the same values in these columns.
 
-Chosen by `checks: [{unique: …}]`; asked by the engine of the whole table, before anything is visible. Must never count
-a row with a NULL among the values: SQL's own UNIQUE does not.
+Rows with NULL in one of the columns are ignored, as with UNIQUE in SQL.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from tidegate.spark.sql import names, quote
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unique:
-    """The values of the columns, together, stand in one row of the table.
+    """The combined values of the columns occur in only one row of the table.
 
     Args:
         columns: the columns whose values together must be unique in the table.

@@ -1,1 +1,1 @@
-"""The command `tidegate`."""
+"""The command-line program `tidegate`."""

@@ -1,6 +1,6 @@
-"""Decides which commands there are and how the program ends.
+"""Entry point of the command line: registers the commands and turns the outcome into an exit code.
 
-Called by the console script `tidegate` and by `python -m tidegate`. Must never import what a command does not need.
+Commands are imported lazily: a command never imports what it does not need.
 """
 
 from __future__ import annotations
@@ -143,8 +143,8 @@ def _refuse(words: Sequence[str], error: typer.TyperException) -> int:
 def _terminated_like_interrupted() -> Iterator[None]:
     """SIGTERM ends a command as Ctrl-C does: leases are given back, the JVM is stopped.
 
-    Python drops what is raised while it collects garbage, so an interruption is said again until it is heard, and
-    what Python tells of the one it dropped is not.
+    Python drops what is raised while it collects garbage, so the interruption is raised again until it is noticed, and
+    Python's message about the dropped one is suppressed.
     """
     before: dict[int, Any] = {}
     tell = sys.unraisablehook

@@ -1,7 +1,4 @@
-"""Decides what all commands share: their common options and the border where errors become exit codes.
-
-Wrapped around every command function. Must never know what a command does.
-"""
+"""Wraps every command function: adds the common options and turns errors into exit codes."""
 
 from __future__ import annotations
 
@@ -39,7 +36,7 @@ _SHARED = inspect.signature(_shared, eval_str=True).parameters
 
 
 def command(work: Callable[..., int]) -> Callable[..., int]:
-    """A command of a function whose first argument is the shell: adds the common options, returns its exit code."""
+    """Makes a command of a function that takes the shell: adds the common options and returns the exit code."""
 
     @functools.wraps(work)
     def run(**values: Any) -> int:

@@ -1,7 +1,6 @@
-"""Decides what the log looks like: text or JSON lines on stderr, without secrets.
+"""Sets up logging to stderr, as text or JSON lines, with secrets masked.
 
-Set up once a command has a project; everybody else logs with Python's `logging`. Must never write to stdout, and
-loads structlog only when there is something to write.
+Imports structlog only when something is logged.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ OWN = "tidegate"
 
 
 class LogLevel(StrEnum):
-    """How much the log tells."""
+    """How much is logged."""
 
     DEBUG = "debug"
     INFO = "info"
@@ -26,14 +25,14 @@ class LogLevel(StrEnum):
 
 
 class LogFormat(StrEnum):
-    """How the log is written."""
+    """The format of the log."""
 
     TEXT = "text"
     JSON = "json"
 
 
 def set_up(*, level: LogLevel, form: LogFormat, redact: Callable[[str], str]) -> None:
-    """The program's log, at the level and in the format asked for; of libraries only errors, at debug more."""
+    """Sets up the log; libraries log only errors, or more at level debug."""
     libraries = logging.INFO if level is LogLevel.DEBUG else logging.ERROR
     logging.captureWarnings(capture=True)
     logging.basicConfig(level=libraries, handlers=[_Handler(form, redact, stacks=level is LogLevel.DEBUG)], force=True)

@@ -1,7 +1,4 @@
-"""Decides how a run shows that it works: a live line a stream on a terminal, plain lines for a pipe.
-
-Called by `run`. Must never write to stdout.
-"""
+"""Shows the progress of a run on stderr: live on a terminal, plain lines in a pipe."""
 
 from __future__ import annotations
 
@@ -19,7 +16,7 @@ log = logging.getLogger("tidegate")
 
 @contextmanager
 def progress(shell: Shell) -> Iterator[Listener]:
-    """A listener for the events of a run, in the way that suits where stderr goes."""
+    """A listener that shows a run's events in the form that suits stderr."""
     if shell.quiet:
         yield ignore
     elif shell.log_format is LogFormat.JSON:

@@ -1,6 +1,6 @@
-"""Decides what `tidegate init` proposes: for each table a key, a strategy, a write and a layout.
+"""Writes the project file that `tidegate init` proposes: key, strategy, write mode and layout of each table.
 
-Called by `init`; the facts come from the source's own catalog. Must never write a password into a file.
+Everything comes from the database's catalog. A password never gets into the file.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ lakes:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Proposal:
-    """A stream as it will stand in the file, each line with its reason."""
+    """A stream as it is written to the file, each line with its reason."""
 
     name: str
     table: str
@@ -68,7 +68,7 @@ class Login:
 
 
 def login(url: str, folder: Path) -> Login:
-    """The URL as the file will hold it: no password, SQLite files as seen from the project's folder.
+    """The URL for the file: without password, and SQLite files relative to the project folder.
 
     Raises:
         ConfigError: not a database URL.
@@ -111,7 +111,7 @@ def propose(access: Login, schema: str | None) -> list[Proposal]:
 def proposal(facts: TableFacts, access: Login, *, alone: bool) -> Proposal:
     """The stream for one table; `alone` when no other schema has a table of that name.
 
-    A column that says when a row last changed, with a key, is followed by a watermark; everything else is read
+    A table with a key and a column that shows when a row last changed gets a watermark; everything else is read
     whole, because nothing in a catalog proves that rows are only ever added.
     """
     changed = _named(facts, CHANGED)
@@ -200,7 +200,7 @@ def render(access: Login, proposals: Iterable[Proposal]) -> str:
 
 
 def example() -> str:
-    """A file for those who have no URL at hand: one stream to change."""
+    """An example file with one stream to edit."""
     access = Login(url="", masked="sqlite:///shop.db", variable=None, name="shop")
     one = Proposal(
         name="orders",
@@ -215,7 +215,7 @@ def example() -> str:
 
 
 def scalar(text: str, *, is_key: bool = False) -> str:
-    """A text as a project file holds it: bare when nothing can mistake it, else in double quotes.
+    """A string as YAML: plain if that is unambiguous, else in double quotes.
 
     Example:
         >>> print(scalar("public.orders"), scalar("a: b"))

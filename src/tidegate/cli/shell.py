@@ -1,6 +1,6 @@
-"""Decides how a command talks: the result on stdout, everything else on stderr, and never a secret on either.
+"""Output of a command: the result to stdout, everything else to stderr, with secrets masked.
 
-Handed to every command by `cli.command`. Must never print a traceback unless the log level is debug.
+Prints a traceback only at log level debug.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ def _as_it_is(text: str) -> str:
 
 @dataclass(kw_only=True)
 class Shell:
-    """One command's surroundings.
+    """The environment of one command.
 
     Args:
         folder: the project's folder (or its file).
-        as_json: one JSON document on stdout, nothing else there.
+        as_json: print one JSON document, and nothing else, to stdout.
         quiet: no progress and no tables; errors only.
-        redact: takes secrets out of a text; known once the project is loaded.
+        redact: masks secrets in a text; set once the project is loaded.
     """
 
     folder: Path

@@ -1,6 +1,6 @@
-"""Decides how a result looks: a table on a terminal, plain aligned lines for a pipe.
+"""Formats results: a table on a terminal, plain aligned columns in a pipe.
 
-Called by the shell. Must never cut a value short where a program may read it.
+Values are never truncated in a pipe, where a program may read them.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ COLOURS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Table:
-    """Rows of texts below the names of their columns."""
+    """Rows of text with column names."""
 
     columns: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
@@ -61,12 +61,12 @@ def _rich(columns: Sequence[str], rows: Sequence[Sequence[str]], stream: TextIO)
 
 
 def count(value: int | None) -> str:
-    """A number for people: `1,234`; a dash when it is not known."""
+    """Formats a number: `1,234`; a dash if unknown."""
     return "-" if value is None else f"{value:,}"
 
 
 def size(value: int | None) -> str:
-    """Bytes for people: `1.5 MB`; a dash when they are not known."""
+    """Formats bytes: `1.5 MB`; a dash if unknown."""
     if value is None:
         return "-"
     number = float(value)
@@ -78,10 +78,10 @@ def size(value: int | None) -> str:
 
 
 def seconds(value: float | None) -> str:
-    """A length of time for people: `1.3 s`."""
+    """Formats a duration: `1.3 s`."""
     return "-" if value is None else f"{value:.1f} s"
 
 
 def yes(*, value: bool | None) -> str:
-    """`yes`, `no`, or a dash when nobody asked."""
+    """`yes`, `no`, or a dash if unknown."""
     return {True: "yes", False: "no", None: "-"}[value]

@@ -1,4 +1,4 @@
-"""The project file: its values, where each was written, its references and secrets, its JSON schema."""
+"""The project file: its values and where each was written, its references and secrets, and its JSON schema."""
 
 from tidegate.config.nodes import Mark, Node
 from tidegate.config.options import build

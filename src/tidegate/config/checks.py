@@ -1,7 +1,4 @@
-"""Decides how the `checks:` of a stream read: a kind with its main option, the other options beside it.
-
-Called by the project loader and by assemble. Must never accept an option that the check does not have.
-"""
+"""Parses the `checks:` of a stream, short forms included."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Decides what a stream inherits from `defaults:` and how its short forms read.
+"""Applies `defaults:` to a stream and expands the short forms of its plugins.
 
-Called by the project loader for every stream. Must never apply an option to a strategy that does not have it.
+A default is only applied to a strategy that has the option.
 """
 
 from __future__ import annotations

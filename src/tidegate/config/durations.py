@@ -1,6 +1,6 @@
-"""Decides how a length of time is written.
+"""Parses durations such as `5m` or `1h30m`.
 
-Called wherever an option is a `timedelta`. Must never guess a unit.
+A number without a unit is an error.
 """
 
 from __future__ import annotations

@@ -1,8 +1,4 @@
-"""Decides how a project file becomes values that still know where they were written.
-
-Called by the project loader; every later error names file, line and key from here. Must never give a key or a
-value a meaning of its own.
-"""
+"""Parses YAML into values that remember the file, line and key they came from, for error messages."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Decides where relative paths of a project begin: in the project's folder, wherever a command is typed.
-
-Called by the project loader. Must never touch the file system.
-"""
+"""Makes relative paths in a project absolute: they are relative to the project folder, not the working directory."""
 
 from __future__ import annotations
 

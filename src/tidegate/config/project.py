@@ -1,7 +1,4 @@
-"""Decides what a project is: registry, lakes, connections and streams, checked and complete.
-
-Called by the API and the commands before anything else. Must never open what it names, and never show a secret.
-"""
+"""Loads and validates a project file. Opens nothing that the file names, and never shows a secret."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Decides what `${…}` stands for: a variable of the environment or the content of a file.
+"""Resolves `${…}` references to environment variables and files.
 
-Called once for the whole project file, before anything is validated. Must never show what it found.
+Runs once on the whole project file, before validation. Never shows a resolved value.
 """
 
 from __future__ import annotations

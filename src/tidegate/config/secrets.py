@@ -1,8 +1,4 @@
-"""Decides what of a project is a secret, and takes secrets out of texts.
-
-Called by the project loader and, through `Config.redact`, by everything that prints. Must never drop a secret
-because it looks harmless.
-"""
+"""Collects the secrets of a project and masks them in text."""
 
 from __future__ import annotations
 

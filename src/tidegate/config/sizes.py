@@ -1,6 +1,6 @@
-"""Decides how a number of bytes is written.
+"""Parses sizes in bytes such as `32MB`.
 
-Called wherever an option is a `Bytes`. Must never guess a unit.
+A number without a unit is an error.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""Decides which targets a stream may name: a table of its own, with placeholders that something fills.
-
-Called where the project is read and where patterns are expanded. Must never guess what a placeholder means.
-"""
+"""Validates the `target:` of a stream: one table per stream, with placeholders only in patterns."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Values and protocols that join the open sets; no I/O, no pyspark, no database."""
+"""Values and protocols shared by all layers; no I/O, no pyspark, no database."""

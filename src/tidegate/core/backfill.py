@@ -1,6 +1,6 @@
-"""Decides how a range of a cursor is cut into chunks that are loaded one after the other.
+"""Splits a range of a cursor into chunks, and describes the progress of a backfill.
 
-Called by the engine's backfill, kept by the registry. Pure: it is told how many rows a part has; must never read one.
+Pure: never reads rows.
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ class Backfill(Shown):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scale:
-    """The values of a cursor as whole numbers, so that a range can be cut: integers, days or microseconds.
+    """The values of a cursor as integers (numbers, days or microseconds), so that a range can be split.
 
     Example:
         >>> Scale(kind=Kind.DATE).text(Scale(kind=Kind.DATE).number("2025-01-31") + 1)
@@ -140,7 +140,7 @@ class Scale:
 
 
 def cut_evenly(low: int, high: int, width: int) -> Iterator[tuple[int, int]]:
-    """The range from `low` to `high`, both inclusive, in parts of that width.
+    """Splits the range from `low` to `high`, both inclusive, into parts of that width.
 
     Example:
         >>> list(cut_evenly(1, 7, 3))

@@ -1,7 +1,4 @@
-"""Decides how a batch of rows is described between reading and writing: its rule, what is known of it, what was found.
-
-Made by the pipeline and by writers, read by probes and by verification. Holds values only; must never count a row.
-"""
+"""Describes a batch of rows between reading and writing: how one row per key is chosen, and facts about the rows."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""What a strategy asks of a source before its snapshot is taken: up to which value of a column nobody writes any more.
-
-Stated by strategies, answered by sources when they are opened. Values only.
-"""
+"""The safe upper bound of a cursor that a strategy requests from a source before its snapshot is taken."""
 
 from __future__ import annotations
 

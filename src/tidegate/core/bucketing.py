@@ -1,7 +1,4 @@
-"""Decides how rows are spread over buckets so that two sides can be compared level by level.
-
-Asked of probes and of tables by verification and by the search for deleted keys. Holds values only.
-"""
+"""Hash buckets and row digests, with which `verify` and key comparison narrow down which rows differ."""
 
 from __future__ import annotations
 

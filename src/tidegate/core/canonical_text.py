@@ -1,6 +1,6 @@
-"""Decides the canonical text of a value that Python or Arrow holds, and so the fingerprint of rows read by no engine.
+"""The canonical text of Python and Arrow values, to compute fingerprints without a SQL engine.
 
-Called where few rows are read back. Pure; must never round a value, nor give a text for one that its type cannot hold.
+Used where few rows are read back. Never rounds a value, and refuses values that do not fit their type.
 """
 
 from __future__ import annotations

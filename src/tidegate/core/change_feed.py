@@ -1,7 +1,6 @@
-"""Decides how a versioned table tells what happened between two of its versions.
+"""What a versioned table (Delta, Iceberg) reports about the changes between two of its versions.
 
-Told by formats, asked by the strategies of lake tables, read by their source. Must never call a range empty whose
-versions are not known any more.
+A range of versions that are no longer known is never reported as empty.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ EMPTY = "empty"
 
 
 class Told(StrEnum):
-    """How much a table can tell of a range of its versions."""
+    """How much a table reports about a range of its versions."""
 
     NOTHING = "nothing"
     """No row came, changed or went: compaction, properties."""
@@ -39,7 +38,7 @@ class Told(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Span:
-    """What lies between two versions.
+    """The changes between two versions.
 
     Args:
         reason: why it is told so, for people, to go after "because"; empty for what needs no reason.
@@ -64,13 +63,13 @@ class ChangeFeed(Protocol):
         """
 
     def deaf(self, target: Target) -> str:
-        """The statement by which the table tells from then on which rows come to it; empty where it does."""
+        """The statement that enables the table's change data feed; empty if it is enabled."""
 
     def appended(self, session: SparkSession, target: Target, after: str, upto: str) -> DataFrame:
-        """The rows that came, of a range that has nothing else."""
+        """The inserted rows, of a range that has nothing else."""
 
     def changes(self, session: SparkSession, target: Target, after: str, upto: str) -> DataFrame:
-        """Every row that came or went.
+        """Every inserted or deleted row.
 
         Rows: the table's columns; `frames.GONE`, true for a row that went; `frames.ORDER`, a bigint that is greater
         for a later commit, and within one commit for a row that came: of each key the greatest one counts.
@@ -82,7 +81,7 @@ class HasPresent(Protocol):
     """A probe of a versioned table that can be asked for rows by key."""
 
     def present(self, session: SparkSession, keys: DataFrame, key: Sequence[str]) -> DataFrame:
-        """The rows, as they are in the version that is read, of the keys that `keys` has."""
+        """The rows of some keys, in the version that is read."""
 
 
 @runtime_checkable

@@ -1,7 +1,4 @@
-"""Decides how a strategy states what changed.
-
-Returned by strategies, turned into a plan by the planner. Holds values only; nothing here reads a row.
-"""
+"""The result of change detection: which slices changed, why, and the state after they are loaded."""
 
 from __future__ import annotations
 

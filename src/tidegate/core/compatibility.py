@@ -1,12 +1,12 @@
 """The rule that says which strategy, writer, deletes and source work together.
 
-`check` and every run ask it of a stream, `engine/assemble/combinations` of every combination that there is, so that
-both always agree. Pure; plugins declare what they need and never check each other.
+`check` and every run apply it to a stream, and `engine/assemble/combinations` to every possible combination, so that
+all agree. Pure; plugins declare what they need and never check each other.
 
-A strategy may declare `always`, what it emits of `emits` whatever the source holds (all of them unless stated);
-`reads`, slices that not every source has; `bound`, the safe bound that it needs; `by_range`, that the source has to say
-how its table is cut; `removes_files`, that rows have to carry their file's name; and `variants`, by name the options of
-each way that it can work, as a project states them.
+A strategy may declare `always`, the members of `emits` that it emits whatever the source contains (default: all);
+`reads`, slices that not every source has; `bound`, the safe bound that it needs; `by_range`, that the source must
+report its range partitions; `removes_files`, that rows must record their file's name; and `variants`, the options of
+each of its methods by name, as a project states them.
 """
 
 from __future__ import annotations

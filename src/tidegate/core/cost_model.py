@@ -1,7 +1,6 @@
-"""Decides what a load would cost, from what earlier loads of the same stream did.
+"""Estimates the cost of a load from earlier loads of the same stream.
 
-Collected by the engine, asked by strategies that choose between ways to load. Holds values only; must never present a
-guess as a measurement.
+A guess is never presented as a measurement.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""How results read: as text in a terminal, as a table in a notebook."""
+"""Formats results as text in a terminal and as HTML tables in a notebook."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """What the rows of a load do to the table: the closed union `Effect`.
 
-A strategy says it, every writer answers each member that it accepts, and `check` refuses the others. How it is done
-(merge, overwrite, replaced partitions) is a choice of writer and format by cost, and changes no row of the result.
-Nobody but a person can ask for more than these: see `core.plan.Reset`.
+Strategies emit effects, writers declare which they accept, and `check` refuses the rest. How an effect is carried out
+(merge, overwrite, replaced partitions) is chosen by writer and format by cost, and never changes the resulting rows.
+Only a person can ask for more than these: see `core.plan.Reset`.
 """
 
 from __future__ import annotations

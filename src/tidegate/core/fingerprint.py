@@ -1,12 +1,12 @@
-"""Decides what equal means: the fingerprint "tg1" of a set of rows, and its reference in plain Python.
+"""The fingerprint "tg1" of a set of rows, by which source and table are compared, and its reference in Python.
 
-Called by verify, by the strategies and as SQLite's own functions. The SQL of each engine is in `dialects/`.
-Must never change for the same rows: stored fingerprints are compared with new ones.
+Used by `verify`, by strategies, and as SQL functions in SQLite; the SQL of other engines is in `dialects/`. Must never
+change for the same rows, because stored fingerprints are compared with new ones.
 
-A row's text is its fields joined by `|`; a field is `~N` for NULL, else its canonical text with `~` written
-`~0` and `|` written `~1`, so no two different rows share a text. A fingerprint is the number of rows and the
-sums of the four 32-bit quarters of the md5 of each row's text: independent of order, faithful to duplicates,
-additive over disjoint sets.
+A row's text is its fields joined by `|`; a field is `~N` for NULL, else its canonical text with `~` written `~0` and
+`|` written `~1`, so that no two different rows share a text. A fingerprint is the number of rows and the sums of the
+four 32-bit quarters of the md5 of each row's text: independent of order, sensitive to duplicates, and additive over
+disjoint sets.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""The flavours of a source (a dialect, a file format, a kind of log) and what each of them can be asked.
+"""The flavours of a source (a dialect, a file format, a kind of log) and the features of each.
 
-Declared by sources and dialects, read by `core/compatibility`. Holds values only. Must never open a source.
+Declared by sources and dialects, used by `core/compatibility`.
 """
 
 from __future__ import annotations

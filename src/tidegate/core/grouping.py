@@ -1,9 +1,9 @@
-"""Decides how rows fall into partitions: not at all, by steps, ranges, periods or prefixes of a column.
+"""How rows are grouped into partitions: the whole table, or steps, ranges, periods or prefixes of a column.
 
-Named by strategies and by verification, written as SQL by dialects. Holds values only; must never hold SQL.
+Used by strategies and verification, translated to SQL by dialects.
 
-A bucket is the canonical text that SQL groups by; None for the rows whose column is NULL. Every partition is an
-interval or a prefix of one column, so that an index, a partitioned table and a file's bounds can find it.
+A bucket is the canonical text that SQL groups by, or None for rows whose column is NULL. Every partition is an interval
+or a prefix of one column, so that indexes, partitioned tables and file statistics can find its rows.
 """
 
 from __future__ import annotations

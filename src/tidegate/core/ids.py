@@ -1,6 +1,6 @@
-"""Decides what names a thing for good: targets, connections and a stream's uid.
+"""Stable identifiers: targets, connections and the uid of a stream.
 
-Called by config and engine. Must never depend on a run, a registry or a machine.
+They depend on no run, registry or machine.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
-"""Decides what is known of every interval of a cursor: loaded and proven, found empty, unverified, stale or failed.
+"""The interval ledger: the state of every interval of a cursor (verified, empty, unverified, stale or failed).
 
-Called by the registry, which keeps it, and shown by `status`. Pure; must never be asked where a load starts from: that
-is the position in the table's commit.
+Kept by the registry and shown by `status`. A load never starts from it, but from the position in the table's commit.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from tidegate.core.display import Shown
 
 
 class Known(StrEnum):
-    """What is known of an interval: in the table and proven, confirmed to have no rows, and so on."""
+    """The state of an interval: loaded and verified, verified to have no rows, and so on."""
 
     DONE = "done"
     EMPTY = "empty"
@@ -29,7 +28,7 @@ GAPS = frozenset({Known.STALE, Known.FAILED})
 
 @runtime_checkable
 class Looking(Protocol):
-    """A probe that can tell how far it has looked."""
+    """A probe that knows how far it has looked."""
 
     def looked_through(self) -> str | None:
         """The safe bound that it was last asked for; None if it was asked for none."""
@@ -37,7 +36,7 @@ class Looking(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Interval:
-    """Cursor values above `after` and up to `upto`, canonical texts, and what is known of their rows.
+    """Cursor values above `after` and up to `upto`, canonical texts, and the state of their rows.
 
     Args:
         after: None for no bound.
@@ -69,7 +68,7 @@ class Gap:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Intervals(Shown):
-    """Disjoint intervals in the order of the cursor; of neighbours that are alike there is one."""
+    """Disjoint intervals in cursor order; equal neighbours are merged."""
 
     parts: tuple[Interval, ...] = ()
 
@@ -81,7 +80,7 @@ class Intervals(Shown):
 
     @property
     def gaps(self) -> tuple[Interval, ...]:
-        """What is not in the table as the source has it, and what lies between two intervals."""
+        """Intervals whose rows are not in the table as in the source, and the ranges between intervals."""
         holes = [
             Interval(after=left.upto, upto=right.after, known=Known.FAILED)
             for left, right in zip(self.parts, self.parts[1:], strict=False)
@@ -90,7 +89,7 @@ class Intervals(Shown):
         return Intervals.of([*holes, *(part for part in self.parts if part.known in GAPS)]).parts
 
     def painted(self, part: Interval) -> Intervals:
-        """The same, but of this interval the new word is known.
+        """The same intervals, with the state of this one replaced.
 
         Example:
             >>> loaded = Intervals().painted(Interval(after=None, upto="9", known=Known.DONE, rows=4))
@@ -103,13 +102,13 @@ class Intervals(Shown):
         return Intervals.of([*rest, part])
 
     def upto(self, bound: str | None) -> Intervals:
-        """What lies at or below a bound; nothing for None."""
+        """The intervals at or below a bound; nothing for None."""
         return Intervals.of(piece for each in self.parts if (piece := _below(each, bound)) is not None)
 
     def loaded(
         self, slices: Sequence[tuple[str | None, str | None]], through: str | None, *, proven: bool, rows: int | None
     ) -> Intervals:
-        """Once a load of these slices (exclusive and inclusive bound) has landed; the table then reaches `through`."""
+        """After a load of these slices (exclusive and inclusive bound) was committed; `through` is the new end."""
         known = Known.DONE if proven else Known.UNVERIFIED
         parts = [
             Interval(after=after, upto=upto, known=known, rows=rows if len(slices) == 1 else None)
@@ -122,7 +121,7 @@ class Intervals(Shown):
         return found
 
     def moved(self, through: str | None) -> Intervals:
-        """Once the position was moved by hand: what is behind it is taken on trust, what is beyond it read again."""
+        """After the position was moved by hand: rows before it are trusted, rows after it are read again."""
         if through is None:
             return Intervals()
         kept = self.upto(through)
@@ -135,7 +134,7 @@ class Intervals(Shown):
         return kept
 
     def proven(self, after: str | None, upto: str | None) -> Intervals:
-        """Once the table was proven to hold what the source holds between two bounds."""
+        """After the table was verified to equal the source between two bounds."""
         if upto is None:
             return self
         found = self
@@ -148,11 +147,11 @@ class Intervals(Shown):
         return found
 
     def empty(self, after: str | None, upto: str | None) -> Intervals:
-        """Once the source was found to have no rows there."""
+        """After the source was found to have no rows there."""
         return self if upto is None else self.painted(Interval(after=after, upto=upto, known=Known.EMPTY, rows=0))
 
     def failed(self, slices: Sequence[tuple[str | None, str | None]], through: str | None) -> Intervals:
-        """While a load of these slices has failed: what was loaded before is stale, the rest is missing."""
+        """After a load of these slices failed: what was loaded before is stale, the rest is missing."""
         found = self
         for after, upto in slices:
             if upto is None:

@@ -1,7 +1,4 @@
-"""Decides what is told of how late rows come, from what each load saw.
-
-Made by the API from the registry's runs, shown by `status --late`. Holds values only; must never read a source.
-"""
+"""How late rows arrive, computed from the lookbacks of earlier loads for `status --late`."""
 
 from __future__ import annotations
 
@@ -18,10 +15,10 @@ Histogram = Iterable[Sequence[int]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lateness(Shown):
-    """How far behind the position rows lay when they came; upper bounds, as fine as the lookback compares.
+    """How far behind the position rows were on arrival: upper bounds, at the lookback's resolution.
 
-    Units: seconds. `p50`, `p95` and `p99` over all rows; `lookback` would have caught every row that was seen. None
-    without rows.
+    Units: seconds. `p50`, `p95` and `p99` over all rows; `lookback` is the smallest that would
+    have caught every row seen. None without rows.
     """
 
     loads: int
@@ -34,7 +31,7 @@ class Lateness(Shown):
 
     @classmethod
     def of(cls, loads: Iterable[Histogram]) -> Lateness:
-        """What the histograms of some loads come to.
+        """Combines the histograms of some loads.
 
         Example:
             >>> told = Lateness.of([[(0, 97), (86400, 2)], [(0, 0), (259200, 1)]])

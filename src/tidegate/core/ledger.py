@@ -1,7 +1,7 @@
-"""Decides what is kept of every partition that a table holds, and how a commit vouches for it.
+"""The partition ledger of a table: the checksum of each partition as it was loaded.
 
-Compared by the checksum strategy, kept by the registry. The commit's position carries only the sum and a digest:
-with them a ledger that is lost is told from one that is out of date, and an unchanged source needs neither.
+The registry keeps the ledger. The position in the table's commit has only its sum and digest, by which a lost or
+outdated ledger is detected.
 """
 
 from __future__ import annotations

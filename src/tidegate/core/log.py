@@ -1,7 +1,6 @@
-"""Decides how a log of changes says what lies after a position, and what a row of it looks like.
+"""Change logs: what follows a position, and the columns of an event.
 
-Told by the probes of logs, asked by strategy cdc, folded by writers. Must never take a part of a log for read whose
-beginning is gone.
+Never skips events whose part of the log has been deleted: that is an error.
 """
 
 from __future__ import annotations
@@ -117,7 +116,7 @@ class Lag:
 
 @runtime_checkable
 class Lagging(Protocol):
-    """A probe of a log that tells how far a position is behind its end."""
+    """A probe of a log that reports how far a position is behind its end."""
 
     def lag(self, state: Mapping[str, Any] | None) -> Lag:
         """The same question as `Logged.after`, answered without a plan to read anything.
@@ -146,7 +145,7 @@ class Logged(Protocol):
     """
 
     def after(self, state: Mapping[str, Any] | None, *, most: int | None) -> LogSpan:
-        """What lies after a position that an earlier answer gave; None for the log's beginning.
+        """The events after a position from an earlier answer; None for the log's beginning.
 
         Args:
             most: events to read at most; None for all there are.
@@ -172,7 +171,7 @@ class ReadTwice(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Message:
-    """One message of a log, as it came; None for a key or a value that it does not have."""
+    """One message of a log, unparsed; None for a missing key or value."""
 
     key: bytes | None
     value: bytes | None
@@ -228,7 +227,7 @@ def seeing(envelope: MessageEnvelope, messages: Sequence[Message]) -> MessageEnv
 
 @runtime_checkable
 class OfOneTable(Protocol):
-    """An envelope whose messages tell of which table they are."""
+    """An envelope whose messages name their table."""
 
     def of_one_table(self, messages: Sequence[Message]) -> MessageEnvelope:
         """The same for events of the newest message's table alone, unless a table is named."""

@@ -1,7 +1,6 @@
-"""Decides what is kept of every file that a table holds, and how a commit vouches for it.
+"""The list of files that were loaded into a table, and how the table's commit vouches for it.
 
-Listed by probes of files, compared by the files strategy, kept by the registry. A file is known by its content,
-never by its modification time alone.
+Kept by the registry. A file is identified by its content, never by its modification time alone.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Decides what a run tells: one value a stream, with the fields of `run --json`.
+"""The outcome of a run for one stream, with the fields of `run --json`.
 
-Made by the pipeline, printed by the CLI, returned by the Python API. Never holds a secret or a row's values.
+Has no secrets and no values of rows.
 """
 
 from __future__ import annotations

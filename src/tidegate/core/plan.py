@@ -1,6 +1,6 @@
-"""Decides what a plan is: everything about a load that is fixed before its first row is read.
+"""The plan of a load: everything that is decided before its first row is read.
 
-Made by the planner, saved by the registry, followed by the pipeline, printed by the CLI. Never holds a secret.
+Made by the planner, saved in the registry. Has no secrets.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ WHOLE = "whole"
 
 
 class Mode(StrEnum):
-    """How rows get into the table: one primitive of a format each."""
+    """How rows get into the table; each mode is one operation of a format."""
 
     APPEND = "append"
     OVERWRITE = "overwrite"
@@ -87,7 +87,7 @@ class Prune:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reset:
-    """A person asked for it: the table is written from nothing, its history and its marked rows go.
+    """A full refresh requested by a person: the table is rebuilt, without its history and rows marked as deleted.
 
     Made by the engine of `--full-refresh` and `resync --replace` alone; no strategy can ask for it.
     """

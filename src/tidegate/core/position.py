@@ -1,7 +1,6 @@
-"""Decides what a table says about how far it has been loaded.
+"""The position of a stream: how far its table has been loaded, stored in the table's own commit.
 
-Written into the table's own commit by formats, read back by recover, compared by the registry.
-Must never be guessed: a missing position is an error of its own, never a default.
+A missing position is an error, never a default.
 """
 
 from __future__ import annotations

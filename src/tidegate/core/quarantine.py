@@ -1,6 +1,6 @@
-"""Decides where rows that broke a rule are kept, and which of them count.
+"""The quarantine: where rows that failed a check are kept, and when newer rows supersede them.
 
-Followed by the engine and by `tidegate quarantine`. Must never count a row of a load that did not land.
+Rows of a load that was not committed never count.
 
 Source: `docs/concepts/quarantine.md`.
 """
@@ -51,7 +51,7 @@ found to be gone.
 
 
 class Superseding(StrEnum):
-    """By what the rows of a load take the place of those that wait."""
+    """How the rows of a load supersede quarantined rows."""
 
     SLICES = "slices"
     """These partitions, files or keys become what is read; what waits of their keys elsewhere is older."""
@@ -68,14 +68,14 @@ class Superseding(StrEnum):
 
 
 def everything(changes: ChangeSet) -> bool:
-    """Whether what is read is all that the source holds."""
+    """Whether everything in the source is read."""
     return isinstance(changes.effect, Mirror) and any(isinstance(part, Everything) for part in changes.slices)
 
 
 def superseding(
     changes: ChangeSet, *, one_a_key: bool, history: bool, applies_events: bool, unique: bool
 ) -> Superseding:
-    """How the rows of a load take the place of those that wait; by what the load means, never by how it is written.
+    """How the rows of a load supersede quarantined rows: by the meaning of the load, never by how it is written.
 
     Args:
         one_a_key: the table keeps one row a key.

@@ -1,7 +1,7 @@
-"""How an expression says that a column holds a value which its type does not allow, and how that is found in an error.
+"""Marks the message that a SQL expression raises for an invalid value, and finds it again in a driver's error.
 
-Called by dialects, and wherever an error of a database or of Spark is translated. These wrap the sentence in words and
-statements of their own, so it carries where it begins and ends. Must never hold a value.
+Drivers and Spark wrap the message in text of their own, so it has a start and an end marker. It never contains the
+value.
 """
 
 from __future__ import annotations

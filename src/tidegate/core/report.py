@@ -1,4 +1,4 @@
-"""What a command found of each of its streams: looked up by name, printed as a table, raised where one failed."""
+"""Report of a command: the result of each stream, printable as a table, raised as an error if one failed."""
 
 from __future__ import annotations
 

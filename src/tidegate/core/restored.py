@@ -1,6 +1,6 @@
-"""What a probe of files answers about rows that come back from files loaded earlier.
+"""Protocol for file sources that can return older rows of a key from files loaded earlier.
 
-Asked by the engine when a load removes the later row of a key. Holds a protocol only.
+Used when a load removes the newest row of a key.
 """
 
 from __future__ import annotations

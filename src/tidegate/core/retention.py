@@ -1,6 +1,6 @@
-"""Decides how a source whose log is kept for one reader is told what that reader has.
+"""Protocol for sources that retain a log for one reader (a replication slot) until the reader confirms it.
 
-Implemented by sources, called by the engine. Must never let a source forget what no table's own position covers.
+Only what a table's own position covers may be confirmed.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Retained:
 
 @runtime_checkable
 class Retaining(Protocol):
-    """A source of which a server may keep the log until it is told otherwise."""
+    """A source whose server retains the log until it is confirmed."""
 
     def claim(self, key: Sequence[str]) -> None:
         """Makes the server keep every change from now on, where it does not yet.
@@ -65,7 +65,7 @@ class Retaining(Protocol):
         """
 
     def retained(self) -> Retained | None:
-        """What is kept; None for a log that nobody keeps for one reader."""
+        """What the server retains; None for a log that is not retained for one reader."""
 
     def release(self) -> None:
-        """Makes the server forget everything; the stream has to be loaded anew afterwards."""
+        """Drops everything that the server retains; the stream then needs a full refresh."""

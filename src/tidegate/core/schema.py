@@ -1,6 +1,6 @@
-"""Decides what a column is and how a change of columns is told apart.
+"""Columns, exact types, and changes between two schemas.
 
-Called by dialects, sources, formats and the planner. Must never know a database or a file format.
+Independent of any database or file format.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
-"""Decides which differences between a source and its table are worth a load.
+"""The option `significant_change`: differences too small to be worth a load.
 
-Stated as `significant_change:` of a strategy, carried by the plan, asked by writers once the differences are known.
-Holds values only; must never make a load move less than all that differs.
+A load that happens always moves every difference.
 """
 
 from __future__ import annotations
@@ -12,9 +11,9 @@ from typing import Any, ClassVar
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Significance:
-    """A load is worth it when enough rows differ by enough; it then moves every row that differs.
+    """When differences are worth a load: if enough rows differ enough. The load then moves every difference.
 
-    A row that came or went always counts.
+    Inserted and deleted rows always count.
 
     Args:
         columns: a changed row counts if one of these columns changed; any column unless given.

@@ -1,6 +1,6 @@
-"""Decides what can be read of a source: the closed union `Slice`.
+"""The parts of a source that can be read: the closed union `Slice`.
 
-Emitted by strategies, read by sources, replaced or verified by formats. Holds values only, never SQL.
+Emitted by strategies, read by sources, replaced or verified by formats. Contains no SQL.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
-"""Decides whether a position is still one of this source and this strategy.
+"""Checks that a position belongs to this source and this strategy.
 
-Called by every strategy that goes on from a position, and by backfills. Must never let a load start from another
-history.
+Called before every load that continues from a position, so that no load continues from another source's history.
 """
 
 from __future__ import annotations

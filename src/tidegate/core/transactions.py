@@ -1,7 +1,6 @@
-"""Decides where a log may be cut so that no transaction of its source is cut in two.
+"""Finds where a log can be split without splitting a source transaction.
 
-Told by the log of a topic what its messages say, a batch at a time. Must never take a transaction for whole because
-time has passed.
+A transaction is complete only when all its events were seen, never because time has passed.
 """
 
 from __future__ import annotations

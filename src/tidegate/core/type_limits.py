@@ -1,10 +1,10 @@
-"""Which lower bounds of a column a table format cannot be trusted to prune files by.
+"""Lower bounds of integers that a table format cannot safely use to prune files.
 
-Asked by everything that writes a condition on stored rows. Pure.
+Used for every condition on stored rows. Pure.
 
-Iceberg's `truncate(W)` of an integer is computed in the column's own width: the step that holds the least integers
-begins below the type and wraps to one of the greatest numbers. A bound within that step, projected through the
-partitioning, excludes every file. Source: Iceberg specification, "Partition Transforms"; `Truncate.java`.
+Iceberg's `truncate(W)` of an integer is computed in the column's own width: the step with the smallest integers starts
+below the range of the type and wraps around to one of the largest numbers. A bound within that step, projected through
+the partitioning, would exclude every file. Source: Iceberg specification, "Partition Transforms"; `Truncate.java`.
 """
 
 from __future__ import annotations

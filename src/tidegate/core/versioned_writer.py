@@ -1,8 +1,4 @@
-"""Decides what a writer owes the engine whose table keeps every version of a row, beside being a writer.
-
-Implemented by such writers, asked by the planner, the pipeline and every comparison. Must never be asked of a table
-that holds just what its source holds.
-"""
+"""Protocol for writers whose table keeps every version of a row (scd2)."""
 
 from __future__ import annotations
 

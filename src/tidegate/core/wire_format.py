@@ -1,7 +1,4 @@
-"""Decides in which shapes a value may travel from a database to Spark.
-
-Chosen by a database's dialect for each column, undone by the Spark dialect. Must never hold SQL.
-"""
+"""The forms in which a value can be sent from a database to Spark without losing precision."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The main job on real data, from nothing; imported only by the command that runs it."""
+"""The demo: real data from a database into Iceberg tables; imported only by `tidegate demo`."""
 
 from tidegate.demo.story import run
 

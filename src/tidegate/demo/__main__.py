@@ -1,4 +1,4 @@
-"""Decides nothing: `python -m tidegate.demo [DIR]` lets the next day arrive in a demo's source."""
+"""`python -m tidegate.demo [DIR]`: adds the next day's changes to a demo's source database."""
 
 import sys
 from pathlib import Path

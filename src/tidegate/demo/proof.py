@@ -1,7 +1,7 @@
-"""Decides whether source and tables hold the same rows, without anything that loaded them.
+"""Compares source and tables without the code that loaded them.
 
-Called by the story after a run. SQLite's own driver reads one side, PyIceberg the other; must never use Spark, the
-dialects or the position, so that an error of theirs cannot hide itself.
+SQLite's driver reads one side, PyIceberg the other. Never uses Spark, the dialects or the position, whose errors it
+might otherwise share.
 """
 
 from __future__ import annotations

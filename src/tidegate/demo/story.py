@@ -1,6 +1,6 @@
-"""Decides what the demo does, step by step, and what it measures.
+"""Runs the demo step by step and measures each step.
 
-Called by `tidegate demo`. Must never print a figure of a load that failed or of tables that are not equal.
+Shows no numbers of a failed load or of tables that differ.
 """
 
 from __future__ import annotations

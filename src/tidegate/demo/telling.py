@@ -1,7 +1,4 @@
-"""Decides how the demo speaks: short, what happened and why it matters.
-
-Called by the story. Must never compute a figure of its own.
-"""
+"""The text that the demo prints."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""The SQL of each engine: one file a database, Spark among them."""
+"""The SQL of each engine: one file or folder per database, Spark among them."""

@@ -1,6 +1,6 @@
-"""Decides Oracle's SQL for the fingerprint of a table: text only, run by whoever has a connection.
+"""Oracle's SQL for the fingerprint of a table: text only, to be run on the user's own connection.
 
-Chosen by people who compare such a table with the lake. Must never depend on an NLS setting of the session.
+Independent of the session's NLS settings.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Decides Snowflake's SQL for the fingerprint of a table: text only, run by whoever has a connection.
+"""Snowflake's SQL for the fingerprint of a table: text only, to be run on the user's own connection.
 
-Chosen by people who compare such a table with the lake. Must never apply a time zone to a timestamp without one.
+Never applies a time zone to a timestamp without one.
 """
 
 from __future__ import annotations

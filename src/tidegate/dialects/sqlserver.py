@@ -1,6 +1,6 @@
-"""Decides SQL Server's SQL for the fingerprint of a table: text only, run by whoever has a connection.
+"""SQL Server's SQL for the fingerprint of a table: text only, to be run on the user's own connection.
 
-Chosen by people who compare such a table with the lake. Must never hash UTF-16, nor cast a time to fewer digits.
+Hashes UTF-8, never UTF-16, and never casts a time to fewer digits.
 """
 
 from __future__ import annotations

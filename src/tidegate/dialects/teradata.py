@@ -1,6 +1,6 @@
-"""Decides Teradata's SQL for the fingerprint of a table: text only, run by whoever has a connection.
+"""Teradata's SQL for the fingerprint of a table: text only, to be run on the user's own connection.
 
-Chosen by people who compare such a table with the lake. Must never hash a text in Teradata's own character set.
+Never hashes a string in Teradata's own character set.
 """
 
 from __future__ import annotations

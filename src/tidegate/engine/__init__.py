@@ -1,1 +1,1 @@
-"""Streams at work: assembled, planned, run, verified, recovered."""
+"""The engine: assembles, plans, runs, verifies and recovers streams."""

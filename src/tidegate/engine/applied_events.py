@@ -1,7 +1,7 @@
-"""Decides what is remembered of the events that a table has taken: of every key the last order, deleted keys included.
+"""Keeps the last applied event order of every key, deleted keys included, so that old events are never applied again.
 
-Called by the pipeline around a load of events. It is kept in a table beside the target and written before the target's
-commit is seen. Must never count what a load left behind that did not land, nor lose what the landed ones wrote.
+Stored in a side table beside the target, written before the target's commit becomes visible. Records of a load that was
+not committed never count, and those of committed loads are never lost.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Decides what is remembered of events that all count: every event of a key, so that a late one finds its place.
+"""Keeps every applied event of a key, so that a late event finds its place in the key's history.
 
-Used in place of `Applied` for tables that keep the versions of rows, where events state when they took effect. Must
-never let an event stand for a part of the history that something else has written since.
+Used instead of `applied_events` for tables that keep versions of rows, where events state when they took effect. Events
+never replace a part of the history that something else has written since.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Work beside a stage, in a thread of its own that is over when the block is."""
+"""Runs a function in a thread beside a block of code, and joins it at the end of the block."""
 
 from __future__ import annotations
 

@@ -1,7 +1,6 @@
-"""Decides when a run has read what its log held: load after load, each of no more than one may take.
+"""Repeats size-limited loads until a run has read what its log contained when the run started.
 
-Called by the runner, under the stream's lease. Must never begin a load after one that did not land, nor follow a log
-that grows as fast as it is read.
+Stops after a load that was not committed, and does not follow a log that grows as fast as it is read.
 """
 
 from __future__ import annotations

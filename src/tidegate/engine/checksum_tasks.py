@@ -1,7 +1,6 @@
-"""Decides what a checksum run would have to do now, partition by partition, and what stands in its way.
+"""Lists the partitions that a checksum run would load now, and what prevents it from loading them.
 
-Called by `api.Project.checksum_tasks`. Must never start Spark, move a row, or leave work behind for a run to pick up:
-a run asks again and decides by what it finds, so a queue beside it would be a second truth that ages.
+Never starts Spark, moves rows or leaves tasks for a later run, which decides by what it finds itself.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
-"""Decides when a column that has come to a source is filled for the rows that were loaded before it came.
+"""Fills a column that is new in the source for rows that were loaded before it was added.
 
-Asked where streams are put together and when a stream looks for changes. Must never take a load that did not land, or
-that read some rows alone, for one that has filled the column.
+A load counts as having filled the column only if it was committed and read every row.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from tidegate.engine.context import LoadContext
 
 
 def misfits(strategy: Strategy, writer: Writer, contract: Mapping[str, str]) -> list[str]:
-    """Why old rows cannot be filled, a sentence each; nothing where they can, or where nobody asks for it.
+    """Why old rows cannot be filled, one sentence each; empty if they can, or need not be.
 
     Strategies without a cursor that read no log look at every row whenever the columns change, and need nothing.
     """

@@ -1,7 +1,4 @@
-"""Decides nothing: the values that one stream's run is made of.
-
-Made by the API and the pipeline, handed to every part of the engine. Holds an open source only inside its `with`.
-"""
+"""The values that are passed through a run: what all streams share, one open stream, one planned load."""
 
 from __future__ import annotations
 
@@ -59,7 +56,7 @@ class RunContext:
 
     @property
     def anew(self) -> bool:
-        """Whether every row is read again, whatever was loaded before."""
+        """Whether this is a full refresh, which reads every row again."""
         return self.full_refresh or self.resync
 
     @contextmanager
@@ -93,7 +90,7 @@ class KeyDiff:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadContext:
-    """One stream at work, its source open.
+    """One stream being loaded, with its source open.
 
     Args:
         key_diff: how keys that are gone at the source are looked for; None where nobody does.

@@ -1,6 +1,6 @@
-"""Decides what is told while streams run: one event a boundary of a stage.
+"""Progress events of a run: one at each boundary of a stage.
 
-Emitted by the pipeline, shown by the CLI, written by the log. Must never carry a secret or a value of a row.
+They contain no secrets and no values of rows.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ Listener = Callable[[Event], None]
 
 
 def ignore(event: Event) -> None:
-    """The listener of those who do not listen."""
+    """A listener that does nothing."""
 
 
 @dataclass(slots=True, kw_only=True)

@@ -1,6 +1,6 @@
-"""Decides how far streams are behind their logs, without a row being read: by the log's end and the table's position.
+"""Computes how far streams are behind their logs, from the log's end and the table's position.
 
-Called by the API for `status`. Must never start Spark, nor let a source that does not answer hide what is known.
+Reads no rows and never starts Spark. A source that does not answer never hides the rest of the status.
 """
 
 from __future__ import annotations

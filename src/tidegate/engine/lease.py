@@ -1,7 +1,4 @@
-"""Decides who waits for whom where a backfill and the loads of its stream run at the same time.
-
-Called by the runner and by the backfill. Must never let two of them work on one table at once.
-"""
+"""Takes turns between a backfill and the loads of its stream, so that only one of them works on the table."""
 
 from __future__ import annotations
 
@@ -19,7 +16,7 @@ POLL = 0.2
 
 @contextmanager
 def turn(registry: Registry, uid: str, *, waits: Callable[[], bool]) -> Iterator[Lease]:
-    """The stream's lease, as soon as it is free.
+    """Waits for the stream's lease.
 
     Args:
         waits: asked whenever somebody else has it: whether that is worth waiting for.

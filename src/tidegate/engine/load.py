@@ -1,7 +1,6 @@
 """One load of one stream: detect, plan, read, check, write, verify, advance.
 
-The seven files of `engine/stages` are the stages; here is nothing but their order. Nothing is published that was not
-verified.
+The stages are in `engine/stages`; here is only their order. Nothing is published that was not verified.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Decides what is told of a stream's earlier loads to a strategy that learns from them.
+"""Collects earlier loads of a stream for strategies that learn from them.
 
-Called before such a strategy is asked. Reads the registry alone; must never ask a source or a table.
+Reads the registry only, never a source or table.
 """
 
 from __future__ import annotations

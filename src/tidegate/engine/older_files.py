@@ -1,7 +1,7 @@
-"""Brings rows back from files that were loaded earlier, where the file that had the later row of a key lost it.
+"""Restores rows from files loaded earlier when the file with the newest row of a key no longer has it.
 
-Called by the pipeline between check and write, and once more to verify what was brought back. Must never bring back a
-row that a file of the load still has.
+Called between check and write, and again to verify the restored rows. Never restores a row that a file of the load
+still has.
 """
 
 from __future__ import annotations

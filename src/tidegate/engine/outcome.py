@@ -1,6 +1,6 @@
-"""Decides what a stream's run tells of itself when it ends.
+"""Builds the outcome of a stream's run.
 
-Called by the pipeline and the runner. Must never show a secret or a value of a row.
+Has no secrets and no values of rows.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def loaded(  # noqa: PLR0913 - everything that the stages found
     notes: tuple[str, ...] = (),
     warm: bool = False,
 ) -> Outcome:
-    """Of one commit that was published.
+    """The outcome of one published commit.
 
     Args:
         notes: on what came after it.
@@ -87,7 +87,7 @@ def _coverage(verdict: Verdict) -> tuple[str, ...]:
 
 
 def unchanged(work: LoadContext, *notes: str) -> Outcome:
-    """Of a run that moved nothing; `notes` say why, where rows differed."""
+    """The outcome of a run that moved nothing; `notes` say why, if rows differed."""
     since = work.standing.since
     return Outcome(
         stream=work.stream.name,
@@ -121,14 +121,14 @@ def failure(stream: Stream, error: TidegateError, redact: Callable[[str], str]) 
 
 
 def refused(work: LoadContext, changes: ChangeSet, error: TidegateError) -> Outcome:
-    """Of a partition that was not loaded while others were."""
+    """The outcome of a partition that failed while others were loaded."""
     told = failure(work.stream, error, work.context.redact)
     labels = ", ".join(part.label for part in changes.slices)
     return replace(told, error=told.error and replace(told.error, message=f"partition {labels}: {told.error.message}"))
 
 
 def drained(outcomes: Sequence[Outcome]) -> Outcome:
-    """Of the loads of one run, each of what the one before it left: counts add up, the last state stands."""
+    """Combines consecutive loads of one run: counts are added, the last state wins."""
     if len(outcomes) == 1:
         return outcomes[0]
     last, landed = outcomes[-1], [each for each in outcomes if each.error is None and each.outcome is Result.LOADED]
@@ -144,7 +144,7 @@ def drained(outcomes: Sequence[Outcome]) -> Outcome:
 
 
 def combined(outcomes: Sequence[Outcome], changes: ChangeSet) -> Outcome:
-    """Of all commits of one run: counts add up, the last state stands, and one that failed makes the whole fail."""
+    """Combines all commits of one run: counts are added, the last state wins, and one failure fails the run."""
     failed = [outcome for outcome in outcomes if outcome.error is not None]
     good = [outcome for outcome in outcomes if outcome.error is None]
     last = (good or failed)[-1]

@@ -1,4 +1,4 @@
-"""Loads of partitions: one commit a group of them, and what becomes of the others when one cannot be loaded."""
+"""Loads partitions in groups, one commit per group; if a partition fails, the others are loaded one by one."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Decides how changes that are partitions are carried out: what they are compared with, and in which commits.
+"""Splits changed partitions into groups of commits, and checks the partition ledger they are compared with.
 
-Called by the pipeline. Must never trust a ledger that the table's own position does not vouch for.
+A ledger counts only if the position in the table vouches for it.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ GROUP_ROWS = 20_000_000
 
 
 def trusted(ledger: Ledger | None, since: Position | None, columns: Schema) -> Ledger | None:
-    """The ledger, if the position vouches for it and the columns are those that it was made of."""
+    """The ledger, if the position vouches for it and it was computed from the same columns."""
     if ledger is None or since is None or since.schema != columns.digest or not ledger.vouched(since.state):
         return None
     return ledger
 
 
 def groups(changes: ChangeSet, most: int = GROUP_ROWS) -> Iterator[ChangeSet]:
-    """The changes in as few commits as hold `most` rows each; a partition is never divided.
+    """The changes in as few commits of at most `most` rows as possible; a partition is never split.
 
     Example:
         >>> from tidegate.core.slices import Everything
@@ -68,7 +68,7 @@ def equal(changes: ChangeSet) -> dict[str, str]:
 
 
 def nothing(grouping: Grouping, since: Position) -> ChangeSet:
-    """A load of no rows, by which the table's position comes to vouch for partitions that were measured."""
+    """A load without rows, after which the table's position vouches for the measured partitions."""
     begin = {name: value for name, value in since.state.items() if name == BEGIN}
     return ChangeSet(
         slices=(),
@@ -80,7 +80,7 @@ def nothing(grouping: Grouping, since: Position) -> ChangeSet:
 
 
 def singly(changes: ChangeSet) -> list[ChangeSet]:
-    """Each partition alone; nothing where there is only one."""
+    """Each partition separately; nothing if there is only one."""
     return [changes.only((part,)) for part in changes.parts] if len(changes.parts) > 1 else []
 
 

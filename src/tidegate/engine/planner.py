@@ -1,6 +1,6 @@
-"""Decides everything about a load before its first row is read.
+"""Makes the plan of a load: everything that is decided before its first row is read.
 
-Called by the pipeline and by `tidegate plan`; pure: it is handed what others found out. Must never read a row.
+Pure: never reads rows; everything it needs to know is passed in.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ DEFAULT_CONTRACT: Mapping[ChangeKind, str] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanInputs:
-    """What a probe and the catalog told about one load.
+    """What the probe and the catalog reported for one load.
 
     Args:
         since: the position in the table; None for a first load.
@@ -154,7 +154,7 @@ def fence(  # noqa: PLR0913 - a load, and what was before it
 
 
 def refuse_meaning(stream: Stream, changes: ChangeSet) -> None:
-    """Refuses rows that the writer cannot take.
+    """Refuses rows that the writer cannot accept.
 
     Raises:
         PlanError: such as changes for a table that only ever grows.
@@ -183,7 +183,7 @@ def signature(stream: Stream) -> str:
 
 
 def refuse_writer(stream: Stream, found: PlanInputs) -> None:
-    """Refuses to go on from a table whose versions another writer, or other options, made.
+    """Refuses to continue a table whose versions were made by another writer or with other options.
 
     Raises:
         PlanError: nothing was touched.
@@ -312,7 +312,7 @@ def _refuse_taken(stream: Stream, columns: Schema) -> None:
 
 
 def _refuse_rename(stream: Stream, changes: Sequence[SchemaChange]) -> None:
-    """Names are all that a source tells of its columns, so a column gone and one come of the same type may be one."""
+    """A source identifies columns only by name, so a removed and an added column of one type may be a rename."""
     if stream.contract.get(ChangeKind.RENAME, "stop") != "stop":
         return
     gone = {change.old: change.column for change in changes if change.kind is ChangeKind.DROP_COLUMN}
@@ -328,7 +328,7 @@ def _refuse_rename(stream: Stream, changes: Sequence[SchemaChange]) -> None:
 
 
 def _refuse_exchanged(stream: Stream, table: Schema, columns: Schema, renames: Mapping[str, str]) -> None:
-    """Where a name now stands for another column, no statement makes the table's columns those of the source."""
+    """If a name now belongs to another column, no statement can adapt the table's columns to the source."""
     taken = next((new for new, old in renames.items() if table.find(new) or columns.find(old)), None)
     if taken is not None:
         raise SchemaRefused(

@@ -1,7 +1,6 @@
-"""Decides how a position is looked at, set, adopted, rewound and repaired by hand.
+"""Shows, sets, adopts, rewinds and repairs positions for `tidegate state`.
 
-Called by `api.Project.state`. Every change is a commit of the table and a line in the registry; a sequence
-never goes down.
+Every change is recorded in the registry, and a sequence never decreases.
 """
 
 from __future__ import annotations
@@ -46,7 +45,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StateView(Shown):
-    """Where a stream stands: what the table says, what the registry remembers, whether they agree."""
+    """The positions of a stream in the table and in the registry, and whether they agree."""
 
     stream: str
     uid: str
@@ -63,7 +62,7 @@ class StateView(Shown):
 
 
 class States:
-    """Positions of a project's streams, by name, looked at and moved by hand; every move is recorded."""
+    """Shows positions of a project's streams, and changes them by hand; every change is recorded."""
 
     def __init__(
         self,
@@ -76,23 +75,23 @@ class States:
         self._look = look
 
     def show(self, name: str) -> StateView:
-        """What the table says and what the registry remembers; opens no source."""
+        """The positions in the table and in the registry; opens no source."""
         return self._look(name)
 
     def set(self, name: str, value: str) -> StateView:
-        """The position becomes that cursor value."""
+        """Sets the position to a cursor value."""
         return set_value(self._one(name), self._context(), value, reason="state set")
 
     def adopt(self, name: str, value: str | None = None) -> StateView:
-        """Takes over a table that has rows and no position, at `value` or its greatest cursor."""
+        """Adopts a table that has rows but no position, at `value` or its greatest cursor."""
         return adopt(self._one(name), self._context(), value)
 
     def rewind(self, name: str, to_sequence: int) -> StateView:
-        """The position becomes what it was after an earlier load."""
+        """Sets the position back to an earlier load."""
         return rewind(self._one(name), self._context(), to_sequence)
 
     def repair(self, *names: str) -> Sequence[StateView]:
-        """The registry takes the tables' word; without names for every stream."""
+        """Resets the registry to the tables' positions; without names, for every stream."""
         context = self._context()
         return [repair(stream, context) for stream in self._find(*names)]
 
@@ -101,12 +100,12 @@ class States:
 
 
 def show(stream: Stream, context: RunContext) -> StateView:
-    """Looks; changes nothing."""
+    """Shows a position; changes nothing."""
     return look(stream, context.registry)
 
 
 def look(stream: Stream | Place, registry: Registry) -> StateView:
-    """What the table says and what the registry remembers; opens no source."""
+    """The positions in the table and in the registry; opens no source."""
     table = stream.format.state(stream.target, stream.uid)
     remembered = registry.position(stream.uid)
     mine = table.position.to_dict() if table.position else None
@@ -124,7 +123,7 @@ def look(stream: Stream | Place, registry: Registry) -> StateView:
 
 
 def repair(stream: Stream, context: RunContext) -> StateView:
-    """The registry takes the table's word, whatever it remembered.
+    """Resets the registry to the table's position.
 
     Of a stream that is loaded by partitions it takes what Spark finds in each of them. Where the table's position
     does not vouch for that, because rows were changed behind it, the position is written anew and does.
@@ -145,10 +144,10 @@ def repair(stream: Stream, context: RunContext) -> StateView:
 
 
 def set_value(stream: Stream, context: RunContext, value: str | None, *, reason: str) -> StateView:
-    """The position becomes that cursor value; the next run reads what lies behind it.
+    """Sets the position to a cursor value; the next run reads the rows after it.
 
     Raises:
-        PlanError: the table would gain rows once more that it has.
+        PlanError: the next run would add rows that the table already has.
     """
     state = stream.strategy.resume(value)
     refuse_repeats(stream, context, stream.format.state(stream.target, stream.uid), state)
@@ -156,15 +155,15 @@ def set_value(stream: Stream, context: RunContext, value: str | None, *, reason:
 
 
 def adopt(stream: Stream, context: RunContext, value: str | None = None) -> StateView:
-    """Takes over a table that somebody else filled.
+    """Adopts a table that was filled by another tool.
 
     The position becomes `value`, else the greatest cursor that the table holds; of a stream that is loaded by files,
     the files that are there now. Where the table is meant to hold what the source holds up to there, that is proven
     first. A strategy that compares (checksum, full, snapshot_diff) proves it by its first load.
 
     Raises:
-        ConfigError: there is nothing to adopt, or a position is there already.
-        VerifyFailed: the table holds other rows than the source; nothing was changed.
+        ConfigError: there is nothing to adopt, or the stream already has a position.
+        VerifyFailed: the table differs from the source; nothing was changed.
     """
     table = stream.format.state(stream.target, stream.uid)
     if table.position is not None:
@@ -211,10 +210,10 @@ def _prove(stream: Stream, context: RunContext, table: TableState, probe: Probe,
 
 
 def rewind(stream: Stream, context: RunContext, to_sequence: int) -> StateView:
-    """The position becomes what it was after an earlier load; rows stay, and are read again by the next run.
+    """Sets the position back to an earlier load; rows stay, and are read again by the next run.
 
     Raises:
-        PlanError: the table would gain rows once more that it has.
+        PlanError: the next run would add rows that the table already has.
     """
     known = (entry.position for entry in context.registry.positions(stream.uid, limit=100_000))
     position = next((found for found in known if found.sequence == to_sequence), None)

@@ -1,6 +1,6 @@
-"""Decides what `tidegate plan` tells: the first two stages of a run, with nothing saved and nothing moved.
+"""Implements `tidegate plan`: the first two stages of a run, without saving or moving anything.
 
-Called by the API. Must never start Spark, take a lease or write to the registry.
+Never starts Spark, takes a lease or writes to the registry.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ REASONS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedSlice:
-    """One slice of a plan: what is done with it (`LOAD`, `RELOAD`, `DELETE`, `SKIP`), why, and how much it is."""
+    """One slice of a plan: its action (`LOAD`, `RELOAD`, `DELETE`, `SKIP`), the reason, and its size."""
 
     slice: str
     action: str
@@ -141,7 +141,7 @@ def _keep_nothing(plan: LoadPlan) -> None:
 
 
 def _layout(stream: Stream) -> tuple[str, ...]:
-    """That a table lies otherwise than the project says, which a run does not change."""
+    """A note that a table's layout differs from the project's, which a run does not change."""
     if not isinstance(stream.format, Maintained):
         return ()
     reason = stream.format.layout_differs(stream.target, stream.layout.partition_by)

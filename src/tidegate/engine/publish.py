@@ -1,7 +1,6 @@
-"""Decides how a load becomes visible or leaves no trace, and how the tables that the engine keeps beside a target do.
+"""Publishes or discards a staged load, and writes the side tables that the engine keeps beside a target.
 
-Called by whoever writes: the pipeline, replay, the quarantine, the log's memory. Must never take a commit whose reply
-was lost for one that failed.
+A commit whose reply was lost is never assumed to have failed: the table itself decides.
 """
 
 from __future__ import annotations
@@ -48,7 +47,7 @@ def opened_meanwhile(
 def opened_later(
     lake: Format, session: SparkSession, target: Target, plan: LoadPlan, *, prepare: Callable[[], None]
 ) -> Iterator[Callable[[], Staging]]:
-    """Opens the load's version of a table that has to be made or changed first, when it is called and not before.
+    """Opens the load's version of a table that must be created or changed first, only when it is called.
 
     On an error before that call there is no table, or the one that was there.
     """

@@ -1,6 +1,6 @@
-"""Decides where a stream stands: the table's own position, reconciled with what the registry remembers.
+"""Reconciles the position in the table with the one in the registry, and stops on a contradiction.
 
-Called first in every run; pure but for `heal`, which lets the registry catch up. Must never start over by itself.
+The first step of every run. The table wins; a stream never starts over by itself.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Heal(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecoveryState:
-    """Where a stream stands before a run.
+    """The position of a stream before a run.
 
     Args:
         since: None only for a table that holds nothing of anybody.
@@ -61,7 +61,7 @@ class RecoveryState:
 
 
 def reconcile(name: str, table: TableState, remembered: Remembered | None) -> RecoveryState:
-    """The position to start from; the table's word counts, and a contradiction stops the run.
+    """The position to start from: that of the table; a contradiction stops the run.
 
     Raises:
         PositionMissing: the table has rows and no position of this stream.

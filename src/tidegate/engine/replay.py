@@ -1,7 +1,6 @@
-"""Decides what people see of quarantined rows, and which of them are loaded when they are replayed.
+"""Shows quarantined rows and replays them, for `tidegate quarantine`.
 
-Called by `api.Project.quarantine`. Must never load a row that breaks a rule now, nor one whose place a newer row took;
-and never but by a commit that is fenced and verified like a load.
+Loads only rows that pass all checks now and were not superseded, in a commit that is fenced and verified like a load.
 """
 
 from __future__ import annotations
@@ -45,10 +44,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Waiting:
-    """Rows of one stream that wait in its quarantine.
+    """The quarantined rows of one stream.
 
     Args:
-        rules: rows by what they broke.
+        rules: number of rows by failed check.
     """
 
     stream: str
@@ -63,13 +62,13 @@ class Waiting:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Replayed(Shown):
-    """What a replay did.
+    """The result of a replay.
 
     Args:
         rows: that were loaded.
-        superseded: events that newer ones took the place of; they wait no more.
-        waiting: that still break a rule, or are events that cannot be taken; they stay.
-        rules: those of them by what they break now.
+        superseded: events superseded by newer ones; no longer quarantined.
+        waiting: rows that still fail a check, and events that cannot be applied; they stay.
+        rules: these rows by failed check.
     """
 
     stream: str
@@ -91,17 +90,17 @@ class Replayed(Shown):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Quarantined:
-    """The quarantines of some streams, for people."""
+    """The quarantines of some streams."""
 
     streams: Sequence[Stream]
     context: RunContext
 
     def waiting(self) -> list[Waiting]:
-        """How many rows of each stream wait, by rule; starts no Spark where none ever did."""
+        """The number of quarantined rows of each stream by check; starts no Spark for streams without a quarantine."""
         return [self._listed(stream) for stream in self.streams]
 
     def show(self, limit: int = 20) -> list[dict[str, Any]]:
-        """The rows of the first stream that wait, oldest load first, with the values that they have."""
+        """The quarantined rows of the first stream with their values, oldest load first."""
         stream = self.streams[0]
         quarantine, since = self._of(stream)
         if not quarantine.filled:
@@ -112,7 +111,7 @@ class Quarantined:
             return [{**row.asDict(), "at": row["at"].isoformat()} for row in shown]
 
     def replay(self) -> Replayed:
-        """Asks the rules again of every row of the first stream that waits, and loads those that fulfil them now.
+        """Checks every quarantined row of the first stream again, and loads the rows that pass now.
 
         Raises:
             TidegateError: nothing was published.

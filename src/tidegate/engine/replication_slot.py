@@ -1,7 +1,6 @@
-"""Decides when a source that keeps its log for a stream is told: before its first load, and after every commit.
+"""Creates a stream's replication slot before its first load, and confirms the position after each commit.
 
-Called by the pipeline, by assemble and by `tidegate slot`. Must never tell a source of a position that is not
-published.
+Never confirms a position that is not published.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from tidegate.errors import ConfigError, Misfit, SourceError
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamSlot:
-    """What is kept for one stream."""
+    """The replication slot of one stream."""
 
     stream: str
     slot: Retained
@@ -30,9 +29,9 @@ class StreamSlot:
 
 
 def begin(stream: Stream, since: Position | None) -> None:
-    """Before a load: one from nothing claims the log, so that whatever happens meanwhile stays in it.
+    """Before a load: a first load creates the slot, so that the log has everything that happens meanwhile.
 
-    Any other tells once more what the table's position covers, for a run may have ended before it did.
+    Other loads confirm the table's position again, because a run may have ended before it did.
 
     Args:
         since: the table's own position; None for a load from nothing.
@@ -46,7 +45,7 @@ def acknowledge(stream: Stream, position: Position | None) -> tuple[str, ...]:
     """After a commit is published and recorded, or when a later run finds it published.
 
     Returns:
-        What people should know: a source that did not take it, which harms nothing.
+        A note for people if the source could not be told, which does no harm.
     """
     if position is None or not isinstance(stream.source, Retaining):
         return ()
@@ -58,7 +57,7 @@ def acknowledge(stream: Stream, position: Position | None) -> tuple[str, ...]:
 
 
 def slots(streams: Sequence[Stream]) -> list[StreamSlot]:
-    """What is kept for each of the streams that have a slot."""
+    """The slot of each stream that has one."""
     found = ((stream, stream.source.retained()) for stream in streams if isinstance(stream.source, Retaining))
     return [StreamSlot(stream=stream.name, slot=slot) for stream, slot in found if slot is not None]
 
@@ -67,7 +66,7 @@ def drop(streams: Sequence[Stream], name: str) -> StreamSlot:
     """Drops the slot of that name.
 
     Raises:
-        ConfigError: none of the streams names it, or it is not there.
+        ConfigError: none of the streams uses it, or it does not exist.
     """
     for stream in streams:
         slot = stream.source.retained() if isinstance(stream.source, Retaining) else None

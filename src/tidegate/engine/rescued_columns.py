@@ -1,7 +1,6 @@
-"""Decides that a source seems to have the columns of its table, and one more for what is kept of the others.
+"""Adapts a source to its table's columns for `contract:` with rescue or discard.
 
-Called where streams are put together, for a `contract:` that says rescue or discard. Must never change what a column
-of the table is loaded with.
+The other columns are packed into one column, or left out. Columns of the table are loaded unchanged.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
-"""Decides which errors of a load are worth another attempt, and how long to wait before it.
+"""Retries a load after transient errors, with increasing delays.
 
-Called by the runner, by backfills and by maintenance: only the engine retries. Must never take an interruption
-for an error.
+Only the engine retries. An interruption is never treated as an error.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Decides how many streams run: leases, retries, parallel loads, and what becomes of an error.
+"""Runs streams in parallel: leases, retries and outcomes.
 
-Called by `api.Project`. Must never let one stream's failure undo or hide another's result.
+The failure of one stream never affects the result of another.
 """
 
 from __future__ import annotations

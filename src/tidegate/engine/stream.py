@@ -1,6 +1,6 @@
-"""Decides what a stream is once the project has been read: its parts, joined and checked.
+"""A stream, assembled and checked: its source, table, strategy, writer and policies.
 
-Made by assemble, run by the pipeline. Holds no connection and no session.
+Has no connection and no session.
 """
 
 from __future__ import annotations

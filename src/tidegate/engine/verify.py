@@ -1,7 +1,7 @@
-"""Decides how a whole table is compared with its source, and how rows that differ are mended.
+"""Implements `tidegate verify`: compares a whole table with its source, and repairs rows that differ.
 
-Called by `api.Project.verify`. Must never call a row wrong that the next load is about to bring, nor mend one except
-by a commit that is fenced and verified like a load.
+Rows that the next load is about to change never count as different. A repair is a commit that is fenced and verified
+like a load.
 """
 
 from __future__ import annotations
@@ -41,14 +41,14 @@ MOST_KEYS = 200_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verification(Shown):
-    """What a comparison of one stream's table with its source found.
+    """The result of comparing one stream's table with its source.
 
     Args:
-        equal: at the end, after a repair; None when it could not be told.
+        equal: at the end, after a repair; None if unknown.
         slices_different: buckets that differed.
         rows_different: None at levels that do not look at rows.
-        rows_fetched: rows that travelled to find them, from both sides together.
-        rows_quarantined: rows that wait in the quarantine; they count as what the source holds, and not as target rows.
+        rows_fetched: rows read from both sides to find them.
+        rows_quarantined: rows in quarantine; they count as source rows, but not as target rows.
         columns_not_covered: of a type that has no exact text on every engine; they are not compared.
     """
 
@@ -83,7 +83,7 @@ class Verification(Shown):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VerificationReport(StreamReport[Verification]):
-    """What a comparison found of all its streams."""
+    """The results of a comparison of several streams."""
 
     streams: tuple[Verification, ...]
 

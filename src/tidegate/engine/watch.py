@@ -1,6 +1,6 @@
-"""Decides how streams run again and again in one warm process: each when it is due, none twice at a time.
+"""Implements `tidegate watch`: runs each stream when it is due, in one warm process, never twice at a time.
 
-Called by the API. Must never break off a load: who asks it to stop waits for the loads at work.
+A stop waits for the loads that are running.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ LONGEST_WAIT = timedelta(minutes=1)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WatchResult(Shown):
-    """One turn of a stream that has ended.
+    """One finished run of a stream.
 
     Args:
-        upkeep: of its tables, where that was due, too.
+        upkeep: maintenance of its tables, if that was due.
         next_at: when the stream is due again.
     """
 
@@ -44,14 +44,14 @@ class WatchResult(Shown):
 
 @dataclass(kw_only=True)
 class Watch:
-    """Streams that run when they are due, until somebody asks to stop.
+    """Runs streams when they are due, until asked to stop.
 
     Args:
         run: runs a stream once; errors are part of the outcome.
         maintain: maintains its tables; as above.
         now: the clock.
-        tell: told of every turn that has ended.
-        parallel: streams at work at a time.
+        tell: called after every run.
+        parallel: streams that may run in parallel.
     """
 
     streams: Mapping[str, Stream]
@@ -72,11 +72,11 @@ class Watch:
         self._ended.put(None)
 
     def ended(self) -> bool:
-        """Whether somebody asked to stop."""
+        """Whether a stop was requested."""
         return self._stopping.is_set()
 
     def go(self, schedules: Mapping[str, Schedule]) -> None:
-        """Runs the streams until `stop`; returns when the last one at work has ended."""
+        """Runs the streams until `stop`, and returns when the last running one has finished."""
         agenda = Agenda.of(schedules, self.now())
         with ThreadPoolExecutor(max_workers=self.parallel, thread_name_prefix="watch") as pool:
             while not self._stopping.is_set():
@@ -140,7 +140,7 @@ def schedules(streams: Sequence[Stream], every: timedelta | None) -> dict[str, S
 
 @contextmanager
 def stopped_by_signals(stop: Callable[[], None]) -> Iterator[None]:
-    """SIGINT and SIGTERM call `stop`; the second one ends the process as if nobody had listened."""
+    """SIGINT and SIGTERM call `stop`; the second signal ends the process as usual."""
     before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
 
     def listen(number: int, _frame: FrameType | None) -> None:

@@ -1,4 +1,4 @@
-"""Decides how the events of a log are written: one file an envelope.
+"""Envelopes: the formats in which change events are written, one file each.
 
-Found by `tidegate.plugins`, chosen by `source: {envelope: …}`. Must never turn what it cannot read into NULL.
+Chosen by `source: {envelope: …}`. A value that cannot be read never becomes NULL.
 """

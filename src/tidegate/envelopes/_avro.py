@@ -1,7 +1,7 @@
-"""Decides how a message in the wire format of a schema registry becomes the JSON that Kafka Connect writes of it.
+"""Decodes Avro messages of a schema registry to the JSON that Kafka Connect would write.
 
-Called by the envelope of Avro, on the driver and on Spark's workers. Must never decode by another schema than the one
-that the message names, nor let a logical type of Avro change a value.
+Runs on the driver and on Spark's workers. A message is decoded only by the schema that it names, and Avro's logical
+types never change a value.
 
 Source: Confluent, "Wire format": a zero byte, the schema's number in four bytes, the highest first, then Avro's binary
 encoding.

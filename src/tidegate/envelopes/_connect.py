@@ -1,6 +1,6 @@
-"""Decides which exact type a field of Kafka Connect becomes, and what a project may state where messages say none.
+"""Maps types of Kafka Connect to exact types, and parses the `columns:` of messages without a schema.
 
-Called by the envelopes of Debezium. Must never guess how a value is written where the messages do not tell.
+Never guesses an encoding that the messages do not state.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
-"""Decides what an event of Debezium says: the row before and after, the operation, where it stands in its log.
+"""Parses Debezium events: the row before and after, the operation, and the position in the log.
 
-Called by the envelopes that hold whole events, whatever they are written in. Must never turn what it cannot read into
-NULL: such an event is refused, with a reason.
+An event that cannot be read is refused with a reason.
 """
 
 from __future__ import annotations

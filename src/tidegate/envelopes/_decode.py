@@ -1,7 +1,6 @@
-"""Decides how a value of a message becomes a value of a column: exactly, or not at all.
+"""SQL expressions that decode a value of a message to a column's type: exactly, or not at all.
 
-Called by the envelopes of Debezium; gives SQL text only. Must never round, cut or wrap a value: what does not fit
-becomes NULL here, and its event is refused there.
+A value that does not fit becomes NULL here, and its event is then refused.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Decides how what an envelope found in each message becomes an event: its columns, or the reason why it is refused.
+"""Turns parsed messages into events: their columns, or the reason why an event is refused.
 
-Called by the envelopes of Debezium. Must never let a value that does not fit become NULL, nor name it.
+The reason never contains a value.
 """
 
 from __future__ import annotations

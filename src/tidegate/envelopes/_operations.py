@@ -1,7 +1,6 @@
-"""Decides how rows that carry an operation and an order become events.
+"""Turns rows with an operation and an order into events.
 
-Called by the envelopes of such rows. Must never guess what an operation means, nor order events by a text that does not
-sort as its values do.
+Never guesses an operation, nor orders events by text that does not sort like its values.
 """
 
 from __future__ import annotations

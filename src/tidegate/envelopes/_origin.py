@@ -1,7 +1,6 @@
-"""Decides in which order the events of each of Debezium's connectors were committed, and whose events they are.
+"""The commit order and table of an event, from the `source` block of each Debezium connector.
 
-Called by the envelopes of Debezium; gives SQL text only. Must never order events by the time at which somebody saw
-them, nor by where a row stands in a log alone where transactions overlap.
+Never orders events by the time at which they were captured, nor by log position alone where transactions overlap.
 """
 
 from __future__ import annotations

@@ -1,10 +1,9 @@
-"""Decides which schemas are known before messages are read, so that none of these messages is asked for its own.
+"""Recognizes message schemas that are already known, so that they are not parsed again for every message.
 
-Called by the envelopes of messages that carry their schema. Must never take a message for one of a schema that it does
-not carry whole.
+Used for messages that carry their schema. A message matches only if it has the complete schema.
 
-Source: Kafka Connect's JsonConverter, which writes `{"schema":…,"payload":…}` without blanks, the same schema in every
-message of a table: mostly longer than the row, and read in many times as long.
+Source: Kafka Connect's JsonConverter, which writes `{"schema":…,"payload":…}` without spaces, the same schema in every
+message of a table: mostly longer than the row, and many times slower to parse.
 """
 
 from __future__ import annotations

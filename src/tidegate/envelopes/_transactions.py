@@ -1,7 +1,4 @@
-"""Decides what Debezium's messages say of transactions: which one an event is of, and how many events one has.
-
-Called by the envelopes of Debezium, on the driver. Must never take a column of a row for what the connector adds.
-"""
+"""Reads Debezium's transaction metadata: the transaction of an event, and how many events each transaction has."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Decides that the messages of a log are Debezium's events in JSON, and what of them a project may state.
-
-Chosen by `envelope: debezium`. Must never guess how a value is written where the messages do not tell.
-"""
+"""The envelope `debezium`: Debezium events in JSON."""
 
 from __future__ import annotations
 
@@ -24,7 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Debezium:
-    """Debezium's events in JSON, with the schema in each message or without.
+    """Debezium's events in JSON, with or without a schema in each message.
 
     Args:
         table: take only the events of this table, `*` for any text; unless given, all events must be of one table.

@@ -1,7 +1,6 @@
-"""Decides what Debezium's events say that were written in Avro with a schema registry: the same as those in JSON.
+"""The envelope `debezium_avro`: Debezium events in Avro with a schema registry.
 
-Chosen by `envelope: debezium_avro`. Must never ask the registry from a worker, nor take an event whose schema it does
-not know.
+Workers never query the registry. An event with an unknown schema is refused.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Decides what the files of AWS Database Migration Service say: an `Op` beside the row's columns.
+"""The envelope `dms`: files of AWS Database Migration Service, with an `Op` beside the row's columns.
 
-Chosen by `envelope: dms`. Must never order events by the names of files alone.
+Never orders events by file names alone.
 """
 
 from __future__ import annotations

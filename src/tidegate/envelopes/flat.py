@@ -1,7 +1,6 @@
-"""Decides what flattened events of Debezium say: the row alone, and what the connector was told to add to it.
+"""The envelope `flat`: Debezium events flattened by `ExtractNewRecordState`.
 
-Chosen by `envelope: flat`, for topics behind Debezium's `ExtractNewRecordState`. Must never order events by the time at
-which they arrived.
+Never orders events by arrival time.
 """
 
 from __future__ import annotations
@@ -35,9 +34,9 @@ OPERATIONS = ("c", "u", "d", "r")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Flat:
-    """Rows in JSON, with the schema in each message or without, and fields added to them.
+    """Flattened events in JSON, with or without a schema in each message, and fields added to them.
 
-    Debezium's transform has to add what orders the events: `add.fields=op,table,source.connector,…` and
+    Debezium's transform must add the fields that order the events: `add.fields=op,table,source.connector,…` and
     `delete.tombstone.handling.mode=rewrite`.
 
     Args:

@@ -1,6 +1,6 @@
-"""Decides that a row of a log is an event: its columns, an operation, and a number or time that orders it.
+"""The envelope `rows`: each row of a log is an event, with an operation and a column that orders it.
 
-Chosen by `envelope: rows`. Must never take a row whose operation or order it does not understand.
+A row with an unknown operation or without an order is refused.
 """
 
 from __future__ import annotations

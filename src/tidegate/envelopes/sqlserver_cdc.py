@@ -1,6 +1,6 @@
-"""Decides what rows of SQL Server's change tables say: `__$operation`, `__$start_lsn`, `__$seqval`.
+"""The envelope `sqlserver_cdc`: rows of SQL Server change tables (`__$operation`, `__$start_lsn`, `__$seqval`).
 
-Chosen by `envelope: sqlserver_cdc`. Must never take the row before an update for the one after it.
+Never takes the row before an update for the row after it.
 """
 
 from __future__ import annotations

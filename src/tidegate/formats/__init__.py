@@ -1,1 +1,1 @@
-"""How tables are kept: one file a format."""
+"""Table formats, one folder each."""

@@ -1,4 +1,4 @@
-"""Loader classes that need nothing but a Spark session."""
+"""Standalone loader classes that need only a Spark session."""
 
 from tidegate.loaders.cdc import CDCLoader
 from tidegate.loaders.cursors import SequenceBasedLoader, TimestampBasedLoader

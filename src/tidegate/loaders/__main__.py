@@ -1,4 +1,4 @@
-"""`python -m tidegate.loaders`: the four patterns on sample data, in a folder that is removed afterwards."""
+"""`python -m tidegate.loaders`: runs the four load patterns on sample data, in a temporary folder."""
 
 import sys
 import tempfile

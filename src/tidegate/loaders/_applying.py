@@ -1,6 +1,6 @@
-"""Decides how a batch gets into a target: checked first, then one commit, or none when nothing changed.
+"""Applies a batch to a target: checks it, then makes one commit, or none if nothing changed.
 
-Called by every loader. Must never touch a target before the checks have passed.
+The target is never touched before the checks have passed.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
-"""Decides which rows of a batch have to happen to a target: one row a key, none that it holds already.
+"""Reduces a batch to the rows to apply: one row per key, without rows that the target already has.
 
-Called by the loaders. Asks by expressions and joins that every kind of session takes; must never count on the order
-in which rows come.
+Works with every kind of Spark session, and never depends on the order of rows.
 """
 
 from __future__ import annotations

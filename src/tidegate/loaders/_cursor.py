@@ -1,7 +1,6 @@
-"""Decides what a cursor column may be, and which values of it a load looks at again.
+"""A cursor column: its types, its canonical text, and its lookback.
 
-Called by the loaders that keep a watermark. Gives SQL text and canonical texts only; must never depend on the
-session's time zone, and never cut a fraction of a second.
+Independent of the session's time zone; keeps fractions of a second.
 """
 
 from __future__ import annotations

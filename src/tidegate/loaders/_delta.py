@@ -1,7 +1,6 @@
-"""Decides how a load gets into a Delta table: rows, position and the load's number in one commit.
+"""Writes a load to a Delta table: rows, position and the load's number in one commit.
 
-Called by the loaders for Delta paths and names. Must never take a write for landed before the table says so: Delta
-drops a number that it knows without a word.
+A write counts as done only when the table shows it: Delta silently skips a commit whose number it already has.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Decides how files become a target: written beside the published ones, then named by the manifest.
+"""A folder of Parquet, CSV, JSON or ORC files as a target: new files are written, then published by the manifest.
 
-Called by the loaders for Parquet, CSV, JSON and ORC folders. Must never let the manifest name rows that are not all
-written, nor clear away what a load at work may still publish.
+The manifest never lists files that are not complete, and cleanup never deletes files that a running load may still
+publish.
 """
 
 from __future__ import annotations

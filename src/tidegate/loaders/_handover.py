@@ -1,7 +1,6 @@
-"""Decides how rows of the caller's session reach a write that needs settings of its own.
+"""Passes rows to a Spark session with the settings that a write needs.
 
-Called wherever the loaders write. Marks of a commit and the types of values in files come from the session; must never
-set one on the session that the caller goes on using.
+Never changes a setting of the caller's session.
 """
 
 from __future__ import annotations
@@ -43,7 +42,7 @@ def exact(rows: DataFrame) -> Iterator[DataFrame]:
 
 @contextlib.contextmanager
 def like(caller: SparkSession, conf: Mapping[str, str]) -> Iterator[SparkSession]:
-    """A session of one's own with the caller's settings and these."""
+    """A separate session with the caller's settings and these."""
     session = isolated(caller)
     try:
         if not is_connect(caller):

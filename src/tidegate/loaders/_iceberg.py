@@ -1,7 +1,7 @@
-"""Decides how a load gets into an Iceberg table of the caller's catalog: on a branch, then by fast-forward.
+"""Writes a load to an Iceberg table in the caller's catalog: to a branch, then by fast-forward.
 
-Called by the loaders for names of Iceberg tables. Reads the table's metadata through Spark, which alone may reach the
-catalog, and leaves the rest to the format's own staging; must never write to main.
+Reads the table's metadata through Spark, because only Spark may have access to the catalog, and otherwise uses the
+format's staging. Never writes to main.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Decides which folders of a target are published: a log whose entries are put once, in one order.
+"""The manifest of a folder target: an ordered log of the published subfolders, each entry written exactly once.
 
-Called by the folder target. Spark's batch writers cannot put a file only if it is absent, but its streaming commit
-log does, so each entry is one micro-batch of one row; in S3, where that log does not, the store itself does. Must never
-believe an entry that another one came before.
+Spark's batch writers cannot create a file only if it does not exist, but its streaming commit log can, so each entry is
+one micro-batch of one row. On S3, where that log cannot either, the object store's conditional write is used. An entry
+that does not continue the previous one is ignored.
 """
 
 from __future__ import annotations

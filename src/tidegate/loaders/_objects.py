@@ -1,7 +1,6 @@
-"""Decides how a file gets into S3 only if it is absent: by one request that the store itself refuses otherwise.
+"""Creates a file in S3 only if it does not exist, by a conditional request (If-None-Match).
 
-Called by the manifest, since no writer of Spark makes such a request. Must never write over a file that is there, nor
-say what the login is.
+Used by the manifest, because no Spark writer makes such a request. Never overwrites a file or shows credentials.
 """
 
 from __future__ import annotations

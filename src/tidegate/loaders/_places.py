@@ -1,7 +1,6 @@
-"""Decides what a path or a name means to Spark: files of one format, a Delta path, or a table.
+"""Finds out what a path or name is in Spark: files of one format, a Delta path, or a table.
 
-Called by the loaders for sources and targets. Asks Spark alone, since nobody else may see the path; must never open
-a file itself.
+Queries only Spark, because only Spark may have access to the path.
 """
 
 from __future__ import annotations
@@ -56,7 +55,7 @@ _READ = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """Where rows lie.
+    """Where rows are stored.
 
     Args:
         where: the path or the table's name, as given.
@@ -84,7 +83,7 @@ class Place:
 
 
 def find(spark: SparkSession, where: str, wanted: str | None = None) -> Place | None:
-    """What lies there; None when nothing does.
+    """What is there; None if nothing is.
 
     Args:
         wanted: the format; found out when not given.
@@ -114,7 +113,7 @@ def find(spark: SparkSession, where: str, wanted: str | None = None) -> Place | 
 
 
 def need(spark: SparkSession, where: str, wanted: str | None = None) -> Place:
-    """What lies there. Raises SourceError when nothing does."""
+    """What is there. Raises SourceError if nothing is."""
     place = find(spark, where, wanted)
     if place is None:
         raise SourceError(

@@ -1,7 +1,6 @@
-"""Decides which read of a Delta table a loader goes on from, and what becomes of reads that nobody confirmed.
+"""Tracks reads of a Delta table: where the next one starts, and what happens to unconfirmed ones.
 
-Made by the Delta loaders. Must never take rows for arrived before somebody confirmed that they did, or the target
-shows their load.
+Rows count as loaded only once the caller confirms them, or the target shows their load.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""Decides what the metadata table of the Delta loaders says: one row a read, confirmed or stale in the end.
-
-Called by the Delta loaders. Follows the target where there is one; must never lose a row of what was read.
-"""
+"""The metadata table of the Delta loaders: one row per read, which ends up confirmed or stale."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Decides what the self test loads, and what has to come out.
+"""The self-test of the loaders: sample data, and the expected results.
 
-Called by `python -m tidegate.loaders`. Must never touch anything but the folder it is given.
+Writes only to the folder it is given.
 """
 
 from __future__ import annotations

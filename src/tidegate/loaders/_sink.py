@@ -1,7 +1,6 @@
-"""Decides what the loaders owe a target: one commit that carries rows and position, or nothing.
+"""The protocol of a loader's target: one commit with rows and position, or nothing.
 
-Implemented by the folder, Delta and Iceberg targets, called by the loaders. Must never keep a position anywhere but
-in the target itself.
+The position is stored only in the target itself.
 """
 
 from __future__ import annotations
@@ -53,7 +52,7 @@ def uid_of(name: str) -> str:
 
 
 def missing(where: str, name: str) -> PositionMissing:
-    """The target has rows that no load of this name put there, so nobody knows what they hold."""
+    """The target has rows that no load of this name wrote, so its position is unknown."""
     return PositionMissing(
         f"{where} has rows but no position of {name!r}",
         hint="Load into an empty target, or pass the `table_name=` that it was loaded with.",
@@ -62,7 +61,7 @@ def missing(where: str, name: str) -> PositionMissing:
 
 
 def moved(where: str, name: str) -> PositionMoved:
-    """Another load of the same stream was first."""
+    """Another load of the same stream was committed first."""
     return PositionMoved(
         f"another load of {name!r} finished in the meantime; nothing of this one is in {where}",
         hint="Run again: it continues from the target's current position.",

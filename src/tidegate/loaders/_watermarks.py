@@ -1,6 +1,6 @@
-"""Decides where people look up how far each table is loaded: Parquet, one row a table.
+"""A Parquet table with the watermark of each target, for people to look up.
 
-Written by the loaders after a commit. Must never be what a load starts from: the target's own position is.
+Written after a commit. A load never starts from it, but from the target's own position.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
-"""Decides how change events become rows: the latest event of each key, and never an older one after it.
+"""A loader that applies change events: the latest event of each key wins.
 
-Called by people, one method a load. Must never bring back a row that a later event deleted, nor guess what an
-operation means.
+Never brings back a row that a later event deleted, nor guesses what an operation means.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ _DAY = "__tidegate_day"
 
 
 class CDCLoader(IncrementalLoader):
-    """Applies inserts, updates and deletes in their order; see `IncrementalLoader` for what it is made with."""
+    """Applies inserts, updates and deletes in their order; see `IncrementalLoader` for the arguments."""
 
     kind = "cdc"
 

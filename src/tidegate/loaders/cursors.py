@@ -1,7 +1,6 @@
-"""Decides what is new by a column that grows: a time or a number.
+"""Loaders that find new rows by an increasing column: a timestamp or a number.
 
-Called by people, one method a load. Must never take the watermark itself for loaded: rows of the same value may come
-later.
+The watermark itself does not count as loaded: more rows with that value may arrive.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class TimestampBasedLoader(IncrementalLoader):
-    """Loads rows whose date or time is new; see `IncrementalLoader` for what it is made with."""
+    """Loads rows whose date or time is new; see `IncrementalLoader` for the arguments."""
 
     kind = "timestamp"
 
@@ -62,7 +61,7 @@ class TimestampBasedLoader(IncrementalLoader):
 
 
 class SequenceBasedLoader(IncrementalLoader):
-    """Loads rows whose number is new; see `IncrementalLoader` for what it is made with."""
+    """Loads rows whose number is new; see `IncrementalLoader` for the arguments."""
 
     kind = "sequence"
 

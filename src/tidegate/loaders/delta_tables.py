@@ -1,6 +1,6 @@
-"""Decides what changed in a Delta table: by its change data feed, or by a time column and its versions.
+"""Loaders that read the changes of a Delta table: from its change data feed, or by a timestamp column and its versions.
 
-Called by people, one method a load. Must never take rows for read before somebody confirmed that they arrived.
+Rows count as loaded only once the caller confirms them, or the target shows their load.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ class Source:
 
 
 class DeltaCDFLoader:
-    """Follows a Delta table by its change data feed, deletes too.
+    """Follows a Delta table by its change data feed, including deletes.
 
     Args:
         spark: any session with Delta.

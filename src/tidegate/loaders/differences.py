@@ -1,6 +1,6 @@
-"""Decides what changed between two snapshots of a source that tells nothing of its changes.
+"""A loader that compares two snapshots of a source that reports no changes.
 
-Called by people, one method a load. Must never change a snapshot that is written: what it returns is read from it.
+Never changes a snapshot once written: the result is read from it.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ CHANGES = ("inserts", "updates", "deletes")
 
 
 class DeltaDiffLoader(IncrementalLoader):
-    """Compares whole snapshots row by row; see `IncrementalLoader` for what it is made with."""
+    """Compares whole snapshots row by row; see `IncrementalLoader` for the arguments."""
 
     kind = "diff"
 

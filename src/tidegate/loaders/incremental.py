@@ -1,7 +1,6 @@
-"""Decides how every loader loads: position from the target, rows that are new, one commit, then the watermark.
+"""The base of all loaders: read the position from the target, select new rows, commit, then update the watermark.
 
-Subclassed by the loaders and by people with a watermark of their own. Must never start anywhere but where the target
-says it is, nor touch it before its checks have passed.
+Always starts from the target's own position, and never touches the target before the checks have passed.
 """
 
 from __future__ import annotations
@@ -27,16 +26,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadResult:
-    """What a load did.
+    """The result of a load.
 
     Args:
         table_name: the stream's name in the watermark store.
         records: rows that were added, changed or deleted in the target.
         deleted: those of them that were deleted.
         duration: of the whole call.
-        old_watermark: where the target stood before; None for a first load.
-        new_watermark: where it stands now.
-        gaps: numbers between the two that no row has; None where nobody counts.
+        old_watermark: the target's watermark before; None for a first load.
+        new_watermark: the target's watermark now.
+        gaps: missing numbers between the two; None if not counted.
     """
 
     table_name: str
@@ -49,17 +48,17 @@ class LoadResult:
 
 
 class IncrementalLoader:
-    """Loads what is new, exactly once, with nothing but a Spark session; `select` and `watermark` say what is new.
+    """Loads new rows exactly once, with only a Spark session; `select` and `watermark` define what is new.
 
     Args:
         spark: any session: local, of a cluster, Databricks, EMR, Spark Connect. Its settings stay as they are.
-        source_format, target_format: parquet, csv, json, orc, delta or iceberg; found out when not given, and a new
+        source_format, target_format: parquet, csv, json, orc, delta or iceberg; detected if not given; a new
             target without one is Parquet.
-        read_options: of Spark's reader, for sources that are files.
-        schema: of those files, as DDL; without it Spark guesses the types of CSV and JSON.
-        partition_by: columns that a new target is partitioned by.
+        read_options: options of Spark's reader, for files.
+        schema: the schema of those files, as DDL; without it, Spark infers the types of CSV and JSON.
+        partition_by: partition columns of a new target.
         max_rows: a load of more rows stops before anything is written.
-        not_null: columns that may hold no NULL in the rows that are loaded.
+        not_null: columns that must not contain NULL.
     """
 
     kind = "custom"
@@ -85,9 +84,9 @@ class IncrementalLoader:
         self._checks = Checks(max_rows=max_rows, not_null=tuple(not_null))
 
     def select(self, rows: DataFrame, watermark: str | None) -> DataFrame:
-        """The rows of the source that a load has to look at; all of them unless a subclass says otherwise.
+        """The source rows that a load has to look at; all rows, unless a subclass overrides this.
 
-        Rows that the target holds already may be among them: a load leaves them out.
+        Rows that the target already has may be included: a load skips them.
 
         Args:
             watermark: what `watermark` gave for the last load; None for the first.
@@ -96,7 +95,7 @@ class IncrementalLoader:
         return rows
 
     def watermark(self, rows: DataFrame, watermark: str | None) -> str | None:
-        """The watermark once the rows are loaded, as a text of one's own; the old one unless a subclass says so."""
+        """The watermark after the rows are loaded, as text; the old one, unless a subclass overrides this."""
         del rows
         return watermark
 
@@ -109,7 +108,7 @@ class IncrementalLoader:
         *,
         primary_key: str | Sequence[str] | None = None,
     ) -> LoadResult:
-        """Loads what `select` gives and the target does not hold: by key if there is one, else row by row.
+        """Loads the rows of `select` that the target does not have: by key if there is one, else row by row.
 
         Raises:
             TidegateError: nothing of this load is in the target, unless it says otherwise.

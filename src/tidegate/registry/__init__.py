@@ -1,1 +1,1 @@
-"""Streams, positions, plans, runs, tasks and leases in SQLite or PostgreSQL; begin with `registry.store.Registry`."""
+"""Streams, positions, plans, runs, tasks and leases in SQLite or PostgreSQL; see `registry.store.Registry`."""

@@ -1,7 +1,6 @@
-"""Decides how backfills are kept: what was asked for, and how far each of their chunks is.
+"""Stores backfills: the requested range, and the state of each chunk.
 
-Given as `registry.backfills`, used by the engine. Must never hold a position: chunks that were loaded are in the table,
-and a chunk that is loaded again changes nothing.
+Never stores a position: loaded chunks are in the table, and loading a chunk again changes nothing.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Decides how the partitions of a stream are kept: one row each, as they were loaded.
+"""Stores the partition ledger of a stream: one row per partition, as it was loaded.
 
-Called by store inside its transactions. Must never be taken for the truth: the table's position vouches for it or not.
+The ledger counts only if the table's position vouches for it.
 """
 
 from __future__ import annotations

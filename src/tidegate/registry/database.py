@@ -1,6 +1,6 @@
-"""Decides how the registry's database is reached, and what each of its errors means to a user.
+"""Connects to the registry's database, and turns driver errors into clear ones.
 
-Called by store and migrate. Must never show a URL with its password or let a driver's error through.
+Never shows a URL with its password.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Decides how the files of a stream are kept: one row each, as they were loaded.
+"""Stores the loaded files of a stream: one row per file.
 
-Called by store inside its transactions. Must never be taken for the truth: the table's position vouches for it or not.
+The list counts only if the table's position vouches for it.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
-"""Decides how what is known of a stream's intervals is kept: in the transaction that moves its position, or proves it.
+"""Stores the interval ledger of a stream, in the transaction that moves or verifies its position.
 
-Called by the other files of the registry inside their transactions. Must never be taken for the truth: it is derived
-from positions and plans, and made anew from the table's position where it is lost.
+Derived from positions and plans, and rebuilt from the table's position if it is lost.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Decides how runs and tasks are kept while they happen, and how those that a crash left are closed.
+"""Stores runs and tasks while they happen, and closes those left open by a crash.
 
-Called by store inside its transactions. Must never keep an error's text that no TidegateError carries.
+Stores only error messages of TidegateError, which contain no values of rows.
 """
 
 from __future__ import annotations

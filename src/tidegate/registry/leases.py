@@ -1,6 +1,6 @@
-"""Decides who may work on a stream: one process at a time, as long as it lives and renews.
+"""Leases on streams: only one process works on a stream, for as long as it lives and renews its lease.
 
-Called by the pipeline through `Registry.lease`. A courtesy between runners, never the fence: that is in the table.
+A lease only avoids wasted work between runners. Correctness comes from the fence in the table's own commit.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Decides whether the registry's schema has to be made or upgraded, and does it once.
+"""Creates or upgrades the registry's schema when the registry is opened.
 
-Called when a registry is opened. Must never touch a schema of a newer version or import Alembic without need.
+Never touches a schema of a newer version, and imports Alembic only when needed.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""Decides who a process is, and whether a process that wrote its name down is still alive.
-
-Called by leases and the journal. Must never send a signal that does anything.
-"""
+"""Identifies the current process, and tells whether the process behind a recorded owner is still alive."""
 
 from __future__ import annotations
 

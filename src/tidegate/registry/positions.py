@@ -1,6 +1,6 @@
-"""Decides how plans and positions are kept: saved before a load, moved by compare-and-set after it.
+"""Stores plans and positions: a plan before a load, the position by compare-and-set after it.
 
-Called by store inside its transactions. Must never lower a sequence or move a position that somebody else moved.
+Never lowers a sequence, nor moves a position that another process has moved.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Decides what the registry offers: one transaction a call, on SQLite or PostgreSQL.
+"""The registry's API: each call is one transaction, on SQLite or PostgreSQL.
 
-Opened by api, called by the engine. Must never be taken for the truth: that is the position in the table's commit.
+The source of truth for a position is not the registry, but the table's own commit.
 """
 
 from __future__ import annotations
@@ -250,7 +250,7 @@ class Registry:
         return saved.status if saved else None
 
     def open_plans(self, uid: str) -> list[SavedPlan]:
-        """The stream's plans that nobody finished, oldest first: after a crash, what it left."""
+        """The stream's unfinished plans, oldest first: what a crash left behind."""
         with self._database.read() as connection:
             return positions.find_plans(connection, object_info.c.uid == uid, plans.c.status_cd == PlanStatus.PLANNED)
 

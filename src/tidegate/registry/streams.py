@@ -1,6 +1,6 @@
-"""Decides how a stream, its status and the log of its changes are kept.
+"""Stores streams, their status and the log of status changes.
 
-Called by the other files of the registry inside their transactions. Must never begin or end a transaction.
+Runs inside the caller's transaction.
 """
 
 from __future__ import annotations

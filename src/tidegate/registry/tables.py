@@ -1,7 +1,7 @@
-"""Decides the names, columns and types of the registry's tables, as this version writes them.
+"""Tables of the registry: names, columns and types of the current schema.
 
-Called by the other files of the registry; the migrations make the same tables and a test compares the two.
-Must never hold a naive time, a secret or a value of a row.
+The migrations create the same tables, and a test compares the two. Timestamps are time-zone-aware; there are no secrets
+and no values of rows.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Decides what the registry answers with: frozen values, times aware and in UTC.
+"""Values that the registry returns: frozen, with time-zone-aware UTC timestamps.
 
-Made by the registry, used by engine, api and cli. Must never import a database driver.
+Never imports a database driver.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Decides what people see of the registry: streams, runs, tasks and changes of status, newest first.
+"""Queries for people: streams, runs, tasks and status changes, newest first.
 
-Called by store inside its transactions. Reads only.
+Reads only.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""Where rows come from: one file a source."""
+"""Sources of rows, one file or folder each."""

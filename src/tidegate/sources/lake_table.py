@@ -1,7 +1,6 @@
-"""Decides how a table of a lake is read as a source: one version of it, or what happened between two.
+"""The source `lake_table`: one version of a Delta or Iceberg table, or the changes between two.
 
-Chosen by `source: {iceberg: …}` or `{delta: …}`; how versions are told and read is the format's. Must never read a
-version that the probe did not name when it was opened.
+Chosen by `source: {iceberg: …}` or `{delta: …}`. Reads only the version that was fixed when the probe was opened.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ NOBODY = "source"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LakeTable:
-    """A table of a lake.
+    """A table in a lake.
 
     Args:
         iceberg: an Iceberg table, `lake.schema.table` of one of `lakes:`.
@@ -152,7 +151,7 @@ class LakeTable:
 
 
 class LakeProbe(FrameProbe):
-    """Questions to one version of a lake table, and to what happened before it."""
+    """Answers questions about one version of a lake table, and the changes before it."""
 
     def __init__(self, frame: Frame, spark: LazySpark, table: Format, target: Target) -> None:
         super().__init__(frame, spark)

@@ -1,1 +1,1 @@
-"""How Spark is reached, and what it is asked."""
+"""Spark: sessions, DataFrame operations and error translation."""

@@ -1,9 +1,9 @@
-"""Decides where the classes that every Spark loads lie ready parsed, so that a JVM is there in about half the time.
+"""An archive of parsed Spark classes (CDS), with which a JVM starts in about half the time.
 
-Called by the session for the JVM's options, and by `make setup` (`python -m tidegate.spark.archive`) and doctor to make
-one. Must never be needed: a JVM that an archive does not fit starts without it.
+`make setup` (`python -m tidegate.spark.archive`) and doctor create it. Always optional: a JVM that the archive does not
+fit starts without it.
 
-Source: JEP 350, Dynamic CDS Archives. An archive fits where Java is the same and the class path begins with that of the
+Source: JEP 350, Dynamic CDS Archives. An archive fits if Java is the same and the class path starts with that of the
 JVM that wrote it; so Spark's own jars come first, then the lake's, then all others.
 """
 

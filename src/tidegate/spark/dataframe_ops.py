@@ -1,7 +1,7 @@
-"""Decides how Spark answers the questions about a batch of rows: the latest of each key, bounds, a fingerprint.
+"""DataFrame operations on a batch: the latest row per key, bounds, fingerprints.
 
-Called by writers and by verify. Asks by SQL text, which classic and Connect sessions both take; must never
-import pyspark's functions, which belong to one of the two.
+Written as SQL text, which classic and Connect sessions both accept; never imports pyspark functions, which belong to
+one of the two.
 """
 
 from __future__ import annotations

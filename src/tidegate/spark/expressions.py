@@ -1,7 +1,6 @@
-"""Decides what Spark SQL a rule may state: one condition of a row, whose columns are known before a row is read.
+"""Validates the Spark SQL of a check: one condition on the columns of a single row.
 
-Called by the check `expression`, and for `where:` of every check. Must never let a text end one statement and begin
-another.
+A text can never end one statement and start another.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Decides what a failure of Spark or a table format means to a load.
+"""Translates failures of Spark and the table formats into Tidegate errors.
 
-Called by formats and writers around whatever makes Spark work. Must never repeat a text of Spark that may hold values
-of rows, which the cause carries: only reasons that are made of names and types.
+Never repeats a Spark message that may contain values of rows, which only the error's cause has: a reason consists of
+names and types.
 """
 
 from __future__ import annotations
@@ -164,7 +164,7 @@ def translate(error: BaseException, doing: str, warehouse: str | None = None) ->
     if job and _DRIVER.search(text[job.start() :]):
         return SourceUnavailable(f"the connection to the source was lost while {doing}")
     if _CONFLICT.search(text):
-        return CommitConflict(f"another writer committed in the meantime while {doing}")
+        return CommitConflict(f"another writer committed while {doing}")
     for pattern, message, hint in _PROBLEMS:
         if pattern.search(text):
             lacked = _LACKED.search(text)

@@ -1,7 +1,7 @@
-"""Decides where a Maven coordinate lies on this machine: fetched once, then read from a cache folder.
+"""Finds the jars of Maven coordinates: downloaded once, then read from a cache folder.
 
-Called by the session, by `make setup` (`python -m tidegate.spark.jars`) and by doctor. Must never name a registry
-host (Ivy, which PySpark ships, knows them) and never import pyspark's modules.
+Also run by `make setup` (`python -m tidegate.spark.jars`) and doctor. Names no registry host (Ivy, which PySpark ships,
+knows them) and never imports pyspark.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Decides which Java runs Spark, and says in one line how to get one.
+"""Finds a Java that can run Spark, or says how to install one.
 
-Called by the session, the jars and doctor. Must never import pyspark.
+Never imports pyspark.
 """
 
 from __future__ import annotations

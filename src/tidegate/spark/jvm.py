@@ -1,6 +1,6 @@
-"""Decides how a JVM with Spark is started and ended: its output in a file, its secrets off the command line.
+"""Starts and stops a JVM with Spark, with its output in a file and its secrets off the command line.
 
-Called by the session alone. Must never leave a JVM behind: it ends with `end`, or when this process does.
+A JVM never outlives this process.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Decides how events become one row a key: which event counts, and which value of a column that it does not carry.
+"""Reduces events to one row per key: which event wins, and how missing columns are filled in.
 
-Called by writers that apply events. Asks by SQL text, which classic and Connect sessions both take. Must never let an
-older event win over a newer one, whatever order they come in.
+Written as SQL text, which classic and Connect sessions both accept. An older event never overrides a newer one, in
+whatever order they arrive.
 """
 
 from __future__ import annotations

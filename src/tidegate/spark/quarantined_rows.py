@@ -1,7 +1,7 @@
-"""Which rows of a quarantine still wait, by the order in which rows of their stream take each other's place.
+"""Finds the quarantined rows that still wait, by the order in which rows of their stream supersede each other.
 
-Asked by SQL text, which classic and Connect sessions both take. The frames called `rows` are those of
-`sorting.unpacked`; a row that is superseded gets the number of the load at hand as `until`.
+Written as SQL text, which classic and Connect sessions both accept. DataFrames called `rows` come from
+`validation.unpacked`; a superseded row gets the number of the current load as `until`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Decides how Spark is reached: a session the caller brings, a Connect server, or a JVM of our own.
+"""Provides Spark sessions: the caller's own, a Connect server's, or those of a JVM that is started here.
 
-Called by the engine, which asks for one isolated session a load. Must never change a session that it did not
-build, start anything before rows have to move, or reach around the public API of PySpark.
+Each load gets an isolated session. Never changes a session it did not create, starts anything before rows have to move,
+or uses PySpark's private API.
 """
 
 from __future__ import annotations
@@ -159,13 +159,13 @@ class Sessions:
         return session
 
     def release(self, session: SparkSession) -> None:
-        """Ends a session that `load_session` gave; a server forgets it at once, a JVM when nobody refers to it."""
+        """Ends a session from `load_session`; a server drops it at once, a JVM when it is no longer referenced."""
         if session in self._clones:
             self._clones.remove(session)
             session.stop()
 
     def stop(self) -> None:
-        """Ends what this object built, the JVM too; a borrowed session goes on."""
+        """Ends what this object created, including the JVM; a session passed in stays open."""
         for session in tuple(self._clones):
             self.release(session)
         with self._lock:

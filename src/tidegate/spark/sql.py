@@ -1,7 +1,6 @@
-"""Decides how names and option values are written in Spark statements: always quoted.
+"""Quotes names and option values in Spark statements.
 
-Called by frames, formats and writers; canonical texts and literals of columns are the Spark dialect's. Must never
-let a name become syntax.
+A name never becomes syntax.
 """
 
 from __future__ import annotations

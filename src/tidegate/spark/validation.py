@@ -1,7 +1,6 @@
-"""Decides how Spark tells good rows from bad ones in one pass, and how a bad row is kept as text and taken back.
+"""Separates valid from invalid rows in one pass, and stores invalid rows as text from which they can be restored.
 
-Called by the engine's checks and its quarantine; asks by SQL text, which classic and Connect sessions both take. Must
-never lose a digit of a row that is kept as text.
+Written as SQL text, which classic and Connect sessions both accept. The text keeps every digit.
 """
 
 from __future__ import annotations

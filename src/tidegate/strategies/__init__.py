@@ -1,1 +1,1 @@
-"""How changes are found: one file a strategy."""
+"""Strategies: how changes are detected, one file each."""

@@ -1,7 +1,4 @@
-"""Decides what a better size of partitions would be.
-
-Called by the checksum strategy. Gives a word of advice; must never refuse anything.
-"""
+"""Recommends a better partition size for the checksum strategy."""
 
 from __future__ import annotations
 

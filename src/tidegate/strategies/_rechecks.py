@@ -1,7 +1,7 @@
-"""Decides which periods before a cursor's position are compared again with what was loaded, and what is kept of them.
+"""A lookback of several durations: which periods before the position to compare again, and their fingerprints.
 
-Called by strategies whose `lookback` is a list. Must never take a period for unchanged of which no fingerprint was
-kept, nor leave one out because a run failed: what is due hangs on the position alone.
+A period without a stored fingerprint never counts as unchanged. What is due depends only on the position, so a failed
+run skips nothing.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ Span = tuple[str | None, str]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Found:
-    """What looking back found.
+    """The result of a lookback.
 
     Args:
         spans: what differs, in order; no two of them meet.
         state: what the position keeps, once these spans and the new rows are loaded.
-        late: rows that came after the position had passed them: how far behind it they lie at most, in seconds, and
+        late: rows that arrived after the position had passed them: how far behind it at most, in seconds, and
             how many.
     """
 
@@ -51,7 +51,7 @@ class _Kept:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rechecks:
-    """Days, or hours where an offset is not of whole days, compared again as the position passes each offset."""
+    """Compares days (hours if an offset is not in whole days) again when the position passes each offset."""
 
     column: str
     offsets: tuple[timedelta, ...]
@@ -101,7 +101,7 @@ class Rechecks:
         return HOUR if self.period is Period.HOUR else DAY
 
     def _due(self, value: str | None, last: str, kept: _Kept, low: datetime) -> list[datetime]:
-        """The periods behind the position that the way to the next one leads past an offset, or that nobody knows."""
+        """The periods that pass an offset when the position moves, or that have no fingerprint."""
         if value is None:
             return []
         found = {

@@ -1,7 +1,6 @@
-"""Decides what changed by the log of changes that the source keeps: the events after the position.
+"""The strategy `cdc`: applies the events that follow the position in the source's change log.
 
-Chosen by `strategy: cdc`; asks the log alone. Must never go on from a position that the log does not reach any more,
-neither from its newest event nor from its oldest.
+Never continues from a position that the log no longer covers, at either end.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ FLOOR = "floor"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cdc:
-    """Applies the events of a log, each key's in their order, however often and in whatever order they come.
+    """Applies the events of a log in the order of each key, however often and in whatever order they arrive.
 
     Args:
         max_events: the most events that one load takes; the others are left for the next load.
@@ -64,7 +63,7 @@ class Cdc:
         return ()
 
     def resume(self, value: str | None) -> Mapping[str, Any]:  # noqa: ARG002 - whatever it is
-        """Never: nobody knows which events a table holds that cdc did not load.
+        """Never: it is unknown which events are in a table that cdc did not load.
 
         Raises:
             ConfigError: always.

@@ -1,7 +1,7 @@
-"""Decides what changed by comparing fingerprints of partitions with those of the partitions that were loaded.
+"""The strategy `checksum`: compares partition fingerprints with those of the last load, and loads what differs.
 
-Chosen by `strategy: {kind: checksum, method: …}`; asks the probe one grouped question. Must never call a partition
-unchanged by its count or its greatest value: an update in place changes neither.
+One grouped query on the source. A partition never counts as unchanged because of its row count or greatest value: an
+in-place update changes neither.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ LARGEST_PARTITION = 100_000_000
 
 
 class Method(StrEnum):
-    """How a table is cut into partitions."""
+    """How a table is divided into partitions."""
 
     WHOLE_TABLE = "whole_table"
     BY_INTEGER = "by_integer"
@@ -51,7 +51,7 @@ OPTIONS: Mapping[Method, frozenset[str]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Checksum:
-    """Reads the partitions whose rows are not those that were loaded; finds late, changed and deleted rows alike.
+    """Reads partitions whose rows differ from the loaded ones; detects late, changed and deleted rows.
 
     Args:
         method: how the table is partitioned: `whole_table`, `by_integer` (steps of `modulus`), `by_date` (a `period`),
@@ -126,7 +126,7 @@ class Checksum:
         return tuple(found)
 
     def resume(self, value: str | None) -> Mapping[str, Any]:
-        """Nothing is known of the table's partitions: the next run measures them."""
+        """The table's partitions are unknown: the next run measures them."""
         if value is not None:
             raise ConfigError(
                 f"strategy checksum has no cursor, so it cannot continue from {value!r}",
@@ -187,7 +187,7 @@ class Checksum:
         return replace(self, max_rows=LARGEST)
 
     def unpartitioned(self, columns: Schema) -> str | None:
-        """Why no column says in which partition a row lies; None where one does."""
+        """Why no column decides a row's partition; None if one does."""
         if self.column is None:
             return None
         column = columns.find(self.column)

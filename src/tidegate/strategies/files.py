@@ -1,7 +1,7 @@
-"""Decides what changed in a folder by comparing the files that are there with those that were loaded.
+"""The strategy `files`: compares the files in a folder with those that were loaded.
 
-Chosen by `strategy: files`; asks the probe for a listing, without Spark. Must never take a file for unchanged by its
-time of modification, nor read a file twice into a table that would keep both.
+Needs only a listing, without Spark. A file never counts as unchanged because of its modification time, and is never
+read twice into a table that would keep both copies.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ NAMED = 5
 
 
 class OnChange(StrEnum):
-    """What is done when a file that was loaded has another content."""
+    """What to do when the content of a loaded file has changed."""
 
     RELOAD = "reload"
     STOP = "stop"
 
 
 class OnDelete(StrEnum):
-    """What is done when a file that was loaded is gone."""
+    """What to do when a loaded file is missing."""
 
     KEEP = "keep"
     REMOVE = "remove"
@@ -45,7 +45,7 @@ class OnDelete(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Files:
-    """Reads the files that are new or have another content.
+    """Reads files that are new or have changed.
 
     Args:
         on_change: what happens when the content of a loaded file changed: `reload` the file, or `stop`.
@@ -62,7 +62,7 @@ class Files:
 
     @property
     def rereads(self) -> bool:
-        """A file is read once; one that changed is told by `ChangeSet.again`, and the writer refuses it or not."""
+        """A file is read once; `ChangeSet.again` reports a changed file, which the writer may refuse."""
         return False
 
     @property
@@ -72,7 +72,7 @@ class Files:
 
     @property
     def removes_files(self) -> bool:
-        """Whether the rows of a file that is gone go."""
+        """Whether the rows of a missing file are deleted."""
         return self.on_delete == OnDelete.REMOVE
 
     def problems(self) -> tuple[str, ...]:
@@ -80,7 +80,7 @@ class Files:
         return ()
 
     def resume(self, value: str | None) -> Mapping[str, Any]:
-        """Nothing is known of the files in the table."""
+        """The files in the table are unknown."""
         if value is not None:
             raise ConfigError(
                 f"strategy files has no cursor, so it cannot continue from {value!r}",
@@ -97,7 +97,7 @@ class Files:
         return _state(taken, probe, lister.carrier), taken
 
     def detect(self, probe: Probe, since: Position | None, kept: Ledger | None = None) -> ChangeSet | None:
-        """The files that are new, changed or gone; None when there are none.
+        """The files that are new, changed or missing; None if there are none.
 
         Without `kept` for a table that was loaded every file counts as changed, unless the listing is still the one
         that the position vouches for.
@@ -217,7 +217,7 @@ def _older(manifest: Manifest, lister: Lister, moved: set[str]) -> tuple[tuple[i
 
 
 def _again(moved: list[Part], *, forgotten: bool, rebuilt: bool) -> str:
-    """Why rows that are read may stand in the table already; empty when none can."""
+    """Why rows that are read may already be in the table; empty if none can."""
     if forgotten:
         return "there is no record of which of the files are in the table"
     if changed := [part.file.path for part in moved if part.file and part.action is not Action.LOAD]:

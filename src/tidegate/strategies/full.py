@@ -1,7 +1,4 @@
-"""Decides that everything is read, every time.
-
-Chosen by `strategy: {kind: full}`; asks the probe only for a size. Must never compare anything.
-"""
+"""The strategy `full`: reads every row on every run."""
 
 from __future__ import annotations
 
@@ -20,7 +17,7 @@ from tidegate.errors import ConfigError
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Full:
-    """Every run reads every row; use it for small tables and for those that nothing else fits."""
+    """Reads every row on every run; for small tables, and for tables that no other strategy fits."""
 
     kind: ClassVar[str] = "full"
     emits: ClassVar[frozenset[type[Effect]]] = frozenset({Mirror})
@@ -40,7 +37,7 @@ class Full:
         return ()
 
     def resume(self, value: str | None) -> Mapping[str, Any]:
-        """Nothing: a full load has no cursor to go on from."""
+        """Nothing: a full load has no cursor to continue from."""
         if value is not None:
             raise ConfigError(
                 f"strategy full has no cursor, so it cannot continue from {value!r}",

@@ -1,7 +1,6 @@
-"""Decides what is new by a number that only grows: the rows above the last one loaded.
+"""The strategy `sequence`: reads rows above the last loaded number of an increasing column.
 
-Chosen by `strategy: {kind: sequence, column: …}`; asks the probe for a safe bound first. Must never take an id
-above the edge: ids are handed out in order, and committed in any.
+Reads only up to a safe bound: numbers are generated in order, but committed in any order.
 """
 
 from __future__ import annotations
@@ -25,9 +24,9 @@ from tidegate.errors import ColumnMissing, ConfigError, PlanError
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sequence:
-    """Reads the rows whose number lies between the position and the greatest that nobody can undercut any more.
+    """Reads rows whose number is between the position and the safe bound, below which no row can still arrive.
 
-    It sees new rows only: neither updates nor deletes.
+    Detects new rows only, neither updates nor deletes.
 
     Args:
         column: an integer column that a sequence of the database fills.
@@ -56,7 +55,7 @@ class Sequence:
 
     @property
     def bound_request(self) -> SequenceBound:
-        """Up to the greatest number that nobody can undercut any more."""
+        """The greatest number below which no row can still arrive."""
         return SequenceBound(column=self.column, wait=self.wait)
 
     def problems(self) -> tuple[str, ...]:
@@ -124,7 +123,7 @@ class Sequence:
         return probe.stats(Range(cursor=self.cursor, after=str(int(value) - 1), upto=value)).rows
 
     def _check_more(self, probe: Probe, value: str, loaded: int | None) -> None:
-        """Raises PlanError where rows came with the position's own number, where the source may get such rows."""
+        """Raises PlanError if rows with the position's own number arrived, in sources where that can happen."""
         if loaded is not None and (now := self._rows_at(probe, value)) > loaded:
             raise PlanError(
                 f"{now - loaded} rows with {self.column} = {value} arrived after the table was loaded up to that "

@@ -1,7 +1,6 @@
-"""Decides for each run how much to look at: what changed by a column, by partitions, every row, or nothing.
+"""The strategy `smart`: chooses for each run the cheapest method that is correct: a column, partitions, or every row.
 
-Chosen by `strategy: smart`; asks the other strategies and compares what each would cost. Must never let a cheap way
-hide for ever what only a whole comparison finds.
+Combines the other strategies. Compares the whole table at regular intervals, to find what cheaper methods miss.
 """
 
 from __future__ import annotations
@@ -59,7 +58,7 @@ class _Run:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Smart:
-    """Goes the cheapest way that is right, and compares the whole table every so often whatever the column says.
+    """Uses the cheapest correct method, and compares the whole table at regular intervals whatever the column says.
 
     Args:
         column: a timestamp or date that every insert and update sets; without it every run compares the whole table.

@@ -1,7 +1,7 @@
-"""Decides that every row is compared with the table, unless the cheapest honest question says that nothing changed.
+"""The strategy `snapshot_diff`: compares every row with the table, unless a fingerprint shows that nothing changed.
 
-Chosen by `strategy: snapshot_diff`, for sources without timestamps and without a log. Must never call a source
-unchanged by an answer that does not cover all of its columns.
+For sources without timestamps and without a log. A source counts as unchanged only by an answer that covers all its
+columns.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from tidegate.errors import ColumnMissing, ConfigError
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SnapshotDiff:
-    """Compares every row with the table and moves those that came, changed or went.
+    """Compares every row with the table, and loads inserted, updated and deleted rows.
 
     Args:
         significant_change: which differences are worth a load; any difference unless given.

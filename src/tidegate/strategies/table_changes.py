@@ -1,7 +1,7 @@
-"""Decides what changed in a lake table by what its versions tell: appended rows, a feed of changes, else a comparison.
+"""The strategy `table_changes`: reads the changes of a lake table from its versions.
 
-Chosen by `strategy: table_changes`; asks the table's metadata alone. Must never take a range for empty because nobody
-can tell what was in it.
+Where the versions do not record the changes, all rows are compared. Uses only the source table's metadata. A range of
+versions that is no longer known never counts as empty.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from tidegate.errors import ConfigError, Misfit
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableChanges:
-    """Reads what happened to a lake table after the version that was loaded; inserts, updates and deletes."""
+    """Reads the inserts, updates and deletes of a lake table after the loaded version."""
 
     kind: ClassVar[str] = "table_changes"
     emits: ClassVar[frozenset[type[Effect]]] = frozenset({Mirror, Insert, Apply})

@@ -1,7 +1,6 @@
-"""Decides what changed by a column that grows with every change: the rows after the last one loaded.
+"""The strategy `watermark`: reads rows changed since the last load, by a column that increases with every change.
 
-Chosen by `strategy: {kind: watermark, column: …}`; asks the probe for a safe bound first. Must never take a bound
-above the edge, nor move the position beyond a row that it has not seen.
+Reads only up to a safe bound, and never moves the position past a row it has not seen.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ AT = "at"
 
 
 class OnNull(StrEnum):
-    """What becomes of rows whose cursor is NULL."""
+    """What to do with rows whose cursor is NULL."""
 
     STOP = "stop"
     INCLUDE = "include"
@@ -40,7 +39,7 @@ class OnNull(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Watermark:
-    """Reads what lies between the position and the greatest value that nobody can undercut any more.
+    """Reads rows between the position and the safe bound, below which no row can still arrive.
 
     Args:
         column: a timestamp or date column that every insert and update sets.
@@ -96,7 +95,7 @@ class Watermark:
 
     @property
     def bound_request(self) -> TimeBound:
-        """Up to the greatest value that nobody can undercut any more."""
+        """The greatest value below which no row can still arrive."""
         return TimeBound(
             column=self.column,
             clock=self.clock,
@@ -128,7 +127,7 @@ class Watermark:
         return tuple(found)
 
     def resume(self, value: str | None) -> Mapping[str, Any]:
-        """The state of a table that holds every row up to a value; its window and NULL rows are read once more."""
+        """The state of a table that has every row up to a value; its window and NULL rows are read again."""
         if value is None:
             raise ConfigError(
                 f"strategy watermark continues from a value of {self.column}, and none was given",
@@ -218,7 +217,7 @@ class Watermark:
     def _more_at(
         self, probe: Probe, value: str | None, spans: Sequence[Span], state: Mapping[str, Any]
     ) -> tuple[Span, ...]:
-        """The position's own value, where rows that carry it came after it was loaded."""
+        """The position's own value, if rows with it arrived after it was loaded."""
         if value is None or AT not in state or any(span[1] == value for span in spans):
             return ()
         return ((earlier(value, TICK), value),) if self._at(probe, value)[AT] > state[AT] else ()

@@ -1,1 +1,1 @@
-"""What happens to rows: one file a writer."""
+"""Writers: what happens to rows in the table, one file or folder each."""

@@ -1,6 +1,6 @@
-"""Decides how a keyed batch is made ready: one row a key, no NULL in a key, bounds for pruning.
+"""Prepares a batch with keys: one row per key, no NULL in a key, bounds for pruning.
 
-Called by writers of keyed tables. Must never let two rows of one key through: a merge inserts both.
+Two rows with the same key never get through: a merge would insert both.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
-"""Decides how a table becomes what its source holds when nothing tells what changed: by comparing every row.
+"""Compares every row of the source with the table and writes the differences, where nothing shows what changed.
 
-Called by the writers' modes. Must never commit for differences that the stream calls insignificant, nor leave out a
-row that differs once it commits.
+Commits every row that differs, or nothing if the differences are below `significant_change`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
-"""Decides what events of a log leave of each key.
+"""Reduces events to what they change for each key.
 
-Called by writers that apply events. Must never apply an event that is older than what was applied of its key, nor leave
-one out that it does not count.
+Never applies an event older than the last one applied for its key; every event that is skipped is counted.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Decides what each mode of a plan asks of a staging, and how whole partitions get into a table.
+"""Carries out the mode of a plan on a staging, including the replacement of whole partitions.
 
-Called by the writers. Must never take rows of another partition out with a file.
+Rows of other partitions never disappear with a replaced file.
 """
 
 from __future__ import annotations

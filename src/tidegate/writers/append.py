@@ -1,7 +1,4 @@
-"""Decides what append means: every row read is added, nothing that is there changes.
-
-Chosen by `write: append`; called by the pipeline. Must never look for a key.
-"""
+"""The writer `append`: adds every row that is read, and changes no existing row."""
 
 from __future__ import annotations
 
@@ -21,7 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Append:
-    """Adds every row; of rows that change at the source each version that was read is kept."""
+    """Adds every row; each version read of a changed row is kept."""
 
     kind: ClassVar[str] = "append"
     accepts: ClassVar[frozenset[type[Effect]]] = frozenset({Insert, Upsert})
@@ -30,7 +27,7 @@ class Append:
     deletes_by_key: ClassVar[bool] = False
 
     def choose(self, facts: WriteFacts) -> WriteChoice:
-        """Append, or overwrite when the table is loaded anew or holds files that changed.
+        """Append, or overwrite for a full refresh or changed files.
 
         Raises:
             PlanError: rows may stand in the table already and nothing tells which ones.

@@ -1,6 +1,6 @@
-"""Decides what merge means: of each key the table holds the latest row, and what that costs least.
+"""The writer `merge`: keeps the latest row of each key, in the cheapest mode.
 
-Chosen by `write: merge`; called by the pipeline. Must never hand two rows of one key to a format.
+Never passes two rows with the same key to a format.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ WHOLE = (Mode.APPEND, Mode.OVERWRITE)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Merge:
-    """Updates the rows whose key is there, inserts the others.
+    """Updates rows whose key exists, inserts the others.
 
     Args:
         order_by: the columns whose greatest value decides between rows of one key that the cursor cannot tell apart.

@@ -1,6 +1,6 @@
-"""Decides what replace means: the rows read become all that the table holds.
+"""The writer `replace`: the rows that are read replace all rows of the table.
 
-Chosen by `write: replace`; called by the pipeline. Must never accept a part of the source.
+Never accepts only a part of the source.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Replace:
-    """Replaces every row; duplicates at the source stay duplicates."""
+    """Replaces every row; duplicates in the source stay duplicates."""
 
     kind: ClassVar[str] = "replace"
     accepts: ClassVar[frozenset[type[Effect]]] = frozenset({Mirror})

@@ -66,7 +66,7 @@ def test_an_older_event_never_overwrites_a_newer_one_nor_brings_back_what_was_de
     assert apply(*again, lookback=100) == (1, 0, [(2, "bb", 9), (3, "c", 10), (4, "d", 4)])
     assert apply((1, "new", "INSERT", 11))[2] == [(1, "new", 11), (2, "bb", 9), (3, "c", 10), (4, "d", 4)]
     for event, error, said in (
-        ((5, "x", "UPSERT", 12), CheckFailed, "none of INSERT, UPDATE, DELETE"),
+        ((5, "x", "UPSERT", 12), CheckFailed, "not one of INSERT, UPDATE, DELETE"),
         ((None, "x", "INSERT", 12), CheckFailed, "NULL in their key"),
         ((5, "x", "INSERT", None), CheckFailed, "NULL in column 'sequence_num'"),
     ):

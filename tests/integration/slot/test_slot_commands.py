@@ -121,7 +121,7 @@ def test_two_streams_of_one_slot_are_refused(workspace, shop, tidegate):
     [
         ({"slot": "Big Letters"}, "not a valid replication slot name"),
         ({"slot": SLOT, "envelope": "rows"}, "envelope: is not for a replication slot"),
-        ({"slot": SLOT, "connection": "files"}, "which only has replication slots"),
+        ({"slot": SLOT, "connection": "files"}, "only PostgreSQL has replication slots"),
     ],
 )
 def test_what_a_slot_cannot_be_is_refused_with_its_line(workspace, shop, tidegate, source, reason):

@@ -43,7 +43,7 @@ def test_a_project_of_parts_that_do_not_fit_is_refused_with_its_line(tmp_path, s
     stream = f"  a: {{source: {source}, target: lake.s.a, key: [id], strategy: {strategy}, write: merge}}"
     (tmp_path / "tidegate.yaml").write_text(f"connections: {{shop: 'sqlite:///x.db'}}\nstreams:\n{stream}\n")
     read = config.load(tmp_path)
-    with pytest.raises(Misfit, match=rf"tidegate.yaml:3.*strategy {strategy} reads slices, which this source does not"):
+    with pytest.raises(Misfit, match=rf"tidegate.yaml:3.*strategy {strategy} reads slices that this source does not"):
         assemble.streams(read, assemble.formats(read), assemble.Choice())
 
 

@@ -1,1 +1,1 @@
-"""One file for each command or group of commands."""
+"""The commands, one file per command or group of commands."""

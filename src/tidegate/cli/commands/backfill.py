@@ -1,7 +1,4 @@
-"""Decides the commands `backfill STREAM` and `backfill list|pause|resume|cancel`: what is asked, and how it is told.
-
-Registered by `cli.app`. Must never decide anything about a load.
-"""
+"""The commands `backfill STREAM` and `backfill list|pause|resume|cancel`."""
 
 from __future__ import annotations
 
@@ -23,7 +20,7 @@ START = "start"
 
 
 class StreamOrCommand(TyperGroup):
-    """A group whose first word is one of its commands, or the stream that `start` is meant for."""
+    """A group whose first argument is one of its commands, or the stream to `start` a backfill for."""
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """The command; `backfill orders …` is `backfill start orders …`."""
@@ -43,7 +40,7 @@ def start(
     parallel: Annotated[int, Option(min=1, metavar="N", help="Chunks to read in parallel, in one commit.")] = 1,
     rate: Annotated[int | None, Option(min=1, metavar="ROWS", help="Rows per second, on average.")] = None,
 ) -> int:
-    """Loads a range of the source once more."""
+    """Reloads a range of the source."""
     from tidegate.engine.backfill.backfill import Request  # noqa: PLC0415 - the other commands do not need it
 
     request = Request(begin=begin, end=end, chunk=_chunk(chunk), parallel=parallel, rate=rate)
@@ -52,19 +49,19 @@ def start(
 
 
 def resume(shell: Shell, stream: Stream) -> int:
-    """Goes on with a backfill; chunks that failed are tried again, those that are done are not."""
+    """Resumes a backfill: retries failed chunks and loads the remaining ones."""
     with shell.project() as project:
         return _tell(shell, project.backfills.resume(stream, told=lambda found: _progress(shell, found)))
 
 
 def pause(shell: Shell, stream: Stream) -> int:
-    """Lets a backfill end after the commit it is at."""
+    """Pauses a backfill after its current commit."""
     with shell.project() as project:
         return _tell(shell, project.backfills.pause(stream))
 
 
 def cancel(shell: Shell, stream: Stream) -> int:
-    """Ends a backfill after the commit it is at; what was loaded stays."""
+    """Cancels a backfill after its current commit; loaded rows stay."""
     with shell.project() as project:
         return _tell(shell, project.backfills.cancel(stream))
 

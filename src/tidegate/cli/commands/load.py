@@ -1,7 +1,4 @@
-"""Decides the commands `check`, `plan` and `run`: what is asked of the project, and how the answer is told.
-
-Registered by `cli.app`. Must never decide anything about a load.
-"""
+"""The commands `check`, `plan`, `run` and `resync`."""
 
 from __future__ import annotations
 
@@ -61,9 +58,9 @@ def plan(
         bool, Option("--full-refresh", help="Plan a full refresh, which reads every row again.")
     ] = False,
 ) -> int:
-    """Shows what a run would move, and why.
+    """Shows what a run would load, and why.
 
-    Moves nothing and starts no Spark.
+    Moves no rows and does not start Spark.
     """
     with shell.project() as project:
         report = project.plan(*(streams or ()), select=select, options=_options(options), full_refresh=full_refresh)
@@ -124,9 +121,9 @@ def resync(
     replace: Annotated[bool, Option("--replace", help="Replace the table with the rows that are read.")] = False,
     yes: Annotated[bool, Option("--yes", help="Confirm replacing a table that has rows.")] = False,
 ) -> int:
-    """Loads a stream anew that its source does not continue any more.
+    """Reloads a stream whose source no longer continues what was loaded.
 
-    The table is compared with the source's, and only what differs is written; the position starts at the new end.
+    Compares the table with the source, writes only the differences, and sets the position to the source's end.
     """
     with shell.project() as project:
         if replace and not yes:
@@ -143,7 +140,7 @@ def resync(
 
 
 def _options(texts: list[str] | None) -> dict[str, Any]:
-    """`NAME=VALUE` as the project file would read them."""
+    """Parses `NAME=VALUE` like the project file."""
     import yaml  # noqa: PLC0415 - few calls state any
 
     found: dict[str, Any] = {}

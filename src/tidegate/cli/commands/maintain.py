@@ -1,7 +1,4 @@
-"""Decides the commands `maintain` and `rollback`: what is asked of the project, and how the answer is told.
-
-Registered by `cli.app`. Must never decide what is worth doing.
-"""
+"""The commands `maintain` and `rollback`."""
 
 from __future__ import annotations
 
@@ -30,9 +27,9 @@ def maintain(
         bool, Option("--force", help="Run every step that has something to do, even below its threshold.")
     ] = False,
 ) -> int:
-    """Keeps tables small and quick.
+    """Keeps tables small and fast.
 
-    Compaction, deletes, manifests, old versions, orphan files; positions stay.
+    Compacts files, applies deletes, rewrites manifests, removes old versions and orphan files. Positions stay.
     """
     with shell.project() as project:
         report = project.maintain(*(streams or ()), select=select, dry_run=dry_run, force=force)
@@ -58,9 +55,9 @@ def rollback(
     to: Annotated[str, Option(metavar="VERSION|TIME", help="A version, or a time such as 2025-03-01T09:00:00Z.")],
     yes: Annotated[bool, Option("--yes", help="Confirm showing older rows.")] = False,
 ) -> int:
-    """Takes a table back to an older version, rows and position together.
+    """Rolls a table back to an older version, rows and position together.
 
-    The next run goes on from there.
+    The next run continues from there.
     """
     with shell.project() as project:
         if not yes:

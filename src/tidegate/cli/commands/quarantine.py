@@ -1,6 +1,6 @@
-"""Decides the commands `quarantine list|show|replay`: rows that broke a check, looked at and loaded after all.
+"""The commands `quarantine list|show|replay`, for rows that failed a check.
 
-Registered by `cli.app`. Must never print a value of a row unless `show` was asked for it.
+Only `show` prints values of rows.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from tidegate.cli.tables import Table, count
 
 
 def listed(shell: Shell, streams: Streams = None) -> int:
-    """Lists the streams whose quarantine holds rows that wait, by the rule that they broke."""
+    """Lists quarantined rows by stream and failed check."""
     with shell.project() as project:
         found = project.quarantine(*(streams or ())).waiting()
     if shell.as_json:
@@ -33,7 +33,7 @@ def show(
     stream: Stream,
     limit: Annotated[int, Option(min=1, help="Show at most this many rows.")] = 20,
 ) -> int:
-    """Shows rows that wait, with their values."""
+    """Shows quarantined rows with their values."""
     with shell.project() as project:
         found = project.quarantine(stream).show(limit)
     if shell.as_json:
@@ -48,9 +48,9 @@ def show(
 
 
 def replay(shell: Shell, stream: Stream) -> int:
-    """Asks the rules again of the rows that wait, and loads those that fulfil them now.
+    """Checks quarantined rows again, and loads those that pass now.
 
-    Exit code 4 when rows still break one.
+    Exit code 4 if rows still fail a check.
     """
     with shell.project() as project:
         done = project.quarantine(stream).replay()

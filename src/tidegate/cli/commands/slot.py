@@ -1,6 +1,6 @@
-"""Decides the commands `slot list|drop`: what servers keep for the streams of a project.
+"""The commands `slot list|drop`, for the replication slots of a project's streams.
 
-Registered by `cli.app`. Must never drop a slot that no stream of the project names, nor one that was not confirmed.
+Never drops a slot that no stream of the project uses, or without confirmation.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from tidegate.errors import ConfigError
 
 
 def show(shell: Shell, streams: Streams = None) -> int:
-    """Lists the replication slots of the streams, and how much of its log each server keeps for them."""
+    """Lists the replication slots of the streams, and how much log the server retains for each."""
     from tidegate.engine import replication_slot  # noqa: PLC0415 - other commands do not need it
 
     with shell.project() as project:
@@ -50,7 +50,7 @@ def drop(
     slot: Annotated[str, Argument(metavar="SLOT", help="Name of the slot; see `slot list`.")],
     yes: Annotated[bool, Option("--yes", help="Confirm the drop; the stream then needs `tidegate resync`.")] = False,
 ) -> int:
-    """Drops the replication slot of a stream, so that the server need not keep its log."""
+    """Drops the replication slot of a stream, so that the server no longer retains log for it."""
     from tidegate.engine import replication_slot  # noqa: PLC0415 - as above
 
     if not yes:

@@ -1,6 +1,6 @@
-"""Decides the commands a project begins with: `init`, `demo`, `doctor`, `schema`.
+"""The commands to get started: `init`, `demo`, `doctor` and `schema`.
 
-Registered by `cli.app`. Must never overwrite what somebody else wrote.
+None of them overwrites a file that it did not create.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def demo(
     shell: Shell,
     directory: Annotated[Path, Argument(metavar="DIR", help="Folder to create the demo project in.")] = Path("demo"),
 ) -> int:
-    """Runs the main job on real flights, from nothing."""
+    """Runs a complete example on real flight data."""
     from rich.console import Console  # noqa: PLC0415 - only here
 
     from tidegate.demo import run  # noqa: PLC0415 - as above
@@ -87,9 +87,9 @@ def doctor(
         Option("--fetch", help="Fetch missing jars, and archive Spark's classes for faster starts."),
     ] = False,
 ) -> int:
-    """Tests all that a run needs.
+    """Tests everything that a run needs.
 
-    Java, jars, catalog, registry, connections: each is ok or names the command that repairs it.
+    Java, jars, catalog, registry, connections: each is ok, or shows the command that fixes it.
     """
     with shell.project() as project:
         findings = project.doctor(fetch=fetch)

@@ -1,7 +1,4 @@
-"""Decides the commands `state show|set|adopt|repair|rewind`: positions, looked at and moved by hand.
-
-Registered by `cli.app`. Must never move a position that the command did not name.
-"""
+"""The commands `state show|set|adopt|repair|rewind`, which show positions and change them by hand."""
 
 from __future__ import annotations
 
@@ -19,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def show(shell: Shell, stream: Stream) -> int:
-    """Shows the position: what the table says, what the registry remembers."""
+    """Shows the position in the table and in the registry."""
     with shell.project() as project:
         return _tell(shell, project.state.show(stream))
 
@@ -43,13 +40,13 @@ def adopt(
         str | None, Option(metavar="VALUE", help="The cursor value; defaults to the greatest in the table.")
     ] = None,
 ) -> int:
-    """Takes over a table that has rows and no position."""
+    """Adopts a table that has rows but no position."""
     with shell.project() as project:
         return _tell(shell, project.state.adopt(stream, at))
 
 
 def repair(shell: Shell, streams: Streams = None) -> int:
-    """Rebuilds the registry from the tables: their word holds."""
+    """Resets the registry to the positions in the tables."""
     with shell.project() as project:
         views = project.state.repair(*(streams or ()))
     if shell.as_json:
@@ -65,7 +62,7 @@ def rewind(
     stream: Stream,
     to: Annotated[int, Option(metavar="SEQUENCE", help="The load to go back to; `history` lists the loads.")],
 ) -> int:
-    """Sets the position back to what it was after an earlier load; rows stay and are read again."""
+    """Sets the position back to an earlier load; rows stay and are read again."""
     with shell.project() as project:
         return _tell(shell, project.state.rewind(stream, to))
 

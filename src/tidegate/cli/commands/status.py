@@ -1,6 +1,6 @@
-"""Decides the commands `status`, `history` and `tasks`: what the registry remembers, for people and programs.
+"""The commands `status`, `history` and `tasks`, which show what the registry has recorded.
 
-Registered by `cli.app`. Must never read a row of a source or of a table.
+None of them reads rows of a source or table.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ def status(
         bool, Option("--late", help="Show how late the stream's rows arrive, as measured by its runs.")
     ] = False,
 ) -> int:
-    """Shows how far each stream is, or what is known of one stream's intervals.
+    """Shows how far each stream is, or the interval ledger of one stream.
 
-    Freshness, lag behind the log, loaded_through, verified_through, gaps, the last error, and who works on it now.
+    Freshness, lag behind the log, loaded_through, verified_through, gaps, the last error, and which process is at work.
     """
     if late and stream is None:
         raise ConfigError("--late needs exactly one stream", hint="Name it: `tidegate status --late STREAM`.")
@@ -149,7 +149,7 @@ def tasks(
     stream: Annotated[str | None, Argument(metavar="STREAM", help="Only this stream.")] = None,
     limit: Limit = 100,
 ) -> int:
-    """Lists the last tasks: what was loaded, slice by slice."""
+    """Lists the last tasks: what was loaded, by slice."""
     with shell.project() as project:
         found = project.tasks(stream, limit)
     if shell.as_json:
@@ -172,7 +172,7 @@ def tasks(
 
 
 def moment(value: datetime | None) -> str:
-    """A time for people, in UTC, to the second."""
+    """Formats a time in UTC, to the second."""
     return "-" if value is None else f"{value:%Y-%m-%d %H:%M:%S}Z"
 
 

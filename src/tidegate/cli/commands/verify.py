@@ -1,7 +1,4 @@
-"""Decides the command `verify`: what is asked of the project, and how the answer is told.
-
-Registered by `cli.app`. Must never decide what equal means.
-"""
+"""The command `verify`."""
 
 from __future__ import annotations
 
@@ -27,9 +24,9 @@ def verify(
     ] = Level.CHECKSUM,
     repair: Annotated[bool, Option("--repair", help="Reload only the rows that differ, then verify them.")] = False,
 ) -> int:
-    """Proves that tables equal their sources.
+    """Verifies that tables equal their sources.
 
-    Exit code 3 when one differs.
+    Exit code 3 if one differs.
     """
     with shell.project() as project:
         report = project.verify(*(streams or ()), select=select, level=level, repair=repair)

@@ -1,7 +1,4 @@
-"""Decides the command `watch`: which streams, and one line a turn.
-
-Registered by `cli.app`. Must never decide when a stream is due.
-"""
+"""The command `watch`: runs scheduled streams and prints one line per run."""
 
 from __future__ import annotations
 
@@ -32,7 +29,7 @@ def watch(
 ) -> int:
     """Runs streams when they are due, in one warm process.
 
-    Until Ctrl-C or SIGTERM: the loads at work are finished first. With --json, one document a line and turn.
+    Stops at Ctrl-C or SIGTERM, after running loads have finished. With --json, prints one document per run and line.
     """
     from tidegate.config.durations import duration  # noqa: PLC0415 - few calls state one
 

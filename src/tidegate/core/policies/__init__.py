@@ -1,1 +1,1 @@
-"""Rules that a stream states, as pure decisions."""
+"""The policies of a stream (deletes, contract, checks, schedule, maintenance) as pure values."""

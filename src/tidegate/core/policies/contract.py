@@ -1,6 +1,6 @@
-"""Decides which columns of a source a load leaves out of its table's own, and which of these it keeps in one.
+"""The part of a column contract that rescues or discards columns that the table does not have.
 
-Asked by the probes of sources that can read some of their columns. Pure; must never leave out a column of the key.
+Never leaves out a key column.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""Decides what becomes of rows that the source does not have any more: how they are found, what is done, how many go.
-
-The `deletes:` of a stream; read by planner, writers and formats. Holds values only; must never delete.
-"""
+"""The `deletes:` of a stream: how deleted rows are detected, how they are applied, and how many are allowed."""
 
 from __future__ import annotations
 
@@ -18,21 +15,21 @@ KEYS = "keys"
 
 
 class Detect(StrEnum):
-    """How a strategy that sees no deletes learns of them."""
+    """How deletes are detected for a strategy that does not see them."""
 
     NONE = "none"
     KEY_DIFF = "key_diff"
 
 
 class Apply(StrEnum):
-    """What is done with a row that is gone at the source."""
+    """What to do with a row that was deleted at the source."""
 
     HARD = "hard"
     SOFT = "soft"
 
 
 class Scope(StrEnum):
-    """Which rows of the table are looked for at the source."""
+    """Which rows of the table are looked up in the source."""
 
     TABLE = "table"
     WINDOW = "window"
@@ -40,7 +37,7 @@ class Scope(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Deletes:
-    """How rows that are gone at the source leave the table.
+    """How rows that were deleted at the source are removed from the table.
 
     Args:
         detect: how deletes are found: `key_diff` compares the keys of both sides in every run; `none` leaves it to the

@@ -1,7 +1,4 @@
-"""Decides what keeps a table small and quick: the rules of a stream, the steps, and what a format owes for them.
-
-Read from `maintenance:` of a stream, surveyed and done by formats, led by the engine. Must never name a format.
-"""
+"""The `maintenance:` of a stream, the maintenance steps, and the protocol that a table format implements for them."""
 
 from __future__ import annotations
 
@@ -34,7 +31,7 @@ SAFE_AGE = timedelta(days=1)
 
 
 class Bytes(int):
-    """A number of bytes, in the project file a text such as `32MB`."""
+    """A number of bytes, written in the project file like `32MB`."""
 
 
 SMALL = Bytes(32_000_000)
@@ -42,7 +39,7 @@ SMALL = Bytes(32_000_000)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Maintenance:
-    """The rules of a stream's table; the `maintenance:` of a stream.
+    """The maintenance rules of a stream's table; the `maintenance:` of a stream.
 
     Args:
         compact_below: data files below this size count as small and are compacted.
@@ -70,7 +67,7 @@ class Maintenance:
 
 
 class Step(StrEnum):
-    """What a maintenance does, in this order."""
+    """The steps of maintenance, in this order."""
 
     BRANCHES = "branches"
     """Branches that crashed loads left behind are dropped."""
@@ -105,8 +102,8 @@ class Upkeep:
         uid: the stream whose table it is.
         partition_by: of the stream's layout; empty leaves the table's partitions as they are.
         now: the time; ages are counted back from it.
-        force: every step that there is anything for, whatever its threshold.
-        looked_at: when orphan files were last looked for; None if never.
+        force: run every step that has something to do, whatever its threshold.
+        looked_at: when orphan files were last searched for; None if never.
     """
 
     target: Target
@@ -135,7 +132,7 @@ class Upkeep:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Need:
-    """A step that is worth doing, and why."""
+    """A step that is worthwhile, and why."""
 
     step: Step
     reason: str
@@ -143,7 +140,7 @@ class Need:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Usage:
-    """What a table takes up: data, deletes, metadata, of all its versions and of none."""
+    """The storage of a table: data, deletes and metadata of all versions, and orphan files."""
 
     files: int
     bytes: int
@@ -151,7 +148,7 @@ class Usage:
 
 @runtime_checkable
 class Maintained(Protocol):
-    """The part of a format that keeps its tables small."""
+    """The part of a format that maintains its tables."""
 
     def side_tables(self, target: Target) -> tuple[Target, ...]:
         """The tables that belong to a stream beside its own: `<table>__tidegate_…`."""
@@ -179,7 +176,7 @@ class Maintained(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Version(Shown):
-    """One version of a table that people saw.
+    """One version of a table that was visible to readers.
 
     Args:
         id: the snapshot or version, as `rollback --to` takes it.
@@ -202,7 +199,7 @@ class Version(Shown):
 
 @runtime_checkable
 class Travelling(Protocol):
-    """The part of a format that goes back in time."""
+    """The part of a format that rolls tables back."""
 
     def versions(self, target: Target, uid: str) -> Sequence[Version]:
         """The versions that are kept, oldest first, without Spark; none of a table that is not there."""

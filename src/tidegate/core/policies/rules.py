@@ -1,7 +1,6 @@
-"""Decides what a check of rows is: what it asks of them, and what becomes of a load that breaks it.
+"""The protocols of a check, and what happens to a load that fails one.
 
-Implemented by the plugins of `checks/`, asked by the engine before anything is visible. Must never put a value of a row
-into a sentence.
+Messages never include values of rows.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ LONGEST = 80
 
 
 class OnFail(StrEnum):
-    """What becomes of a load with rows that break a rule."""
+    """What to do with a load whose rows fail a check."""
 
     STOP = "stop"
     QUARANTINE = "quarantine"
@@ -66,7 +65,7 @@ class Check(Protocol):
 
 @runtime_checkable
 class RowCheck(Check, Protocol):
-    """Tells of each row alone whether it is good."""
+    """Decides for each single row whether it is valid."""
 
     def condition(self, schema: Schema) -> str:
         """Spark SQL that is false for a row that breaks the rule; true or NULL for a good one."""
@@ -77,7 +76,7 @@ class RowCheck(Check, Protocol):
 
 @runtime_checkable
 class Lookup(Check, Protocol):
-    """Tells of each row whether its values are among rows elsewhere; a row with a NULL among them is good."""
+    """Decides for each row whether its values exist in other rows; a row with a NULL among them is valid."""
 
     def there(self, session: SparkSession) -> DataFrame:
         """Rows: the values that are there: the check's columns, under the names that they have in the batch."""
@@ -88,7 +87,7 @@ class Lookup(Check, Protocol):
 
 @runtime_checkable
 class MeasuredCheck(Check, Protocol):
-    """Judges rows as a whole by aggregates over them."""
+    """Evaluates rows as a whole, by aggregates."""
 
     @property
     def scope(self) -> Scope:
@@ -103,7 +102,7 @@ class MeasuredCheck(Check, Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rule:
-    """A check of one stream, and what becomes of a load that breaks it.
+    """A check of one stream, and what to do with a load that fails it.
 
     Args:
         name: what reports call it; unique within the stream.
@@ -118,7 +117,7 @@ class Rule:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Broken:
-    """A rule that rows have broken.
+    """A check that rows have failed.
 
     Args:
         rows: how many break it; None where it judges them as a whole.

@@ -1,6 +1,6 @@
-"""Decides when a stream is due: by an interval or by cron, once at a time, later after errors.
+"""The `schedule:` of a stream: when it is due, by interval or cron, with back-off after errors.
 
-Read from `schedule:` of a stream, asked by `watch`. Pure; must never look at a clock.
+Pure: the current time is passed in.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class Schedule:
 
 @dataclass(slots=True, kw_only=True)
 class Turn:
-    """One stream on the agenda."""
+    """A stream on the agenda."""
 
     schedule: Schedule
     due_at: datetime
@@ -68,7 +68,7 @@ class Turn:
 
 @dataclass(slots=True, kw_only=True)
 class Agenda:
-    """When each stream is due, and which are at work: none is ever twice.
+    """When each stream is due, and which ones are running; a stream never runs twice at a time.
 
     Example:
         >>> now = datetime(2025, 1, 1)
@@ -85,7 +85,7 @@ class Agenda:
         return cls(turns={name: Turn(schedule=each, due_at=each.first(now)) for name, each in schedules.items()})
 
     def take(self, now: datetime) -> list[str]:
-        """The streams that are due, longest first; from now on they are at work."""
+        """Takes the streams that are due, longest overdue first; they count as running from now on."""
         due = [name for name, turn in self.turns.items() if turn.began_at is None and turn.due_at <= now]
         due.sort(key=lambda name: self.turns[name].due_at)
         for name in due:
@@ -107,5 +107,5 @@ class Agenda:
         return turn.due_at
 
     def next_due(self) -> datetime | None:
-        """When the next stream is due that is not at work; None where all are."""
+        """When the next stream that is not running is due; None if all are running."""
         return min((turn.due_at for turn in self.turns.values() if turn.began_at is None), default=None)

@@ -1,1 +1,1 @@
-"""What the plugins owe, one file a kind."""
+"""The protocols that plugins implement, one file per kind of plugin."""

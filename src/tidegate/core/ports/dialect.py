@@ -1,7 +1,4 @@
-"""Decides what a database owes the database source: expressions on one side, a live session on the other.
-
-Implemented by one file a database, called by `sources/database/source`. Must never name a database.
-"""
+"""What a database dialect implements: SQL expressions, and a live session."""
 
 from __future__ import annotations
 
@@ -114,7 +111,7 @@ class Session(Protocol):
 
 
 class Entrance(Session, Protocol):
-    """A session that nobody has asked anything yet: the only one that tells bounds, which no snapshot may precede."""
+    """A session before its snapshot: the only one that returns safe bounds, which must be taken before the snapshot."""
 
     def safe_time_bound(
         self, relation: Relation, column: Column, *, clock: Clock, lag: timedelta, time_zone: str | None
@@ -148,13 +145,13 @@ class SetBack:
 
 @runtime_checkable
 class Remembers(Protocol):
-    """A session of a database that can tell whether it went on from a moment, or from a copy taken before it."""
+    """A session that can detect that its database was restored from a copy taken before a given moment."""
 
     def witness(self) -> Mapping[str, Any]:
-        """What is kept of the snapshot's moment; empty where it would prove nothing."""
+        """What to remember about the time of the snapshot; empty if it would prove nothing."""
 
     def set_back(self, witness: Mapping[str, Any], clock: int | None) -> SetBack:
-        """Whether the server goes on from that moment; `clock` as it was then."""
+        """Whether the server continues from that moment; `clock` as it was then."""
 
     def older_than(self, witness: Mapping[str, Any], relation: Relation, condition: str) -> str | None:
         """Why rows that fulfil the condition, and were not there at that moment, were written before it."""

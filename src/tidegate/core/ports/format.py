@@ -1,4 +1,4 @@
-"""What a table format owes: its state without Spark, and loads that are staged, then published or discarded."""
+"""What a table format implements: table state without Spark, and loads that are staged, then published or discarded."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Layout:
-    """How a new table is laid out; the `layout:` of a stream.
+    """The layout of a new table; the `layout:` of a stream.
 
     Args:
         partition_by: columns or transforms: `days(created_at)`, `bucket(16, id)`, `truncate(4, code)`, `region`; on
@@ -35,7 +35,7 @@ class Layout:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableState:
-    """What a table says of itself, read without Spark.
+    """The state of a table, read without Spark.
 
     Args:
         exists: the catalog knows it.

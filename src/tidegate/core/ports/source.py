@@ -1,4 +1,4 @@
-"""What a source owes: rows for Spark, and answers to small questions without it."""
+"""What a source implements: rows for Spark, and metadata queries without Spark."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ class Probe(Protocol):
         """Server and relation; another text means another history."""
 
     def clock(self) -> int | None:
-        """A number that only grows while the history goes on; None where there is none."""
+        """A number that only increases while the source is not restored; None if there is none."""
 
     def version(self) -> str | None:
-        """A text that no other rows of this source have; None where only the rows themselves can tell."""
+        """A text that identifies the current rows of the source; None if only the rows themselves can."""
 
     def unique(self, key: Sequence[str]) -> bool:
         """Whether the source guarantees one row for each value of `key` and no NULL in it."""

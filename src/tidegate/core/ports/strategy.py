@@ -1,4 +1,4 @@
-"""What a strategy owes: it says what changed and moves no rows."""
+"""What a strategy implements: it detects what changed and moves no rows."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ class ComparesPartitions(Protocol):
         """How the source's table is partitioned. Raises PlanError where it cannot be."""
 
     def unpartitioned(self, columns: Schema) -> str | None:
-        """Why no column says in which partition a row lies; None where one does."""
+        """Why no column decides a row's partition; None if one does."""
 
 
 @runtime_checkable

@@ -1,4 +1,4 @@
-"""What a writer owes: it says what happens to the rows; formats say how."""
+"""What a writer implements: it decides what happens to the rows; the format decides how."""
 
 from __future__ import annotations
 

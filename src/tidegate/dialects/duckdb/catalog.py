@@ -1,6 +1,6 @@
-"""Decides what DuckDB's catalog tells of a table: its columns, keys and sequences.
+"""Reads DuckDB's catalog: columns, keys, sequences and tables.
 
-Called by the session. Must never read a row of a user's table, except to count.
+Never reads rows of a user's table, except to count them.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Decides DuckDB's SQL: quoting, literals, and one exact expression a type for reading and for hashing.
+"""DuckDB's SQL: quoting, literals, and exact expressions per type for reading and hashing.
 
-Chosen by the scheme `duckdb`; the live side is in `_duckdb_session`. Must never give an expression that rounds, that
-depends on the session's time zone, or that compares by a collation.
+Chosen by the URL scheme `duckdb`; the connection is in `session.py`. No expression rounds, depends on the session's
+time zone, or compares with a collation.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
-"""Decides how a DuckDB file is asked: read-only, so that its lock keeps every writer out while it is open.
+"""A read-only connection to a DuckDB file, whose lock keeps writers out while it is open.
 
-Made by the dialect's `open`. Must never close the file after it was opened by other means: the system would take the
-lock away.
+The file must not be opened and closed by other means meanwhile: the operating system would release the lock.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Decides which exact type a DuckDB type becomes, or that it is refused by name.
+"""Maps DuckDB types, as DESCRIBE prints them, to exact types.
 
-Called by the catalog with the words of DESCRIBE. Must never map a type of which one value would change.
+A type whose values could change is refused.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Decides what a MariaDB URL means to the two drivers: Python's and Spark's.
+"""Parses a MariaDB URL for both drivers, Python's and Spark's.
 
-Called by the session. Must never show a password.
+Never shows the password.
 """
 
 from __future__ import annotations

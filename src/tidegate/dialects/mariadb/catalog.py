@@ -1,6 +1,6 @@
-"""Decides what MariaDB tells of a table: its columns, keys, size and identity.
+"""Reads MariaDB's catalog: columns, keys, size and server identity.
 
-Called by the session. Must never read a row of a user's table.
+Never reads rows of a user's table.
 """
 
 from __future__ import annotations

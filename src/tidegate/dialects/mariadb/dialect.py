@@ -1,7 +1,7 @@
-"""Decides MariaDB's SQL: quoting, literals, and one exact expression a type for reading and for hashing.
+"""MariaDB's SQL: quoting, literals, and exact expressions per type for reading and hashing.
 
-Chosen by the schemes `mariadb` and `mysql`; the live side is in `_mariadb_session`. Must never compare or group texts
-by a collation, nor let a function's silent NULL or a clipped number stand for a value.
+Chosen by the URL schemes `mariadb` and `mysql`; the connection is in `session.py`. Never compares or groups strings by
+a collation, nor accepts a function's silent NULL or a truncated number as a value.
 """
 
 from __future__ import annotations

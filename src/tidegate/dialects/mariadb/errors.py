@@ -1,6 +1,6 @@
-"""Decides which error of Tidegate a MariaDB error is.
+"""Translates MariaDB errors into Tidegate errors.
 
-Called around every statement. Must never pass on the text of the server where it could hold a row's value or a secret.
+The server's message is never passed on where it could contain a row's value or a secret.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Decides how far a growing MariaDB table can be read without losing a row that is still being written.
+"""The safe upper bound of a MariaDB table: how far it can be read without missing rows still being written.
 
-Asked by strategies through the probe, before the snapshot is taken. Must never trust the start of a transaction
-alone: NOW() is the start of a statement, which may lie before it; nor a list that the server kept from earlier.
+Computed before the snapshot is taken. The start of a transaction alone is not enough: NOW() is the start of a
+statement, which may be earlier. Never uses a list of transactions that the server has cached.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ ONLY_READS = re.compile(r"[\s(]*(select|show|with|explain)\b", re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Writer:
-    """What may still bring a row: a transaction or a statement that runs.
+    """What may still add a row: an open transaction or a running statement.
 
     Args:
         mark: the same for the same one, another for the next of its connection.

@@ -1,6 +1,6 @@
-"""Decides how MariaDB is asked: one connection, its settings pinned, and whether a table moved while it was read.
+"""A connection to MariaDB with fixed settings, which detects writes to a table while it is read.
 
-Made by the dialect's `open`. Must never write, nor say that a table stood still where the server cannot tell.
+Never writes, and never reports a table as unchanged where the server cannot tell.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Decides which exact type a MariaDB type becomes, or that it is refused by name.
+"""Maps MariaDB types to exact types.
 
-Called by the catalog with what the server says of a result's columns, so that a query is described as a table is.
-Must never map a type of which one value would change.
+Uses the column metadata of a result, so that queries and tables are described alike. A type whose values could change
+is refused.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Decides PostgreSQL's SQL: quoting, literals, and one exact expression a type for reading and for hashing.
+"""PostgreSQL's SQL: quoting, literals, and exact expressions per type for reading and hashing.
 
-Chosen by the scheme `postgresql`; the live side is in `_postgresql_session`. Must never give an expression whose
-result depends on DateStyle, TimeZone or another setting of the session.
+Chosen by the URL scheme `postgresql`; the connection is in `session.py`. No expression depends on DateStyle, TimeZone
+or another session setting.
 """
 
 from __future__ import annotations

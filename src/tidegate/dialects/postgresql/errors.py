@@ -1,6 +1,6 @@
-"""Decides which error of Tidegate a PostgreSQL error is.
+"""Translates PostgreSQL errors into Tidegate errors.
 
-Called around every statement. Must never pass on the text of a driver that could hold a row's value or a secret.
+The driver's message is never passed on where it could contain a row's value or a secret.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Decides how a value that PostgreSQL's output functions wrote becomes the stored value that a query would have read.
+"""Converts text written by PostgreSQL's output functions to the stored value that a query would have read.
 
-Called by the source that reads a replication slot. Must never give another value than the dialect's own reading does:
-what a stored type cannot keep becomes NULL here, and the caller refuses it.
+Used for events of a replication slot. A value that the stored type cannot represent becomes NULL here, and the caller
+refuses it.
 """
 
 from __future__ import annotations

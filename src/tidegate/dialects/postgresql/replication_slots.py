@@ -1,7 +1,6 @@
-"""Decides how PostgreSQL is asked about replication slots and publications, and how a slot is read and moved.
+"""Queries for replication slots and publications: create, read, advance and drop.
 
-Called by the source of a slot and by `tidegate slot`. Must never move a slot by reading it: only `advance` and `drop`
-let the server forget anything.
+Reading never moves a slot: only `advance` and `drop` let the server remove log.
 """
 
 from __future__ import annotations
@@ -357,7 +356,7 @@ def _meaning(  # noqa: PLR0911 - one answer a refusal
             )
         case errors.ObjectNotInPrerequisiteState():
             return HistoryGone(
-                f"{where}the slot {name} can no longer be read: the server has removed the log it held back"
+                f"{where}the slot {name} can no longer be read: the server has removed the log that it retained"
             )
         case _:
             return None

@@ -1,8 +1,8 @@
-"""Decides how far a growing PostgreSQL table can be read without losing a row that is still being written.
+"""The safe upper bound of a PostgreSQL table: how far it can be read without missing rows still being written.
 
-Asked by strategies through the probe, before the snapshot is taken. Must never use a bound that another session
-can undercut: not xids, not xmin, not the snapshot, not the time of a PREPARE, not the start of a transaction alone;
-where one is hidden, it stops.
+Computed before the snapshot is taken. Another session can still commit below a bound taken from xids, xmin, the
+snapshot, the time of a PREPARE or the start of a transaction alone, so none of these is used. Where a transaction's
+start is hidden, it raises an error.
 """
 
 from __future__ import annotations

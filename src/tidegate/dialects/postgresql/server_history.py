@@ -1,6 +1,6 @@
-"""Decides whether a PostgreSQL server goes on from a moment that it was seen at, or from a copy taken before it.
+"""Detects a PostgreSQL server that was restored from a copy taken before a moment at which it was last seen.
 
-Asked by the session. Must never call a history another one for what updates, deletes, vacuum or a restart do to it.
+Updates, deletes, vacuum and restarts are never mistaken for a restore.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Decides how PostgreSQL is asked: statements before the snapshot, then one snapshot for every connection.
+"""Connections to PostgreSQL: statements before the snapshot, then one exported snapshot shared by all connections.
 
-Made by the dialect's `open`. Must never write, nor let a statement of the edges run inside the snapshot.
+Never writes. Statements for safe bounds never run inside the snapshot.
 """
 
 from __future__ import annotations

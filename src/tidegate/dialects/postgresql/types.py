@@ -1,6 +1,6 @@
-"""Decides which exact type a PostgreSQL type becomes, or that it is refused by name.
+"""Maps PostgreSQL types, from the catalog, to exact types.
 
-Called by the session with what the catalog says of a column. Must never map a type of which one value would change.
+A type whose values could change is refused.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""What the dialects share: statements that every database is asked, and how types are named."""
+"""Code shared by the dialects: statements that every database runs, and names of types."""

@@ -1,7 +1,4 @@
-"""Decides the SQL by which rows are grouped into partitions and into hash buckets, in any dialect.
-
-Called by the statements of databases and by the Spark side of verification. Must never name a database.
-"""
+"""SQL that groups rows into partitions and hash buckets, in any dialect."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Decides what the engines share whose fingerprint is written here but run elsewhere.
+"""Shared base of dialects that only generate fingerprint SQL, to be run elsewhere.
 
-Called by the dialects that hold SQL text only. Must never open a connection, nor pretend that one could be opened.
+Never opens a connection.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def fingerprint(made: Statements, by: Grouping | None, parts: Sequence[Slice]) -
 
 
 def not_a_source(connection: Connection, engine: str) -> ConfigError:
-    """The answer to somebody who wants to read rows."""
+    """The error for an attempt to read rows."""
     return ConfigError(
         f"connection {connection.name!r}: {engine} is {ONLY}: no rows are read from it",
         hint="See docs/concepts/fingerprint-sql.md for the SQL that compares it with a table of the lake.",
@@ -45,17 +45,17 @@ def not_a_source(connection: Connection, engine: str) -> ConfigError:
 
 
 def unread(column: Column, engine: str) -> InternalError:
-    """The answer to code that wants to read a column."""
+    """The error for code that tries to read a column."""
     return InternalError(f"column {column.name!r} cannot be read: {engine} is {ONLY}")
 
 
 def uncovered(column: Column) -> InternalError:
-    """The answer to code that wants the text of a type without one."""
+    """The error for code that needs the canonical text of a type without one."""
     return InternalError(f"column {column.name!r} of type {column.type} has no canonical text")
 
 
 def no_literal(kind: Type) -> InternalError:
-    """The answer to code that wants a value of a type without literals."""
+    """The error for code that needs a literal of a type without literals."""
     return InternalError(f"no literal for a column of type {kind}")
 
 

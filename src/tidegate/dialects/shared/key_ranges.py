@@ -1,7 +1,4 @@
-"""Decides how the whole numbers between two bounds are cut into conditions of the same width.
-
-Called by sessions that cut a table by its row numbers, and by the slicing of loads by a key. Pure.
-"""
+"""Splits the integers between two bounds into conditions of equal width."""
 
 from __future__ import annotations
 

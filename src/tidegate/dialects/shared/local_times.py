@@ -1,6 +1,6 @@
-"""Decides which local times can still come: the safe bound of a timestamp without a zone.
+"""The safe bound of a timestamp without time zone: the earliest local time that can still be written.
 
-Called by the edges of the databases; pure. Must never read a clock.
+Pure: the current time is passed in.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""Decides the statements that every database is asked, built from its dialect's expressions.
-
-Called by the database source's probe and reading. Must never hold what only one database understands.
-"""
+"""The statements that every database runs, built from its dialect's expressions."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Decides the inclusive bound of a time column from the instant before which nothing is written any more.
+"""Converts an instant before which nothing is written any more to the inclusive bound of a time column.
 
-Called by the edges of the databases; pure. Must never read a clock.
+Pure: the current time is passed in.
 """
 
 from __future__ import annotations

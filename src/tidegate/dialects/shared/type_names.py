@@ -1,7 +1,4 @@
-"""Decides how the type of a column is written under `source: {columns: …}`.
-
-Called by every database's catalog. Must never know a database.
-"""
+"""Parses the type names in `source: {columns: …}`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Spark SQL, and how it reads texts and documents exactly."""
+"""Spark SQL, and exact parsing of text and JSON in it."""
 
 from tidegate.dialects.spark.dialect import Spark
 

@@ -1,7 +1,7 @@
-"""Decides how Spark writes a column's canonical text, takes a travelled value back, and sums a fingerprint.
+"""Spark's SQL: canonical text of columns, decoding of values sent from a database, and fingerprints.
 
-Called by frames, formats and sources on the Spark side of a load; gives SQL text only. Must never import pyspark,
-nor give a text whose result depends on the session's time zone, its ANSI mode or its parser's escapes.
+Generates SQL text only and never imports pyspark. No result depends on the session's time zone, ANSI mode or parser
+settings.
 """
 
 from __future__ import annotations

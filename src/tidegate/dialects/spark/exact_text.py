@@ -1,7 +1,7 @@
-"""Converts the text of a value, as CSV, JSON and folder names hold it, to a column's type: exactly, or not at all.
+"""Spark expressions that convert text from CSV, JSON and folder names to a column's type: exactly, or not at all.
 
-Used for every text that Spark loads from a file. The rules are those of docs/sources/files.md, "How a text becomes a
-value"; `sources/shared/files/values.py` applies the same ones in Python to find the line of a value that does not fit.
+The rules are those in docs/sources/files.md, "How a text becomes a value"; `sources/shared/files/values.py` applies the
+same rules in Python to find the line of an invalid value.
 """
 
 from __future__ import annotations

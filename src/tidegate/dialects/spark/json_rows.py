@@ -1,7 +1,7 @@
-"""Makes rows of JSON documents: every field as the text that the document has, and why a document cannot be taken.
+"""Turns JSON documents into rows in Spark: each field as its original text, or the reason why it is invalid.
 
-Used for files of JSON and files of events. A document is one object, or an array of them, in UTF-8; nothing may follow
-it, no name may stand in an object twice.
+Used for JSON files and files of events. A document is one object, or an array of objects, in UTF-8; nothing may follow
+it, and no name may occur twice in an object.
 """
 
 from __future__ import annotations

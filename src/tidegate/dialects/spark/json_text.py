@@ -1,7 +1,6 @@
-"""Reads a text of JSON with every digit: Spark's parser makes a double of each number with a point or an exponent.
+"""Parses JSON in Spark without losing digits: Spark itself converts numbers with a point or exponent to double.
 
-Used wherever Spark reads JSON: files, files of events, messages. Such numbers are put in quotes, with a mark before
-them, and what the parser then gives as text has the mark taken off again.
+Such numbers are quoted and marked before parsing, and the mark is removed from the parsed text.
 """
 
 from __future__ import annotations

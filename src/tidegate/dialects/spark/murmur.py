@@ -1,10 +1,9 @@
-"""Decides how bytes become numbers in Spark SQL, which can hash bytes and has no function that reads them.
+"""Converts bytes to numbers in Spark SQL, which has no function for it, by inverting Spark's `hash`.
 
-Used by the Spark dialect. Pure; gives SQL text only. Must never give another number than the bytes, read from the
-left, stand for, nor a product that does not fit 64 bits.
+Used for the fingerprint. The number is that of the bytes in big-endian order, and no product exceeds 64 bits.
 
-Spark's `hash` of four bytes is Murmur3 with seed 42, none of whose steps loses a bit: here each is taken back, the last
-one first. To read the digest's hex by `conv` takes three times as long.
+Spark's `hash` of four bytes is Murmur3 with seed 42. None of its steps loses a bit, so each can be inverted, the last
+one first. Parsing the digest's hex with `conv` takes three times as long.
 
 Source: A. Appleby, MurmurHash3 (`MurmurHash3_x86_32`); Spark's `Murmur3_x86_32.hashUnsafeBytes`.
 """

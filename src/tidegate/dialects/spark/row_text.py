@@ -1,7 +1,6 @@
-"""Decides how Spark writes a whole row as one text from which the same row can be made again.
+"""Spark expressions that store a whole row as one text, from which the same row can be restored.
 
-Called by the engine for rows that are set aside; gives SQL text only. Must never lose a digit, nor take an empty text
-for NULL.
+Used for quarantined rows. Keeps every digit, and distinguishes an empty string from NULL.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Decides what SQLite's catalog tells of a table: its columns, keys and rowid.
+"""Reads SQLite's catalog: columns, keys and rowid.
 
-Called by the session. Must never read a row of a user's table, except to count.
+Never reads rows of a user's table, except to count them.
 """
 
 from __future__ import annotations

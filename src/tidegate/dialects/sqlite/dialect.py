@@ -1,7 +1,7 @@
-"""Decides SQLite's SQL: quoting, literals, and one exact expression a type for reading and for hashing.
+"""SQLite's SQL: quoting, literals, and exact expressions per type for reading and hashing.
 
-Chosen by the scheme `sqlite`; the live side is in `_sqlite_session`. SQLite keeps any value in any column, so every
-expression must end the statement at a value that its column's declared type does not allow, never change it.
+Chosen by the URL scheme `sqlite`; the connection is in `session.py`. SQLite stores any value in any column, so every
+expression fails on a value that the column's declared type does not allow, and never converts it.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Decides how a SQLite file is asked: read-only, one statement after the other, and whether it moved meanwhile.
+"""A read-only connection to a SQLite file, which detects writes by others while it is open.
 
-Made by the dialect's `open`. Must never write; a writer is looked for by taking the write lock and letting it go.
+Never writes; to detect a writer, it briefly takes the write lock.
 """
 
 from __future__ import annotations

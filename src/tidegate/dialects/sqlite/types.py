@@ -1,6 +1,6 @@
-"""Decides which exact type a column of SQLite has by the words it was declared with.
+"""Maps declared types of SQLite columns to exact types.
 
-Called by the session. Must never trust the declaration: the dialect's expressions hold every value to it.
+The declaration is not trusted: the dialect's expressions check every value against it.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Decides what a connection's URL says of a Trino server.
+"""Parses the URL of a Trino connection.
 
-Called by the session. Must never show the URL: it may hold a password.
+Never shows the URL, which may contain a password.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Decides what Trino's catalogs tell of a table: its columns, and its snapshot where it keeps any.
+"""Reads Trino's catalogs: columns, tables, and the current snapshot of tables that have snapshots.
 
-Called by the session. Must never read a row of a user's table, except to count.
+Never reads rows of a user's table, except to count them.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Decides Trino's SQL: quoting, literals, and one exact expression a type for reading and for hashing.
+"""Trino's SQL: quoting, literals, and exact expressions per type for reading and hashing.
 
-Chosen by the scheme `trino`; the live side is in `_trino_session`. Must never give an expression that rounds, or
-whose result depends on the session's time zone.
+Chosen by the URL scheme `trino`; the connection is in `session.py`. No expression rounds or depends on the session's
+time zone.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Decides which error of Tidegate an error of Trino or of its driver is.
+"""Translates errors of Trino and its driver into Tidegate errors.
 
-Called around every statement. Must never pass on the text of an error that could hold a row's value or a secret.
+A message is never passed on where it could contain a row's value or a secret.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Decides how Trino is asked, and how a change is noticed while it is read: it holds no snapshot across statements.
+"""A connection to Trino, which detects changes while it reads, because Trino has no snapshot across statements.
 
-Made by the dialect's `open`. Must never write, nor call a bound safe: Trino does not know who else writes.
+Never writes, and never reports a safe bound: Trino does not know about other writers.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Decides which exact type a Trino type becomes, or that it is refused by name.
+"""Maps Trino types to exact types.
 
-Called by the catalog with the text of a type. Must never map a type of which one value would change.
+A type whose values could change is refused.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Decides how a project's text becomes streams: plugins built, patterns expanded, parts joined and checked.
+"""Builds the streams of a project: creates plugins, expands patterns, joins and checks the parts.
 
-Called by the API. Opens a source only to expand a pattern; must never let parts that do not fit run.
+Opens a source only to expand a pattern. Parts that cannot work together are refused.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Decides what `tidegate check` tells: every stream of a project, and what is wrong with it.
+"""Implements `tidegate check`: every stream of a project and its problems.
 
-Called by the API. Must never read a row or write anything.
+Never reads rows and writes nothing.
 """
 
 from __future__ import annotations

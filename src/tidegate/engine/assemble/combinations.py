@@ -1,7 +1,7 @@
-"""Every combination of strategy, writer, deletes, source and table format that `tidegate check` accepts.
+"""Lists every combination of strategy, writer, deletes, source and table format that `tidegate check` accepts.
 
-Made from what the plugins declare, by the same rule that `check` applies to a stream. Read by tests and
-by a table in the documents. Must never list a plugin by name.
+Derived from what plugins declare, by the rule that `check` applies to a stream. Used by tests and for a table in the
+docs.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Decides what `tidegate doctor` tells: whether each part that a run needs is ready, and how to repair it.
+"""Implements `tidegate doctor`: tests each part that a run needs, and says how to repair it.
 
-Called by the API. Must never start Spark, write to a table or print a secret.
+Never starts Spark, writes to a table or prints a secret.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ NOBODY = "doctor"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding(Shown):
-    """One thing that a run needs: `ok`, or what is wrong and the command that repairs it."""
+    """One thing that a run needs: `ok`, or what is wrong and the command that fixes it."""
 
     name: str
     ok: bool

@@ -1,1 +1,1 @@
-"""Ranges of a source that are loaded once more."""
+"""Backfills: reloading a range of a source."""

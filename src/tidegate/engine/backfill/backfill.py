@@ -1,7 +1,7 @@
-"""Decides how a range of a source is loaded once more, chunk by chunk, beside the loads that go on.
+"""Reloads a range of a source, chunk by chunk, while the stream's regular loads continue.
 
-Called by `api.Project.backfills`. Must never move the live position, nor read a chunk before the stream is its own: its
-rows are then at least as new as any that the table holds.
+Never moves the stream's position. A chunk is read only under the stream's lease, so that its rows are at least as new
+as those in the table.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class Request:
 
 
 def ignore(_: Backfill) -> None:
-    """Tells nobody."""
+    """Ignores the event."""
 
 
 class Backfills:
@@ -79,7 +79,7 @@ class Backfills:
         return work_off(stream, self._context, resume(stream, self._context), told)
 
     def pause(self, name: str) -> Backfill:
-        """Lets the stream's backfill end after the commit it is at; `resume` goes on with it."""
+        """Pauses the stream's backfill after its current commit; `resume` continues it."""
         return self._mark(name, Progress.PAUSED)
 
     def cancel(self, name: str) -> Backfill:
@@ -132,7 +132,7 @@ def start(stream: Stream, context: RunContext, request: Request) -> Backfill:
 
 
 def resume(stream: Stream, context: RunContext) -> Backfill:
-    """The stream's open backfill, to go on with what is not done: chunks that failed are tried again.
+    """The stream's open backfill, to be continued: failed chunks are retried.
 
     Raises:
         PlanError: there is none.
@@ -156,7 +156,7 @@ def opened(stream: Stream, context: RunContext) -> Backfill:
 
 
 def work_off(stream: Stream, context: RunContext, backfill: Backfill, told: Told) -> Backfill:
-    """Loads the chunks that wait, until none is left or somebody pauses or cancels it.
+    """Loads the pending chunks, until none is left or the backfill is paused or cancelled.
 
     Args:
         told: after each commit, how far it is.

@@ -1,1 +1,1 @@
-"""Rows that the source no longer has."""
+"""Detection and limits of deletes."""

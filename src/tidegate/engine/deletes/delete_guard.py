@@ -1,6 +1,6 @@
-"""Decides whether a load may delete as much as it would: the fuse of `deletes: {max_fraction: …}`.
+"""The delete limit of `deletes: {max_fraction: …}`, checked before a load is planned.
 
-Called by the pipeline before a plan is made. Must never let an emptied source empty a table unasked.
+An empty source never empties a table without permission.
 """
 
 from __future__ import annotations

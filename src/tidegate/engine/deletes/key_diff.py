@@ -1,7 +1,7 @@
-"""Decides which keys of a table its source does not have any more: by fingerprints of keys first, then by few keys.
+"""Finds keys that were deleted at the source by comparing key fingerprints, then the few keys that differ.
 
-Called by the pipeline: `watch` before a load, without Spark, `find` once its rows are read. Must never call a key gone
-that the source has, also beyond the bound of what is loaded, nor fetch keys where both sides hold the same.
+`watch` runs before a load, without Spark; `find` runs once its rows are read. A key that exists at the source, even
+beyond the bound of the load, is never reported as deleted. Keys are fetched only where the sides differ.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ SORTED = frozenset({Kind.INTEGER, Kind.TEXT, Kind.DATE, Kind.TIMESTAMP, Kind.TIM
 
 
 def watch(work: LoadContext, changes: ChangeSet | None) -> tuple[LoadContext, ChangeSet | None]:
-    """The changes, with deletes where keys of the table may be gone; starts no Spark.
+    """The changes, with a delete step if keys of the table may have been deleted; starts no Spark.
 
     The new position vouches for the keys that the source has: while they are these, nothing of the table is gone.
 
@@ -88,7 +88,7 @@ def watch(work: LoadContext, changes: ChangeSet | None) -> tuple[LoadContext, Ch
 
 
 def find(work: LoadContext, plan: LoadPlan, session: SparkSession, staging: Staging, checked: Checked) -> Checked:
-    """The batch with the keys that are gone; a load of no rows of which none is gone is skipped.
+    """The batch with the deleted keys; a load without rows and deleted keys is skipped.
 
     Raises:
         DeleteFuse: more of them than the plan lets go.
@@ -108,7 +108,7 @@ def find(work: LoadContext, plan: LoadPlan, session: SparkSession, staging: Stag
 
 
 def need_absent(plan: LoadPlan, staging: Staging, checked: Checked) -> None:
-    """Raises VerifyFailed when the committed version still has a key that is gone."""
+    """Raises VerifyFailed if the committed version still has a deleted key."""
     if checked.gone is None:
         return
     # Where nothing but these keys was reached for, and literals name each, no key has to be joined.

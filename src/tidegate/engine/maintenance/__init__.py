@@ -1,1 +1,1 @@
-"""Upkeep of tables, and going back to an earlier version."""
+"""Table maintenance and rollback."""

@@ -1,6 +1,6 @@
-"""Decides when a stream's tables are maintained, and what is told of it: what was worth doing, what was done and saved.
+"""Maintains the tables of a stream and reports what was done and saved.
 
-Called by the API and by `watch`. Must never work on a table without the stream's lease, nor change rows or a position.
+Works only under the stream's lease, and never changes rows or positions.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ TASK = "maintain"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Done:
-    """A step: why it is worth doing, and what it did; None where nothing was done."""
+    """A step: why it was worthwhile, and what it did; None if nothing was done."""
 
     step: Step
     reason: str
@@ -40,7 +40,7 @@ class TableUpkeep:
     """What was done to one table.
 
     Args:
-        before, after: what it takes up in the warehouse; None where that was not looked at.
+        before, after: its storage in the warehouse; None if not measured.
     """
 
     table: str
@@ -50,7 +50,7 @@ class TableUpkeep:
 
     @property
     def saved(self) -> Usage | None:
-        """Files and bytes that are gone; negative where there are more."""
+        """Files and bytes saved; negative if there are more."""
         if self.before is None or self.after is None:
             return None
         return Usage(files=self.before.files - self.after.files, bytes=self.before.bytes - self.after.bytes)
@@ -90,7 +90,7 @@ class StreamUpkeep(Shown):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UpkeepReport(StreamReport[StreamUpkeep]):
-    """What one maintenance did to each stream."""
+    """The results of maintenance for each stream."""
 
     streams: tuple[StreamUpkeep, ...]
 
@@ -100,11 +100,11 @@ class UpkeepReport(StreamReport[StreamUpkeep]):
 
 
 def maintain_stream(stream: Stream, context: RunContext, *, force: bool = False, dry_run: bool = False) -> StreamUpkeep:
-    """Maintains the tables of one stream under its lease; errors become part of what is told, never an exception.
+    """Maintains the tables of one stream under its lease; errors become part of the result, never an exception.
 
     Args:
-        force: every step that there is anything for, whatever its threshold.
-        dry_run: only looks; takes no lease and starts no Spark.
+        force: run every step that has something to do, whatever its threshold.
+        dry_run: only report; takes no lease and does not start Spark.
     """
     try:
         if dry_run:

@@ -1,6 +1,6 @@
-"""Decides which version of a table a rollback means, and takes rows and position there together.
+"""Rolls a table back to an earlier version, rows and position together, and updates the registry.
 
-Called by the API. Must never go back to a version that is not whole any more, nor leave the registry behind the table.
+Refuses a version whose files are incomplete.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ TASK = "rollback"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RolledBack(Shown):
-    """What a rollback did.
+    """The result of a rollback.
 
     Args:
-        version: what was gone back to.
+        version: the restored version.
         snapshot: what is visible now.
-        position: of the stream, as the table has it now; the next run goes on from it.
+        position: the stream's position in the table now; the next run continues from it.
     """
 
     stream: str
@@ -50,14 +50,14 @@ def versions(stream: Stream) -> Sequence[Version]:
 
 
 def choose(stream: Stream, found: Sequence[Version], to: str) -> Version:
-    """The version that is meant: by its id, or the newest that was there at a time.
+    """The requested version: by id, or the newest one at a given time.
 
     Args:
         found: newest first.
 
     Raises:
         ConfigError: neither a version nor a time.
-        VersionGone: it is no longer kept, or not whole; the message says what can be read.
+        VersionGone: it is no longer kept or complete; the message lists versions that can be read.
     """
     named = next((each for each in found if each.id == to), None)
     moment = None if named or to.isdigit() else _moment(to)
@@ -78,15 +78,15 @@ def choose(stream: Stream, found: Sequence[Version], to: str) -> Version:
 
 
 def rollback(stream: Stream, context: RunContext, to: str) -> RolledBack:
-    """The table shows that version again, and the stream stands where it stood then; recorded.
+    """Rolls the table back to that version, and the stream to its position then; recorded.
 
     Rows and position go back in one commit of the table; the registry follows. If it cannot, a rollback to the same
     version again brings it up to date.
 
     Raises:
         VersionGone: it is no longer kept; nothing was changed.
-        LeaseHeld: a load is at work.
-        CommitConflict: another writer came in between; nothing was changed.
+        LeaseHeld: a load is running.
+        CommitConflict: another writer committed in the meantime; nothing was changed.
     """
     registry = context.registry
     registry.register(uid=stream.uid, name=stream.name, source=stream.source_name, target=str(stream.target))
@@ -116,7 +116,7 @@ def rollback(stream: Stream, context: RunContext, to: str) -> RolledBack:
 
 
 def travelling(stream: Stream) -> Travelling:
-    """The part of the stream's format that goes back in time.
+    """The part of the stream's format that rolls tables back.
 
     Raises:
         ConfigError: it has none.

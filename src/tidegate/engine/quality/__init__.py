@@ -1,1 +1,1 @@
-"""Rules and column contracts applied to a batch."""
+"""Checks of the rows of a load."""

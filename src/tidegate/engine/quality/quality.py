@@ -1,7 +1,6 @@
-"""Decides which rows of a load go on and which are set aside, before anything is visible.
+"""Applies a stream's checks to the rows of a load before they are published, and separates the invalid rows.
 
-Called by the pipeline between read and write, and around the write for what only the whole table tells. Must never let
-a load go on whose rows break a rule that stops it.
+A load never continues if its rows fail a check with `on_fail: stop`.
 """
 
 from __future__ import annotations
@@ -41,7 +40,7 @@ NAMED = 3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ValidationSplit:
-    """What the rules say of the rows of a load.
+    """The result of the checks for the rows of a load.
 
     Args:
         good: the rows that go on.
@@ -58,7 +57,7 @@ class ValidationSplit:
 
 
 def check(work: LoadContext, planned: PlannedLoad, batch: Batch, rows: DataFrame, held: ExitStack) -> Checked:
-    """The rows that may be written, the others in the stream's quarantine, in a commit that counts once these land.
+    """The rows that may be written; the others go to the quarantine, in a commit that counts once these are committed.
 
     Args:
         held: lets go what Spark keeps for the load, when it ends.
@@ -105,7 +104,7 @@ def good(work: LoadContext, plan: LoadPlan, rows: DataFrame) -> DataFrame:
 
 
 def judged(stream: Stream, columns: Schema, rows: DataFrame, *, key: Sequence[str]) -> DataFrame:
-    """Quarantined rows with what the rules say of each now, and whether it may be loaded."""
+    """Quarantined rows with the current result of the checks, and whether each may be loaded."""
     rules.refuse_rules(stream.name, stream.checks, columns)
     return validation.replayable(
         _asked(stream, columns, rows), key, complete=isinstance(stream.writer, VersionedWriter)
@@ -163,7 +162,7 @@ def _refuse_ties(work: LoadContext, planned: PlannedLoad, read: DataFrame) -> No
 
 
 def release(checked: Checked) -> None:
-    """Spark forgets the rows that it kept for the write."""
+    """Removes the rows cached for the write from Spark."""
     if checked.held is not None:
         with suppress(Exception):  # a Spark that died holds nothing, and the reason is on its way
             checked.held.unpersist()

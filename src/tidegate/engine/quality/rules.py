@@ -1,6 +1,6 @@
-"""Decides what the rules of a stream come to: whether they fit its columns, and what a broken one does to a load.
+"""Validates the checks of a stream against its columns, and decides what a failed check does to a load.
 
-Called by the planner before a row is read, and by the checks of a load. Pure; must never read a row.
+Pure: never reads rows.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from tidegate.spark.validation import Condition
 
 
 def refuse_rules(name: str, rules: Sequence[Rule], columns: Schema) -> None:
-    """Refuses rules that cannot be asked of these columns.
+    """Refuses checks that cannot be applied to these columns.
 
     Raises:
         ColumnMissing: a column that is not there; the nearest one is named.
@@ -76,18 +76,18 @@ def conditions(rules: Sequence[Rule], columns: Schema) -> list[Condition]:
 
 
 def lookups(rules: Sequence[Rule]) -> list[tuple[Rule, Lookup]]:
-    """The rules that ask for rows elsewhere."""
+    """The checks that look up rows in other tables."""
     return [(rule, rule.check) for rule in rules if isinstance(rule.check, Lookup)]
 
 
 def measured(rules: Sequence[Rule], scope: Scope) -> list[tuple[Rule, MeasuredCheck]]:
-    """The rules that judge rows as a whole."""
+    """The checks that evaluate rows as a whole."""
     found = ((rule, rule.check) for rule in rules if isinstance(rule.check, MeasuredCheck))
     return [(rule, check) for rule, check in found if check.scope is scope]
 
 
 def settle(stream: str, broken: Sequence[Broken], read: int | None) -> tuple[str, ...]:
-    """What people are told of broken rules that do not stop a load.
+    """Notes about failed checks that do not stop a load.
 
     Raises:
         CheckFailed: one of them does; every rule that stops it is named, and no value of a row.

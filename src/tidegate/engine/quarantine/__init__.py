@@ -1,1 +1,1 @@
-"""Rows that were set aside, and how they come back."""
+"""Storage of quarantined rows."""

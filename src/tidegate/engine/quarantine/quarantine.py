@@ -1,7 +1,6 @@
-"""Decides what the quarantine of a stream holds once a load has landed, and which of its rows count.
+"""Updates the quarantine of a stream for a load, and says which of its rows count.
 
-Called by the checks of a load, before its table is written, and by whoever looks at quarantined rows. Must never be
-written after the table: a kill between the two commits has to leave rows that do not count, never rows that are gone.
+Always written before the table: a crash between the two commits leaves rows that do not count, and never loses rows.
 """
 
 from __future__ import annotations
@@ -118,7 +117,7 @@ def as_read(  # noqa: PLR0913 - a version of a table, and what waits
     since: Position | None,
     columns: Schema,
 ) -> tuple[DataFrame, int]:
-    """The rows of a table as they would be had none been set aside, and how many rows wait in the quarantine.
+    """The rows of a table as if no row had been quarantined, and the number of quarantined rows.
 
     A row that waits stands for its key: what the table has of that key is older. In a history it does where nothing
     newer is known of the key.
@@ -147,7 +146,7 @@ def as_read(  # noqa: PLR0913 - a version of a table, and what waits
 
 
 def put_aside(context: RunContext, stream: Stream, session: SparkSession, load: Load) -> Aside | None:
-    """The quarantine as it will count once the load has landed; None where the load adds nothing to it.
+    """The quarantine as of the commit of the load; None if the load adds nothing to it.
 
     Nothing is written where nothing changes: no row is bad, and nothing takes the place of one that waits.
     """
@@ -177,7 +176,7 @@ def put_aside(context: RunContext, stream: Stream, session: SparkSession, load: 
 
 
 def let_go(stream: Stream, session: SparkSession, plan: LoadPlan, gone: DataFrame, context: RunContext) -> None:
-    """Rows of keys that the source has no more wait no more, once the load has landed that found them gone."""
+    """Releases quarantined rows of keys that were deleted at the source, once the load that found this is committed."""
     from tidegate.spark import dataframe_ops, quarantined_rows, validation  # noqa: PLC0415 - rows are looked at, Spark is running
 
     quarantine, number = Quarantine.of(stream), plan.position.sequence

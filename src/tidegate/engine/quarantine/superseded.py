@@ -1,7 +1,6 @@
-"""Decides which rows of a quarantine still wait once a load has landed, by the stream's own order.
+"""Decides which quarantined rows a load supersedes, by the stream's own order.
 
-Called by the quarantine, for the loads of a stream and for replays alike. Must never end the wait of a row that nothing
-later takes the place of, nor let one wait whose place was taken.
+Used for loads and replays alike.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Load:
-    """What a load tells its quarantine.
+    """What the quarantine needs to know about a load.
 
     Args:
         read: every row of the load; with `validation.ERRORS` where some are bad.
@@ -77,7 +76,7 @@ def one_a_key(stream: Stream) -> bool:
 
 
 def left(stream: Stream, rows: DataFrame, session: SparkSession, load: Load) -> DataFrame:
-    """The rows of a quarantine, of which those wait no more that the load takes the place of.
+    """The rows of a quarantine, with those that the load supersedes marked as released.
 
     Args:
         rows: of `sorting.unpacked`, those that the load adds among them.

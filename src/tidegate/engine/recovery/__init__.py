@@ -1,1 +1,1 @@
-"""Where a stream stands after whatever happened before."""
+"""Recovery after a crash, a manual change of position, or a restored source."""

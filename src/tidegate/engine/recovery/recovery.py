@@ -1,7 +1,6 @@
-"""Decides what a run may build on: the table's own position, and rows that were proven to be the source's.
+"""Finds the position from which a run may continue: the table's own, and only after its last load was verified.
 
-Called by the pipeline and by verification before anything else. Must never go on from a load that is visible and was
-never verified: where a format has no branch, a load is seen before it is proven.
+Formats without branches show a load before it is verified, so an unverified load is verified first.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ from tidegate.registry.values import PlanStatus
 
 
 def recover(stream: Stream, context: RunContext) -> RecoveryState:
-    """The table's own position; the registry catches up with a load that landed before a crash."""
+    """The table's own position; the registry is updated with a load that was committed before a crash."""
     registry = context.registry
     remembered = registry.position(stream.uid)
     table = stream.format.state(stream.target, stream.uid)
@@ -57,7 +56,7 @@ def unproven(stream: Stream) -> bool | None:
 
 
 def prove(work: LoadContext) -> LoadContext:
-    """Compares what the last load left unverified with the source, where there is anything to prove.
+    """Verifies the last load if it was left unverified.
 
     Strategies that look at every row again need it not: they build on nothing, see `RecoveryState.vouched`.
 
@@ -105,7 +104,7 @@ def prove(work: LoadContext) -> LoadContext:
 
 @contextmanager
 def seen_unverified(work: LoadContext, plan: LoadPlan, staging: Staging) -> Iterator[None]:
-    """Around a verification: if it fails, the registry notes that what is seen already is not verified."""
+    """Wraps a verification: if it fails, the registry records that visible rows are not verified."""
     try:
         yield
     except TidegateError:

@@ -1,7 +1,6 @@
-"""Refuses a position from which a table would gain rows once more that it holds.
+"""Refuses to move a position back if the next run would then add rows that the table already has.
 
-Asked before `state set` and `state rewind` move a position; looks into the table where a cursor tells which rows lie
-after it. Must never refuse a writer that takes a row twice without harm.
+Checked before `state set` and `state rewind`. Writers for which a repeated row is harmless are never refused.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Decides that a source which was restored stays refused, also once it has been written past where it was loaded from.
+"""Keeps refusing a source that was found restored, even after new writes have passed the loaded position.
 
-Asked before a stream is loaded, planned or backfilled. Only a load of the whole source takes the refusal away.
+Only a full refresh lifts the refusal.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from tidegate.errors import HistoryGone
 
 
 def refuse(stream: Stream, context: RunContext) -> None:
-    """Raises HistoryGone where an earlier run saw that the source was restored."""
+    """Raises HistoryGone if an earlier run found that the source was restored."""
     known = None if context.anew else context.registry.gone(stream.uid)
     if known is not None:
         raise HistoryGone(

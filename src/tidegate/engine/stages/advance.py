@@ -1,4 +1,4 @@
-"""Advance: the commit becomes visible at once, then the registry follows the table."""
+"""Advance: publishes the commit atomically, then updates the registry."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tidegate.registry.values import PlanStatus
 
 
 def publish(work: LoadContext, planned: PlannedLoad, written: Written, lease: Lease) -> Receipt:
-    """Makes the verified commit visible.
+    """Makes the verified commit visible to readers.
 
     Raises:
         LeaseHeld: another runner has taken the stream over.
@@ -29,7 +29,7 @@ def publish(work: LoadContext, planned: PlannedLoad, written: Written, lease: Le
 def advance(  # noqa: PLR0913 - what the stages found
     work: LoadContext, planned: PlannedLoad, written: Written, verdict: Verdict, receipt: Receipt, *, warm: bool
 ) -> Outcome:
-    """The registry learns what the table shows already, and the log what is not needed any more.
+    """Updates the registry from the table, and confirms to the log what is no longer needed.
 
     Args:
         warm: Spark ran before the load.
@@ -44,7 +44,7 @@ def advance(  # noqa: PLR0913 - what the stages found
 
 
 def drop(work: LoadContext, planned: PlannedLoad, written: Written, reason: str) -> Outcome:
-    """Of a load that was not worth a commit: the table and its position stay as they are."""
+    """Drops a load that was not worth a commit: the table and its position stay unchanged."""
     written.staging.discard()
     work.context.registry.finish_plan(planned.plan.load_id, PlanStatus.DROPPED)
     return outcome.unchanged(work, reason)

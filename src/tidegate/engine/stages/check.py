@@ -1,4 +1,4 @@
-"""Check: the column contract, the rules, one row a key; rows that break a rule go to the quarantine."""
+"""Check: applies the column contract and the checks, keeps one row per key, and quarantines invalid rows."""
 
 from __future__ import annotations
 

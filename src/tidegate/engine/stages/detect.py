@@ -1,4 +1,7 @@
-"""Detect: what changed since the position? Starts no Spark, unless it is given the means to measure a table."""
+"""Detect: finds what changed since the position.
+
+Starts no Spark, unless a table has to be measured.
+"""
 
 from __future__ import annotations
 
@@ -44,7 +47,7 @@ class Detected:
 
 
 def detect_changes(work: LoadContext) -> Detected:
-    """What changed since the position; what was learned of the source on the way is kept.
+    """Detects what changed since the position, and records what was learned about the source.
 
     Where the partitions of a filled table are not known, Spark measures them.
     """
@@ -145,7 +148,7 @@ def _kept(work: LoadContext, since: Position | None) -> Ledger | None:
 
 
 def remember_files(work: LoadContext, changes: ChangeSet) -> None:
-    """What hashing told of files that are as they were; all of them where the registry had forgotten them."""
+    """Records hashes of unchanged files; of all files if the registry had lost them."""
     seen = [part.file for part in changes.parts if part.file is not None]
     since, registry, uid = work.standing.since, work.context.registry, work.stream.uid
     if seen and since is not None:
@@ -156,7 +159,7 @@ def remember_files(work: LoadContext, changes: ChangeSet) -> None:
 
 
 def measure(work: LoadContext, grouping: Grouping) -> Ledger:
-    """The registry catches up with what the table holds of each partition."""
+    """Updates the partition ledger in the registry from the table."""
     with work.context.session() as session:
         columns = work.probe.schema()
         found = partitions.measured(work.stream, work.context, session, grouping=grouping, columns=columns)

@@ -1,6 +1,6 @@
-"""Plan: which slices, which effect, which write, how many rows, and is it allowed? Saved before a row is read.
+"""Plan: slices, effect, write mode and number of rows, saved before a row is read.
 
-Starts no Spark. The decisions themselves are pure and in `engine/planner`; here their inputs are gathered.
+Starts no Spark. The decisions are pure functions in `engine/planner`; this module collects their inputs.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from tidegate.engine.reconcile import holds_rows
 
 
 def plan(work: LoadContext, changes: ChangeSet, *, save: Callable[[LoadPlan], None], some: bool = False) -> PlannedLoad:
-    """One load of these changes: moves nothing, starts no Spark; the plan is handed to `save` before it is used.
+    """Plans one load of these changes; moves nothing, starts no Spark. The plan is passed to `save` before it is used.
 
     Args:
         some: it reads some rows beside the loads that go on, so other rows may lack columns that it brings.

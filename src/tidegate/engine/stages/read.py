@@ -1,4 +1,4 @@
-"""Read: the rows of the planned slices as a DataFrame; the table is opened meanwhile."""
+"""Read: the rows of the planned slices as a DataFrame, while the table is opened in the background."""
 
 from __future__ import annotations
 

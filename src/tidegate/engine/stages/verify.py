@@ -1,4 +1,4 @@
-"""Verify: the source's answer against the committed version, by code that shares nothing with the read path."""
+"""Verify: compares the committed version with the source, by code that shares nothing with the read path."""
 
 from __future__ import annotations
 

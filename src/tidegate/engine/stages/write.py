@@ -1,4 +1,4 @@
-"""Write: one commit of the rows and the position, on Iceberg on a branch that nobody reads."""
+"""Write: one commit with the rows and the position, on Iceberg to a branch that no reader sees."""
 
 from __future__ import annotations
 

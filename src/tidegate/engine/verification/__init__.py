@@ -1,1 +1,1 @@
-"""Proof that a table holds what its source holds."""
+"""Verification: proof that a table equals its source."""

@@ -1,7 +1,7 @@
-"""Decides what of a table is compared with what of its source when both are looked at as a whole.
+"""Decides which rows of a table are compared with which rows of its source in a full comparison.
 
-Called by verification, and before a run builds on a load that was never verified. Must never call a row wrong that the
-next load is about to bring.
+Used by `verify`, and before a run continues from an unverified load. Rows that the next load is about to change never
+count as different.
 """
 
 from __future__ import annotations

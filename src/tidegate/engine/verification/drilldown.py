@@ -1,10 +1,9 @@
-"""Decides how two sides that hold the same rows are proven equal, and how those that differ are found.
+"""Compares two sides by bucket fingerprints, level by level, down to the rows that differ.
 
-Called by `tidegate verify`; pure: each side is asked for fingerprints of buckets, then for the rows of the smallest
-that differ. Must never fetch the rows of a bucket that is equal.
+Pure; never fetches the rows of a bucket that is equal.
 
-Source: the bisection of reladiff and data-diff, by buckets of the key's hash in place of ranges of the key, so that
-neither gaps nor collations matter and one grouped question serves a level.
+Source: the bisection of reladiff and data-diff, by buckets of the key's hash instead of ranges of the key, so that
+neither gaps nor collations matter and one grouped query is enough per level.
 """
 
 from __future__ import annotations

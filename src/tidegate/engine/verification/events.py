@@ -1,7 +1,6 @@
-"""Decides how a load of events is proven: the log is read once more and folded anew, and the table asked by key.
+"""Verifies a load of events: reads the log again, computes the expected rows and compares them with the table by key.
 
-Called by the pipeline in place of a question to the source, which keeps events and no rows. Must never look at the rows
-that were handed to the writer.
+Used because a log has no rows to compare with. Never looks at the rows that were passed to the writer.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
-"""Says what a table should hold of its source: the one definition that every comparison goes by.
+"""Defines which rows a table should have, for every comparison.
 
-Asked by a load's own check, by `verify`, by `--repair` and by backfills; a pure function of a stream and of slices.
-Must never depend on what a table holds.
+A pure function of stream and slices; never depends on the contents of the table.
 """
 
 from __future__ import annotations

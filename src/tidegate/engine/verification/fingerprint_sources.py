@@ -1,7 +1,4 @@
-"""Decides how a source and a table are asked for the fingerprints and digests that a comparison needs.
-
-Made by verification. Each side is computed where its rows are; must never fetch a row of a bucket that is equal.
-"""
+"""Computes fingerprints and row digests of both sides of a comparison: the source's engine, and Spark for the table."""
 
 from __future__ import annotations
 

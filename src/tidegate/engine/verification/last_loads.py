@@ -1,7 +1,6 @@
-"""Makes sure that of files which several loads have read, the last load of each key counts.
+"""Chooses, among files read by several loads, the row of each key that was loaded last.
 
-Called before a whole table is compared, and by the pipeline where rows of any load are read again by key. Must never
-choose between two loads of which nobody remembers the order.
+Raises an error where the order of two loads is not known.
 """
 
 from __future__ import annotations

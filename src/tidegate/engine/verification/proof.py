@@ -1,7 +1,7 @@
-"""Decides whether what was written equals what the source held.
+"""Verifies a load: compares the fingerprint of what was written with that of the source.
 
-Called between write and advance. The source's engine computes one side, Spark the other from the committed
-snapshot; must never look at the rows that were handed to the writer.
+The source's engine computes one side, Spark the other from the committed snapshot. Never looks at the rows that were
+passed to the writer.
 """
 
 from __future__ import annotations

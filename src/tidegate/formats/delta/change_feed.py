@@ -1,6 +1,6 @@
-"""Decides what a Delta table can tell of a range of its versions, from its log and its change data feed.
+"""Reads the changes between two versions of a Delta table, from its log and its change data feed.
 
-Called by the Delta format. Must never take a range for told whose log or whose files are not there any more.
+A range whose log or files were removed is never reported as complete.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
-"""Decides the statements that make and change a Delta table.
+"""DDL statements for Delta tables.
 
-Called by the Delta format; gives SQL text only. Must never write a name that is not quoted, nor raise what a reader
-has to understand before a table needs it.
+All names are quoted. A table's reader protocol is raised only when a table needs it.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
-"""Decides how Tidegate reads, makes and changes Delta tables.
+"""The Delta table format: reads table state, creates and changes tables, opens stagings.
 
-Chosen by `format: delta` of a lake; called by the engine. Must never import Spark to answer what a table's log tells,
-nor commit anything that does not carry the load's number and position.
+Reads a table's log without Spark. Every commit carries the load's number and position.
 """
 
 from __future__ import annotations

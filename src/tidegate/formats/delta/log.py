@@ -1,6 +1,6 @@
-"""Decides what a Delta table's log says: its commits one by one, and the table as a version shows it.
+"""Reads a Delta table's log without Spark: its commits, and the table state at a version.
 
-Called by the Delta format, without Spark. Must never guess: what is damaged or not understood is an error.
+Anything damaged or unknown is an error, never a guess.
 
 Source: Delta transaction log protocol, "Delta Table Specification" and "Action Reconciliation".
 """

@@ -1,7 +1,6 @@
-"""Decides what keeps a Delta table small: which steps are worth doing, and the statements that do them.
+"""Maintenance of Delta tables: which steps are worthwhile, and the statements that carry them out.
 
-Called by the Delta format. Must never let the log forget a position, nor delete a file that may belong to a writer at
-work.
+The log never loses the position, and files that may belong to a running writer are never deleted.
 """
 
 from __future__ import annotations

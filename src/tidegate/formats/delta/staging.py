@@ -1,8 +1,7 @@
-"""Decides how one load gets into a Delta table: in one commit that carries its number and its position.
+"""Writes one load to a Delta table, in one commit with its number and position.
 
-Made by the Delta format, used by writers and the engine. Delta has no branch, so the commit is seen at once; must never
-take a write for done before the load's own mark was read back: Delta leaves out, and calls a success, what has a number
-that the table knows.
+Delta has no branches, so the commit is visible at once. A write counts as done only after the load's own mark was read
+back: Delta skips a commit whose number the table already has, and reports success.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Decides how the files of a Delta table are reached without Spark: on this machine, or in an object store.
+"""Reads the files of a Delta table without Spark, from disk or an object store.
 
-Called by the log's reader. Must never write, nor import an object store's client for a local path.
+Never writes, and imports no object store client for a local path.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
-"""Decides what a Delta table's log means to a load: the position it stands at, its columns, what a commit did.
+"""Interprets a Delta table's log: the position, the columns, and what a commit did.
 
-Called by the Delta format and its staging. Pure but for the log; must never take the number of a load for its rows:
-RESTORE brings rows back and keeps the number.
+A load's number is no proof that its rows are in the table: RESTORE removes or restores rows and keeps the number.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Decides which versions of a Delta table people can go back to, and goes back.
+"""Lists the versions of a Delta table that can be restored, and restores one.
 
-Called by the Delta format. Must never call a version readable whose files VACUUM took.
+A version whose files were removed by VACUUM is never listed.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Decides where an Iceberg lake keeps its tables: its catalog, for Spark, for PyIceberg, and read directly.
+"""The catalog of an Iceberg lake: its configuration for Spark and PyIceberg, and direct reads without either.
 
-Called by the Iceberg format. Must never put a secret into a message, nor import PyIceberg for the catalogs that are
-plain tables in SQLite or PostgreSQL: that import costs more than the check of an unchanged stream may.
+Never puts a secret into a message. Catalogs that are plain tables in SQLite or PostgreSQL are read without PyIceberg,
+whose import would cost more than the check of an unchanged stream.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
-"""Decides what an Iceberg table can tell of a range of its snapshots, and reads it.
+"""Reads the changes between two snapshots of an Iceberg table.
 
-Called by the Iceberg format. Must never ask Iceberg for the changes of a range in which rows were deleted beside their
-files: it refuses, or brings rows back to mind that were gone before.
+Never queries a range with merge-on-read deletes: Iceberg refuses it, or returns rows that had already been deleted.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
-"""Decides what the manifests of an Iceberg table prove about the values of a column.
+"""Reads bounds of a column from an Iceberg table's manifests.
 
-Called by the Iceberg format while planning. Must never take bounds for narrower than the rows: deletes are ignored,
-which only widens them, and a file without bounds may hold anything.
+Bounds are never narrower than the rows: deletes are ignored, and a file without bounds may contain any value.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
-"""Decides the statements that make and change an Iceberg table.
+"""DDL statements for Iceberg tables.
 
-Called by the Iceberg format; gives SQL text only. Must never write a name that is not quoted, nor a transform that
-was not understood.
+All names are quoted, and an unknown partition transform is refused.
 """
 
 from __future__ import annotations

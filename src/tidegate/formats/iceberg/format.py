@@ -1,7 +1,6 @@
-"""Decides how Tidegate reads, makes and changes Iceberg tables.
+"""The Iceberg table format: reads table state, creates and changes tables, opens stagings.
 
-Chosen by `format: iceberg` of a lake; called by the engine. Must never import Spark to answer what a table's
-metadata tells, nor change what is visible except by publishing a staging.
+Reads a table's metadata without Spark. Only publishing a staging changes what readers see.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
-"""Decides how the partitions of an Iceberg table that is there become those of a stream's layout.
+"""Changes the partitioning of an existing Iceberg table to a stream's layout.
 
-Called by the maintenance of Iceberg and by `plan`; pure, gives SQL text only. Must never touch rows: what is there
-stays as it lies, new rows lie anew.
+Pure, generates SQL only. Existing files stay as they are; only new rows use the new partitioning.
 """
 
 from __future__ import annotations

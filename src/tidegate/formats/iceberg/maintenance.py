@@ -1,7 +1,6 @@
-"""Decides what keeps an Iceberg table small: which steps are worth doing, and the procedures that do them.
+"""Maintenance of Iceberg tables: which steps are worthwhile, and the procedures that carry them out.
 
-Called by the Iceberg format. Must never expire a snapshot that alone carries a position, nor delete a file that may
-belong to a writer at work.
+Never expires the only snapshot with a position, nor deletes files that may belong to a running writer.
 """
 
 from __future__ import annotations
@@ -73,7 +72,7 @@ def _of_files(current: Snapshot, open_table: Callable[[], Table | None], upkeep:
 
 @dataclass(slots=True, kw_only=True)
 class _Files:
-    """What the manifests of the visible snapshot tell.
+    """File counts from the manifests of the visible snapshot.
 
     Args:
         small: data files below the size, by partition.
@@ -199,7 +198,7 @@ class Keeper:
         return self._rewrite(options)
 
     def _remove_deletes(self) -> str:
-        """Files of which much is deleted are written anew; what is left of the deletes is brought together."""
+        """Rewrites files with many deleted rows, and compacts the remaining delete files."""
         anew = {"delete-file-threshold": 1} if self.upkeep.force else {"delete-ratio-threshold": DELETED_SHARE}
         # Sizes within which every file is left alone, but for its deletes.
         options = {"min-file-size-bytes": 0, "max-file-size-bytes": 2**62, "target-file-size-bytes": 512 * 2**20}
@@ -235,7 +234,7 @@ class Keeper:
         return f"{files} files deleted" + ("; the position was re-stamped" if carry else "")
 
     def _carry(self, marks: Mapping[str, str]) -> None:
-        """One commit of no rows that says again what the history says, fenced: on a branch, then by fast-forward."""
+        """Re-stamps positions in a commit without rows, fenced: on a branch, then by fast-forward."""
         target, base = self.upkeep.target, self._metadata.main
         branch = f"{branch_prefix(self.upkeep.uid)}{new_load_id()[:12]}"
         name = sql.table(target)

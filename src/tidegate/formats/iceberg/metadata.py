@@ -1,6 +1,6 @@
-"""Decides what an Iceberg table's metadata says: snapshots, branches, the position, the columns.
+"""Interprets an Iceberg table's metadata JSON: snapshots, branches, position and columns.
 
-Called by the Iceberg format on the parsed metadata JSON. Pure; must never import Spark or PyIceberg.
+Pure; never imports Spark or PyIceberg.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Decides how Iceberg lays out a table so that each partition of a grouping is whole files, and whether it has.
+"""Partition specs whose partitions consist of whole files, and a check whether an existing table has such a layout.
 
-Called by the Iceberg format; pure. Must never call a table aligned whose files may cut through a partition.
+Pure. A table whose files may span partitions is never reported as aligned.
 
 Source: Iceberg specification, "Partition Transforms": truncate of an integer is `v - (v mod W)` with a remainder that
 is never negative, of a text its first L characters; hour, day, month and year count in UTC.

@@ -1,8 +1,7 @@
-"""Decides whether the few rows of one commit, or of its partitions, can be read back without Spark, and reads them.
+"""Reads a few committed rows back with PyIceberg, for verification without Spark.
 
-Called by the Iceberg staging, for verification. PyIceberg reads the committed files, so it is another engine than the
-one that wrote them; must never call rows complete while another file of the table may hold one of their keys, or of
-their partitions.
+PyIceberg is another engine than the one that wrote the rows. The result is used only if no other file of the table can
+contain rows of the same keys or partitions.
 """
 
 from __future__ import annotations

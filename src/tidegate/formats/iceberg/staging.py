@@ -1,7 +1,6 @@
-"""Decides how one load gets into an Iceberg table: on a branch, invisible, then by fast-forward or not at all.
+"""Writes one load to a branch of an Iceberg table, and publishes it by fast-forward or drops it.
 
-Made by the Iceberg format, used by writers and the engine. Must never write to main, and never publish a version
-that does not carry the load's own mark.
+Never writes to main, and never publishes a version without the load's own mark.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Decides which versions of an Iceberg table people can go back to, and goes back.
+"""Lists the snapshots of an Iceberg table that can be restored, and restores one.
 
-Called by the Iceberg format. Must never offer a snapshot that was never the visible one: it may be half a load.
+A snapshot that was never the current one is not listed: it may be half a load.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def versions(metadata: Metadata, uid: str) -> Iterator[Version]:
-    """The snapshots that were the visible one and are kept, oldest first; one that became it twice comes once."""
+    """The snapshots that were the visible one and are kept, oldest first; one that became it twice is listed once."""
     seen = dict(metadata.seen())
     for number, made_at in seen.items():
         snapshot = metadata.snapshot(number)

@@ -1,1 +1,1 @@
-"""What the table formats share."""
+"""Code shared by the table formats."""

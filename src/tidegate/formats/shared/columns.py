@@ -1,6 +1,6 @@
-"""Decides what the columns of a table are, told from the JSON in which a format keeps its types.
+"""Parses column types from the JSON of a table format's metadata.
 
-Called by the readers of tables' metadata. Pure; must never let a column pass whose type is not loaded.
+A column whose type cannot be loaded is refused.
 """
 
 from __future__ import annotations

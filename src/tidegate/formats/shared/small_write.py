@@ -1,6 +1,6 @@
-"""Decides when a write is so small, or so large, that what Spark does to save work costs more than the work.
+"""Chooses Spark settings for writes so small, or so large, that Spark's optimizations cost more than they save.
 
-Asked by the stagings of the formats. Pure; must never change what a statement does, only how Spark runs it.
+Pure. The settings never change the result of a statement.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Decides the parts of statements that every table format writes alike: a merge, its bounds, new columns, a folder.
+"""SQL that all table formats share: merge, its bounds, new columns, namespaces.
 
-Called by the formats; gives SQL text only. Must never write a name that is not quoted.
+All names are quoted.
 """
 
 from __future__ import annotations

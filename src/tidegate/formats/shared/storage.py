@@ -1,6 +1,6 @@
-"""Decides what lies below a table's location: every file with its size and its time.
+"""Lists the files below a table's location without Spark, and recognizes denied access to a store.
 
-Called by the formats' maintenance, without Spark; also says what a store's refusal means. Must never delete anything.
+Never deletes anything.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Decides how Alembic runs here: inside the transaction of the process that opens the registry.
+"""Alembic's environment: runs migrations in the transaction of the process that opens the registry.
 
-Loaded by Alembic alone. Must never open a connection or a transaction of its own.
+Never opens a connection or transaction itself.
 """
 
 from alembic import context

@@ -1,4 +1,4 @@
-"""Logs of changes: files, tables, topics and replication slots."""
+"""Change logs as a source: files, tables, topics and replication slots."""
 
 from tidegate.sources.change_log.source import ChangeLog
 

@@ -1,7 +1,6 @@
-"""Decides how a log of changes is kept in files: by the order of their paths, each read whole.
+"""A change log in files, read in the order of their paths.
 
-Opened by the source of change logs. Must never take a file for read that is not the one that was, nor let an event
-that it cannot read become NULL.
+A file that was read must not change, and an event that cannot be read never becomes NULL.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Decides how lines of JSON become rows: every field by its type, and a line that does not fit is told, never guessed.
+"""Parses JSON lines into typed rows; a line that does not fit is refused with a reason.
 
-Called by logs whose rows come as JSON. Must never let a field that is not known, or does not fit, become NULL.
+An unknown or invalid field never becomes NULL.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Decides how a log answers what the engine asks of every source: itself, or by the table that it is the log of.
+"""The probe of a change log.
 
-Made by the source of change logs around one of its logs. Must never answer for rows from events.
+Events cannot answer questions about rows: these go to the table that the log belongs to, if one is configured.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Decides which log of changes is read, and how: files, a table, topics or a replication slot, by one envelope.
+"""The source `change_log`: reads events from files, a table, topics or a replication slot, with one envelope.
 
-Chosen by `source: {topic: …}`, `{slot: …}`, or a path or a table with an `envelope:`; strategy cdc asks it. Must never
-read an event that the probe did not name when it was opened.
+Chosen by `source: {topic: …}`, `{slot: …}`, or a path or table with an `envelope:`. Reads only the events up to the end
+that was fixed when the probe was opened.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChangeLog:
-    """Events of one table, in the order in which it committed them.
+    """Change events of one table, in commit order.
 
     Args:
         path: files of events: a file, a folder with everything below it, or a pattern.

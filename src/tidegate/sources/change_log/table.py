@@ -1,7 +1,6 @@
-"""Decides how a log of changes is kept in a table of a lake: its versions, each of which only adds events.
+"""A change log in a lake table whose versions only add events.
 
-Opened by the source of change logs around a lake table. Must never go on in a table that has lost an event, or that
-was not only added to.
+Never continues if the table has lost events, or has changed or deleted any.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Tables and queries of a database."""
+"""Tables and queries of a database as a source."""
 
 from tidegate.sources.database.source import Database
 

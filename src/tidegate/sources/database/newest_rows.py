@@ -1,7 +1,7 @@
-"""Decides from the newest rows of an earlier run whether a database was restored to an older state.
+"""Detects a database that was restored to an older state, by the newest rows seen in an earlier run.
 
-Asked by the database's probe. A column that grows with every change goes back for no row of one history. Rows that are
-gone prove nothing, because rows are deleted. Must never keep a text, which may be personal.
+A column that increases with every change never decreases for a row, unless the database was restored. Deleted rows
+prove nothing. Never stores a string, which may be personal data.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
-"""Decides how a database answers a strategy's and a verification's questions, without Spark.
+"""Answers questions of strategies and verification by SQL on a database, without Spark.
 
-Opened by the database source, asked by the engine, also from several threads. Its session tells no bounds: they are
-taken before there is a probe. Must never answer anything outside the snapshot.
+Safe for several threads. Safe bounds are requested before the probe exists; every answer comes from its snapshot.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Decides into how many conditions the rows of a load are cut, so that Spark reads them side by side.
+"""Splits the rows of a load into conditions that Spark reads in parallel.
 
-Called by the database source when rows move. Must never leave a row out or read one twice.
+The conditions cover every row exactly once.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Decides how rows of a database table or query get to Spark unchanged, side by side, out of one snapshot.
+"""The source `database`: reads a table or query with Spark's JDBC source, in parallel, from one snapshot.
 
-Chosen by `source: {connection: …}`; the SQL is the dialect's. Must never read a row outside the probe's snapshot,
-nor let Spark's JDBC source interpret a value that it could change.
+Chosen by `source: {connection: …}`; the SQL comes from the dialect. Never reads outside the probe's snapshot, and Spark
+never interprets a value that it could change.
 """
 
 from __future__ import annotations

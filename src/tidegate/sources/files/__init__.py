@@ -1,4 +1,4 @@
-"""Files of a folder, local or in an object store."""
+"""Files as a source: folders, local or in an object store."""
 
 from tidegate.sources.files.source import Files
 

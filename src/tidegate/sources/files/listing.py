@@ -1,7 +1,6 @@
-"""Decides which files are ready to be read and by what their content is known.
+"""Lists the files that are ready to be read, and computes their content hashes.
 
-Called by the probe of files. Must never take a time of modification for a content, nor show a file as ready that
-somebody still writes.
+A modification time never stands for the content, and a file still being written is never listed as ready.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
-"""Decides what files answer: which there are, what their columns are, what Spark and what a second reader find in them.
+"""Answers questions about files: listing, columns, and row data from Spark and from a second reader.
 
-Opened by the files source, asked by the engine. Must never start Spark for a listing, nor read a file that was not
-listed.
+Listing never starts Spark, and only listed files are read.
 """
 
 from __future__ import annotations

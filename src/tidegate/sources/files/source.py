@@ -1,7 +1,6 @@
-"""Decides how files become the rows of a stream: which are meant, how they are read, what is refused.
+"""The source `files`: reads Parquet, CSV, JSON, Avro or ORC files with Spark.
 
-Chosen by `source: {path: …}`; Spark's readers do the reading. Must never read a file that was not listed, nor let a
-row that does not fit become NULL.
+Chosen by `source: {path: …}`. Reads only listed files, and a row that does not fit never becomes NULL.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""What the sources share: a probe over a DataFrame, and readers of files that use no Spark."""
+"""Code shared by the sources: a probe over a DataFrame, and file readers without Spark."""

@@ -1,7 +1,6 @@
-"""Decides how rows that only Spark can look at answer a strategy's and a verification's questions.
+"""Answers questions of strategies and verification about rows that only Spark can read.
 
-Made by the sources of files and of lake tables, asked by the engine, also from several threads. Must never start
-Spark for what the source knows of its rows already.
+Used for files and lake tables, safe for several threads. Never starts Spark for what is known from metadata.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Decides what `table:` and `query:` stand for.
+"""Parses `table:` and `query:` of a database source.
 
-Called by the database source. Must never let a query be more than one SELECT.
+A query must be exactly one SELECT.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Histories: every version of a row, with the time in which it was valid."""
+"""The writer `scd2` (slowly changing dimension, type 2): keeps every version of a row with its validity period."""
 
 from tidegate.writers.scd2.writer import Scd2
 

@@ -1,7 +1,7 @@
-"""Decides when a batch only goes on with histories, and which versions then come and end, by one look at each key.
+"""The fast path of scd2: a batch whose changes are all newer than everything known of their keys.
 
-Called by the writer scd2; Spark SQL over frames, no table. Must never take a batch for one that goes on where a change
-of it could lie before, or at the moment of, anything that is known of its key.
+Needs only one look at each key. A batch with a change before, or at the same moment as, a known one takes the general
+path.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
-"""Decides when each change of a batch took effect: by its own sequence, its log's order or the load's time.
+"""Dates each change of a batch: by its own sequence, its log's order, or the time of the load.
 
-Called by the writer scd2; Spark SQL over frames, no table. Must never date a row that says itself when it took effect,
-unless the table knows that it came later.
+A row that states when it took effect keeps that date, unless the table shows that it came later.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Decides which versions the events of a log make, in whatever order and however often they are delivered.
+"""Computes versions from events of a log, in whatever order and however often they are delivered.
 
-Called by the writer scd2 for the events of a load, and once more for verification. Must never count an event twice, nor
-let a version depend on the batches in which the events of its key came.
+Used by a load and again by verification. No event counts twice, and a version never depends on how events were split
+into batches.
 """
 
 from __future__ import annotations

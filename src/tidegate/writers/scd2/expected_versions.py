@@ -1,7 +1,7 @@
-"""Decides what versions a key should have, one key at a time, for verification.
+"""Computes the expected versions of a key from its events, for verification.
 
-Called with events that were read once more. Folds each key's events as one array, where what is written comes from
-windows over rows: of these two derivations neither may call the other.
+Folds the events of each key as one array, while the writer uses window functions over rows: the two implementations
+must never call each other.
 """
 
 from __future__ import annotations

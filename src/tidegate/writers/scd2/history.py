@@ -1,7 +1,6 @@
-"""Decides the history of keys: which versions their stored ones and the changes of a batch make together.
+"""Computes all versions of keys from their stored versions and the changes of a batch.
 
-Called by the writer scd2; Spark SQL over frames, no table. Must never let two versions of a key overlap, nor let what
-comes out depend on the batches in which the changes of a key came.
+Versions of a key never overlap, and the result never depends on how changes were split into batches.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Decides when rows took effect that waited in a quarantine, and when what they became ended.
+"""Dates replayed rows of a quarantine: when they took effect, and when their versions ended.
 
-Called by the writer scd2 for a replay. Must never end a version that was loaded after the end of a row that waited.
+Never ends a version that was loaded after the end of a quarantined row.
 """
 
 from __future__ import annotations

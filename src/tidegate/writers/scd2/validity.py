@@ -1,6 +1,6 @@
-"""Decides which columns can date a version, and how moments are written for them.
+"""The columns and types that can date a version, and the format of their values.
 
-Called by the writer scd2; pure. Must never take a type whose values have no next one.
+Only types whose values have a next value are accepted.
 """
 
 from __future__ import annotations

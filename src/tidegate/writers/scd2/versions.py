@@ -1,7 +1,6 @@
-"""Decides what of a table is read for a batch of changes, and writes the versions that come of it in one commit.
+"""Reads the stored versions that a batch affects, and writes the new versions in one commit.
 
-Called by the writer scd2. Must never read versions that ended before the first change, nor write before every change
-has its place.
+Versions that ended before the first change are never read.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
-"""Decides what scd2 means: the table holds every version of a row, each with the time in which it was valid.
+"""The writer `scd2`: keeps every version of a row, with its validity period.
 
-Chosen by `write: scd2`; called by the pipeline. Must never write a version that overlaps another one of its key, nor
-date a change by the day of its load where it says itself when it took effect.
+Versions of a key never overlap. A change that states when it took effect is never dated by its load.
 """
 
 from __future__ import annotations
@@ -47,7 +46,7 @@ AGAIN = "Run a full refresh, which discards the history: `tidegate run STREAM --
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scd2:
-    """Keeps every version of a row: a change ends the one before, a delete ends the last one.
+    """Keeps every version of a row: a change closes the previous version, a delete closes the last one.
 
     Args:
         valid_from: the name of the column with the start of a version, inclusive.
@@ -132,7 +131,7 @@ class Scd2:
         return tuple(Column(name=name, type=type_) for name, type_ in zip(self.own, types, strict=True))
 
     def choose(self, facts: WriteFacts) -> WriteChoice:
-        """A merge of the versions that differ, but for a table that is empty or loaded anew."""
+        """A merge of the versions that differ, except for an empty table or a full refresh."""
         if facts.reset:
             return WriteChoice(mode=Mode.OVERWRITE, reason="a full refresh replaces every row, and all of the history")
         if facts.table_rows == 0:

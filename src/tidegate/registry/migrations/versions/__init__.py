@@ -1,1 +1,1 @@
-"""One file a schema version, oldest first; a released file never changes."""
+"""Migrations, one file per schema version, oldest first; a released file never changes."""

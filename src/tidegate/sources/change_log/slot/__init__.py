@@ -1,1 +1,1 @@
-"""Logs of changes in a replication slot of PostgreSQL."""
+"""A change log in a PostgreSQL replication slot."""

@@ -1,7 +1,6 @@
-"""Decides which events the messages of a replication slot are: one for each row that came, changed or went.
+"""Turns the messages of a replication slot into events: one for each inserted, updated or deleted row.
 
-Called by the source of a slot with every message in order; pure. Must never let a value out that nobody sent, nor an
-event of a transaction that lies outside the range.
+Pure. Never emits a value that was not sent, nor an event of a transaction outside the range.
 """
 
 from __future__ import annotations

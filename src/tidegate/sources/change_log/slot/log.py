@@ -1,18 +1,18 @@
-"""Decides how a replication slot of PostgreSQL is a log of changes: what lies after a position, and its events.
+"""A PostgreSQL replication slot as a change log: what follows a position, and its events.
 
-Opened by the source of change logs. Must never go on where the slot has not everything after the position, nor move it.
+Never continues if the slot has lost changes after the position, and never moves the slot.
 
-The position is a place of the write-ahead log; a transaction lies after it if its commit begins there or later, which
-is the server's own rule for a slot. So three numbers tell everything: what the slot is confirmed to may lag behind the
-table's position (a crash before the confirmation: events in between are read again and passed over), but may never be
-ahead of it (a slot that was recreated, or moved by somebody else: events are gone), and the position may never be
-ahead of the server's log. A table that nobody changes keeps its position, and with it the log that other tables fill:
-once that is more than `QUIET_BYTES`, a load without events moves the position, and then the slot. Confirming beyond
-the position for once would save that load, and leave a slot of which nobody can tell that it was not recreated.
+The position is a place in the write-ahead log (LSN); a transaction is after it if its commit starts there or later,
+which is the server's own rule for a slot. So three numbers are enough: the LSN that the slot has confirmed may be
+behind the table's position (a crash before the confirmation: events in between are read again and skipped), but never
+ahead of it (the slot was recreated, or moved by another client: events are lost), and the position may never be ahead
+of the server's log. A table without changes keeps its position, and with it log that other tables fill: once that is
+more than `QUIET_BYTES`, a load without events moves the position, and then the slot. Confirming beyond the position
+just once would save that load, but leave a slot that cannot be distinguished from a recreated one.
 
-Rows of the first load are those of a snapshot that is taken after the slot was made. What was committed in between is
-in the rows and in the log; the first load of the log reads at least up to the snapshot, so that no table is ever left
-with rows that are older than its own.
+Rows of the first load come from a snapshot taken after the slot was created. What was committed in between is both in
+the rows and in the log; the first load of the log reads at least up to the snapshot, so that no table is left with rows
+older than its own.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
-"""Decides what the bytes of PostgreSQL's logical replication protocol mean.
+"""Decodes the messages of PostgreSQL's logical replication protocol (pgoutput).
 
-Called with every message of a slot; pure. Must never guess: bytes that are not of version 1 of the protocol are an
-error, not an event.
+Pure. Bytes that are not version 1 of the protocol are an error.
 
 Source: PostgreSQL documentation, "Logical Replication Message Formats", protocol version 1, values as text.
 """
@@ -84,7 +83,7 @@ class Relation:
 
 
 class Insert(NamedTuple):
-    """A row came."""
+    """An inserted row."""
 
     oid: int
     new: Tuple
@@ -105,7 +104,7 @@ class Update(NamedTuple):
 
 
 class Delete(NamedTuple):
-    """A row went; `whole` as for an update."""
+    """A deleted row; `whole` as for an update."""
 
     oid: int
     old: Tuple

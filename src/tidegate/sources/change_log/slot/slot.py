@@ -1,7 +1,7 @@
-"""Decides what a server is told of a slot: to keep a table's log, what of it is loaded, and to forget it.
+"""The lifecycle of a replication slot: create it, confirm what is loaded, report its size, drop it.
 
-Called by the source of change logs. Must never confirm to the server what no table's own position covers, nor make a
-slot for a table whose log would not say which row changed.
+Never confirms more than a table's own position covers, nor creates a slot for a table whose log would not identify the
+changed rows.
 """
 
 from __future__ import annotations

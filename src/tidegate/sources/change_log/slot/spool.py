@@ -1,7 +1,6 @@
-"""Decides how events that Python decoded get to Spark: as files of texts, a chunk in memory at a time, typed by Spark.
+"""Passes events decoded in Python to Spark: as text files, written in chunks, and typed by Spark.
 
-Called by the source of a slot. Must never let a value become NULL because its type cannot keep it: such an event is
-refused.
+An event with a value that does not fit its type is refused; the value never becomes NULL.
 """
 
 from __future__ import annotations

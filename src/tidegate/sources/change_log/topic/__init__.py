@@ -1,1 +1,1 @@
-"""Logs of changes in Kafka topics."""
+"""A change log in Kafka topics."""

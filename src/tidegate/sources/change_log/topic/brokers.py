@@ -1,7 +1,6 @@
-"""Decides how brokers are asked where topics begin and end, and what a lost answer means.
+"""Queries Kafka brokers for the offsets, identity and messages of topics.
 
-Called by the log of a topic, without Spark. Must never show what a client was configured with, nor leave a mark at the
-brokers: nobody joins a group, nobody commits an offset there.
+Never shows the client's configuration, and leaves no trace on the brokers: no consumer group, no committed offset.
 """
 
 from __future__ import annotations

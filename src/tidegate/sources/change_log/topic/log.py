@@ -1,7 +1,6 @@
-"""Decides how a log of changes is kept in a Kafka topic: by offsets of each partition, fixed before any is read.
+"""A change log in a Kafka topic: ranges of offsets per partition, fixed before any message is read.
 
-Opened by the source of change logs. Must never go on in a topic that is not the one that was read, nor from any other
-offset than the one that the position names.
+Never continues on a different topic than the one that was read, nor from an offset other than the position's.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
-"""Decides how far the partitions of a topic are read so that no transaction is read by half.
+"""Finds how far the partitions of a topic can be read without splitting a transaction, from its transaction topic.
 
-Called by the log of a topic that has a topic of transactions beside it, without Spark. Must never keep more of what it
-reads than what is open.
+Keeps only open transactions in memory.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""Files of five formats: where they are, what their columns are, how Spark reads them."""
+"""Files of five formats: listing, columns, and reading with Spark."""

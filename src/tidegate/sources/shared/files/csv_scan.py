@@ -1,8 +1,8 @@
-"""Looks through a CSV file once, before Spark reads it, for what Spark's reader would accept and read otherwise.
+"""Scans a CSV file before Spark reads it, for errors that Spark would silently accept.
 
-A quote that is not closed, text after a closing quote, bytes that are not in the encoding, different line ends, empty
-lines of a single column: Spark takes them all without a word. The file is read in pieces and only bytes are counted and
-searched, so that this takes a small part of the time that parsing does.
+These are unclosed quotes, text after a closing quote, bytes that are not in the encoding, mixed line endings, and empty
+lines in a file with a single column. The file is read in pieces and its bytes are only counted and searched, which
+takes a small part of the time that parsing does.
 """
 
 from __future__ import annotations

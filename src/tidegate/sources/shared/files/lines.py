@@ -1,7 +1,6 @@
-"""Finds the line of a file that a load refused, for the error's message.
+"""Finds the line of a file that a load refused, for the error message.
 
-Called by the probe of files after a load has failed: what is wrong is decided there, and only where it stands is found
-here. Must never name a value.
+Called after a load has failed; it never changes the verdict. Never shows a value.
 """
 
 from __future__ import annotations

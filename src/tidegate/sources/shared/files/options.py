@@ -1,8 +1,7 @@
-"""Checks the options of text files, and splits them into Spark's, the rules of values, and how CSV is written.
+"""Validates the options of text files, and splits them into Spark options, value rules and the CSV dialect.
 
 The default is what Python's csv module, PostgreSQL's COPY and Excel write (RFC 4180); every other convention is an
-option. Called when a configuration is read, and by the readers of files. Must never let an option through that only
-one of the readers knows.
+option. An option is accepted only if all readers support it.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
-"""Decides how Spark reads files of one shape, and how files of several shapes become one set of columns.
+"""Reads files with Spark, and unites files of several shapes into one set of columns.
 
-Called by the probe of files and by the source. Must never let Spark choose which files to read, guess a type while it
-reads, or turn what it cannot parse into NULL.
+Spark never chooses the files, infers types while reading, or turns a value that it cannot parse into NULL.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Decides what a file's columns are, by its footer, header or first bytes, without Spark.
+"""Finds the columns of a file from its footer, header or first bytes, without Spark.
 
-Called by the probe of files. Must never believe a file's suffix.
+A file's suffix is never trusted.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Decides which files a `path:` stands for, and how they are seen, opened and named to Spark.
+"""Lists and opens the files of a `path:`, on disk or in an object store.
 
-Made by the files source. Must never show a file that others hide, such as `_SUCCESS` or `.part.crc`.
+Hidden files, such as `_SUCCESS` or `.part.crc`, are never listed.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Decides which type a column of a file has, and which one a column of several files.
+"""Types of columns in files, and the common type of a column across files.
 
-Called by the shapes of files and their reader. Must never let a value through a type that could change it.
+A type is never used for a value that it could change.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Says in Python whether a text is exactly a value of a type, to find a line by: the rules of `spark/exact_text.py`.
+"""Tests in Python whether a text is exactly a value of a type, by the rules of `dialects/spark/exact_text.py`.
 
-Spark names the file and the column of a value that does not fit, and cannot name the line; the file is then read here.
+Spark reports the file and column of an invalid value, but not the line; to find it, the file is read here.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Reads files without Spark, so that a verification does not repeat the mistakes of the reader that loaded them.
+"""A second reader of files, without Spark, so that verification does not repeat the errors of the first.
 
-PyArrow reads CSV, Parquet and ORC, Python's own parser reads JSON, fastavro reads Avro.
+PyArrow reads CSV, Parquet and ORC, Python's own parser reads JSON, and fastavro reads Avro.
 """
 
 from tidegate.sources.shared.reference.answers import Answers

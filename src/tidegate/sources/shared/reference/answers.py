@@ -1,6 +1,6 @@
-"""Answers a verification's questions to files by the second reader: counts, fingerprints, buckets, single rows.
+"""Answers questions of verification about files with the second reader: counts, fingerprints, buckets, rows.
 
-Asked by the probe of files. Must never start Spark, nor hold more rows in memory than a few pieces.
+Never starts Spark, and holds only a few pieces of a file in memory.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
-"""Reads CSV files as columns of texts: by PyArrow's parser, or by one of its own for what that one does not know.
+"""Reads CSV files as columns of text, with PyArrow or, where PyArrow lacks an option, with a parser of its own.
 
-RFC 4180 unless options say otherwise. Must never accept a row with too few or too many values, nor take an empty text
-in quotes for NULL.
+RFC 4180 unless options say otherwise. Refuses rows with too few or too many values; an empty quoted string is not NULL.
 """
 
 from __future__ import annotations

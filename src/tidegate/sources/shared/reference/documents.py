@@ -1,6 +1,6 @@
-"""Reads JSON files as documents, by Python's own parser: one a line, or one array of them.
+"""Reads JSON files with Python's own parser: one document per line, or one array of documents.
 
-A line holds exactly one object. Must never keep the first of two objects of a line, nor change a digit of a number.
+A line has exactly one object. Never changes a digit of a number.
 """
 
 from __future__ import annotations

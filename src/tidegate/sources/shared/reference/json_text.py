@@ -1,6 +1,6 @@
-"""Writes nested values of typed files as JSON, the way Spark's `to_json` does.
+"""Writes nested values of typed files as JSON, like Spark's `to_json`.
 
-Used for columns that are stated as `json`. Must never leave out a value other than a NULL field of a struct.
+Used for columns declared as `json`. Omits nothing except NULL fields of structs.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""Keeps of each key the latest row, with bounded memory: what does not fit is put aside in files by the key's hash.
-
-Used by the answers to a verification's questions. Must never drop the latest row of a key.
-"""
+"""Keeps the latest row of each key with bounded memory, spilling to files by the key's hash."""
 
 from __future__ import annotations
 

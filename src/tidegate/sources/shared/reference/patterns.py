@@ -1,6 +1,6 @@
-"""Parses dates and timestamps written by a pattern of Java's `DateTimeFormatter`, as `dateFormat:` states it.
+"""Parses dates and timestamps by a Java `DateTimeFormatter` pattern, such as `dateFormat:`.
 
-Used by the conversion of texts. Must never accept a text that only begins like the pattern.
+A text must match the whole pattern.
 """
 
 from __future__ import annotations

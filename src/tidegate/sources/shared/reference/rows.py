@@ -1,6 +1,6 @@
-"""The rows of files as Arrow tables of exactly typed columns: what each file holds, its path, its folders.
+"""Reads files as Arrow tables with exact column types, plus each file's path and folder columns.
 
-Asked by the answers to a verification's questions. Must never let a column or a file be missing silently.
+A missing column or file is never ignored.
 """
 
 from __future__ import annotations

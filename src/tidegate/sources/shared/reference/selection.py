@@ -1,6 +1,6 @@
-"""Which rows of a table lie in a slice, and in which bucket each row falls.
+"""Filters rows by slice, and assigns rows to buckets.
 
-Used by the answers to a verification's questions. Must answer as the SQL of a slice does, NULL included.
+Gives the same answers as the SQL of a slice, including for NULL.
 """
 
 from __future__ import annotations

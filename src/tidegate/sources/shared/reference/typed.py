@@ -1,7 +1,6 @@
-"""Reads the columns of Parquet, ORC and Avro files as Arrow arrays, by PyArrow and fastavro.
+"""Reads columns of Parquet, ORC and Avro files as Arrow arrays, with PyArrow and fastavro.
 
-Used by the rows of files, which give the arrays their exact types.
-Must never show a column by another column's name, nor a timestamp that Arrow cannot hold as another one.
+Columns are matched by name, and a timestamp that Arrow cannot represent is an error.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
-"""Converts what a file holds to Arrow values of a column's exact type; what does not fit exactly is an error.
+"""Converts values of files to Arrow values of a column's exact type; a value that does not fit is an error.
 
-Used by the readers of this package. Must never round a value unless `round: true` says so, cut a digit, or take a
-damaged value for NULL.
+Never rounds unless `round: true` is set, drops a digit, or takes a damaged value for NULL.
 """
 
 from __future__ import annotations
