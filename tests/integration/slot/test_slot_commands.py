@@ -81,18 +81,18 @@ def test_people_see_a_table_and_what_is_wrong(workspace, shop, capsys, monkeypat
         "keeps",
         "behind",
     ]
-    assert "note: orders: slot tidegate_orders keeps" in told
+    assert "note: orders: slot tidegate_orders retains" in told
 
 
 def test_the_doctor_looks_at_the_slot(shop, tidegate, monkeypatch):
-    def slot() -> dict:
+    def found() -> dict:
         return next(one for one in tidegate("doctor")[1]["findings"] if one["name"] == "slot of orders")
 
-    assert "the first run creates it" in slot()["detail"]
+    assert "the first run creates it" in found()["detail"]
     shop.claim()
-    assert slot()["ok"]
+    assert found()["ok"]
     monkeypatch.setattr(slot, "KEPT_BYTES", -1)
-    assert (slot()["ok"], "tidegate run orders" in slot()["hint"]) == (False, True)
+    assert (found()["ok"], "tidegate run orders" in found()["hint"]) == (False, True)
 
 
 def test_a_plan_makes_no_slot(shop, tidegate):
