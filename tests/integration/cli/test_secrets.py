@@ -192,7 +192,7 @@ def test_a_load_that_fails_in_spark_tells_no_password(project, capfd, spark, gua
         with caplog.at_level(logging.DEBUG), project.project(spark) as opened:
             (outcome,) = opened.run().streams
         assert outcome.error
-        assert (outcome.error.code, outcome.error.message[:30]) == ("source", "the source rejected a statement")
+        assert (outcome.error.code, outcome.error.message[:31]) == ("source", "the source rejected a statement")
         told = json.dumps(outcome.to_dict(), ensure_ascii=False).encode()
         assert not leaks(told)
         assert not [text for text in map(logging.LogRecord.getMessage, caplog.records) if leaks(text.encode())]
