@@ -197,8 +197,8 @@ def _taken(rows: DataFrame, columns: Sequence[tuple[int, Column]], unavailable: 
 def _reasons(columns: Sequence[tuple[int, Column]]) -> str:
     """Why an event cannot be taken, of what the steps of `decoded` found of it; NULL for one that can."""
     bad = " ".join(f"WHEN h{n} AND c{n} IS NULL THEN {Spark().string(_misfit(column))}" for n, column in columns)
-    order = "CASE WHEN place IS NULL THEN 'its `source` does not give its position in the database's log' END"
-    return f"coalesce(refused, {order}, CASE {bad} END)"
+    lost = Spark().string("its `source` does not give its position in the database's log")
+    return f"coalesce(refused, CASE WHEN place IS NULL THEN {lost} END, CASE {bad} END)"
 
 
 def field(fields: str, name: str) -> str:
