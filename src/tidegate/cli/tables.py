@@ -9,6 +9,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TextIO
 
+from tidegate.core.display import as_text
+
 COLOURS = {
     "loaded": "green",
     "unchanged": "dim",
@@ -36,16 +38,8 @@ def render(columns: Sequence[str], rows: Sequence[Sequence[str]], stream: TextIO
     if stream.isatty():
         _rich(columns, rows, stream)
     else:
-        _plain(columns, rows, stream)
-
-
-def _plain(columns: Sequence[str], rows: Sequence[Sequence[str]], stream: TextIO) -> None:
-    lines = [columns, *rows]
-    widths = [max(len(line[at]) for line in lines) for at in range(len(columns))]
-    for line in lines:
-        cells = (cell.ljust(width) for cell, width in zip(line, widths, strict=True))
-        stream.write("  ".join(cells).rstrip() + "\n")
-    stream.flush()
+        stream.write(as_text(columns, rows) + "\n")
+        stream.flush()
 
 
 def _rich(columns: Sequence[str], rows: Sequence[Sequence[str]], stream: TextIO) -> None:

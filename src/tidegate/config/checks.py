@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tidegate import plugins
-from tidegate.config.nodes import Node, suggest
+from tidegate.config.nodes import Node
 from tidegate.config.options import (
     KIND,
     build,
@@ -20,6 +20,7 @@ from tidegate.config.options import (
     without,
 )
 from tidegate.core.policies.rules import OnFail, Rule, rule_name
+from tidegate.core.spelling import suggest
 from tidegate.spark.expressions import columns_of
 
 GROUP = "checks"

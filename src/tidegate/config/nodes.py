@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 import yaml
 
+from tidegate.core.spelling import suggest
 from tidegate.errors import ConfigError
 
 Scalar = str | int | float | bool | None
@@ -94,18 +94,6 @@ class Node:
         for key, node in self.items.items():
             if key not in known:
                 raise node.mark.error(f"unknown key; {suggest(key, known)}")
-
-
-def suggest(word: str, known: Iterable[str]) -> str:
-    """The nearest known word, or all of them when none is near.
-
-    Example:
-        >>> suggest("verfy", ["key", "verify"])
-        "did you mean 'verify'?"
-    """
-    ordered = sorted(known)
-    near = difflib.get_close_matches(word, ordered, n=1, cutoff=0.6)
-    return f"did you mean {near[0]!r}?" if near else f"known: {', '.join(ordered) or 'none'}"
 
 
 def parse(text: str, file: str) -> Node:

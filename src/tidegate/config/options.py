@@ -20,11 +20,12 @@ from pydantic import BeforeValidator, InstanceOf, TypeAdapter, ValidationError, 
 
 from tidegate import plugins
 from tidegate.config.durations import PATTERN, duration
-from tidegate.config.nodes import Mark, Node, suggest
+from tidegate.config.nodes import Mark, Node
 from tidegate.config.sizes import PATTERN as SIZE
 from tidegate.config.sizes import size
 from tidegate.core.ids import Connection
 from tidegate.core.policies.maintenance import Bytes
+from tidegate.core.spelling import suggest
 from tidegate.errors import ConfigError
 
 T = TypeVar("T")

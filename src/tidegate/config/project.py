@@ -14,7 +14,7 @@ from typing import Any, Literal, TypeVar
 from tidegate.config import secrets
 from tidegate.config.checks import read_checks
 from tidegate.config.defaults import complete
-from tidegate.config.nodes import Mark, Node, from_values, parse, suggest
+from tidegate.config.nodes import Mark, Node, from_values, parse
 from tidegate.config.options import KIND, check, convert, plugin_of, read, without
 from tidegate.config.paths import absolute_path, absolute_source, absolute_url
 from tidegate.config.references import DEFAULTS, References
@@ -25,6 +25,7 @@ from tidegate.core.policies.deletes import Deletes
 from tidegate.core.policies.maintenance import Maintenance
 from tidegate.core.policies.schedule import Schedule
 from tidegate.core.ports.format import Layout
+from tidegate.core.spelling import suggest
 from tidegate.errors import ConfigError
 
 T = TypeVar("T")

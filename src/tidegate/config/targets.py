@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from tidegate.config.nodes import Mark, suggest
+from tidegate.config.nodes import Mark
 from tidegate.core.ids import join_name
+from tidegate.core.spelling import suggest
 from tidegate.errors import ConfigError
 
 PLACEHOLDER = re.compile(r"\{[^{}]*\}")

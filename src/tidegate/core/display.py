@@ -8,6 +8,9 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any, ClassVar
 
+NOTHING: tuple[object, ...] = (None, "", (), {})
+"""What a value has where there is nothing to show."""
+
 
 class Shown:
     """A dataclass whose values people look at: `str()` is text, a notebook shows a table.
@@ -28,7 +31,7 @@ class Shown:
 
     def _rows(self) -> list[tuple[str, str]]:
         found = ((name.replace("_", " "), getattr(self, name)) for name in names_of(type(self)))
-        return [(name, text_of(value)) for name, value in found if value not in (None, "", (), {})]
+        return [(name, text_of(value)) for name, value in found if value not in NOTHING]
 
 
 def names_of(kind: type[Any]) -> tuple[str, ...]:

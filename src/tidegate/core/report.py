@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Generic, Protocol, Self, TypeVar
 
-from tidegate.core.display import as_html, as_text, names_of, text_of
+from tidegate.core.display import NOTHING, as_html, as_text, names_of, text_of
 from tidegate.core.outcome import EXIT_ORDER, Outcome, Problem
+from tidegate.core.spelling import suggest
 from tidegate.errors import TidegateError
 
 
@@ -69,11 +69,7 @@ class StreamReport(Generic[S]):
         for stream in self.streams:
             if stream.stream == name:
                 return stream
-        known = [stream.stream for stream in self.streams]
-        near = difflib.get_close_matches(name, known, n=1)
-        raise KeyError(
-            f"{name!r} is not in this report; " + (f"did you mean {near[0]!r}?" if near else f"it has: {known}")
-        )
+        raise KeyError(f"{name!r} is not in this report; {suggest(name, (stream.stream for stream in self.streams))}")
 
     def __iter__(self) -> Iterator[S]:
         return iter(self.streams)
@@ -98,7 +94,7 @@ class StreamReport(Generic[S]):
     def _table(self) -> tuple[list[str], list[list[str]]]:
         names = names_of(type(self.streams[0]))
         rows: list[list[Any]] = [[getattr(stream, name) for name in names] for stream in self.streams]
-        wanted = [place for place in range(len(names)) if any(row[place] not in (None, "", (), {}) for row in rows)]
+        wanted = [place for place in range(len(names)) if any(row[place] not in NOTHING for row in rows)]
         return [names[place].replace("_", " ") for place in wanted], [
             [text_of(row[place]) for place in wanted] for row in rows
         ]

@@ -14,13 +14,13 @@ from enum import StrEnum
 from typing import Any
 
 from tidegate.config import Config
-from tidegate.config.nodes import suggest
 from tidegate.core.changes import Action
 from tidegate.core.display import Shown
 from tidegate.core.ids import join_name, split_name
 from tidegate.core.outcome import Problem
 from tidegate.core.ports.format import Format
 from tidegate.core.ports.strategy import ComparesPartitions
+from tidegate.core.spelling import suggest
 from tidegate.engine.assemble import assemble
 from tidegate.engine.assemble.assemble import Choice
 from tidegate.engine.context import LoadContext, RunContext

@@ -1,6 +1,7 @@
 import pytest
 
-from tidegate.config.nodes import Mark, Node, from_values, parse, suggest
+from tidegate.config.nodes import Mark, Node, from_values, parse
+from tidegate.core.spelling import suggest
 from tidegate.errors import ConfigError
 
 

@@ -18,7 +18,7 @@ from tidegate.engine.context import LoadContext, RunContext
 from tidegate.engine.reconcile import Heal, RecoveryState, reconcile
 from tidegate.engine.stream import Stream, VerifyLevel
 from tidegate.engine.verification import comparison, events
-from tidegate.engine.verification.proof import MEND
+from tidegate.engine.verification.proof import REPAIR
 from tidegate.errors import TidegateError, VerifyFailed
 from tidegate.registry.values import PlanStatus
 
@@ -93,7 +93,7 @@ def prove(work: LoadContext) -> LoadContext:
         raise VerifyFailed(
             f"stream {stream.name!r}: load {since.sequence} is in {stream.target} and was never verified, and the "
             f"table differs from the source: {found.source_rows} rows at the source, {found.target_rows} in the table",
-            hint=MEND
+            hint=REPAIR
             if comparison.mirrors(stream) and not events.was_of_events(saved)
             else "Run a full refresh: `tidegate run STREAM --full-refresh --yes`.",
             load_id=since.load_id,

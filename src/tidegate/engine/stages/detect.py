@@ -129,7 +129,7 @@ def _need_mirror(work: LoadContext, changes: ChangeSet | None) -> None:
     Raises:
         PlanError: what is read is not all that the table should hold.
     """
-    if changes is None or not (changes.whole or isinstance(changes.effect, Mirror)):
+    if changes is None or not isinstance(changes.effect, Mirror):
         raise PlanError(
             f"stream {work.stream.name!r} has nothing to compare its table with: {work.stream.source_name} reports "
             f"changes, not every row",

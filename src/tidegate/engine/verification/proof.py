@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 
-MEND = "Repair the table with `tidegate verify STREAM --repair`; until then no run continues from it."
+REPAIR = "Repair the table with `tidegate verify STREAM --repair`; until then no run continues from it."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -170,7 +170,7 @@ def judge(  # noqa: PLR0913 - both sides, and the ways to ask again
         raise VerifyFailed(
             f"stream {plan.stream!r}: {what} differ after the write: {source.rows} rows at the source, "
             f"{table.rows} in {plan.target}; " + ("the rows are visible" if seen else "nothing was published"),
-            hint=MEND if seen else None,
+            hint=REPAIR if seen else None,
             load_id=plan.load_id,
         )
     not_covered = plan.columns.not_covered if level is VerifyLevel.MOVED else ()

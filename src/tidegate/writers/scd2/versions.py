@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 BEGINS = (Mode.APPEND, Mode.OVERWRITE)
-MEND = "Give the change a later sequence, or date it by a repair: `tidegate verify STREAM --repair`."
+REPAIR = "Give the change a later sequence, or date it by a repair: `tidegate verify STREAM --repair`."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -202,7 +202,7 @@ def _placed(batch: Batch, stored: DataFrame, plan: LoadPlan, history: History) -
     if mirror and history.sequence and (back := changes.backwards(batch.frame, stored, history)):
         raise CheckFailed(
             f"{back} keys went back to an older sequence ({', '.join(history.sequence)}) at the source",
-            hint=MEND,
+            hint=REPAIR,
         )
     floor = dates.moment(plan.created_at, history.type) or batch.greatest
     return changes.placed(batch.frame, stored, history, Dating(floor=floor, mirror=mirror))
@@ -217,7 +217,7 @@ def _refuse(placed: DataFrame, plan: LoadPlan, history: History) -> None:
         raise DuplicateKeys(
             f"{found} keys ({', '.join(plan.key)}) have different rows with the same sequence ({by}), so nothing says "
             f"which one is later",
-            hint=MEND
+            hint=REPAIR
             if history.sequence
             else "Use the column that dates a change: `write: {kind: scd2, sequence_by: …}`.",
         )
