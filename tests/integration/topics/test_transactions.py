@@ -49,7 +49,10 @@ def test_a_load_has_all_events_of_a_transaction_or_none(topics):
     assert "transaction 8 holds back the end of the log since" in held.notes[0]
     with topics.workspace.project(topics.spark) as project:
         (plan,) = project.plan(stream).streams
-    assert (plan.outcome, "its end has not been reported yet; 1 messages are waiting for it" in plan.notes[0]) == ("unchanged", True)
+    assert (plan.outcome, "its end has not been reported yet; 1 messages are waiting for it" in plan.notes[0]) == (
+        "unchanged",
+        True,
+    )
     topics.kafka.send(topic, *(of("8", 2 + n, 2 + n, "b", 21 + n) for n in range(6)), partition=1)
     topics.kafka.send(told, end("8", 7))
     whole = topics.loaded(stream)
