@@ -133,7 +133,7 @@ def test_a_lost_log_stops_and_is_loaded_anew_from_what_is_left(log_of, tmp_path)
     before = log.rows()
     stopped = log.run()
     assert (stopped.error.code, stopped.error.exit_code) == ("history_gone", 4)
-    assert stopped.error.hint == "Run a full refresh: `tidegate resync orders`."
+    assert stopped.error.hint == "Run `tidegate resync orders`."
     assert log.rows() == before
     refused = log.workspace.cli("resync", "orders")
     assert refused.returncode == 4

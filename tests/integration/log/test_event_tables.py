@@ -99,7 +99,7 @@ def test_events_that_were_deleted_stop_the_log_until_it_is_loaded_anew(events):
     stopped = log.run()
     assert (stopped.error.code, stopped.error.exit_code) == ("history_gone", 4)
     assert "were changed or deleted after version" in stopped.error.message
-    assert stopped.error.hint == "Run a full refresh: `tidegate resync orders`."
+    assert stopped.error.hint == "Run `tidegate resync orders`."
     assert log.rows() == [(1, "a"), (2, "b")]
     with log.project() as project:
         (anew,) = project.resync("orders", replace=True).streams
