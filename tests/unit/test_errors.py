@@ -13,9 +13,7 @@ from tidegate.cli.shell import INTERRUPTED
 from tidegate.errors import TidegateError
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "errors.md"
-LINE = re.compile(
-    r"^\| `(?P<code>\w+)`(?P<again> ↻)? \| (?P<exit>\d+) \| (?P<means>.+) \| (?P<do>.+) \|$", re.MULTILINE
-)
+LINE = re.compile(r"^\| \[`(?P<code>\w+)`\]\(#(?P=code)\)(?P<again> ↻)? \| (?P<exit>\d+) \| .+ \|$", re.MULTILINE)
 OF_THE_COMMAND_LINE = {"usage": (USAGE, False), "interrupted": (INTERRUPTED, False)}
 
 
@@ -30,6 +28,11 @@ RAISED = below(TidegateError)
 def test_the_document_lists_every_code_with_its_exit_code_and_whether_it_is_retried():
     told = {found["code"]: (int(found["exit"]), bool(found["again"])) for found in LINE.finditer(DOCUMENT.read_text())}
     assert told == {kind.code: (kind.exit_code, kind.retryable) for kind in RAISED} | OF_THE_COMMAND_LINE
+
+
+def test_every_code_of_the_document_has_a_section():
+    sections = re.findall(r"^### `(\w+)`$", DOCUMENT.read_text(), re.MULTILINE)
+    assert sections == [found["code"] for found in LINE.finditer(DOCUMENT.read_text())]
 
 
 def test_the_document_names_commands_that_exist():

@@ -17,7 +17,19 @@ import typer
 
 import tidegate
 from tidegate.cli.command import command
-from tidegate.cli.commands import backfill, load, maintain, quarantine, slot, start, state, status, verify, watch
+from tidegate.cli.commands import (
+    backfill,
+    explain,
+    load,
+    maintain,
+    quarantine,
+    slot,
+    start,
+    state,
+    status,
+    verify,
+    watch,
+)
 from tidegate.cli.shell import INTERRUPTED, UNHARMED
 from tidegate.errors import interrupted
 
@@ -71,6 +83,7 @@ COMMANDS: dict[str, Callable[..., int]] = {
     "history": status.history,
     "tasks": status.tasks,
     "schema": start.schema,
+    "explain": explain.explain,
 }
 STATE_COMMANDS: dict[str, Callable[..., int]] = {
     "show": state.show,

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tidegate.cli import explanations
 from tidegate.cli.logs import LogFormat, LogLevel, set_up
 from tidegate.errors import InternalError, TidegateError
 
@@ -85,10 +86,12 @@ class Shell:
             _write(sys.stderr, self.redact(text))
 
     def problem(self, *, code: str, message: str, hint: str, more: Sequence[str] = ()) -> None:
-        """An error on stderr: one sentence, its code, and what repairs it."""
+        """An error on stderr: one sentence, its code, what repairs it, and where more is said."""
         lines = [f"error[{code}]: {message}", *(f"error[{code}]: {text}" for text in more)]
         if hint:
             lines.append(f"  hint: {hint}")
+        if explanations.find(code):
+            lines.append(f"  more: `tidegate explain {code}`")
         _write(sys.stderr, self.redact("\n".join(lines)))
 
     def guard(self, work: Callable[[], int]) -> int:
