@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from importlib import resources
+from pathlib import Path
 
 SECTION = re.compile(r"^### `(?P<code>\w+)`\n(?P<text>.*?)(?=^##|\Z)", re.MULTILINE | re.DOTALL)
 ROW = re.compile(r"^\| \[`(?P<code>\w+)`\]\(\S+\)(?: ↻)? \| (?P<exit>\d+) \| (?P<meaning>.+) \|$", re.MULTILINE)
@@ -22,4 +22,4 @@ def find(code: str) -> str | None:
 
 
 def _page() -> str:
-    return resources.files(__package__).joinpath("errors.md").read_text(encoding="utf-8")
+    return Path(__file__).with_name("errors.md").read_text(encoding="utf-8")
