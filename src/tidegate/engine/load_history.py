@@ -10,14 +10,14 @@ from collections.abc import Iterator
 from tidegate.core.bucketing import Level
 from tidegate.core.cost_model import CHOICE, Cost, Experience, LoadMethod
 from tidegate.core.outcome import Result
-from tidegate.registry.store import Registry
+from tidegate.registry.reader import RegistryReader
 from tidegate.registry.values import RunRecord, Status
 
 RUNS = 50
 TASKS = 500
 
 
-def of(registry: Registry, uid: str) -> Experience:
+def of(registry: RegistryReader, uid: str) -> Experience:
     """What the last loads took, and when `tidegate verify` last found the whole table equal."""
     proofs = (task for task in registry.tasks(uid, Status.OK, limit=TASKS) if (task.result_payload or {}).get("equal"))
     newest = next((task for task in proofs if (task.result_payload or {}).get("level") != Level.COUNTS), None)

@@ -36,7 +36,7 @@ from tidegate.engine.stream import Stream
 from tidegate.engine.verification import comparison, expected
 from tidegate.errors import CommitConflict, ConfigError, PositionMissing, VerifyFailed
 from tidegate.registry.leases import Lease
-from tidegate.registry.store import Registry
+from tidegate.registry.reader import RegistryReader
 from tidegate.spark import sql
 
 if TYPE_CHECKING:
@@ -104,7 +104,7 @@ def show(stream: Stream, context: RunContext) -> StateView:
     return look(stream, context.registry)
 
 
-def look(stream: Stream | Place, registry: Registry) -> StateView:
+def look(stream: Stream | Place, registry: RegistryReader) -> StateView:
     """The positions in the table and in the registry; opens no source."""
     table = stream.format.state(stream.target, stream.uid)
     remembered = registry.position(stream.uid)

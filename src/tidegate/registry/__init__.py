@@ -1,1 +1,4 @@
-"""Streams, positions, plans, runs, tasks and leases in SQLite or PostgreSQL; see `registry.store.Registry`."""
+"""Streams, positions, plans, runs, tasks and leases in SQLite or PostgreSQL.
+
+`store.Registry` writes, `reader.RegistryReader` only answers.
+"""

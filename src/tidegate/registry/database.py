@@ -22,16 +22,24 @@ SHARED_HINT = "Give the registry its own database or schema, then run `tidegate 
 
 
 class Database:
-    """Transactions on the registry's database; every driver error leaves it as one clear RegistryError."""
+    """Transactions on the registry's database; every driver error leaves it as one clear RegistryError.
 
-    def __init__(self, url: str) -> None:
+    Args:
+        read_only: the database itself rejects every write, and a file that does not exist is not created.
+    """
+
+    def __init__(self, url: str, *, read_only: bool = False) -> None:
         parsed = _parse(url)
         self.is_sqlite = parsed.get_backend_name() == "sqlite"
         self.name = f"registry {parsed.database if self.is_sqlite else parsed.render_as_string(hide_password=True)}"
         self._file = parsed.database or ""
-        if self.is_sqlite:
+        if self.is_sqlite and read_only and not Path(self._file).exists():
+            raise RegistryError(f"{self.name} does not exist", hint="The first `tidegate run` creates it.")
+        if self.is_sqlite and not read_only:
             self._make_folder()
         self._engine = _engine(parsed)
+        if read_only:
+            event.listen(self._engine, "connect", _forbid_writes)
 
     def close(self) -> None:
         """Ends every connection."""
@@ -149,6 +157,13 @@ def _engine(url: URL) -> Engine:
 def _prepare_sqlite(connection: Any, _record: Any) -> None:
     connection.isolation_level = None  # the driver begins nothing by itself; `_begin_sqlite` does
     connection.execute("PRAGMA foreign_keys = ON")
+
+
+def _forbid_writes(connection: Any, _record: Any) -> None:
+    if isinstance(connection, sqlite3.Connection):
+        connection.execute("PRAGMA query_only = ON")
+    else:
+        connection.read_only = True
 
 
 def _begin_sqlite(connection: Connection) -> None:

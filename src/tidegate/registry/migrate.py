@@ -34,6 +34,21 @@ def ensure_schema(database: Database) -> None:
             _upgrade(connection, stored, database.name)
 
 
+def require_schema(database: Database) -> None:
+    """Changes nothing.
+
+    Raises:
+        RegistryError: the registry's schema is not the one of this version.
+    """
+    with database.read() as connection:
+        stored = _version(connection)
+    if stored != HEAD:
+        raise RegistryError(
+            f"{database.name} has schema {stored or 'none'}, and this version reads {HEAD}",
+            hint="Use the version of Tidegate that loads with it; the next `tidegate run` upgrades an older schema.",
+        )
+
+
 def _version(connection: Connection) -> str | None:
     lookup = (
         "SELECT name FROM sqlite_master WHERE type = 'table' AND name = :name"

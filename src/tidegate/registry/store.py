@@ -8,34 +8,27 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
-from types import TracebackType
 from typing import Any, Self
 
-from tidegate.core.intervals import Intervals
 from tidegate.core.ledger import Ledger
 from tidegate.core.manifest import File, Manifest
 from tidegate.core.outcome import Outcome
 from tidegate.core.plan import LoadPlan
 from tidegate.core.position import Position
 from tidegate.errors import RegistryError
-from tidegate.registry import checksums, files, journal, positions, streams, views
+from tidegate.registry import checksums, files, journal, positions, streams
 from tidegate.registry.backfills import Backfills
 from tidegate.registry.database import Database
 from tidegate.registry.leases import TTL, Lease
 from tidegate.registry.migrate import ensure_schema
 from tidegate.registry.owner import myself
 from tidegate.registry.positions import Evidence
+from tidegate.registry.reader import RegistryReader
 from tidegate.registry.streams import Stamp
-from tidegate.registry.tables import object_info, plans
 from tidegate.registry.values import (
     PlanStatus,
-    RegisteredPosition,
-    RunRecord,
     SavedPlan,
     Status,
-    StatusChange,
-    StreamStatus,
-    TaskRecord,
 )
 
 
@@ -43,18 +36,18 @@ def _utc_now() -> datetime:
     return datetime.now(UTC)
 
 
-class Registry:
-    """Streams, positions, plans, runs, tasks and leases; safe for many threads and processes at once.
+class Registry(RegistryReader):
+    """Records streams, positions, plans, runs, tasks and leases; safe for many threads and processes at once.
 
     Every call is one transaction. Every failure of the database is a RegistryError with a hint.
     """
 
     def __init__(self, database: Database, *, clock: Callable[[], datetime] = _utc_now) -> None:
-        self._database = database
+        super().__init__(database)
         self._clock = clock
 
     @classmethod
-    def open(cls, url: str) -> Registry:
+    def open(cls, url: str) -> Self:
         """A registry whose schema is this version's; folder, file and schema are made if absent.
 
         Raises:
@@ -76,18 +69,6 @@ class Registry:
             raise
         return cls(database)
 
-    def close(self) -> None:
-        """Ends every connection; leases must have ended before."""
-        self._database.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
-
     # Streams and positions
 
     def register(self, *, uid: str, name: str, source: str, target: str) -> int:
@@ -101,30 +82,10 @@ class Registry:
         """Backfills and how far they are."""
         return Backfills(self._database, self._clock)
 
-    def position(self, uid: str) -> RegisteredPosition | None:
-        """Where the stream stood when the registry last saw its table; None when it has no position."""
-        with self._database.read() as connection:
-            return positions.current(connection, uid)
-
-    def positions(self, uid: str, limit: int = 100) -> list[RegisteredPosition]:
-        """The positions the stream had, newest first."""
-        with self._database.read() as connection:
-            return positions.history(connection, uid, limit)
-
-    def gone(self, uid: str) -> str | None:
-        """Why the stream's source does not continue its position, as `mark_gone` kept it; else None."""
-        with self._database.read() as connection:
-            return positions.gone(connection, uid)
-
     def mark_gone(self, uid: str, reason: str | None) -> None:
         """Keeps that the source was restored to before the stream's position; None once all of it was loaded since."""
         with self._database.write() as connection:
             positions.mark_gone(connection, uid, reason)
-
-    def last_sequence(self, uid: str) -> int:
-        """The greatest sequence the stream ever had, also after its position was cleared; 0 before the first load."""
-        with self._database.read() as connection:
-            return positions.last_sequence(connection, uid)
 
     def advance(
         self, load: LoadPlan | SavedPlan, *, snapshot: str | None, table_uuid: str | None, verified: bool | None
@@ -177,17 +138,7 @@ class Registry:
                 connection, uid, position, evidence, stamp, expected_sequence=expected_sequence, reason=reason
             )
 
-    def intervals(self, uid: str) -> Intervals:
-        """What is known of the intervals of the stream's cursor; nothing without one."""
-        with self._database.read() as connection:
-            return views.stream_intervals(connection, uid)
-
     # Partitions
-
-    def ledger(self, uid: str) -> Ledger | None:
-        """The stream's partitions as they were loaded; None when none is kept."""
-        with self._database.read() as connection:
-            return checksums.ledger(connection, uid)
 
     def record(self, uid: str, change: tuple[str, str], *, reason: str) -> None:
         """One row of the stream's `status_change_log`: from the first to the second."""
@@ -217,11 +168,6 @@ class Registry:
 
     # Files
 
-    def manifest(self, uid: str) -> Manifest:
-        """The stream's files as they were loaded."""
-        with self._database.read() as connection:
-            return files.manifest(connection, uid)
-
     def keep_manifest(self, uid: str, found: Manifest) -> None:
         """The stream's files are these: the table's position vouches for them."""
         with self._database.write() as connection:
@@ -238,30 +184,6 @@ class Registry:
         """The plan outlives a crash from here on."""
         with self._database.write() as connection:
             positions.save_plan(connection, plan, run_id, self._clock())
-
-    def plan(self, load_id: str) -> SavedPlan | None:
-        """The saved plan of that load; None when there is none."""
-        with self._database.read() as connection:
-            return next(iter(positions.find_plans(connection, plans.c.load_id == load_id)), None)
-
-    def plan_status(self, load_id: str) -> PlanStatus | None:
-        """How that load's plan stands; None when it was never saved."""
-        saved = self.plan(load_id)
-        return saved.status if saved else None
-
-    def open_plans(self, uid: str) -> list[SavedPlan]:
-        """The stream's unfinished plans, oldest first: what a crash left behind."""
-        with self._database.read() as connection:
-            return positions.find_plans(connection, object_info.c.uid == uid, plans.c.status_cd == PlanStatus.PLANNED)
-
-    def loaded_columns(self, uid: str, digest: str | None = None) -> Mapping[str, str]:
-        """The columns that were loaded last, by name, and what the source called each; '' for nothing.
-
-        Args:
-            digest: of the last load of exactly these columns; empty if there was none.
-        """
-        with self._database.read() as connection:
-            return positions.loaded_columns(connection, uid, digest)
 
     def finish_plan(self, load_id: str, status: PlanStatus) -> None:
         """The plan ended like this; the same again is nothing.
@@ -339,30 +261,6 @@ class Registry:
         """
         with self._database.write() as connection:
             return journal.close_crashed(connection, uid, keep_run, self._stamp())
-
-    # What people ask
-
-    def status(self) -> list[StreamStatus]:
-        """Every stream, by name."""
-        with self._database.read() as connection:
-            return views.status(connection)
-
-    def history(self, uid: str, limit: int = 20) -> list[RunRecord]:
-        """The stream's last runs, newest first."""
-        with self._database.read() as connection:
-            return views.history(connection, uid, limit)
-
-    def tasks(
-        self, uid: str | None = None, status: Status | None = None, limit: int = 100, *, task_type: str | None = None
-    ) -> list[TaskRecord]:
-        """The last tasks, newest first."""
-        with self._database.read() as connection:
-            return views.task_list(connection, uid, status, limit, task_type=task_type)
-
-    def changes(self, uid: str, limit: int = 100) -> list[StatusChange]:
-        """The stream's last changes of status and position, newest first."""
-        with self._database.read() as connection:
-            return views.changes(connection, uid, limit)
 
     # Leases
 

@@ -8,6 +8,7 @@ from tidegate.errors import RegistryError, RegistryUnavailable
 from tidegate.registry.store import Registry
 from unit.registry.behaviour import *  # noqa: F403 - the suite is the module
 from unit.registry.behaviour_parts import *  # noqa: F403
+from unit.registry.behaviour_reader import *  # noqa: F403
 from unit.registry.behaviour_runs import *  # noqa: F403
 from unit.registry.behaviour_schema import *  # noqa: F403
 from unit.registry.contention import *  # noqa: F403

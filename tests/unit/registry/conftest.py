@@ -5,6 +5,7 @@ import pytest
 pytest.register_assert_rewrite(
     "unit.registry.behaviour",
     "unit.registry.behaviour_parts",
+    "unit.registry.behaviour_reader",
     "unit.registry.behaviour_runs",
     "unit.registry.behaviour_schema",
     "unit.registry.loads",

@@ -16,6 +16,7 @@ from alembic.script import ScriptDirectory
 import tidegate.registry.migrations
 from tidegate.errors import ConfigError, RegistryError
 from tidegate.registry.owner import is_dead, myself
+from tidegate.registry.reader import RegistryReader
 from tidegate.registry.store import Registry
 from tidegate.registry.tables import HEAD
 from unit.registry.loads import UID, load, publish
@@ -46,6 +47,12 @@ def test_a_file_that_is_no_registry_is_left_alone(url, path, damage):
     assert str(path) in caught.value.hint
     assert not caught.value.retryable
     assert path.read_bytes() == damage
+
+
+def test_a_registry_that_does_not_exist_is_not_created_by_reading(url, path):
+    with pytest.raises(RegistryError, match="does not exist"):
+        RegistryReader.open(url)
+    assert not path.parent.exists()
 
 
 def test_a_registry_cut_short_is_left_alone(url, path):
@@ -132,6 +139,7 @@ def test_an_up_to_date_registry_opens_without_alembic_and_postgresql(url):
     opened(url)
     program = f"""
 import sys
+from tidegate.registry.reader import RegistryReader
 from tidegate.registry.store import Registry
 with Registry.open({url!r}) as registry:
     assert registry.position({UID!r}).position.sequence == 1

@@ -1,0 +1,145 @@
+"""What the registry answers; nothing here writes. The writing interface is `registry.store.Registry`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import TracebackType
+from typing import Self
+
+from tidegate.core.intervals import Intervals
+from tidegate.core.ledger import Ledger
+from tidegate.core.manifest import Manifest
+from tidegate.registry import checksums, files, positions, views
+from tidegate.registry.database import Database
+from tidegate.registry.migrate import require_schema
+from tidegate.registry.tables import object_info, plans
+from tidegate.registry.values import (
+    PlanStatus,
+    RegisteredPosition,
+    RunRecord,
+    SavedPlan,
+    Status,
+    StatusChange,
+    StreamStatus,
+    TaskRecord,
+)
+
+
+class RegistryReader:
+    """Answers questions about streams, positions, plans, runs and tasks, for programs that only look.
+
+    Every call is one transaction that reads. Every failure of the database is a RegistryError with a hint.
+    """
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    @classmethod
+    def open(cls, url: str) -> Self:
+        """A registry that exists, opened so that the database itself forbids every write.
+
+        Raises:
+            ConfigError: neither SQLite nor PostgreSQL.
+            RegistryUnavailable: unreachable or locked; a retry may help.
+            RegistryError: absent, damaged, not permitted, wrong password, or of another version.
+        """
+        database = Database(url, read_only=True)
+        try:
+            require_schema(database)
+        except BaseException:
+            database.close()
+            raise
+        return cls(database)
+
+    def close(self) -> None:
+        """Ends every connection; leases must have ended before."""
+        self._database.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def position(self, uid: str) -> RegisteredPosition | None:
+        """Where the stream stood when the registry last saw its table; None when it has no position."""
+        with self._database.read() as connection:
+            return positions.current(connection, uid)
+
+    def positions(self, uid: str, limit: int = 100) -> list[RegisteredPosition]:
+        """The positions the stream had, newest first."""
+        with self._database.read() as connection:
+            return positions.history(connection, uid, limit)
+
+    def gone(self, uid: str) -> str | None:
+        """Why the stream's source does not continue its position, as `mark_gone` kept it; else None."""
+        with self._database.read() as connection:
+            return positions.gone(connection, uid)
+
+    def last_sequence(self, uid: str) -> int:
+        """The greatest sequence the stream ever had, also after its position was cleared; 0 before the first load."""
+        with self._database.read() as connection:
+            return positions.last_sequence(connection, uid)
+
+    def intervals(self, uid: str) -> Intervals:
+        """What is known of the intervals of the stream's cursor; nothing without one."""
+        with self._database.read() as connection:
+            return views.stream_intervals(connection, uid)
+
+    def ledger(self, uid: str) -> Ledger | None:
+        """The stream's partitions as they were loaded; None when none is kept."""
+        with self._database.read() as connection:
+            return checksums.ledger(connection, uid)
+
+    def manifest(self, uid: str) -> Manifest:
+        """The stream's files as they were loaded."""
+        with self._database.read() as connection:
+            return files.manifest(connection, uid)
+
+    def plan(self, load_id: str) -> SavedPlan | None:
+        """The saved plan of that load; None when there is none."""
+        with self._database.read() as connection:
+            return next(iter(positions.find_plans(connection, plans.c.load_id == load_id)), None)
+
+    def plan_status(self, load_id: str) -> PlanStatus | None:
+        """How that load's plan stands; None when it was never saved."""
+        saved = self.plan(load_id)
+        return saved.status if saved else None
+
+    def open_plans(self, uid: str) -> list[SavedPlan]:
+        """The stream's unfinished plans, oldest first: what a crash left behind."""
+        with self._database.read() as connection:
+            return positions.find_plans(connection, object_info.c.uid == uid, plans.c.status_cd == PlanStatus.PLANNED)
+
+    def loaded_columns(self, uid: str, digest: str | None = None) -> Mapping[str, str]:
+        """The columns that were loaded last, by name, and what the source called each; '' for nothing.
+
+        Args:
+            digest: of the last load of exactly these columns; empty if there was none.
+        """
+        with self._database.read() as connection:
+            return positions.loaded_columns(connection, uid, digest)
+
+    def status(self) -> list[StreamStatus]:
+        """Every stream, by name."""
+        with self._database.read() as connection:
+            return views.status(connection)
+
+    def history(self, uid: str, limit: int = 20) -> list[RunRecord]:
+        """The stream's last runs, newest first."""
+        with self._database.read() as connection:
+            return views.history(connection, uid, limit)
+
+    def tasks(
+        self, uid: str | None = None, status: Status | None = None, limit: int = 100, *, task_type: str | None = None
+    ) -> list[TaskRecord]:
+        """The last tasks, newest first."""
+        with self._database.read() as connection:
+            return views.task_list(connection, uid, status, limit, task_type=task_type)
+
+    def changes(self, uid: str, limit: int = 100) -> list[StatusChange]:
+        """The stream's last changes of status and position, newest first."""
+        with self._database.read() as connection:
+            return views.changes(connection, uid, limit)
