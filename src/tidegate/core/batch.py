@@ -90,7 +90,7 @@ class Batch:
         latest: the rule that keeps one row a key (cursor columns; a writer appends its own tie rule); None without key.
         keys_unique: the source guarantees one row a key and no NULL in it, so nothing has to be looked for.
         cheap: the rows can be read again at the cost of a scan, and are then the same.
-        again: they were read before, so that events among them that cannot be taken are left out without a word.
+        reread: they were read before, so that events among them that cannot be taken are left out without a word.
         bounds: of the batch's keys, found in the very snapshot that the rows are read from; empty when not known.
         skip_equal: rows may have been loaded before; those that are equal in every column are left alone.
         fence: what events were applied before; None where the rows are no events.
@@ -103,7 +103,7 @@ class Batch:
     keys_unique: bool
     skip_equal: bool
     cheap: bool = False
-    again: bool = False
+    reread: bool = False
     bounds: tuple[Prune, ...] = ()
     fence: Fence | None = None
     current: Callable[[DataFrame], DataFrame] | None = None

@@ -36,7 +36,7 @@ NO_BOUND = {
 }
 
 
-def misfits(
+def incompatibilities(
     *,
     strategy: Strategy,
     writer: Writer,
@@ -52,7 +52,7 @@ def misfits(
     Example:
         >>> from tidegate.strategies.full import Full
         >>> from tidegate.writers.merge import Merge
-        >>> misfits(strategy=Full(), writer=Merge(), key=())
+        >>> incompatibilities(strategy=Full(), writer=Merge(), key=())
         ('write: merge needs `key:`, the columns that identify a row',)
     """
     rules = Deletes() if deletes is None else deletes

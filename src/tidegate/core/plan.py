@@ -130,7 +130,7 @@ class WriteFacts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WriteChoice:
-    """The chosen mode, why, and the pruning predicate that the plan knows of (the write derives it anew)."""
+    """The chosen mode, why, and the pruning predicate that the plan knows of (the write derives it again)."""
 
     mode: Mode
     reason: str

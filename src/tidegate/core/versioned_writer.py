@@ -61,7 +61,7 @@ class VersionedWriter(Protocol):
         """The type of the moments that events of a log state; None where their order alone says which one is later.
 
         Where they state moments, a late event changes what was before, so every event of a key has to be known. The
-        writer's `check` gives the versions of the keys among the events as its `frame`; for rows that are read `again`
+        writer's `check` gives the versions of the keys among the events as its `frame`; for rows that are read `reread`
         it derives them in another way, for verification.
         """
 

@@ -34,10 +34,10 @@ SUFFIX = "__tidegate_applied"
 NUMBER, LOAD, AT, MARK = "__tidegate_load", "__tidegate_load_id", "__tidegate_at", "__tidegate_mark"
 FLOOR, HORIZON, OPEN, STALE, FOREIGN = "floor", "horizon", "open", "stale", "foreign"
 LOADS, NEWEST, LAST, MARKS = "loads", "newest", "load", "marks"
-"""What its position says: loads since it was written anew, an order that none of its rows is above, and of the rows of
+"""What its position says: loads since it was compacted, an order that none of its rows is above, and of the rows of
 this load and all that landed before it the marks; these last two only where it has no others."""
 MOST_LOADS = 64
-"""Loads after which what is kept is written anew, one row a key."""
+"""Loads after which what is kept is compacted to one row a key."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,16 +84,16 @@ class Applied:
     def keep(self, folded: Folded) -> None:
         """Remembers what this load applies; counts from the moment on at which the load's own commit is seen."""
         rows, marks, told = self._new(folded), self._marks, {LOADS: self._told.get(LOADS, 0) + 1}
-        anew = told[LOADS] > MOST_LOADS or bool(marks.get(STALE))
-        if anew:
+        compact = told[LOADS] > MOST_LOADS or bool(marks.get(STALE))
+        if compact:
             rows, told = self._compacted().unionByName(rows), {LOADS: 1}  # the next load asks for the rest
         else:
             told[NEWEST] = _greatest(self._newest, folded.newest, folded.emptied)
             if not marks.get(FOREIGN):
                 after = {FLOOR: _greatest(marks.get(FLOOR), folded.emptied), OPEN: marks.get(OPEN) or folded.open}
                 told |= {LAST: self.plan.load_id, MARKS: {HORIZON: marks.get(HORIZON), **after}}
-        mode = Mode.OVERWRITE if anew else Mode.APPEND
-        self._table.commit(self.session, rows, mode, now=datetime.now(UTC), told=told)
+        mode = Mode.OVERWRITE if compact else Mode.APPEND
+        self._table.commit(self.session, rows, mode, now=datetime.now(UTC), state=told)
 
     @property
     def _table(self) -> SideTable:

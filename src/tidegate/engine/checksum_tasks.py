@@ -209,7 +209,7 @@ def _asked(stream: Stream, context: RunContext) -> tuple[tuple[ChecksumTask, ...
     if not isinstance(strategy, ComparesPartitions):  # the scope holds no others
         return (), ()
     table = stream.format.state(stream.target, stream.uid)
-    standing = reconcile(stream.name, table, context.registry.position(stream.uid))
+    recovered = reconcile(stream.name, table, context.registry.position(stream.uid))
     with stream.source.probe(context.sessions, stream.bound_request) as probe:
         reason = strategy.unpartitioned(probe.schema())
         if reason is not None:
@@ -218,7 +218,7 @@ def _asked(stream: Stream, context: RunContext) -> tuple[tuple[ChecksumTask, ...
         # A partition that is too large is told here, not refused.
         asking = replace(stream, strategy=strategy.unlimited())
         journal = Journal(stream=stream.name)
-        work = LoadContext(stream=asking, context=context, journal=journal, probe=probe, standing=standing)
+        work = LoadContext(stream=asking, context=context, journal=journal, probe=probe, recovered=recovered)
         changes, ledger = detect.detect(work)
         notes = probe.notes()
     if changes is None:
@@ -232,7 +232,7 @@ def _asked(stream: Stream, context: RunContext) -> tuple[tuple[ChecksumTask, ...
     if large:
         told = f"partition {large[0].extract_group_id} has {large[0].rows} rows, more than max_rows: "
         tasks = _blocked(tasks, Obstacle.MAX_PARTITION_EXCEEDED, f"{told}{strategy.max_rows}")
-    unknown = (UNKNOWN,) if standing.since is not None and not ledger.entries else ()
+    unknown = (UNKNOWN,) if recovered.since is not None and not ledger.entries else ()
     return tasks, (*notes, *changes.notes, *unknown)
 
 

@@ -88,14 +88,14 @@ def _coverage(verdict: Verdict) -> tuple[str, ...]:
 
 def unchanged(work: LoadContext, *notes: str) -> Outcome:
     """The outcome of a run that moved nothing; `notes` say why, if rows differed."""
-    since = work.standing.since
+    since = work.recovered.since
     return Outcome(
         stream=work.stream.name,
         outcome=Result.UNCHANGED,
         strategy=work.stream.strategy.kind,
         position=since.to_dict() if since else None,
         looked_through=_looked_through(work),
-        snapshot=work.standing.table.snapshot,
+        snapshot=work.recovered.table.snapshot,
         seconds=dict(work.journal.seconds),
         notes=(*work.probe.notes(), *notes),
     )

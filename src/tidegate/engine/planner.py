@@ -133,8 +133,8 @@ def fence(  # noqa: PLR0913 - a load, and what was before it
 ) -> dict[str, Any]:
     """What will count of the events that are remembered beside the table, see `FENCE`; nothing for other loads.
 
-    A table that is read anew forgets: its floor, or its log from the beginning, says what counts. For a history the
-    events stand for their part of it only as long as nothing but events writes the table, and columns keep their names.
+    A full refresh forgets: the table's floor, or its log from the beginning, says what counts. For a history the events
+    stand for their part of it only as long as nothing but events writes the table, and columns keep their names.
     """
     if event_rules(changes.effect) is None:
         return {}

@@ -126,7 +126,7 @@ def repair(stream: Stream, context: RunContext) -> StateView:
     """Resets the registry to the table's position.
 
     Of a stream that is loaded by partitions it takes what Spark finds in each of them. Where the table's position
-    does not vouch for that, because rows were changed behind it, the position is written anew and does.
+    does not vouch for that, because rows were changed behind it, the position is rewritten and does.
     """
     _register(stream, context)
     table = stream.format.state(stream.target, stream.uid)

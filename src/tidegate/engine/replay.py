@@ -236,7 +236,7 @@ class _Replay:
         batch = Batch(latest=latest, keys_unique=False, skip_equal=False, fence=known)
         checked = writer.check(found, plan, batch)
         superseded = checked.folded.superseded if checked.folded else 0
-        again = writer.check(found, plan, replace(batch, again=True))
+        again = writer.check(found, plan, replace(batch, reread=True))
         return _Ready(checked=checked, applied=applied, again=again, superseded=superseded)
 
     def _load(self, ready: _Ready, plan: LoadPlan, lease: Lease, held: contextlib.ExitStack) -> str | None:

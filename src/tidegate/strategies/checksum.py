@@ -195,7 +195,7 @@ class Checksum:
             return f"the source has no column {self.column!r}"
         if not column.type.covered:
             return f"{column.name} is {column.native or column.type}, which no fingerprint covers"
-        return grouping_of(self.resume(None)["method"]).misfit(column)
+        return grouping_of(self.resume(None)["method"]).incompatibility(column)
 
     def grouping(self, probe: Probe) -> Grouping:
         """How the source's table is cut.
@@ -235,7 +235,7 @@ class Checksum:
                 f"a row's partition",
                 hint="Choose another column, or method: whole_table.",
             )
-        reason = grouping.misfit(column)
+        reason = grouping.incompatibility(column)
         if reason is not None:
             raise PlanError(
                 f"method {self.method}: {reason}", hint="Choose a column of that kind, or another `method:`."

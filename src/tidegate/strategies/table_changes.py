@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from tidegate.core.change_feed import EMPTY, Span, Told, Versioned
+from tidegate.core.change_feed import EMPTY, FeedContent, Span, Versioned
 from tidegate.core.changes import ChangeSet
 from tidegate.core.effects import Apply, Effect, Insert, Mirror, WriteHint
 from tidegate.core.ledger import Ledger
@@ -82,16 +82,16 @@ class TableChanges:
 
     def _since(self, after: str, now: str, span: Span) -> ChangeSet:
         between = f"between versions {after} and {now}"
-        pair = SnapshotPair(after=after, upto=now, appends=span.told is Told.APPENDS)
-        match span.told:
-            case Told.NOTHING:
+        pair = SnapshotPair(after=after, upto=now, appends=span.content is FeedContent.APPENDS)
+        match span.content:
+            case FeedContent.NOTHING:
                 reason = f"no row changed {between}"
                 return ChangeSet(slices=(), effect=Insert(), state={"version": now}, rows=0, reason=reason)
-            case Told.APPENDS:
+            case FeedContent.APPENDS:
                 return self._told(now, pair, Insert(), rows=span.rows, reason=f"rows were only added {between}")
-            case Told.CHANGES:
+            case FeedContent.CHANGES:
                 return self._told(now, pair, Apply(), rows=span.rows, reason=f"rows changed {between}")
-            case Told.UNTOLD:
+            case FeedContent.UNKNOWN:
                 return ChangeSet(
                     slices=(Everything(),),
                     effect=Mirror(hint=WriteHint.COMPARE),

@@ -85,7 +85,7 @@ def folded(rows: DataFrame, plan: LoadPlan, batch: Batch) -> Checked:
             rows = _kept(rows, batch, held)
         gathered = _persisted(fold.gathered(rows), held)
         look = _look(gathered, fold, plan)
-        if look.refused and not batch.again:
+        if look.refused and not batch.reread:
             return Checked(frame=rows, refused=look.refused)
         if (emptied := _applied(look, event_rules(plan.changes.effect) or EventRules())) is not None:
             fold = replace(fold, emptied=emptied)

@@ -75,7 +75,7 @@ def choose_for_partitions(facts: WriteFacts, mirror: Mirror, *, rewrite: bool) -
     """How whole partitions become what the batch holds of them.
 
     Args:
-        rewrite: the user wants files written anew rather than rows compared.
+        rewrite: the user wants files rewritten rather than rows compared.
     """
     if rewrite and facts.aligned and not (facts.key and mirror.moves):
         reason = "each partition consists of whole files of the table, so its files are replaced"

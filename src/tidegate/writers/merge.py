@@ -30,7 +30,7 @@ from tidegate.writers._modes import (
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-# Below this share of the table's rows, deleting positions beside the files is cheaper than writing the files anew.
+# Below this share of the table's rows, deleting positions beside the files is cheaper than writing the files again.
 SMALL_SHARE = 0.2
 # Where no key of the table can meet one of the batch, or none is left.
 WHOLE = (Mode.APPEND, Mode.OVERWRITE)

@@ -56,7 +56,7 @@ def watch(work: LoadContext, changes: ChangeSet | None) -> tuple[LoadContext, Ch
     Raises:
         PlanError: a column of the key has no exact text.
     """
-    stream, table = work.stream, work.standing.table
+    stream, table = work.stream, work.recovered.table
     if stream.deletes.detect is not Detect.KEY_DIFF:
         return work, changes
     # What waits in the quarantine may be gone as well.
@@ -67,7 +67,7 @@ def watch(work: LoadContext, changes: ChangeSet | None) -> tuple[LoadContext, Ch
         reason = "rows of the loaded window are looked up in the source by key"
         return replace(work, key_diff=KeyDiff()), replace(changes, notes=(*changes.notes, reason))
     diff, told = _asked(work)
-    since = work.standing.vouched
+    since = work.recovered.vouched
     if changes is None:
         if since is None or not filled or since.state.get(KEYS) == told:
             return work, None
@@ -256,7 +256,7 @@ def _asked(work: LoadContext) -> tuple[KeyDiff, str]:
     if spread is None and isinstance(probe, HashesKeys) and (hashed := probe.hashed(key)) is not None:
         return KeyDiff(rows=hashed[0]), f"{','.join(key)} {hashed[1]}"
     if spread is None:
-        buckets = _power((work.standing.table.rows or 0) // BUCKET_KEYS)
+        buckets = _power((work.recovered.table.rows or 0) // BUCKET_KEYS)
         spread = Buckets(count=min(MOST_BUCKETS, buckets), keys=True)
     source = probe.spread(Everything(), key, spread)
     rows = sum(one.rows for one in source.values())
@@ -287,7 +287,7 @@ def _cheapest(work: LoadContext, diff: KeyDiff) -> tuple[KeyDiff, str]:
     Without buckets, all keys: where the engine has a hash of its own, one md5 of a key on either side costs five times
     what fetching it does.
     """
-    rows, table_rows, spread = diff.rows or 0, work.standing.table.rows, diff.spread
+    rows, table_rows, spread = diff.rows or 0, work.recovered.table.rows, diff.spread
     about = f"the table has {table_rows} rows, the source {rows} keys"
     missing = max(0, (table_rows or 0) - rows)
     fetched = min(rows, missing * rows // max(len(diff.source), 1))

@@ -243,7 +243,7 @@ def foreseen(work: LoadContext, plan: LoadPlan, checked: Checked) -> Checked:
         CheckFailed: the table would break a rule that stops a load; it was not made.
     """
     judging = rules.measured(work.stream.checks, Scope.TABLE)
-    if judging and work.standing.table.snapshot is None and not isinstance(work.stream.writer, VersionedWriter):
+    if judging and work.recovered.table.snapshot is None and not isinstance(work.stream.writer, VersionedWriter):
         _of_table(work, plan, _to_be(checked, plan, checked.frame.where("false"), "true"), judging)
     return checked
 

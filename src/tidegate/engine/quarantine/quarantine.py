@@ -105,7 +105,7 @@ class Quarantine:
             columns=COLUMNS,
             state=self.state,
         )
-        return table.commit(session, rows, Mode.OVERWRITE, now=context.now(), told={})
+        return table.commit(session, rows, Mode.OVERWRITE, now=context.now(), state={})
 
 
 def as_read(  # noqa: PLR0913 - a version of a table, and what waits
@@ -137,7 +137,7 @@ def as_read(  # noqa: PLR0913 - a version of a table, and what waits
     each = isinstance(writer, VersionedWriter) and stream.strategy.emits == {Insert}
     if isinstance(writer, VersionedWriter) and not each:
         stored, moment = stream.format.read(session, stream.target, snapshot), writer.moment(stream.strategy.cursor)
-        waiting = versions.standing(waiting, stored, key=stream.key, moment=moment, known=writer.known)
+        waiting = versions.still_current(waiting, stored, key=stream.key, moment=moment, known=writer.known)
     elif isinstance(stream.strategy, AppliesEvents) and one_a_key(stream):
         waiting = versions.applied(waiting, rows, columns, key=stream.key)
     if one_a_key(stream) and not each:

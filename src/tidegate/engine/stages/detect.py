@@ -85,8 +85,8 @@ def detect(work: LoadContext, *, measure: Measure | None = None) -> tuple[Change
             position vouches for can tell; without it they count as changed.
     """
     stream, probe = work.stream, work.probe
-    come = column_backfill.come(work)
-    since = None if work.context.anew or come else work.standing.vouched
+    new_columns = column_backfill.new_columns(work)
+    since = None if work.context.reads_everything or new_columns else work.recovered.vouched
     with work.journal.stage(Stage.DETECT) as tell:
         kept, strategy = _kept(work, since), stream.strategy
         if isinstance(strategy, Learning):
@@ -96,7 +96,7 @@ def detect(work: LoadContext, *, measure: Measure | None = None) -> tuple[Change
         if grouping is not None and since is not None and since.state.get("method") != grouping.to_dict():
             kept = None  # of partitions that were cut another way
         # A resync believes nothing that was loaded, yet has to see which partitions only the table has.
-        basis = since or (work.standing.since if work.context.resync and grouping is not None else None)
+        basis = since or (work.recovered.since if work.context.resync and grouping is not None else None)
         if grouping is not None and measure is not None and kept is None and basis is not None:
             kept = measure(work, grouping)
             known = replace(basis, state={**basis.state, "method": grouping.to_dict()})
@@ -104,8 +104,8 @@ def detect(work: LoadContext, *, measure: Measure | None = None) -> tuple[Change
             changes = strategy.detect(probe, known, kept) or partitions.nothing(grouping, basis)
         if work.context.resync:
             _need_mirror(work, changes)
-        if changes is not None and come:
-            changes = column_backfill.filled(changes, come)
+        if changes is not None and new_columns:
+            changes = column_backfill.filled(changes, new_columns)
         if changes is not None and isinstance(stream.writer, VersionedWriter) and stream.writer.moment(()) is not None:
             changes = _in_order(changes)
         tell(changes.reason if changes else "nothing changed")
@@ -150,7 +150,7 @@ def _kept(work: LoadContext, since: Position | None) -> Ledger | None:
 def remember_files(work: LoadContext, changes: ChangeSet) -> None:
     """Records hashes of unchanged files; of all files if the registry had lost them."""
     seen = [part.file for part in changes.parts if part.file is not None]
-    since, registry, uid = work.standing.since, work.context.registry, work.stream.uid
+    since, registry, uid = work.recovered.since, work.context.registry, work.stream.uid
     if seen and since is not None:
         if (found := Manifest.of(seen)).vouched(since.state):
             registry.keep_manifest(uid, found)

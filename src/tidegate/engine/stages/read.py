@@ -57,7 +57,7 @@ def _small(work: LoadContext, plan: LoadPlan) -> bool:
 
 def _opening(work: LoadContext, plan: LoadPlan, session: SparkSession) -> AbstractContextManager[Callable[[], Staging]]:
     """Branches of a crash are dropped; a table is made or changed only once the rows have passed their check."""
-    stream, table = work.stream, work.standing.table
+    stream, table = work.stream, work.recovered.table
     if table.branches:
         stream.format.drop_branches(session, stream.target, table.branches)
     # A table without a snapshot was perhaps made by a load that crashed before all of it was done.

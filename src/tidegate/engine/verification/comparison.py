@@ -45,7 +45,7 @@ def difference(work: LoadContext, session: SparkSession, level: Level, part: Ran
     Args:
         part: only these rows; the whole table unless given.
     """
-    stream, probe, table, since = work.stream, work.probe, work.standing.table, work.standing.since
+    stream, probe, table, since = work.stream, work.probe, work.recovered.table, work.recovered.since
     wanted = expected.of_part(stream, part, probe, since) if part else expected.of_table(stream, since, probe)
     rows = live(stream, session, table.snapshot)
     columns = probe.schema()
@@ -74,7 +74,7 @@ def of_last_load(work: LoadContext, session: SparkSession, before: str | None) -
     Args:
         before: the cursor up to which the table had been loaded before its last load; None for nothing.
     """
-    stream, since = work.stream, work.standing.since
+    stream, since = work.stream, work.recovered.since
     found = difference(work, session, Level.ROWS)
     keeps = Upsert in stream.strategy.emits and stream.deletes.detect is Detect.NONE
     only_extra = found.rows == len(found.extra)
@@ -96,7 +96,7 @@ def window(work: LoadContext, session: SparkSession, part: Range) -> Difference:
     if columns.find(part.cursor[0]) is None:
         return Difference(source_rows=0, target_rows=0, buckets=1)
     where = within(part, columns)
-    theirs = fingerprint(stream, session, work.standing.table, columns, where, since=work.standing.since)
+    theirs = fingerprint(stream, session, work.recovered.table, columns, where, since=work.recovered.since)
     mine = work.probe.fingerprint(part)
     return Difference(source_rows=mine.rows, target_rows=theirs.rows, buckets=int(mine != theirs))
 

@@ -151,7 +151,7 @@ def difference(work: LoadContext, session: SparkSession, saved: SavedPlan) -> Di
     )
     again = _again(work, session, plan, Batch(latest=None, keys_unique=False, skip_equal=False, fence=fence))
     try:
-        rows = dataframe_ops.completed(_rows(stream, session, work.standing.table.snapshot), plan.table)
+        rows = dataframe_ops.completed(_rows(stream, session, work.recovered.table.snapshot), plan.table)
         with translated(f"reading {stream.target}"):
             if plan.write.mode is not Mode.OVERWRITE and again.keys is not None:
                 rows = dataframe_ops.of_keys(rows, again.keys, plan.key)
@@ -198,7 +198,7 @@ def _replanned(work: LoadContext, saved: SavedPlan) -> LoadPlan:
 
 def _again(work: LoadContext, session: SparkSession, plan: LoadPlan, batch: Batch) -> Checked:
     read = judged(_events(work, session, plan), plan)
-    batch = replace(batch, again=True)
+    batch = replace(batch, reread=True)
     if batch.fence is not None and not work.stream.checks:
         return work.stream.writer.check(read, plan, batch)
     read = read.persist()  # a condition that is pushed down would read the same values once more for each of its own
@@ -213,7 +213,7 @@ def _events(work: LoadContext, session: SparkSession, plan: LoadPlan) -> DataFra
         return work.stream.source.read(session, work.probe, plan.changes.slices, plan.columns)
     from tidegate.spark import quarantined_rows, validation  # noqa: PLC0415 - as above
 
-    rows = Quarantine.of(work.stream).unpacked(session, work.standing.since, plan.columns)
+    rows = Quarantine.of(work.stream).unpacked(session, work.recovered.since, plan.columns)
     rows = rows.where(f"{validation.META}until = {plan.position.sequence} AND {validation.META}row IS NOT NULL")
     return quarantined_rows.as_events(quarantined_rows.with_lacks(rows), plan.columns.names)
 

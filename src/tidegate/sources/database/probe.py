@@ -216,7 +216,7 @@ class DatabaseProbe:
             )
         name, ends = held
         column, dialect = self.statements.column(name), self._dialect
-        if (reason := Ranges(column=name, cuts=()).misfit(column)) is not None:
+        if (reason := Ranges(column=name, cuts=()).incompatibility(column)) is not None:
             raise PlanError(
                 f"method by_range: {reason}", hint="Choose method: by_substr with that column, or another method."
             )

@@ -86,7 +86,7 @@ def check(rows: DataFrame, plan: LoadPlan, batch: Batch, history: History) -> Ch
     try:
         with translated(f"reading the events for {plan.target}"):
             look = _looked_at(held, plan)
-            if look.refused and not batch.again:
+            if look.refused and not batch.reread:
                 return Checked(frame=rows, refused=look.refused)
             # Cut off from how they were found: what is derived from them is planned many times.
             new = _new(_unapplied(held, look, fence, history).localCheckpoint(), plan, history)
@@ -94,7 +94,7 @@ def check(rows: DataFrame, plan: LoadPlan, batch: Batch, history: History) -> Ch
         held.unpersist()
     with translated(f"reading {plan.target}"):
         timeline, keep = (_sequenced if history.sequence else _in_log_order)(new, plan, fence, history)
-    versions = (expected if batch.again else histories).versions(timeline, history)
+    versions = (expected if batch.reread else histories).versions(timeline, history)
     return Checked(
         frame=versions.selectExpr(*map(quote, [*history.columns.names, *history.own]), f"false AS {GONE}"),
         rows=look.events,
@@ -255,7 +255,7 @@ def _in_log_order(new: New, plan: LoadPlan, fence: Fence, history: History) -> t
     placed = changes.placed(events, stored, history, Dating(floor=floor))
     ordered = placed.selectExpr("*", f"'1' AS {ORDER}")
     if stored is not None:
-        ordered = ordered.unionByName(histories.told(stored, history).selectExpr("*", f"'' AS {ORDER}"))
+        ordered = ordered.unionByName(histories.stored_changes(stored, history).selectExpr("*", f"'' AS {ORDER}"))
     key = [quote(name) for name in history.key]
     last = f"row_number() OVER ({history.by_key} ORDER BY {ORDER} DESC) AS {_NUMBER}"
     none = f"CAST(NULL AS map<string, string>) AS {KNOWN}"

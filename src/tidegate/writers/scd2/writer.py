@@ -274,12 +274,12 @@ class Scd2:
         if column is None:
             raise InternalError(f"a plan of write: scd2 without the column {self.valid_from!r}")
         # What a repair finds is dated by it: the source says of such a row that nothing changed.
-        mended = any(isinstance(part, Keys) for part in plan.changes.slices)
+        corrects = any(isinstance(part, Keys) for part in plan.changes.slices)
         return History(
             columns=plan.columns,
             key=plan.key,
             tracked=self.track_history or plan.columns.names,
-            sequence=() if mended else sequence,
+            sequence=() if corrects else sequence,
             type=column.type,
             valid_from=self.valid_from,
             valid_to=self.valid_to,
