@@ -14,11 +14,12 @@ from typing import Any
 from tidegate.core.changes import ChangeSet
 from tidegate.core.effects import Apply, event_rules
 from tidegate.core.ids import new_load_id
-from tidegate.core.plan import FENCE, WHOLE, LoadPlan, WriteChoice, WriteFacts
+from tidegate.core.plan import LoadPlan, WriteChoice, WriteFacts
 from tidegate.core.plan import Mode as WriteMode
 from tidegate.core.policies.contract import Mode
 from tidegate.core.ports.format import TableState
 from tidegate.core.position import Position
+from tidegate.core.position_state import FENCE, WHOLE, EventFence
 from tidegate.core.schema import FOLLOWED, RESCUED, ChangeKind, Column, Schema, SchemaChange, compare
 from tidegate.core.versioned_writer import VersionedWriter
 from tidegate.engine.quality.rules import refuse_rules
@@ -138,18 +139,18 @@ def fence(  # noqa: PLR0913 - a load, and what was before it
     """
     if event_rules(changes.effect) is None:
         return {}
-    known = since.state.get(FENCE) if since else None
+    known = EventFence.of(since.state) if since else None
     if not isinstance(changes.effect, Apply):
         after = sequence
     else:
-        after = sequence - 1 if known is None or reset else known["after"]
+        after = sequence - 1 if known is None or reset else known.after
     own = {"after": after, "number": sequence, "load": load_id}
     if not isinstance(stream.writer, VersionedWriter):
         return {FENCE: own}
     whole = after
-    if known is not None and since is not None and after == known["after"]:
-        alone = known["number"] == since.sequence and all(one.kind is not ChangeKind.RENAME for one in evolve)
-        whole = known.get(WHOLE, after) if alone else since.sequence
+    if known is not None and since is not None and after == known.after:
+        alone = known.number == since.sequence and all(one.kind is not ChangeKind.RENAME for one in evolve)
+        whole = known.whole if alone else since.sequence
     return {FENCE: {**own, WHOLE: whole}}
 
 

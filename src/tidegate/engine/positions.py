@@ -15,12 +15,13 @@ from tidegate.core.display import Shown
 from tidegate.core.effects import Insert
 from tidegate.core.grouping import Grouping, grouping_of
 from tidegate.core.ids import new_load_id
-from tidegate.core.ledger import Ledger, unvouched
+from tidegate.core.ledger import Ledger
 from tidegate.core.plan import LoadPlan, Mode, WriteChoice
 from tidegate.core.ports.format import TableState
 from tidegate.core.ports.source import Probe
 from tidegate.core.ports.strategy import AdoptsFiles, ComparesPartitions
 from tidegate.core.position import Position
+from tidegate.core.position_state import METHOD, method_of, unvouched
 from tidegate.core.schema import Schema
 from tidegate.core.slices import Everything, Range, Slice
 from tidegate.dialects.spark import Spark
@@ -132,7 +133,8 @@ def repair(stream: Stream, context: RunContext) -> StateView:
     table = stream.format.state(stream.target, stream.uid)
     if table.position is None and holds_rows(table):
         raise PositionMissing(f"the table of stream {stream.name!r} has rows but no position to repair from")
-    if table.position is None or table.position.kind != stream.strategy.kind or "method" not in table.position.state:
+    since = table.position
+    if since is None or since.kind != stream.strategy.kind or method_of(since.state) is None:
         _take_word(stream, context, table)
         return show(stream, context)
     with context.registry.lease(stream.uid) as lease:
@@ -247,17 +249,16 @@ def _measure(stream: Stream, context: RunContext, table: TableState, since: Posi
     """Keeps what each partition of the table holds, once the table's position vouches for it."""
     strategy = stream.strategy
     with context.session() as session, stream.source.probe(context.sessions) as probe:
-        grouping = (
-            strategy.grouping(probe) if isinstance(strategy, ComparesPartitions) else grouping_of(since.state["method"])
-        )
+        known = method_of(since.state) or {}
+        grouping = strategy.grouping(probe) if isinstance(strategy, ComparesPartitions) else grouping_of(known)
         columns, method = probe.schema(), grouping.to_dict()
         found = partitions.measured(stream, context, session, grouping=grouping, columns=columns)
-        if partitions.trusted(found, since, columns) is None or since.state["method"] != method:
+        if partitions.trusted(found, since, columns) is None or known != method:
             position = replace(
                 since,
                 sequence=next_sequence(table, since, context.registry.last_sequence(stream.uid)),
                 load_id=new_load_id(),
-                state={"method": method, **found.voucher()},
+                state={METHOD: method, **found.voucher()},
                 schema=columns.digest,
             )
             # Fenced by the version that was there before anything was measured.

@@ -15,10 +15,10 @@ from tidegate.core.bucketing import Level
 from tidegate.core.changes import ChangeSet
 from tidegate.core.display import Shown
 from tidegate.core.effects import Mirror
-from tidegate.core.ledger import unvouched
 from tidegate.core.outcome import Problem
 from tidegate.core.plan import Mode, WriteChoice, WriteFacts
 from tidegate.core.position import Position
+from tidegate.core.position_state import unvouched
 from tidegate.core.report import StreamReport
 from tidegate.core.slices import Keys
 from tidegate.core.versioned_writer import VersionedWriter

@@ -15,14 +15,16 @@ from tidegate.core.changes import ChangeSet
 from tidegate.core.effects import Apply, Effect, Insert, Mirror, WriteHint
 from tidegate.core.ledger import Ledger
 from tidegate.core.ports.source import Probe
+from tidegate.core.ports.strategy import Strategy
 from tidegate.core.position import Position
-from tidegate.core.slices import Everything, SnapshotPair
+from tidegate.core.slices import Everything, Slice, SnapshotPair
 from tidegate.core.source_identity import check_continues, check_owner
 from tidegate.errors import ConfigError, Misfit
+from tidegate.strategies._versions import loaded_version
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TableChanges:
+class TableChanges(Strategy):
     """Reads the inserts, updates and deletes of a lake table after the loaded version."""
 
     kind: ClassVar[str] = "table_changes"
@@ -34,15 +36,6 @@ class TableChanges:
     def rereads(self) -> bool:
         """Never: where only a comparison finds what changed, `append` is refused."""
         return False
-
-    @property
-    def cursor(self) -> tuple[str, ...]:
-        """None: versions order the changes of a key."""
-        return ()
-
-    def problems(self) -> tuple[str, ...]:
-        """None: there are no options."""
-        return ()
 
     def resume(self, value: str | None) -> Mapping[str, Any]:
         """The state of a table that holds a version of its source.
@@ -56,6 +49,10 @@ class TableChanges:
                 hint="Give the version (Delta) or the snapshot (Iceberg) of the source that is in the table.",
             )
         return {"version": value}
+
+    def covers(self, since: Position | None, probe: Probe) -> Slice:
+        """The version that was loaded."""
+        return loaded_version(since, probe) or Strategy.covers(self, since, probe)
 
     def detect(
         self,

@@ -13,6 +13,7 @@ from tidegate.core.batch import Batch, Checked, Latest
 from tidegate.core.effects import Apply, Mirror
 from tidegate.core.plan import LoadPlan, Mode, WriteChoice, WriteFacts
 from tidegate.core.ports.format import Staging
+from tidegate.core.position_state import names_partitions
 from tidegate.core.slices import Keys
 from tidegate.errors import DuplicateKeys, RowsMoved
 from tidegate.spark import dataframe_ops
@@ -280,7 +281,7 @@ def _merge_differences(checked: Checked, plan: LoadPlan, staging: Staging) -> bo
         prune = () if nulls else one.prune
         twice, new, gone = dataframe_ops.count_if(differing, dataframe_ops.TWICE, dataframe_ops.NEW, WENT)
     plan.refuse_many(gone)
-    vouched = "ledger" in plan.position.state
+    vouched = names_partitions(plan.position.state)
     if vouched and new and not staging.invisible:
         # What is seen at once must be known before: whether a row that is new here stands elsewhere in the table.
         keys = differing.where(dataframe_ops.NEW).selectExpr(*map(quote, plan.key))

@@ -13,9 +13,10 @@ from tidegate.core.changes import ChangeSet
 from tidegate.core.effects import Apply, Mirror, Upsert
 from tidegate.core.ids import Target
 from tidegate.core.log import EventRules
-from tidegate.core.plan import FENCE, WHOLE, Mode, Reset, WriteFacts
+from tidegate.core.plan import Mode, Reset, WriteFacts
 from tidegate.core.ports.format import TableState
 from tidegate.core.position import Position
+from tidegate.core.position_state import FENCE, WHOLE
 from tidegate.core.schema import BIGINT, ChangeKind, Column, Schema, SchemaChange
 from tidegate.core.slices import Everything, LogRange
 from tidegate.engine import applied_events, planner

@@ -11,10 +11,10 @@ from tidegate.core.changes import ChangeSet
 from tidegate.core.effects import Apply, Insert, Mirror, Upsert
 from tidegate.core.ids import Target
 from tidegate.core.log import EventRules
-from tidegate.core.manifest import MANIFEST
 from tidegate.core.plan import Mode, WriteChoice, WriteFacts
 from tidegate.core.ports.format import TableState
 from tidegate.core.position import Position
+from tidegate.core.position_state import MANIFEST
 from tidegate.core.quarantine import Superseding
 from tidegate.core.schema import BIGINT, TIMESTAMPTZ, Column, Schema
 from tidegate.core.slices import Everything, LogRange, Range

@@ -14,11 +14,13 @@ from tidegate.core.manifest import Manifest
 from tidegate.core.ports.source import Probe
 from tidegate.core.position import Position
 from tidegate.core.schema import Schema
+from tidegate.core.slices import Everything, Range, Slice
 
 
 class Strategy(Protocol):
-    """Decides what changed; moves no rows.
+    """Decides what changed; moves no rows. Of a position's `state` only the strategy that wrote it reads its own keys.
 
+    A strategy is a subclass: what few strategies need has a default here.
     `rereads` says that a row may be read again although it did not change (so `append` would double it).
     `cursor` are the columns whose order says which of two rows of one key is later.
     What it may declare beside that is in `core/compatibility`.
@@ -33,7 +35,8 @@ class Strategy(Protocol):
 
     @property
     def cursor(self) -> tuple[str, ...]:
-        """The columns that order the rows of one key; empty for none."""
+        """The columns that order the rows of one key; empty where two rows of a key cannot be told apart."""
+        return ()
 
     def detect(self, probe: Probe, since: Position | None, kept: Ledger | None = None) -> ChangeSet | None:
         """What changed since the position; None for nothing.
@@ -44,6 +47,7 @@ class Strategy(Protocol):
 
     def problems(self) -> tuple[str, ...]:
         """What is wrong with the options on their own, one sentence each."""
+        return ()
 
     def resume(self, value: str | None) -> Mapping[str, Any]:
         """The state of a table that holds every row up to a cursor value given as canonical text.
@@ -51,6 +55,16 @@ class Strategy(Protocol):
         Raises:
             ConfigError: the strategy has no cursor and a value was given, or it has one and none was.
         """
+
+    def resume_at(self, state: Mapping[str, Any]) -> str | None:  # noqa: ARG002 - by default it says no value
+        """The cursor value after which a table of that state is continued; None where no value says it."""
+        return None
+
+    def covers(self, since: Position | None, probe: Probe) -> Slice:  # noqa: ARG002 - by default a cursor says it
+        """The rows of the source that a table at that position holds."""
+        if not self.cursor or since is None or since.loaded_through is None:
+            return Everything()
+        return Range(cursor=self.cursor, after=None, upto=since.loaded_through, nulls=True)
 
 
 @runtime_checkable

@@ -14,10 +14,9 @@ from datetime import timedelta
 from tidegate.core.backfill import MOST_CHUNKS, Backfill, Chunk, Progress, Scale, cut_by_rows, cut_evenly
 from tidegate.core.changes import ChangeSet
 from tidegate.core.effects import Upsert
-from tidegate.core.ledger import unvouched
-from tidegate.core.policies.deletes import KEYS
 from tidegate.core.ports.source import Probe
 from tidegate.core.position import Position
+from tidegate.core.position_state import KEYS, unvouched
 from tidegate.core.schema import Kind
 from tidegate.core.slices import Range
 from tidegate.core.source_identity import check_continues, check_owner

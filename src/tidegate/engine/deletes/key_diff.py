@@ -16,8 +16,9 @@ from tidegate.core.changes import ChangeSet
 from tidegate.core.effects import Upsert
 from tidegate.core.fingerprint import Fingerprint
 from tidegate.core.plan import LoadPlan, Prune
-from tidegate.core.policies.deletes import KEYS, Detect, Scope
+from tidegate.core.policies.deletes import Detect, Scope
 from tidegate.core.ports.format import Staging
+from tidegate.core.position_state import KEYS, key_census
 from tidegate.core.schema import Column, Kind, Schema
 from tidegate.core.slices import Everything, Keys, Range
 from tidegate.dialects.spark import Spark
@@ -69,7 +70,7 @@ def watch(work: LoadContext, changes: ChangeSet | None) -> tuple[LoadContext, Ch
     diff, told = _asked(work)
     since = work.recovered.vouched
     if changes is None:
-        if since is None or not filled or since.state.get(KEYS) == told:
+        if since is None or not filled or key_census(since.state) == told:
             return work, None
         changes = ChangeSet(
             slices=(),

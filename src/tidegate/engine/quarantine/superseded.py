@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 from tidegate.core.batch import Fence, Folded, Latest
 from tidegate.core.effects import Mirror, event_rules
 from tidegate.core.log import UNKNOWN, AppliesEvents
-from tidegate.core.manifest import MANIFEST
 from tidegate.core.plan import LoadPlan
 from tidegate.core.policies.deletes import DELETED_AT
+from tidegate.core.position_state import names_files
 from tidegate.core.quarantine import Superseding, everything, superseding
 from tidegate.core.versioned_writer import VersionedWriter
 from tidegate.dialects.spark import Spark
@@ -49,7 +49,7 @@ class Load:
 
 def how(stream: Stream, load: Load) -> Superseding:
     """By what the load's rows take the place of those that wait; of files the load that read them says it."""
-    by_load = MANIFEST in load.plan.position.state
+    by_load = names_files(load.plan.position.state)
     return superseding(
         load.plan.changes,
         one_a_key=one_a_key(stream),

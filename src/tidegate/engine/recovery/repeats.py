@@ -32,7 +32,7 @@ def refuse_repeats(stream: Stream, context: RunContext, table: TableState, state
     unmoved = table.position is not None and table.position.state == state
     if _takes_twice(stream) or not holds_rows(table) or table.schema is None or unmoved:
         return
-    cursor, value = stream.strategy.cursor, state.get("value")
+    cursor, value = stream.strategy.cursor, stream.strategy.resume_at(state)
     again = f"or run a full refresh: `tidegate run {stream.name} --full-refresh --yes`."
     if not cursor or value is None or any(table.schema.find(name) is None for name in cursor):
         raise PlanError(

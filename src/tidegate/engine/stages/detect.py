@@ -17,9 +17,10 @@ from tidegate.core.cost_model import Learning
 from tidegate.core.effects import Apply, Mirror
 from tidegate.core.grouping import Grouping
 from tidegate.core.ledger import Ledger
-from tidegate.core.manifest import MANIFEST, Manifest
+from tidegate.core.manifest import Manifest
 from tidegate.core.ports.strategy import ComparesPartitions
 from tidegate.core.position import Position
+from tidegate.core.position_state import METHOD, method_of, names_files, names_partitions
 from tidegate.core.slices import SnapshotPair
 from tidegate.core.versioned_writer import VersionedWriter
 from tidegate.engine import column_backfill, load_history, partitions
@@ -93,13 +94,13 @@ def detect(work: LoadContext, *, measure: Measure | None = None) -> tuple[Change
             strategy = strategy.learned(load_history.of(work.context.registry, stream.uid))
         changes = strategy.detect(probe, since, kept)
         grouping = changes.grouping if changes else None
-        if grouping is not None and since is not None and since.state.get("method") != grouping.to_dict():
+        if grouping is not None and since is not None and method_of(since.state) != grouping.to_dict():
             kept = None  # of partitions that were cut another way
         # A resync believes nothing that was loaded, yet has to see which partitions only the table has.
         basis = since or (work.recovered.since if work.context.resync and grouping is not None else None)
         if grouping is not None and measure is not None and kept is None and basis is not None:
             kept = measure(work, grouping)
-            known = replace(basis, state={**basis.state, "method": grouping.to_dict()})
+            known = replace(basis, state={**basis.state, METHOD: grouping.to_dict()})
             # The position is to vouch for what was measured, even where nothing has to move.
             changes = strategy.detect(probe, known, kept) or partitions.nothing(grouping, basis)
         if work.context.resync:
@@ -139,10 +140,10 @@ def _need_mirror(work: LoadContext, changes: ChangeSet | None) -> None:
 
 
 def _kept(work: LoadContext, since: Position | None) -> Ledger | None:
-    if since is not None and MANIFEST in since.state:
+    if since is not None and names_files(since.state):
         files = work.context.registry.manifest(work.stream.uid)
         return Ledger(files=files) if files.vouched(since.state) else None
-    if since is None or "ledger" not in since.state:
+    if since is None or not names_partitions(since.state):
         return None
     return partitions.trusted(work.context.registry.ledger(work.stream.uid), since, work.probe.schema())
 

@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING
 from tidegate.core.bucketing import Level
 from tidegate.core.effects import Insert, Upsert
 from tidegate.core.fingerprint import Fingerprint
-from tidegate.core.manifest import MANIFEST, Lister
+from tidegate.core.manifest import Lister
 from tidegate.core.policies.deletes import DELETED_AT, Detect
 from tidegate.core.ports.format import TableState
 from tidegate.core.ports.source import Probe
 from tidegate.core.position import Position
+from tidegate.core.position_state import columns_of, names_files
 from tidegate.core.schema import Schema
 from tidegate.core.slices import Range
 from tidegate.core.versioned_writer import VersionedWriter
@@ -157,7 +158,7 @@ def choose_loaded(stream: Stream, context: RunContext, probe: Probe, since: Posi
         PlanError: a file is gone whose rows the table keeps, or it is unknown which files were loaded, or in which
             order where that decides.
     """
-    if not isinstance(probe, Lister) or MANIFEST not in since.state:
+    if not isinstance(probe, Lister) or not names_files(since.state):
         return
     kept = context.registry.manifest(stream.uid)
     known = kept if kept.vouched(since.state) else None
@@ -176,5 +177,5 @@ def choose_loaded(stream: Stream, context: RunContext, probe: Probe, since: Posi
             f"the table of stream {stream.name!r} cannot be compared with its files: {what}",
             hint=f"Restore them, or run `tidegate run {stream.name}`.",
         )
-    probe.choose(manifest.files.values(), dict(since.state.get("columns", ())))
+    probe.choose(manifest.files.values(), columns_of(since.state))
     last_loads.refuse_unknown(stream, since, manifest, probe)
