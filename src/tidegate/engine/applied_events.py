@@ -16,13 +16,12 @@ from typing import TYPE_CHECKING, Any
 from tidegate.core.batch import Fence, Folded, Latest
 from tidegate.core.effects import event_rules
 from tidegate.core.ids import Target
-from tidegate.core.log import AppliesEvents, EventRules
+from tidegate.core.log import EventRules
 from tidegate.core.plan import LoadPlan, Mode
 from tidegate.core.policies.deletes import DELETED_AT
 from tidegate.core.ports.format import TableState
 from tidegate.core.position_state import EventFence
 from tidegate.core.schema import BIGINT, BOOLEAN, TEXT, TIMESTAMPTZ, Column, Schema
-from tidegate.core.versioned_writer import VersionedWriter
 from tidegate.dialects.spark import Spark
 from tidegate.engine.publish import SideTable
 from tidegate.engine.stream import Stream
@@ -66,9 +65,7 @@ class Applied:
     @property
     def rules(self) -> EventRules:
         """By the plan; of a replay, whose rows may be no events any more, by the stream."""
-        strategy = self.stream.strategy
-        own = strategy.event_rules() if isinstance(strategy, AppliesEvents) else EventRules()
-        return event_rules(self.plan.changes.effect) or own
+        return event_rules(self.plan.changes.effect) or self.stream.strategy.event_rules()
 
     def fence(self) -> Fence:
         """What counts of it, and the table's rows, for the fold of this load's events."""
@@ -315,7 +312,7 @@ def present(stream: Stream, session: SparkSession, plan: LoadPlan) -> DataFrame:
     rows = stream.format.read(session, stream.target, plan.base)
     if plan.deletes.soft and DELETED_AT in rows.columns:
         rows = rows.where(f"{DELETED_AT} IS NULL")
-    return dataframe_ops.completed(rows, plan.table if isinstance(stream.writer, VersionedWriter) else plan.columns)
+    return dataframe_ops.completed(rows, plan.table if stream.writer.versions else plan.columns)
 
 
 def _greatest(*orders: str | None) -> str | None:

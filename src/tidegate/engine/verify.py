@@ -21,7 +21,6 @@ from tidegate.core.position import Position
 from tidegate.core.position_state import unvouched
 from tidegate.core.report import StreamReport
 from tidegate.core.slices import Keys
-from tidegate.core.versioned_writer import VersionedWriter
 from tidegate.engine import load
 from tidegate.engine.context import LoadContext, PlannedLoad, RunContext
 from tidegate.engine.events import Journal
@@ -235,7 +234,7 @@ def _slices(work: LoadContext, keys: Sequence[Key]) -> tuple[tuple[Keys, ...], i
     bare = len(keys) - len(texts)
     nulls = Keys(columns=stream.key, values=(), nulls=True)
     # What has no key may go where the source has no such row: else nothing tells which of them is one too many.
-    goes = bool(bare) and not isinstance(stream.writer, VersionedWriter) and not work.probe.count(nulls)
+    goes = bool(bare) and stream.writer.versions is None and not work.probe.count(nulls)
     slices = tuple(
         Keys(columns=stream.key, values=tuple(texts[first : first + KEYS_A_SLICE]))
         for first in range(0, len(texts), KEYS_A_SLICE)

@@ -40,6 +40,7 @@ class Cdc(Strategy):
     kind: ClassVar[str] = "cdc"
     emits: ClassVar[frozenset[type[Effect]]] = frozenset({Mirror, Apply})
     always: ClassVar[frozenset[type[Effect]]] = frozenset({Apply})
+    applies_events: ClassVar[bool] = True
     reads: ClassVar[frozenset[type]] = frozenset({LogRange})
 
     max_events: int | None = 1_000_000

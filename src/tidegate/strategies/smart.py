@@ -76,6 +76,7 @@ class Smart(Strategy):
 
     kind: ClassVar[str] = "smart"
     emits: ClassVar[frozenset[type[Effect]]] = frozenset({Mirror, Upsert})
+    learns: ClassVar[bool] = True
     variants: ClassVar[Mapping[str, Mapping[str, Any]]] = {
         "whole": {},
         "column": {"column": "updated_at"},

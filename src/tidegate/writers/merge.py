@@ -12,6 +12,7 @@ from tidegate.core.batch import Batch, Checked, Latest
 from tidegate.core.effects import EFFECTS, Apply, Effect, Mirror, Upsert, WriteHint
 from tidegate.core.plan import LoadPlan, Mode, WriteChoice, WriteFacts
 from tidegate.core.ports.format import Staging
+from tidegate.core.ports.writer import Writer
 from tidegate.spark import sql
 from tidegate.spark.failures import translated
 from tidegate.writers._batch import keyed, without_older
@@ -37,7 +38,7 @@ WHOLE = (Mode.APPEND, Mode.OVERWRITE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Merge:
+class Merge(Writer):
     """Updates rows whose key exists, inserts the others.
 
     Args:

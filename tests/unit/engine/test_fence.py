@@ -15,6 +15,7 @@ from tidegate.core.ids import Target
 from tidegate.core.log import EventRules
 from tidegate.core.plan import Mode, Reset, WriteFacts
 from tidegate.core.ports.format import TableState
+from tidegate.core.ports.strategy import Strategy
 from tidegate.core.position import Position
 from tidegate.core.position_state import FENCE, WHOLE
 from tidegate.core.schema import BIGINT, ChangeKind, Column, Schema, SchemaChange
@@ -180,7 +181,7 @@ def test_a_load_tells_nothing_where_rows_of_others_are_left(monkeypatch, marks, 
     assert said == [(mode, {**tells, "load": plan.load_id} if "marks" in tells else tells)]
 
 
-class Asked:
+class Asked(Strategy):
     """A strategy that answers what it was made with."""
 
     kind = "cdc"

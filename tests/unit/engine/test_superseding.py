@@ -19,7 +19,7 @@ from tidegate.core.quarantine import Superseding
 from tidegate.core.schema import BIGINT, TIMESTAMPTZ, Column, Schema
 from tidegate.core.slices import Everything, LogRange, Range
 from tidegate.core.slices import Files as Chosen
-from tidegate.engine.planner import PlanInputs, make_plan, signature
+from tidegate.engine.planner import PlanInputs, make_plan
 from tidegate.engine.quarantine.superseded import Load, how, whole
 from tidegate.engine.stream import Stream
 from tidegate.strategies.cdc import Cdc
@@ -58,7 +58,7 @@ def load(of, changes, **more):
         of,
         PlanInputs(
             table=TableState(exists=True, snapshot="7", rows=0),
-            since=Position(sequence=4, load_id="x", kind=of.strategy.kind, state={}, writer=signature(of)),
+            since=Position(sequence=4, load_id="x", kind=of.strategy.kind, state={}, writer=of.writer.signature),
             changes=changes,
             columns=Schema(columns=(Column(name="id", type=BIGINT), Column(name="at", type=TIMESTAMPTZ))),
             identity="t",

@@ -20,7 +20,6 @@ from tidegate.core.position_state import KEYS, unvouched
 from tidegate.core.schema import Kind
 from tidegate.core.slices import Range
 from tidegate.core.source_identity import check_continues, check_owner
-from tidegate.core.versioned_writer import VersionedWriter
 from tidegate.engine import load
 from tidegate.engine.context import LoadContext, RunContext
 from tidegate.engine.events import Journal
@@ -269,7 +268,7 @@ def _alone(stream: Stream, probe: Probe) -> bool:
     """
     if probe.unique(stream.key):
         return False
-    if isinstance(stream.writer, VersionedWriter):
+    if stream.writer.versions is not None:
         raise PlanError(
             f"stream {stream.name!r}: the source may have several rows per key, and write: {stream.writer.kind} keeps "
             f"each of them as a version",
@@ -280,7 +279,10 @@ def _alone(stream: Stream, probe: Probe) -> bool:
 
 def _ends(stream: Stream, scale: Scale, request: Request, since: Position) -> tuple[int, int]:
     """First and last number of the range."""
-    first, beyond = (scale.number(stream.strategy.resume(text)["value"]) for text in (request.begin, request.end))
+    first, beyond = (
+        scale.number(stream.strategy.resume_at(stream.strategy.resume(text)) or text)
+        for text in (request.begin, request.end)
+    )
     if first >= beyond:
         raise ConfigError(
             f"the range from {request.begin} to {request.end} is empty or reversed",

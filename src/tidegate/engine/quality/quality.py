@@ -19,7 +19,6 @@ from tidegate.core.policies.rules import Broken, Known, MeasuredCheck, Rule, Sco
 from tidegate.core.ports.format import Staging
 from tidegate.core.quarantine import REFUSED_EVENT
 from tidegate.core.schema import Schema
-from tidegate.core.versioned_writer import VersionedWriter, mirrored
 from tidegate.dialects.spark import Spark
 from tidegate.engine.context import LoadContext, PlannedLoad
 from tidegate.engine.quality import rules
@@ -106,9 +105,7 @@ def good(work: LoadContext, plan: LoadPlan, rows: DataFrame) -> DataFrame:
 def judged(stream: Stream, columns: Schema, rows: DataFrame, *, key: Sequence[str]) -> DataFrame:
     """Quarantined rows with the current result of the checks, and whether each may be loaded."""
     rules.refuse_rules(stream.name, stream.checks, columns)
-    return validation.replayable(
-        _asked(stream, columns, rows), key, complete=isinstance(stream.writer, VersionedWriter)
-    )
+    return validation.replayable(_asked(stream, columns, rows), key, complete=stream.writer.versions is not None)
 
 
 def _annotated(work: LoadContext, plan: LoadPlan, rows: DataFrame) -> DataFrame | None:
@@ -143,8 +140,8 @@ def _refuse_ties(work: LoadContext, planned: PlannedLoad, read: DataFrame) -> No
     if planned.unique or not one_a_key(stream) or isinstance(plan.changes.effect, Apply):
         return
     rule = Latest(key=plan.key, order=stream.order)
-    if isinstance(stream.writer, VersionedWriter):
-        moment = stream.writer.moment(stream.strategy.cursor)
+    if (versions := stream.writer.versions) is not None:
+        moment = versions.moment(stream.strategy.cursor)
         if moment is None or isinstance(plan.changes.effect, Mirror):
             return
         read = read.selectExpr("*", f"{moment} AS {dataframe_ops.MOMENT}")
@@ -243,7 +240,7 @@ def foreseen(work: LoadContext, plan: LoadPlan, checked: Checked) -> Checked:
         CheckFailed: the table would break a rule that stops a load; it was not made.
     """
     judging = rules.measured(work.stream.checks, Scope.TABLE)
-    if judging and work.recovered.table.snapshot is None and not isinstance(work.stream.writer, VersionedWriter):
+    if judging and work.recovered.table.snapshot is None and work.stream.writer.versions is None:
         _of_table(work, plan, _to_be(checked, plan, checked.frame.where("false"), "true"), judging)
     return checked
 
@@ -262,10 +259,10 @@ def write(work: LoadContext, plan: LoadPlan, staging: Staging, checked: Checked)
         return work.stream.writer.write(checked, plan, staging)
     findings: tuple[str, ...] = ()
     if not staging.invisible:
-        findings = _of_table(work, plan, _to_be(checked, plan, staging.read(), mirrored(work.stream.writer)), judging)
+        findings = _of_table(work, plan, _to_be(checked, plan, staging.read(), work.stream.writer.current), judging)
     written = work.stream.writer.write(checked, plan, staging)
     if staging.invisible and written.skipped is None:
-        findings = _of_table(work, plan, staging.read().where(mirrored(work.stream.writer)), judging)
+        findings = _of_table(work, plan, staging.read().where(work.stream.writer.current), judging)
     return replace(written, findings=(*written.findings, *findings))
 
 

@@ -13,16 +13,13 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from tidegate.core.changes import ChangeSet
-from tidegate.core.cost_model import Learning
 from tidegate.core.effects import Apply, Mirror
 from tidegate.core.grouping import Grouping
 from tidegate.core.ledger import Ledger
 from tidegate.core.manifest import Manifest
-from tidegate.core.ports.strategy import ComparesPartitions
 from tidegate.core.position import Position
 from tidegate.core.position_state import METHOD, method_of, names_files, names_partitions
 from tidegate.core.slices import SnapshotPair
-from tidegate.core.versioned_writer import VersionedWriter
 from tidegate.engine import column_backfill, load_history, partitions
 from tidegate.engine.context import LoadContext
 from tidegate.engine.deletes import key_diff
@@ -66,7 +63,7 @@ def detect_changes(work: LoadContext) -> Detected:
 
 def _question(work: LoadContext) -> AbstractContextManager[dict[str, Any]]:
     """The task of asking for every partition's checksum; none for strategies that ask for less."""
-    if not isinstance(work.stream.strategy, ComparesPartitions):
+    if work.stream.strategy.partitions is None:
         return contextlib.nullcontext({})
     return work.context.registry.task(work.stream.uid, "get_checksums", run_id=work.context.run_id)
 
@@ -90,7 +87,7 @@ def detect(work: LoadContext, *, measure: Measure | None = None) -> tuple[Change
     since = None if work.context.reads_everything or new_columns else work.recovered.vouched
     with work.journal.stage(Stage.DETECT) as tell:
         kept, strategy = _kept(work, since), stream.strategy
-        if isinstance(strategy, Learning):
+        if strategy.learns:
             strategy = strategy.learned(load_history.of(work.context.registry, stream.uid))
         changes = strategy.detect(probe, since, kept)
         grouping = changes.grouping if changes else None
@@ -107,7 +104,8 @@ def detect(work: LoadContext, *, measure: Measure | None = None) -> tuple[Change
             _need_mirror(work, changes)
         if changes is not None and new_columns:
             changes = column_backfill.filled(changes, new_columns)
-        if changes is not None and isinstance(stream.writer, VersionedWriter) and stream.writer.moment(()) is not None:
+        versions = stream.writer.versions
+        if changes is not None and versions is not None and versions.moment(()) is not None:
             changes = _in_order(changes)
         tell(changes.reason if changes else "nothing changed")
     return changes, kept or Ledger()

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 from tidegate.core.plan import LoadPlan
 from tidegate.core.ports.format import Layout, Staging
-from tidegate.core.versioned_writer import VersionedWriter
 from tidegate.engine.context import LoadContext, PlannedLoad
 from tidegate.engine.events import Stage
 from tidegate.engine.publish import opened_later, opened_meanwhile
@@ -76,7 +75,7 @@ def _opening(work: LoadContext, plan: LoadPlan, session: SparkSession) -> Abstra
 def _layout(stream: Stream, plan: LoadPlan) -> Layout:
     """The user's layout, else the writer's, else one in which each partition that is compared is whole files."""
     grouping = plan.changes.grouping
-    if not stream.layout.partition_by and isinstance(stream.writer, VersionedWriter):
+    if not stream.layout.partition_by and stream.writer.partition_by:
         return replace(stream.layout, partition_by=stream.writer.partition_by)
     if stream.layout.partition_by or grouping is None:
         return stream.layout

@@ -20,7 +20,6 @@ from tidegate.core.position import Position
 from tidegate.core.position_state import columns_of, names_files
 from tidegate.core.schema import Schema
 from tidegate.core.slices import Range
-from tidegate.core.versioned_writer import VersionedWriter
 from tidegate.dialects.spark import Spark
 from tidegate.engine.context import LoadContext, RunContext
 from tidegate.engine.quarantine.quarantine import as_read
@@ -146,7 +145,7 @@ def live(stream: Stream, session: SparkSession, snapshot: str | None) -> DataFra
     Where every row of the source is a change by itself, each version of a history is; else of each key the current one.
     """
     rows = stream.format.read(session, stream.target, snapshot)
-    if isinstance(stream.writer, VersionedWriter) and stream.strategy.emits != {Insert}:
+    if stream.writer.versions is not None and stream.strategy.emits != {Insert}:
         return rows.where(stream.writer.current)
     return rows.where(f"{DELETED_AT} IS NULL") if stream.deletes.soft and DELETED_AT in rows.columns else rows
 

@@ -15,7 +15,6 @@ from tidegate.core.ports.source import Probe
 from tidegate.core.position import Position
 from tidegate.core.position_state import names_files
 from tidegate.core.slices import Range, Slice
-from tidegate.core.versioned_writer import KeepsLatest, VersionedWriter
 from tidegate.engine.stream import Stream
 
 
@@ -50,9 +49,9 @@ def rule(stream: Stream, since: Position | None) -> Latest | None:
 
     Where the position names a manifest, the row of the file that was loaded last comes first: `core.manifest.LOADED`.
     """
-    if not stream.key or not isinstance(stream.writer, KeepsLatest):
+    if not stream.key:
         return None
-    if isinstance(stream.writer, VersionedWriter) and stream.strategy.emits == {Insert}:
+    if stream.writer.versions is not None and stream.strategy.emits == {Insert}:
         return None  # each row is a version of its own
     by_load = since is not None and names_files(since.state)
     return stream.writer.latest(stream.key, (LOADED,) if by_load else stream.strategy.cursor)

@@ -14,6 +14,7 @@ from tidegate.core.batch import Batch, Checked, Latest
 from tidegate.core.effects import EFFECTS, Apply, Effect, Insert, Mirror, Upsert
 from tidegate.core.plan import LoadPlan, Mode, WriteChoice, WriteFacts
 from tidegate.core.ports.format import Staging
+from tidegate.core.ports.writer import VersionedWriter, Writer
 from tidegate.core.schema import BOOLEAN, INT, TEXT, Column, Schema, Type
 from tidegate.core.slices import Keys
 from tidegate.errors import (
@@ -45,7 +46,7 @@ AGAIN = "Run a full refresh, which discards the history: `tidegate run STREAM --
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Scd2:
+class Scd2(Writer):
     """Keeps every version of a row: a change closes the previous version, a delete closes the last one.
 
     Args:
@@ -81,6 +82,11 @@ class Scd2:
             raise ConfigError(f"write: scd2 needs different names for its columns: {', '.join(self.own)}")
         if self.far_date is not None:
             dates.parsed(self.far_date)
+
+    @property
+    def versions(self) -> VersionedWriter:
+        """This writer: its table keeps every version."""
+        return self
 
     @property
     def current(self) -> str:
