@@ -62,7 +62,7 @@ def merge(checked: Checked, plan: LoadPlan, staging: Staging) -> Checked:
     finally:
         keys.unpersist()
     slices = None if moved is None else (Keys(columns=plan.key, values=moved),)
-    return replace(checked, rows=counts.keys, moved=slices)
+    return replace(checked, rows=counts.keys, compared=replace(checked.compared, moved=slices))
 
 
 def replace_if_different(checked: Checked, plan: LoadPlan, staging: Staging) -> Checked:

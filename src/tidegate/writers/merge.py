@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from tidegate.core.batch import Batch, Checked, Latest
+from tidegate.core.batch import Batch, Checked, Compared, Latest
 from tidegate.core.effects import EFFECTS, Apply, Effect, Mirror, Upsert, WriteHint
 from tidegate.core.plan import LoadPlan, Mode, WriteChoice, WriteFacts
 from tidegate.core.ports.format import Staging
@@ -142,7 +142,7 @@ class Merge(Writer):
             rows=one.rows,
             keys=None if plan.write.mode in WHOLE else keys.distinct() if one.dropped else keys,
             prune=one.prune,
-            latest=rule if one.dropped else None,
+            compared=Compared(latest=rule if one.dropped else None),
             skip_equal=batch.skip_equal,
             held=held,
         )

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from tidegate.core.batch import Checked
+from tidegate.core.batch import Checked, GoneKeys
 from tidegate.core.bucketing import Buckets, HashesKeys
 from tidegate.core.changes import ChangeSet
 from tidegate.core.effects import Upsert
@@ -110,11 +110,12 @@ def find(work: LoadContext, plan: LoadPlan, session: SparkSession, staging: Stag
 
 def need_absent(plan: LoadPlan, staging: Staging, checked: Checked) -> None:
     """Raises VerifyFailed if the committed version still has a deleted key."""
-    if checked.gone is None:
+    gone = checked.gone
+    if gone is None:
         return
     # Where nothing but these keys was reached for, and literals name each, no key has to be joined.
-    named = not plan.changes.slices and len(plan.key) == 1 and any(bound.values for bound in checked.reach)
-    if not staging.read_keys(None if named else checked.gone, prune=checked.reach).isEmpty():
+    named = not plan.changes.slices and len(plan.key) == 1 and any(bound.values for bound in gone.reach)
+    if not staging.read_keys(None if named else gone.frame, prune=gone.reach).isEmpty():
         raise VerifyFailed(
             f"stream {plan.stream!r}: keys that no longer exist at the source are still in {plan.target}",
             load_id=plan.load_id,
@@ -161,7 +162,7 @@ def _listed(plan: LoadPlan, session: SparkSession, named: Sequence[tuple[str, ..
         texts = sorted((text for (text,) in named), key=int if column.type.kind is Kind.INTEGER else str)
         values = tuple(texts) if len(texts) <= MOST_LITERALS else ()
         reach = (Prune(column=column.name, type=column.type, low=texts[0], high=texts[-1], values=values),)
-    return replace(checked, gone=dataframe_ops.listed(session, rows, plan.key), reach=reach)
+    return replace(checked, gone=GoneKeys(frame=dataframe_ops.listed(session, rows, plan.key), reach=reach))
 
 
 def _looked_for(
@@ -184,7 +185,7 @@ def _looked_for(
         gone.unpersist()
         raise
     if not few:
-        return replace(checked, gone=gone)
+        return replace(checked, gone=GoneKeys(frame=gone))
     gone.unpersist()
     return _listed(plan, session, sorted(named), checked) if named else checked
 

@@ -70,7 +70,7 @@ def check(work: LoadContext, planned: PlannedLoad, batch: Batch, rows: DataFrame
     if not stream.checks and (folds or REFUSED not in rows.columns) and not Quarantine.of(stream).filled:
         checked = stream.writer.check(rows, plan, batch)
         held.callback(release, checked)
-        if not checked.refused:
+        if not checked.verdicts.refused:
             return checked
     kept = rows
     if stream.checks or REFUSED in rows.columns or plan.key:
@@ -93,7 +93,7 @@ def check(work: LoadContext, planned: PlannedLoad, batch: Batch, rows: DataFrame
         folded=checked.folded,
     )
     aside = put_aside(work.context, stream, session, load)
-    return replace(checked, aside=aside, findings=found.findings)
+    return replace(checked, verdicts=replace(checked.verdicts, aside=aside, findings=found.findings))
 
 
 def good(work: LoadContext, plan: LoadPlan, rows: DataFrame) -> DataFrame:
@@ -127,8 +127,9 @@ def _asked(stream: Stream, columns: Schema, rows: DataFrame) -> DataFrame:
 
 def _last(checked: Checked, planned: PlannedLoad, stream: Stream) -> Latest | None:
     """The rule that tells the last row of each key; None where no two rows have one."""
-    if checked.latest is not None or not planned.plan.key:
-        return checked.latest
+    latest = checked.compared.latest
+    if latest is not None or not planned.plan.key:
+        return latest
     if isinstance(planned.plan.changes.effect, Apply):
         return Latest(key=planned.plan.key, order=(dataframe_ops.ORDER,))
     return None if planned.unique else Latest(key=planned.plan.key, order=stream.order)
@@ -263,7 +264,8 @@ def write(work: LoadContext, plan: LoadPlan, staging: Staging, checked: Checked)
     written = work.stream.writer.write(checked, plan, staging)
     if staging.invisible and written.skipped is None:
         findings = _of_table(work, plan, staging.read().where(work.stream.writer.current), judging)
-    return replace(written, findings=(*written.findings, *findings))
+    verdicts = written.verdicts
+    return replace(written, verdicts=replace(verdicts, findings=(*verdicts.findings, *findings)))
 
 
 def _of_table(work: LoadContext, plan: LoadPlan, table: DataFrame, judging: Judging) -> tuple[str, ...]:

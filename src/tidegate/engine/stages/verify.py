@@ -82,7 +82,7 @@ def _compare(work: LoadContext, plan: LoadPlan, written: Written, expected: Futu
         return Verdict(equal=None)
 
     def ask() -> Fingerprint:
-        return proof.source_side(work.probe, plan, level, checked.latest, moved=checked.moved)
+        return proof.source_side(work.probe, plan, level, checked.compared.latest, moved=checked.compared.moved)
 
     key_diff.need_absent(plan, staging, checked)
     source = expected.result() if expected is not None else ask()

@@ -225,5 +225,5 @@ def sides(stream: Stream, again: Checked, table: DataFrame, plan: LoadPlan, leve
 
     wanted = again.frame.where(f"NOT {dataframe_ops.GONE}")
     if stream.writer.versions is not None:
-        plan, table = replace(plan, columns=plan.table), table.where(again.touched or "true")
+        plan, table = replace(plan, columns=plan.table), table.where(again.dated.touched or "true")
     return Sides(source=measured(wanted, plan, level), table=measured(table, plan, level))

@@ -62,7 +62,7 @@ def read(work: LoadContext, plan: LoadPlan, session: SparkSession) -> DataFrame:
 def with_rule(stream: Stream, plan: LoadPlan, checked: Checked) -> Checked:
     """The batch with the whole rule by which its rows were chosen."""
     rule = _rule(stream, plan)
-    return checked if rule is None else replace(checked, latest=rule)
+    return checked if rule is None else replace(checked, compared=replace(checked.compared, latest=rule))
 
 
 def _rule(stream: Stream, plan: LoadPlan) -> Latest | None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from tidegate.core.batch import Batch, Checked, Fence, Folded
+from tidegate.core.batch import Batch, Checked, Dated, Fence, Folded, Verdicts
 from tidegate.core.effects import event_rules
 from tidegate.core.log import CLEARS, EVENT_COLUMNS, REFUSED, UNKNOWN, EventRules, Truncate
 from tidegate.core.plan import LoadPlan, Prune
@@ -87,7 +87,7 @@ def check(rows: DataFrame, plan: LoadPlan, batch: Batch, history: History) -> Ch
         with translated(f"reading the events for {plan.target}"):
             look = _looked_at(held, plan)
             if look.refused and not batch.reread:
-                return Checked(frame=rows, refused=look.refused)
+                return Checked(frame=rows, verdicts=Verdicts(refused=look.refused))
             # Cut off from how they were found: what is derived from them is planned many times.
             new = _new(_unapplied(held, look, fence, history).localCheckpoint(), plan, history)
     finally:
@@ -100,8 +100,7 @@ def check(rows: DataFrame, plan: LoadPlan, batch: Batch, history: History) -> Ch
         rows=look.events,
         keys=new.keys(history),
         prune=new.prune,
-        sequence=history.sequence,
-        touched=touched(plan, history),
+        dated=Dated(sequence=history.sequence, touched=touched(plan, history)),
         folded=Folded(applied=keep, superseded=look.events - new.rows, newest=new.newest),
     )
 

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import astuple, dataclass, replace
 from typing import TYPE_CHECKING, ClassVar
 
-from tidegate.core.batch import Batch, Checked, Latest
+from tidegate.core.batch import Batch, Checked, Compared, Dated, Latest
 from tidegate.core.effects import EFFECTS, Apply, Effect, Insert, Mirror, Upsert
 from tidegate.core.plan import LoadPlan, Mode, WriteChoice, WriteFacts
 from tidegate.core.ports.format import Staging
@@ -169,12 +169,16 @@ class Scd2(Writer):
         if plan.write.mode in versions.BEGINS and batch.keys_unique and _always_dated(plan, history):
             # Each row is the one version of its key, whatever it holds: there is nothing to look at.
             frame = changes.of_rows(rows, history)
-            return Checked(frame=frame, compared=self.current, sequence=history.sequence, unique=True)
+            return Checked(
+                frame=frame,
+                compared=Compared(where=self.current),
+                dated=Dated(sequence=history.sequence, unique=True),
+            )
         held = kept(rows, batch)
         try:
             with translated(f"reading the rows for {plan.target}"):
                 found = self._looked_at(changes.of_rows(held, history), held, plan, batch, history)
-                return replace(found, placed=MOMENT in rows.columns)
+                return replace(found, dated=replace(found.dated, placed=MOMENT in rows.columns))
         except BaseException:
             held.unpersist()
             raise
@@ -191,7 +195,7 @@ class Scd2(Writer):
             DuplicateKeys: a row of the batch and a stored one differ and have one sequence.
             CheckFailed: the source went back to a row of an older sequence.
         """
-        return versions.write(checked, plan, staging, self._history(plan, checked.sequence))
+        return versions.write(checked, plan, staging, self._history(plan, checked.dated.sequence))
 
     def moments(self, plan: LoadPlan) -> Type | None:
         """The type of `valid_from` where the stream names columns that date an event."""
@@ -204,11 +208,11 @@ class Scd2(Writer):
         Raises:
             VerifyFailed: they do.
         """
-        if plan.write.mode in versions.BEGINS and checked.unique:
+        if plan.write.mode in versions.BEGINS and checked.dated.unique:
             return  # one version a key, of which the rows are compared
-        history = self._history(plan, checked.sequence)
+        history = self._history(plan, checked.dated.sequence)
         keys = checked.keys.select(*map(quote, plan.key)) if checked.keys is not None else None
-        found = staging.read_keys(keys, prune=checked.prune).where(checked.touched or "true")
+        found = staging.read_keys(keys, prune=checked.prune).where(checked.dated.touched or "true")
         with translated(f"reading {plan.target}"):
             wrong = histories.wrong(found, history)
         if wrong:
@@ -239,7 +243,7 @@ class Scd2(Writer):
         """Rows of a checked batch that the committed versions do not show at their moment."""
         keys = checked.frame.select(*map(quote, plan.key)).distinct()
         stored = staging.read_keys(keys, prune=checked.prune)
-        return histories.lacking(checked.frame, stored, self._history(plan, checked.sequence))
+        return histories.lacking(checked.frame, stored, self._history(plan, checked.dated.sequence))
 
     def _looked_at(self, frame: DataFrame, held: DataFrame, plan: LoadPlan, batch: Batch, history: History) -> Checked:
         effect = plan.changes.effect
@@ -267,11 +271,8 @@ class Scd2(Writer):
             rows=found.rows if found.keys is None else found.keys,
             keys=None if isinstance(effect, Mirror) else keys if batch.keys_unique else keys.distinct(),
             prune=prune,
-            latest=None if alone else latest,
-            compared=None if every else self.current,
-            sequence=history.sequence,
-            moments=found.bounds.get(AT),
-            unique=batch.keys_unique,
+            compared=Compared(latest=None if alone else latest, where=None if every else self.current),
+            dated=Dated(sequence=history.sequence, moments=found.bounds.get(AT), unique=batch.keys_unique),
             held=held,
         )
 
