@@ -75,7 +75,7 @@ def load(spark: SparkSession, table: list[Row], batch: list[Row]) -> list[Row]:
     stored: DataFrame = spark.createDataFrame(met, STORED)
     events = changes.of_rows(spark.createDataFrame(batch, EVENT), HISTORY)
     placed = changes.placed(events, stored, HISTORY, Dating(floor=None))
-    both = placed.unionByName(histories.told(stored, HISTORY))
+    both = placed.unionByName(histories.stored_changes(stored, HISTORY))
     made = histories.versions(both, HISTORY)
     rest = [row for row in table if row not in met]
     return [*rest, *(tuple(row) for row in made.selectExpr("id", "name", "at", "since", "until", "now").collect())]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from tidegate.core.plan import Prune
@@ -90,7 +90,7 @@ class Batch:
         latest: the rule that keeps one row a key (cursor columns; a writer appends its own tie rule); None without key.
         keys_unique: the source guarantees one row a key and no NULL in it, so nothing has to be looked for.
         cheap: the rows can be read again at the cost of a scan, and are then the same.
-        again: they were read before, so that events among them that cannot be taken are left out without a word.
+        reread: they were read before, so that events among them that cannot be taken are left out without a word.
         bounds: of the batch's keys, found in the very snapshot that the rows are read from; empty when not known.
         skip_equal: rows may have been loaded before; those that are equal in every column are left alone.
         fence: what events were applied before; None where the rows are no events.
@@ -103,7 +103,7 @@ class Batch:
     keys_unique: bool
     skip_equal: bool
     cheap: bool = False
-    again: bool = False
+    reread: bool = False
     bounds: tuple[Prune, ...] = ()
     fence: Fence | None = None
     current: Callable[[DataFrame], DataFrame] | None = None
@@ -145,6 +145,68 @@ class Aside:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class GoneKeys:
+    """The keys of the table that the source does not have any more.
+
+    Args:
+        frame: key columns only.
+        reach: literal bounds of every key that is written or deleted; empty where they are not known.
+    """
+
+    frame: DataFrame
+    reach: tuple[Prune, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Compared:
+    """What verification compares, where it is not just the rows of the plan's slices.
+
+    Args:
+        latest: the whole rule by which superseded rows were dropped; None when none could have been.
+        moved: the slices that the source is asked for, where these are not the plan's.
+        where: the condition of the table's rows that are compared; None for all that are found.
+    """
+
+    latest: Latest | None = None
+    moved: tuple[Slice, ...] | None = None
+    where: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dated:
+    """What a writer that keeps history knows of its rows.
+
+    Args:
+        sequence: the columns that date a row.
+        moments: the least and the greatest moment of the rows, as canonical text, where rows say one.
+        unique: no two rows have one key.
+        touched: the condition of the versions that such a load can have changed.
+        placed: every row has a moment of its own, those that went as well.
+    """
+
+    sequence: tuple[str, ...] = ()
+    moments: tuple[str, str] | None = None
+    unique: bool = False
+    touched: str | None = None
+    placed: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdicts:
+    """What the stream's checks say.
+
+    Args:
+        aside: the rows that are not written, because they break a rule; None for none.
+        findings: what is to be told, one sentence each.
+        refused: events among the rows that cannot be taken, so that nothing was made of any.
+    """
+
+    aside: Aside | None = None
+    findings: tuple[str, ...] = ()
+    refused: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Checked:
     """Rows that may be written, and what verification needs to find them again.
 
@@ -154,45 +216,24 @@ class Checked:
         keys: their keys, one row each, key columns only, cheap to read again; None where no row has to be found by
             its key, or `prune` alone names the keys.
         prune: literal bounds of the rows, derived from the rows themselves.
-        latest: the whole rule by which superseded rows were dropped; None when none could have been.
         skip_equal: rows that the table holds in every column already are left alone.
-        moved: the slices that verification asks the source for, where these are not the plan's.
-        gone: the keys of the table that the source does not have any more, key columns only; None for none.
-        reach: literal bounds of every key that is written or deleted, where keys are gone.
+        gone: the keys that are deleted as well; None for none.
         skipped: why nothing was written, where what differs is not worth a load.
-        compared: the condition of the table's rows that verification compares; None for all that it finds.
-        sequence: the columns that date a row, for writers that keep history.
-        moments: the least and the greatest moment of the rows, as canonical text, where rows say one.
-        unique: no two rows have one key.
-        touched: the condition of the versions that such a load can have changed.
         held: the rows as Spark keeps them; the engine calls its `unpersist()` once nobody reads them again.
-        aside: the rows that are not written, because they break a rule; None for none.
-        findings: what the stream's checks have to say, one sentence each.
         folded: what the rows were made of, where they were events.
-        refused: events among the rows that cannot be taken, so that nothing was made of any.
         restored: of the rows those that files loaded earlier have; None for none.
-        placed: every row has a moment of its own, those that went as well.
     """
 
     frame: DataFrame
     rows: int | None = None
     keys: DataFrame | None = None
     prune: tuple[Prune, ...] = ()
-    latest: Latest | None = None
     skip_equal: bool = False
-    moved: tuple[Slice, ...] | None = None
-    gone: DataFrame | None = None
-    reach: tuple[Prune, ...] = ()
+    gone: GoneKeys | None = None
     skipped: str | None = None
-    compared: str | None = None
-    sequence: tuple[str, ...] = ()
-    moments: tuple[str, str] | None = None
-    unique: bool = False
-    touched: str | None = None
     held: DataFrame | None = None
-    aside: Aside | None = None
-    findings: tuple[str, ...] = ()
     folded: Folded | None = None
-    refused: int = 0
     restored: Restored | None = None
-    placed: bool = False
+    compared: Compared = field(default_factory=Compared)
+    dated: Dated = field(default_factory=Dated)
+    verdicts: Verdicts = field(default_factory=Verdicts)

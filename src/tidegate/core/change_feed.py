@@ -20,7 +20,7 @@ EMPTY = "empty"
 """The version of a table that nobody has written to yet."""
 
 
-class Told(StrEnum):
+class FeedContent(StrEnum):
     """How much a table reports about a range of its versions."""
 
     NOTHING = "nothing"
@@ -32,7 +32,7 @@ class Told(StrEnum):
     CHANGES = "changes"
     """Every row that came or went, commit by commit."""
 
-    UNTOLD = "untold"
+    UNKNOWN = "unknown"
     """Not what happened, but the rows as they are now: only a comparison finds out."""
 
 
@@ -41,11 +41,11 @@ class Span:
     """The changes between two versions.
 
     Args:
-        reason: why it is told so, for people, to go after "because"; empty for what needs no reason.
+        reason: why the feed has that content, for people, to go after "because"; empty for what needs no reason.
         rows: that came, where the table counts them.
     """
 
-    told: Told
+    content: FeedContent
     reason: str = ""
     rows: int | None = None
 

@@ -18,7 +18,6 @@ from tidegate.core.flavours import Bound, Flavour
 from tidegate.core.policies.deletes import Deletes, Detect, Scope
 from tidegate.core.ports.strategy import Strategy
 from tidegate.core.ports.writer import Writer
-from tidegate.core.versioned_writer import VersionedWriter
 
 FINDS_DELETES = frozenset({Mirror, Apply})
 CONTENT: Mapping[type[Effect], str] = {
@@ -36,7 +35,7 @@ NO_BOUND = {
 }
 
 
-def misfits(
+def incompatibilities(
     *,
     strategy: Strategy,
     writer: Writer,
@@ -52,7 +51,7 @@ def misfits(
     Example:
         >>> from tidegate.strategies.full import Full
         >>> from tidegate.writers.merge import Merge
-        >>> misfits(strategy=Full(), writer=Merge(), key=())
+        >>> incompatibilities(strategy=Full(), writer=Merge(), key=())
         ('write: merge needs `key:`, the columns that identify a row',)
     """
     rules = Deletes() if deletes is None else deletes
@@ -80,7 +79,7 @@ def _writing(strategy: Strategy, writer: Writer, key: tuple[str, ...]) -> Iterat
             f"strategy {strategy.kind} with these options reads rows again, and write: {writer.kind} would add "
             "them twice; use write: merge with a `key:`"
         )
-    if isinstance(writer, VersionedWriter) and getattr(strategy, "significant_change", None) is not None:
+    if writer.versions is not None and getattr(strategy, "significant_change", None) is not None:
         yield (
             f"significant_change skips small differences, and write: {writer.kind} records every one of them; remove "
             f"it from the strategy, or use write: merge"
@@ -116,7 +115,7 @@ def _reading(strategy: Strategy, flavour: Flavour) -> Iterator[str]:
 def _deletes(deletes: Deletes, strategy: Strategy, writer: Writer, key: tuple[str, ...]) -> Iterator[str]:
     if deletes.soft and not writer.deletes_by_key:
         yield f"deletes: {{apply: soft}} marks rows by key, which write: {writer.kind} cannot do; use merge"
-    if deletes.max_fraction is not None and isinstance(writer, VersionedWriter):
+    if deletes.max_fraction is not None and writer.versions is not None:
         yield (
             f"deletes: {{max_fraction: …}} limits deletes, and write: {writer.kind} closes versions and deletes nothing"
         )

@@ -10,10 +10,6 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 from statistics import median
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
-
-if TYPE_CHECKING:
-    from tidegate.core.ports.strategy import Strategy
 
 CHOICE = "choice"
 """The key of a position's state that tells which way was gone, and of how many rows."""
@@ -117,11 +113,3 @@ class Experience:
         fixed = min(GUESSES[way].fixed, *(cost.seconds for cost in found))
         rate = Rate(fixed=fixed, a_million=median((c.seconds - fixed) * MILLION / max(c.rows, 1) for c in found))
         return Estimate(way=way, rows=rows, seconds=rate.seconds(rows), measured=found[0])
-
-
-@runtime_checkable
-class Learning(Protocol):
-    """A strategy that chooses by what earlier loads took."""
-
-    def learned(self, experience: Experience) -> Strategy:
-        """The same strategy with this experience."""

@@ -59,7 +59,7 @@ class Whole:
         """The bucket itself."""
         return bucket
 
-    def misfit(self, column: Column | None) -> str | None:  # noqa: ARG002 - no column, no misfit
+    def incompatibility(self, column: Column | None) -> str | None:  # noqa: ARG002 - whole tables have no column
         """Nothing."""
         return None
 
@@ -103,7 +103,7 @@ class Steps:
         nearest = int(bucket[:1] + bucket[1:].rstrip("-").partition(".")[0])
         return str(nearest - self.width if bucket.endswith("-") else nearest)
 
-    def misfit(self, column: Column) -> str | None:
+    def incompatibility(self, column: Column) -> str | None:
         """Why the column cannot be stepped through; None when it can."""
         return None if _whole(column) else f"{column.name} is {column.native or column.type}, not an integer"
 
@@ -154,7 +154,7 @@ class Periods:
             return f"{bucket[:5]}{(int(bucket[5:7]) - 1) // 3 * 3 + 1:02}"
         return bucket
 
-    def misfit(self, column: Column) -> str | None:
+    def incompatibility(self, column: Column) -> str | None:
         """Why the column has no such periods; None when it has."""
         if column.type.kind not in TIMES:
             return f"{column.name} is {column.native or column.type}, not a date or a timestamp"
@@ -250,7 +250,7 @@ class Prefixes:
         """The bucket itself."""
         return bucket
 
-    def misfit(self, column: Column) -> str | None:
+    def incompatibility(self, column: Column) -> str | None:
         """Why the column has no such prefixes; None when it has."""
         text = column.type.stored.kind is Kind.TEXT
         return None if text else f"{column.name} is {column.native or column.type}, not a string"
@@ -315,7 +315,7 @@ class Ranges:
         """The bucket itself."""
         return bucket
 
-    def misfit(self, column: Column) -> str | None:
+    def incompatibility(self, column: Column) -> str | None:
         """Why no engine but the source's orders the column's values as the ranges are; None when others do."""
         if _whole(column) or column.type.kind in TIMES:
             return None

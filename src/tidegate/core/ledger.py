@@ -15,12 +15,6 @@ from tidegate.core.changes import Part
 from tidegate.core.fingerprint import Fingerprint
 from tidegate.core.manifest import Manifest
 
-VOUCHER = ("total", "ledger")
-"""The keys of a position's state that vouch for a ledger."""
-
-BEGIN = "begin"
-"""The key of a position's state that tells from where on the table holds the source's rows."""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
@@ -78,13 +72,3 @@ class Ledger:
     def vouched(self, state: Mapping[str, Any]) -> bool:
         """Whether the position of a commit speaks of this ledger."""
         return state.get("ledger") == self.digest
-
-
-def unvouched(state: Mapping[str, Any]) -> dict[str, Any]:
-    """The state of a position that vouches for no partition.
-
-    Example:
-        >>> unvouched({"method": {}, **Ledger().voucher()})
-        {'method': {}}
-    """
-    return {name: value for name, value in state.items() if name not in VOUCHER}

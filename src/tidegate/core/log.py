@@ -127,14 +127,6 @@ class Lagging(Protocol):
 
 
 @runtime_checkable
-class AppliesEvents(Protocol):
-    """A strategy whose changelogs are events, each with an order of its own in a log."""
-
-    def event_rules(self) -> EventRules:
-        """How events are applied that were read before."""
-
-
-@runtime_checkable
 class Logged(Protocol):
     """A probe of a log of changes.
 

@@ -10,13 +10,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
 
+from tidegate.core.position_state import MANIFEST
 from tidegate.core.schema import BIGINT, Column
 
 LOADED = "__tidegate_loaded"
 """In an order of rows: the load that read their file."""
 LOAD = Column(name=LOADED, type=BIGINT)
-MANIFEST = "manifest"
-"""The key of a position's state that vouches for a manifest."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -18,12 +18,6 @@ from tidegate.core.position import Position
 from tidegate.core.schema import Kind, Schema, SchemaChange, Type
 from tidegate.errors import DeleteFuse
 
-FENCE = "fence"
-"""The key of a position's state that says what counts of the events that are remembered beside the table: those of
-loads after `after`, before `number`, and of load `number` if its id is `load`."""
-WHOLE = "whole"
-"""In it, for a history: the load after which nothing but events wrote the table."""
-
 
 class Mode(StrEnum):
     """How rows get into the table; each mode is one operation of a format."""
@@ -130,7 +124,7 @@ class WriteFacts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WriteChoice:
-    """The chosen mode, why, and the pruning predicate that the plan knows of (the write derives it anew)."""
+    """The chosen mode, why, and the pruning predicate that the plan knows of (the write derives it again)."""
 
     mode: Mode
     reason: str

@@ -10,6 +10,7 @@ from typing import Any, Protocol, runtime_checkable
 
 from tidegate.core.ports.source import Probe
 from tidegate.core.position import Position
+from tidegate.core.position_state import cursor_of
 from tidegate.errors import ConfigError, HistoryGone
 
 
@@ -37,8 +38,8 @@ def check_owner(since: Position, kind: str, cursor: Sequence[str]) -> None:
         raise ConfigError(
             f"the table was loaded with strategy {since.kind}, and the stream now names {kind}", hint=hint
         )
-    loaded = list(since.state.get("cursor", ()))
-    if loaded != list(cursor):
+    loaded = cursor_of(since.state)
+    if loaded != tuple(cursor):
         raise ConfigError(
             f"the table was loaded with cursor {', '.join(loaded)}, and the stream now names {', '.join(cursor)}",
             hint=hint,

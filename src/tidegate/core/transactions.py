@@ -131,7 +131,7 @@ class _Told:
 class Tally:
     """The transactions in spans of a log, as far as they were read.
 
-    An event that comes again (a connector that starts anew tells again what it is not sure of) is found by its place
+    An event that comes again (a connector that restarts sends again what it is not sure of) is found by its place
     in its transaction. A transaction may have fewer events than its end says, because some were told before the log's
     beginning, or taken out on the way. Its rest is not waited for once every part of the log has an event of a
     transaction that ended later: each part tells transactions in the order of their first ends. That holds only where

@@ -16,12 +16,12 @@ from typing import TYPE_CHECKING, Any
 from tidegate.core.batch import Fence, Folded, Latest
 from tidegate.core.effects import event_rules
 from tidegate.core.ids import Target
-from tidegate.core.log import AppliesEvents, EventRules
-from tidegate.core.plan import FENCE, LoadPlan, Mode
+from tidegate.core.log import EventRules
+from tidegate.core.plan import LoadPlan, Mode
 from tidegate.core.policies.deletes import DELETED_AT
 from tidegate.core.ports.format import TableState
+from tidegate.core.position_state import EventFence
 from tidegate.core.schema import BIGINT, BOOLEAN, TEXT, TIMESTAMPTZ, Column, Schema
-from tidegate.core.versioned_writer import VersionedWriter
 from tidegate.dialects.spark import Spark
 from tidegate.engine.publish import SideTable
 from tidegate.engine.stream import Stream
@@ -34,10 +34,10 @@ SUFFIX = "__tidegate_applied"
 NUMBER, LOAD, AT, MARK = "__tidegate_load", "__tidegate_load_id", "__tidegate_at", "__tidegate_mark"
 FLOOR, HORIZON, OPEN, STALE, FOREIGN = "floor", "horizon", "open", "stale", "foreign"
 LOADS, NEWEST, LAST, MARKS = "loads", "newest", "load", "marks"
-"""What its position says: loads since it was written anew, an order that none of its rows is above, and of the rows of
+"""What its position says: loads since it was compacted, an order that none of its rows is above, and of the rows of
 this load and all that landed before it the marks; these last two only where it has no others."""
 MOST_LOADS = 64
-"""Loads after which what is kept is written anew, one row a key."""
+"""Loads after which what is kept is compacted to one row a key."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,9 +65,7 @@ class Applied:
     @property
     def rules(self) -> EventRules:
         """By the plan; of a replay, whose rows may be no events any more, by the stream."""
-        strategy = self.stream.strategy
-        own = strategy.event_rules() if isinstance(strategy, AppliesEvents) else EventRules()
-        return event_rules(self.plan.changes.effect) or own
+        return event_rules(self.plan.changes.effect) or self.stream.strategy.event_rules()
 
     def fence(self) -> Fence:
         """What counts of it, and the table's rows, for the fold of this load's events."""
@@ -84,16 +82,16 @@ class Applied:
     def keep(self, folded: Folded) -> None:
         """Remembers what this load applies; counts from the moment on at which the load's own commit is seen."""
         rows, marks, told = self._new(folded), self._marks, {LOADS: self._told.get(LOADS, 0) + 1}
-        anew = told[LOADS] > MOST_LOADS or bool(marks.get(STALE))
-        if anew:
+        compact = told[LOADS] > MOST_LOADS or bool(marks.get(STALE))
+        if compact:
             rows, told = self._compacted().unionByName(rows), {LOADS: 1}  # the next load asks for the rest
         else:
             told[NEWEST] = _greatest(self._newest, folded.newest, folded.emptied)
             if not marks.get(FOREIGN):
                 after = {FLOOR: _greatest(marks.get(FLOOR), folded.emptied), OPEN: marks.get(OPEN) or folded.open}
                 told |= {LAST: self.plan.load_id, MARKS: {HORIZON: marks.get(HORIZON), **after}}
-        mode = Mode.OVERWRITE if anew else Mode.APPEND
-        self._table.commit(self.session, rows, mode, now=datetime.now(UTC), told=told)
+        mode = Mode.OVERWRITE if compact else Mode.APPEND
+        self._table.commit(self.session, rows, mode, now=datetime.now(UTC), state=told)
 
     @property
     def _table(self) -> SideTable:
@@ -135,9 +133,14 @@ class Applied:
         return self._state.position.state if self._state.position else {}
 
     @property
-    def _known(self) -> Mapping[str, Any] | None:
+    def _known(self) -> EventFence | None:
         """What the target's position says of what counts; None where it says nothing."""
-        return self.plan.since.state.get(FENCE) if self.plan.since else None
+        return EventFence.of(self.plan.since.state) if self.plan.since else None
+
+    @property
+    def _own(self) -> EventFence:
+        """What will count once this load has landed."""
+        return EventFence.written(self.plan.position.state)
 
     @property
     def _counts(self) -> bool:
@@ -155,18 +158,18 @@ class Applied:
     @property
     def _landed(self) -> str | None:
         """The condition of rows of loads that landed; None where none can have."""
-        known, own = self._known, self.plan.position.state[FENCE]
-        if known is None or known["number"] <= own["after"]:
+        known, own = self._known, self._own
+        if known is None or known.number <= own.after:
             return None
-        number, load = int(known["number"]), Spark().string(str(known["load"]))
-        return f"{NUMBER} > {int(own['after'])} AND ({NUMBER} < {number} OR ({NUMBER} = {number} AND {LOAD} = {load}))"
+        number, load = known.number, Spark().string(known.load)
+        return f"{NUMBER} > {own.after} AND ({NUMBER} < {number} OR ({NUMBER} = {number} AND {LOAD} = {load}))"
 
     @property
     def _stale(self) -> str:
         """The condition of rows that would count by mistake once this load has landed."""
-        own = self.plan.position.state[FENCE]
+        own = self._own
         landed = f"NOT ({self._landed})" if self._landed is not None else "true"
-        return f"{NUMBER} > {int(own['after'])} AND {NUMBER} < {int(own['number'])} AND {landed}"
+        return f"{NUMBER} > {own.after} AND {NUMBER} < {own.number} AND {landed}"
 
     @cached_property
     def _marks(self) -> Mapping[str, Any]:
@@ -176,7 +179,7 @@ class Applied:
         """
         if self._state.snapshot is None:
             return {}
-        landed = self._known is not None and self._known["load"] == self._told.get(LAST)
+        landed = self._known is not None and self._known.load == self._told.get(LAST)
         told: Mapping[str, Any] = self._told[MARKS] if landed else self._asked()
         return told
 
@@ -185,7 +188,7 @@ class Applied:
         from tidegate.spark.latest_events import KNOWN  # noqa: PLC0415 - as above
 
         landed = self._landed or "false"
-        foreign = f"{NUMBER} >= {int(self.plan.position.state[FENCE]['number'])}"
+        foreign = f"{NUMBER} >= {self._own.number}"
         asked = {
             FLOOR: f"max(CASE WHEN {landed} AND {MARK} = '{FLOOR}' THEN {ORDER} END)",
             HORIZON: f"max(CASE WHEN {landed} AND {MARK} = '{HORIZON}' THEN {ORDER} END)",
@@ -273,8 +276,7 @@ class Applied:
         """
         from tidegate.spark import dataframe_ops  # noqa: PLC0415 - as above
 
-        own = self.plan.position.state[FENCE]
-        foreign = self._every.where(f"{NUMBER} >= {int(own['number'])}")
+        foreign = self._every.where(f"{NUMBER} >= {self._own.number}")
         if self._landed is None:
             return foreign
         seconds = int(self.rules.remember.total_seconds())
@@ -283,8 +285,8 @@ class Applied:
         young_keys, old_keys = self._by_age(landed.where(f"{MARK} IS NULL"), young)
         (dropped,) = old_keys.selectExpr(f"max({dataframe_ops.ORDER}) AS o").collect()[0]
         kept = young_keys.unionByName(foreign)
-        known = self._known or own
-        tags = self._tags(int(known["number"]), str(known["load"]))
+        known = self._known or self._own
+        tags = self._tags(known.number, known.load)
         for mark, order in ((FLOOR, self._marks.get(FLOOR)), (HORIZON, _greatest(dropped, self._marks.get(HORIZON)))):
             if order is not None:
                 kept = kept.unionByName(self._mark(mark, order, tags))
@@ -310,7 +312,7 @@ def present(stream: Stream, session: SparkSession, plan: LoadPlan) -> DataFrame:
     rows = stream.format.read(session, stream.target, plan.base)
     if plan.deletes.soft and DELETED_AT in rows.columns:
         rows = rows.where(f"{DELETED_AT} IS NULL")
-    return dataframe_ops.completed(rows, plan.table if isinstance(stream.writer, VersionedWriter) else plan.columns)
+    return dataframe_ops.completed(rows, plan.table if stream.writer.versions else plan.columns)
 
 
 def _greatest(*orders: str | None) -> str | None:

@@ -10,7 +10,6 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from tidegate.core.batch import Fence, Folded
-from tidegate.core.plan import FENCE, WHOLE
 from tidegate.core.schema import TEXT, Column, Type
 from tidegate.dialects.spark import Spark
 from tidegate.engine.applied_events import AT, MARK, NUMBER, Applied
@@ -48,8 +47,7 @@ class AppliedEvents(Applied):
         from tidegate.spark import dataframe_ops, latest_events  # noqa: PLC0415 - as above
 
         told = dataframe_ops.of_keys(self._every.where(f"{self._landed} AND {MARK} IS NULL"), keys, self.plan.key)
-        fence = self.plan.position.state[FENCE]
-        whole = f"{NUMBER} > {int(fence.get(WHOLE, fence['after']))} AS {latest_events.WHOLE}"
+        whole = f"{NUMBER} > {self._own.whole} AS {latest_events.WHOLE}"
         own = (
             dataframe_ops.ORDER,
             latest_events.WAS_GONE,

@@ -19,7 +19,6 @@ from tidegate.core.display import Shown
 from tidegate.core.ids import join_name, split_name
 from tidegate.core.outcome import Problem
 from tidegate.core.ports.format import Format
-from tidegate.core.ports.strategy import ComparesPartitions
 from tidegate.core.spelling import suggest
 from tidegate.engine.assemble import assemble
 from tidegate.engine.assemble.assemble import Choice
@@ -137,7 +136,7 @@ class Scope:
         elif self.identifiers:
             names = [self.identifiers] if isinstance(self.identifiers, str) else self.identifiers
             found = _of_names(found, names)
-        return [stream for stream in found if isinstance(stream.strategy, ComparesPartitions)]
+        return [stream for stream in found if stream.strategy.partitions is not None]
 
     def _of_tables(self, streams: Sequence[Stream], wanted: Mapping[str, Sequence[str]]) -> Iterator[Stream]:
         seen: set[tuple[str, str | None]] = set()
@@ -205,20 +204,20 @@ def _recorded(stream: Stream, context: RunContext, *, record: bool) -> AbstractC
 
 def _asked(stream: Stream, context: RunContext) -> tuple[tuple[ChecksumTask, ...], tuple[str, ...]]:
     """The partitions that differ, and what people should know of them."""
-    strategy = stream.strategy
-    if not isinstance(strategy, ComparesPartitions):  # the scope holds no others
+    compared = stream.strategy.partitions
+    if compared is None:  # the scope holds no others
         return (), ()
     table = stream.format.state(stream.target, stream.uid)
-    standing = reconcile(stream.name, table, context.registry.position(stream.uid))
+    recovered = reconcile(stream.name, table, context.registry.position(stream.uid))
     with stream.source.probe(context.sessions, stream.bound_request) as probe:
-        reason = strategy.unpartitioned(probe.schema())
+        reason = compared.unpartitioned(probe.schema())
         if reason is not None:
             obstacle = Obstacle.UNPROFILED_COLUMNS
             return (ChecksumTask(extract_group_id=None, action=None, rows=None, obstacle=obstacle, reason=reason),), ()
         # A partition that is too large is told here, not refused.
-        asking = replace(stream, strategy=strategy.unlimited())
+        asking = replace(stream, strategy=compared.unlimited())
         journal = Journal(stream=stream.name)
-        work = LoadContext(stream=asking, context=context, journal=journal, probe=probe, standing=standing)
+        work = LoadContext(stream=asking, context=context, journal=journal, probe=probe, recovered=recovered)
         changes, ledger = detect.detect(work)
         notes = probe.notes()
     if changes is None:
@@ -228,11 +227,11 @@ def _asked(stream: Stream, context: RunContext) -> tuple[tuple[ChecksumTask, ...
         for part in changes.parts
         if part.action is not Action.SKIP
     )
-    large = [task for task in tasks if (task.rows or 0) > strategy.max_rows]
+    large = [task for task in tasks if (task.rows or 0) > compared.max_rows]
     if large:
         told = f"partition {large[0].extract_group_id} has {large[0].rows} rows, more than max_rows: "
-        tasks = _blocked(tasks, Obstacle.MAX_PARTITION_EXCEEDED, f"{told}{strategy.max_rows}")
-    unknown = (UNKNOWN,) if standing.since is not None and not ledger.entries else ()
+        tasks = _blocked(tasks, Obstacle.MAX_PARTITION_EXCEEDED, f"{told}{compared.max_rows}")
+    unknown = (UNKNOWN,) if recovered.since is not None and not ledger.entries else ()
     return tasks, (*notes, *changes.notes, *unknown)
 
 
@@ -248,7 +247,7 @@ def _of_names(streams: Sequence[Stream], names: Sequence[str]) -> list[Stream]:
             raise ConfigError(
                 f"{name!r} is not a stream of that connection; {suggest(name, known)}", hint="Run `tidegate check`."
             )
-        if not isinstance(known[name].strategy, ComparesPartitions):
+        if known[name].strategy.partitions is None:
             raise ConfigError(
                 f"stream {name!r} is loaded by {known[name].strategy.kind}, which compares no partitions",
                 hint="Name streams of `strategy: {kind: checksum}`.",

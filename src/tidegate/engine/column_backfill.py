@@ -17,7 +17,7 @@ from tidegate.core.schema import ChangeKind
 from tidegate.engine.context import LoadContext
 
 
-def misfits(strategy: Strategy, writer: Writer, contract: Mapping[str, str]) -> list[str]:
+def incompatibilities(strategy: Strategy, writer: Writer, contract: Mapping[str, str]) -> list[str]:
     """Why old rows cannot be filled, one sentence each; empty if they can, or need not be.
 
     Strategies without a cursor that read no log look at every row whenever the columns change, and need nothing.
@@ -38,7 +38,7 @@ def misfits(strategy: Strategy, writer: Writer, contract: Mapping[str, str]) -> 
     return found
 
 
-def come(work: LoadContext) -> tuple[str, ...]:
+def new_columns(work: LoadContext) -> tuple[str, ...]:
     """The columns that not every loaded row has yet, if they are to be filled for all rows.
 
     The position says with which columns every row was loaded: loads of some rows alone, such as a chunk of a backfill
@@ -48,7 +48,7 @@ def come(work: LoadContext) -> tuple[str, ...]:
     stream = work.stream
     if stream.contract.get(ChangeKind.ADD_COLUMN) != Mode.FILL or not stream.strategy.cursor:
         return ()
-    since, columns = work.standing.since, work.probe.schema()
+    since, columns = work.recovered.since, work.probe.schema()
     if since is None or since.schema == columns.digest:
         return ()
     known = work.context.registry.loaded_columns(stream.uid, since.schema)
@@ -56,8 +56,8 @@ def come(work: LoadContext) -> tuple[str, ...]:
     return tuple(each.name for each in columns if each.name not in known and each.ident not in idents)
 
 
-def filled(changes: ChangeSet, come: tuple[str, ...]) -> ChangeSet:
+def filled(changes: ChangeSet, added: tuple[str, ...]) -> ChangeSet:
     """Every row, of which those that the new columns make different are written."""
-    why = f"new in the source: {', '.join(come)}; every row is read again"
+    why = f"new in the source: {', '.join(added)}; every row is read again"
     effect = changes.effect if isinstance(changes.effect, Mirror) else Upsert(repeats=changes.repeats or why)
     return replace(changes, effect=effect, reason=f"{why}: {changes.reason}")

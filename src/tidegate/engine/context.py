@@ -55,7 +55,7 @@ class RunContext:
         return Reset() if self.full_refresh else None
 
     @property
-    def anew(self) -> bool:
+    def reads_everything(self) -> bool:
         """Whether this is a full refresh, which reads every row again."""
         return self.full_refresh or self.resync
 
@@ -100,7 +100,7 @@ class LoadContext:
     context: RunContext
     journal: Journal
     probe: Probe
-    standing: RecoveryState
+    recovered: RecoveryState
     key_diff: KeyDiff | None = None
 
 

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from tidegate import plugins
 from tidegate.config import Config
-from tidegate.core.log import RESYNC, AppliesEvents, Lagging
+from tidegate.core.log import RESYNC, Lagging
 from tidegate.core.ports.format import Format
 from tidegate.engine.assemble.assemble import Choice, streams
 from tidegate.engine.outcome import failure
@@ -38,7 +38,7 @@ def _of_logs(config: Config, lakes: dict[str, Format]) -> Iterator[Stream]:
 
 
 def _of_a_log(kind: str) -> bool:
-    return issubclass(plugins.load("strategies", kind), AppliesEvents)
+    return bool(plugins.load("strategies", kind).applies_events)
 
 
 def _told(status: StreamStatus, stream: Stream, redact: Callable[[str], str]) -> StreamStatus:

@@ -31,9 +31,9 @@ def run(stream: Stream, context: RunContext, lease: Lease, journal: Journal) -> 
 def _run(stream: Stream, context: RunContext, lease: Lease, journal: Journal) -> Outcome:
     recovered = recovery.recover(stream, context)
     with stream.source.probe(context.sessions, stream.bound_request) as probe:
-        work = LoadContext(stream=stream, context=context, journal=journal, probe=probe, standing=recovered)
+        work = LoadContext(stream=stream, context=context, journal=journal, probe=probe, recovered=recovered)
         work = recovery.prove(work)
-        replication_slot.begin(stream, None if context.anew else work.standing.since)
+        replication_slot.begin(stream, None if context.reads_everything else work.recovered.since)
         detected = detect.detect_changes(work)
         work, changes = detected.work, detected.changes
         if changes is None:

@@ -75,7 +75,7 @@ def _latest(
     batch = Batch(latest=order, keys_unique=False, skip_equal=False)
     one = work.stream.writer.check(quality.good(work, plan, rows), plan, batch)
     try:
-        return one.frame.drop(LOADED).localCheckpoint(), one.latest or order
+        return one.frame.drop(LOADED).localCheckpoint(), one.compared.latest or order
     finally:
         quality.release(one)
 

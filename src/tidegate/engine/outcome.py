@@ -50,7 +50,7 @@ def loaded(  # noqa: PLR0913 - everything that the stages found
         notes: on what came after it.
         warm: Spark ran before.
     """
-    changes, aside = plan.changes, checked.aside.rows if checked.aside else 0
+    changes, aside = plan.changes, checked.verdicts.aside.rows if checked.verdicts.aside else 0
     counted = (checked.rows + aside if checked.rows is not None else None, verdict.rows, changes.rows, 0)
     return Outcome(
         stream=work.stream.name,
@@ -76,7 +76,7 @@ def loaded(  # noqa: PLR0913 - everything that the stages found
         arrivals=changes.arrivals,
         spark_started=not warm and work.context.sessions.started,
         seconds=dict(work.journal.seconds),
-        notes=(*work.probe.notes(), *_coverage(verdict), *notes, *checked.findings),
+        notes=(*work.probe.notes(), *_coverage(verdict), *notes, *checked.verdicts.findings),
     )
 
 
@@ -88,14 +88,14 @@ def _coverage(verdict: Verdict) -> tuple[str, ...]:
 
 def unchanged(work: LoadContext, *notes: str) -> Outcome:
     """The outcome of a run that moved nothing; `notes` say why, if rows differed."""
-    since = work.standing.since
+    since = work.recovered.since
     return Outcome(
         stream=work.stream.name,
         outcome=Result.UNCHANGED,
         strategy=work.stream.strategy.kind,
         position=since.to_dict() if since else None,
         looked_through=_looked_through(work),
-        snapshot=work.standing.table.snapshot,
+        snapshot=work.recovered.table.snapshot,
         seconds=dict(work.journal.seconds),
         notes=(*work.probe.notes(), *notes),
     )

@@ -38,7 +38,7 @@ def load_each(work: LoadContext, changes: ChangeSet, ledger: Ledger, load: Load)
             except RowsMoved:
                 done.append(load(_after_failure(work), group))
             ledger = loaded
-            work = replace(work, standing=_standing(work.stream))
+            work = replace(work, recovered=_recovered(work.stream))
         except (CheckFailed, VerifyFailed) as error:
             if isinstance(error, VerifyFailed) and not work.stream.format.invisible:
                 raise  # its rows are seen: the next run compares the whole table
@@ -58,11 +58,11 @@ def _after_failure(work: LoadContext) -> LoadContext:
     The version that the next load is fenced by stays: whoever has written since then is noticed.
     """
     now = work.stream.format.state(work.stream.target, work.stream.uid)
-    table = replace(work.standing.table, exists=now.exists, uuid=now.uuid, schema=now.schema)
-    return replace(work, standing=replace(work.standing, table=table))
+    table = replace(work.recovered.table, exists=now.exists, uuid=now.uuid, schema=now.schema)
+    return replace(work, recovered=replace(work.recovered, table=table))
 
 
-def _standing(stream: Stream) -> RecoveryState:
+def _recovered(stream: Stream) -> RecoveryState:
     """Where the stream stands after a commit of this run."""
     table = stream.format.state(stream.target, stream.uid)
     return RecoveryState(table=table, since=table.position, heal=Heal.NOTHING)

@@ -15,9 +15,10 @@ from tidegate.core.effects import Mirror
 from tidegate.core.fingerprint import Fingerprint
 from tidegate.core.grouping import Grouping
 from tidegate.core.ids import Target
-from tidegate.core.ledger import BEGIN, Entry, Ledger
+from tidegate.core.ledger import Entry, Ledger
 from tidegate.core.ports.source import Probe
 from tidegate.core.position import Position
+from tidegate.core.position_state import BEGIN, METHOD, begin_of
 from tidegate.core.schema import Schema
 from tidegate.dialects.shared.buckets import bucket
 from tidegate.dialects.spark import Spark
@@ -69,11 +70,11 @@ def equal(changes: ChangeSet) -> dict[str, str]:
 
 def nothing(grouping: Grouping, since: Position) -> ChangeSet:
     """A load without rows, after which the table's position vouches for the measured partitions."""
-    begin = {name: value for name, value in since.state.items() if name == BEGIN}
+    begin = begin_of(since.state)
     return ChangeSet(
         slices=(),
         effect=Mirror(of=grouping),
-        state={**begin, "method": grouping.to_dict()},
+        state={**({BEGIN: begin} if begin else {}), METHOD: grouping.to_dict()},
         rows=0,
         reason="every partition matches the source",
     )

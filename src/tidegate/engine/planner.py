@@ -14,13 +14,13 @@ from typing import Any
 from tidegate.core.changes import ChangeSet
 from tidegate.core.effects import Apply, event_rules
 from tidegate.core.ids import new_load_id
-from tidegate.core.plan import FENCE, WHOLE, LoadPlan, WriteChoice, WriteFacts
+from tidegate.core.plan import LoadPlan, WriteChoice, WriteFacts
 from tidegate.core.plan import Mode as WriteMode
 from tidegate.core.policies.contract import Mode
 from tidegate.core.ports.format import TableState
 from tidegate.core.position import Position
+from tidegate.core.position_state import FENCE, WHOLE, EventFence
 from tidegate.core.schema import FOLLOWED, RESCUED, ChangeKind, Column, Schema, SchemaChange, compare
-from tidegate.core.versioned_writer import VersionedWriter
 from tidegate.engine.quality.rules import refuse_rules
 from tidegate.engine.reconcile import next_sequence
 from tidegate.engine.stream import Stream
@@ -99,7 +99,7 @@ def make_plan(stream: Stream, found: PlanInputs, *, now: datetime) -> LoadPlan:
             state={**found.changes.state, **fenced},
             loaded_through=found.changes.loaded_through,
             schema=columns.digest,
-            writer=signature(stream),
+            writer=stream.writer.signature,
         ),
         changes=found.changes,
         columns=columns,
@@ -133,23 +133,23 @@ def fence(  # noqa: PLR0913 - a load, and what was before it
 ) -> dict[str, Any]:
     """What will count of the events that are remembered beside the table, see `FENCE`; nothing for other loads.
 
-    A table that is read anew forgets: its floor, or its log from the beginning, says what counts. For a history the
-    events stand for their part of it only as long as nothing but events writes the table, and columns keep their names.
+    A full refresh forgets: the table's floor, or its log from the beginning, says what counts. For a history the events
+    stand for their part of it only as long as nothing but events writes the table, and columns keep their names.
     """
     if event_rules(changes.effect) is None:
         return {}
-    known = since.state.get(FENCE) if since else None
+    known = EventFence.of(since.state) if since else None
     if not isinstance(changes.effect, Apply):
         after = sequence
     else:
-        after = sequence - 1 if known is None or reset else known["after"]
+        after = sequence - 1 if known is None or reset else known.after
     own = {"after": after, "number": sequence, "load": load_id}
-    if not isinstance(stream.writer, VersionedWriter):
+    if stream.writer.versions is None:
         return {FENCE: own}
     whole = after
-    if known is not None and since is not None and after == known["after"]:
-        alone = known["number"] == since.sequence and all(one.kind is not ChangeKind.RENAME for one in evolve)
-        whole = known.get(WHOLE, after) if alone else since.sequence
+    if known is not None and since is not None and after == known.after:
+        alone = known.number == since.sequence and all(one.kind is not ChangeKind.RENAME for one in evolve)
+        whole = known.whole if alone else since.sequence
     return {FENCE: {**own, WHOLE: whole}}
 
 
@@ -172,14 +172,9 @@ def refuse_erasing(stream: Stream, found: PlanInputs, write: WriteChoice) -> Non
     Raises:
         InternalError: a writer chose it although nobody asked for a full refresh.
     """
-    keeps = isinstance(stream.writer, VersionedWriter) or stream.deletes.soft
+    keeps = stream.writer.versions is not None or stream.deletes.soft
     if keeps and write.mode in ERASES and found.facts.reset is None:
         raise InternalError(f"write: {stream.writer.kind} chose {write.mode} for a table whose old rows must be kept")
-
-
-def signature(stream: Stream) -> str:
-    """What the position says of the writer; empty for one whose table holds just what its source holds."""
-    return stream.writer.signature if isinstance(stream.writer, VersionedWriter) else ""
 
 
 def refuse_writer(stream: Stream, found: PlanInputs) -> None:
@@ -189,9 +184,9 @@ def refuse_writer(stream: Stream, found: PlanInputs) -> None:
         PlanError: nothing was touched.
     """
     wrote = found.since.writer if found.since else ""
-    if found.since is None or found.facts.reset or wrote == signature(stream):
+    if found.since is None or found.facts.reset or wrote == stream.writer.signature:
         return
-    was = "another writer" if not wrote or not signature(stream) else "the same writer with other options"
+    was = "another writer" if not wrote or not stream.writer.signature else "the same writer with other options"
     raise PlanError(
         f"stream {stream.name!r} now has write: {stream.writer.kind}, but its table was loaded by {was}, so its "
         f"versions have another meaning",
@@ -203,10 +198,8 @@ def refuse_writer(stream: Stream, found: PlanInputs) -> None:
 def _added(stream: Stream, found: PlanInputs) -> tuple[tuple[Column, ...], tuple[SchemaChange, ...]]:
     """The writer's own columns, and the changes by which the table comes to have them."""
     writer, table = stream.writer, found.table.schema
-    if not isinstance(writer, VersionedWriter):
-        return (), ()
     added = writer.added(found.columns, stream.strategy.cursor)
-    if table is None:
+    if not added or table is None:
         return added, ()
     changes = [
         change

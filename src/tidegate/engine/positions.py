@@ -15,19 +15,18 @@ from tidegate.core.display import Shown
 from tidegate.core.effects import Insert
 from tidegate.core.grouping import Grouping, grouping_of
 from tidegate.core.ids import new_load_id
-from tidegate.core.ledger import Ledger, unvouched
+from tidegate.core.ledger import Ledger
 from tidegate.core.plan import LoadPlan, Mode, WriteChoice
 from tidegate.core.ports.format import TableState
 from tidegate.core.ports.source import Probe
-from tidegate.core.ports.strategy import AdoptsFiles, ComparesPartitions
 from tidegate.core.position import Position
+from tidegate.core.position_state import METHOD, method_of, unvouched
 from tidegate.core.schema import Schema
 from tidegate.core.slices import Everything, Range, Slice
 from tidegate.dialects.spark import Spark
 from tidegate.engine import partitions
 from tidegate.engine.assemble.assemble import Place
 from tidegate.engine.context import RunContext
-from tidegate.engine.planner import signature
 from tidegate.engine.publish import discarded_on_error, publish
 from tidegate.engine.reconcile import holds_rows, next_sequence
 from tidegate.engine.recovery.recovery import unproven
@@ -126,13 +125,14 @@ def repair(stream: Stream, context: RunContext) -> StateView:
     """Resets the registry to the table's position.
 
     Of a stream that is loaded by partitions it takes what Spark finds in each of them. Where the table's position
-    does not vouch for that, because rows were changed behind it, the position is written anew and does.
+    does not vouch for that, because rows were changed behind it, the position is rewritten and does.
     """
     _register(stream, context)
     table = stream.format.state(stream.target, stream.uid)
     if table.position is None and holds_rows(table):
         raise PositionMissing(f"the table of stream {stream.name!r} has rows but no position to repair from")
-    if table.position is None or table.position.kind != stream.strategy.kind or "method" not in table.position.state:
+    since = table.position
+    if since is None or since.kind != stream.strategy.kind or method_of(since.state) is None:
         _take_word(stream, context, table)
         return show(stream, context)
     with context.registry.lease(stream.uid) as lease:
@@ -179,8 +179,8 @@ def adopt(stream: Stream, context: RunContext, value: str | None = None) -> Stat
         value = _greatest_cursor(stream, context, table)
     reason = "state adopt"
     with stream.source.probe(context.sessions) as probe:
-        if isinstance(stream.strategy, AdoptsFiles):
-            state, listed = stream.strategy.adopted(probe)
+        if (adopted := stream.strategy.adopted(probe)) is not None:
+            state, listed = adopted
             _prove(stream, context, table, probe, Everything())
             _stamp(stream, context, state, None, reason=reason, proven=table)
             context.registry.keep_manifest(stream.uid, listed)
@@ -245,19 +245,18 @@ def _take_word(stream: Stream, context: RunContext, table: TableState) -> None:
 
 def _measure(stream: Stream, context: RunContext, table: TableState, since: Position, lease: Lease) -> None:
     """Keeps what each partition of the table holds, once the table's position vouches for it."""
-    strategy = stream.strategy
+    compared = stream.strategy.partitions
     with context.session() as session, stream.source.probe(context.sessions) as probe:
-        grouping = (
-            strategy.grouping(probe) if isinstance(strategy, ComparesPartitions) else grouping_of(since.state["method"])
-        )
+        known = method_of(since.state) or {}
+        grouping = compared.grouping(probe) if compared is not None else grouping_of(known)
         columns, method = probe.schema(), grouping.to_dict()
         found = partitions.measured(stream, context, session, grouping=grouping, columns=columns)
-        if partitions.trusted(found, since, columns) is None or since.state["method"] != method:
+        if partitions.trusted(found, since, columns) is None or known != method:
             position = replace(
                 since,
                 sequence=next_sequence(table, since, context.registry.last_sequence(stream.uid)),
                 load_id=new_load_id(),
-                state={"method": method, **found.voucher()},
+                state={METHOD: method, **found.voucher()},
                 schema=columns.digest,
             )
             # Fenced by the version that was there before anything was measured.
@@ -313,7 +312,7 @@ def _stamp(  # noqa: PLR0913 - what a position is made of
                 state=state,
                 loaded_through=through,
                 schema=table.position.schema if table.position else table.schema.digest,
-                writer=table.position.writer if table.position else signature(stream),
+                writer=table.position.writer if table.position else stream.writer.signature,
             )
         with context.session(small=True) as session:
             _commit(stream, context, table, position, lease=lease, session=session, reason=reason)

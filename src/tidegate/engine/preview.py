@@ -98,11 +98,11 @@ def preview(stream: Stream, context: RunContext) -> StreamPlan:
     about: dict[str, Any] = {"stream": stream.name, "target": str(stream.target), "strategy": stream.strategy.kind}
     try:
         table = stream.format.state(stream.target, stream.uid)
-        standing = reconcile(stream.name, table, context.registry.position(stream.uid))
+        recovered = reconcile(stream.name, table, context.registry.position(stream.uid))
         restored_source.refuse(stream, context)
         with stream.source.probe(context.sessions, stream.bound_request) as probe:
             journal = Journal(stream=stream.name)
-            work = LoadContext(stream=stream, context=context, journal=journal, probe=probe, standing=standing)
+            work = LoadContext(stream=stream, context=context, journal=journal, probe=probe, recovered=recovered)
             changes, ledger = detect.detect(work)
             work, changes = key_diff.watch(work, changes)
             if changes is not None:
@@ -113,11 +113,11 @@ def preview(stream: Stream, context: RunContext) -> StreamPlan:
         outcome = failure(stream, error, context.redact)
         return StreamPlan(**about, outcome=outcome.outcome, error=outcome.error)
     if changes is None or plan is None:
-        return StreamPlan(**about, outcome="unchanged", position=_position(standing), notes=notes)
+        return StreamPlan(**about, outcome="unchanged", position=_position(recovered), notes=notes)
     return StreamPlan(
         **about,
         outcome="changed",
-        position=_position(standing),
+        position=_position(recovered),
         slices=tuple(_slices(changes)),
         rows=changes.rows,
         bytes=changes.bytes,
@@ -148,8 +148,8 @@ def _layout(stream: Stream) -> tuple[str, ...]:
     return (f"{reason}; `tidegate maintain {stream.name}` applies it to new rows, if the format can",) if reason else ()
 
 
-def _position(standing: RecoveryState) -> dict[str, Any] | None:
-    return standing.since.to_dict() if standing.since else None
+def _position(recovered: RecoveryState) -> dict[str, Any] | None:
+    return recovered.since.to_dict() if recovered.since else None
 
 
 def _slices(changes: ChangeSet) -> list[PlannedSlice]:

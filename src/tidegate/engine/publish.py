@@ -116,18 +116,18 @@ class SideTable:
     state: TableState
 
     def commit(
-        self, session: SparkSession, rows: DataFrame, mode: Mode, *, now: datetime, told: Mapping[str, Any]
+        self, session: SparkSession, rows: DataFrame, mode: Mode, *, now: datetime, state: Mapping[str, Any]
     ) -> Receipt:
         """The rows come to what it holds, or in its place.
 
         Args:
             mode: append or overwrite.
-            told: what its position says.
+            state: what its position says.
 
         Raises:
             PositionMoved, CommitConflict: somebody else has written it since.
         """
-        plan = self._plan(mode, now, told)
+        plan = self._plan(mode, now, state)
         if not self.state.exists:
             self.lake.create(session, self.target, self.columns, Layout())
         elif plan.evolve:
@@ -139,7 +139,7 @@ class SideTable:
             (staging.append if mode is Mode.APPEND else staging.overwrite)(rows)
             return publish(self.lake, self.target, plan, staging)
 
-    def _plan(self, mode: Mode, now: datetime, told: Mapping[str, Any]) -> LoadPlan:
+    def _plan(self, mode: Mode, now: datetime, state: Mapping[str, Any]) -> LoadPlan:
         load_id, table = new_load_id(), self.state
         changes = compare(source=self.columns, table=table.schema) if table.schema else ()
         number = next_sequence(table, table.position, 0)
@@ -151,7 +151,9 @@ class SideTable:
             created_at=now,
             base=table.snapshot,
             since=table.position,
-            position=Position(sequence=number, load_id=load_id, kind=self.kind, state=told, schema=self.columns.digest),
+            position=Position(
+                sequence=number, load_id=load_id, kind=self.kind, state=state, schema=self.columns.digest
+            ),
             changes=ChangeSet(slices=(Everything(),), effect=Insert() if mode is Mode.APPEND else Mirror()),
             columns=self.columns,
             key=(),

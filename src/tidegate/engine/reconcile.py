@@ -9,14 +9,10 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Protocol
 
-from tidegate.core.ledger import VOUCHER
-from tidegate.core.policies.deletes import KEYS
 from tidegate.core.ports.format import TableState
 from tidegate.core.position import Position
+from tidegate.core.position_state import unclaimed
 from tidegate.errors import PositionMissing, PositionMoved
-
-CLAIMS = (*VOUCHER, KEYS, "version", "fingerprint")
-"""The keys of a position's state by which a strategy knows, without a look, that the table is as the source."""
 
 
 class Remembered(Protocol):
@@ -57,7 +53,7 @@ class RecoveryState:
         """`since`; of a load that was never verified it claims nothing of the table's rows."""
         if self.proven or self.since is None:
             return self.since
-        return replace(self.since, state={name: v for name, v in self.since.state.items() if name not in CLAIMS})
+        return replace(self.since, state=unclaimed(self.since.state))
 
 
 def reconcile(name: str, table: TableState, remembered: Remembered | None) -> RecoveryState:

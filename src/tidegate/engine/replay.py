@@ -15,14 +15,12 @@ from tidegate.core.changes import ChangeSet
 from tidegate.core.display import Shown
 from tidegate.core.effects import Apply, Effect, Insert, Upsert
 from tidegate.core.ids import new_load_id
-from tidegate.core.log import AppliesEvents
 from tidegate.core.plan import LoadPlan, Mode, WriteChoice, WriteFacts
 from tidegate.core.ports.format import Staging
 from tidegate.core.position import Position
 from tidegate.core.quarantine import beside
 from tidegate.core.schema import Schema
 from tidegate.core.slices import Everything
-from tidegate.core.versioned_writer import VersionedWriter
 from tidegate.engine.applied_events import Applied
 from tidegate.engine.context import RunContext
 from tidegate.engine.planner import fence
@@ -147,7 +145,7 @@ class Quarantined:
 
 def _own(table: Schema, stream: Stream, context: RunContext) -> Schema:
     """The columns of the table that come from the source, each with what the source called it in the last load."""
-    own = {*stream.added.names, *(stream.writer.own if isinstance(stream.writer, VersionedWriter) else ())}
+    own = {*stream.added.names, *stream.writer.own}
     known = context.registry.loaded_columns(stream.uid)
     columns = (replace(column, ident=known.get(column.name, "")) for column in table if column.name not in own)
     return Schema(columns=tuple(columns))
@@ -186,7 +184,7 @@ class _Replay:
         with contextlib.ExitStack() as held, translated(doing):
             plan = self._plan(since, columns)
             rows = self.quarantine.unpacked(self.session, since, columns)
-            rows = quarantined_rows.with_lacks(rows) if isinstance(self.stream.strategy, AppliesEvents) else rows
+            rows = quarantined_rows.with_lacks(rows) if self.stream.strategy.applies_events else rows
             judged = quality.judged(self.stream, columns, rows, key=self.stream.key).persist()
             held.callback(judged.unpersist)
             passed, stay = (int(n) for n in validation.measured(judged, validation.REPLAY_COUNTS))
@@ -210,12 +208,12 @@ class _Replay:
         batch = Batch(latest=latest, keys_unique=False, skip_equal=False)
         if isinstance(plan.changes.effect, Apply):
             return self._events(rows, plan)
-        if isinstance(writer, VersionedWriter):
+        if (versions := writer.versions) is not None:
             at, ended = f"{validation.META}at", f"{validation.META}ended"
             stored = stream.format.read(self.session, stream.target, self.stands.table.snapshot)
-            changes = writer.replayed(rows, plan, stream.strategy.cursor, stored=stored, at=at, ended=ended)
+            changes = versions.replayed(rows, plan, stream.strategy.cursor, stored=stored, at=at, ended=ended)
             checked = writer.check(changes, plan, batch)
-            if not isinstance(stream.strategy, AppliesEvents):
+            if not stream.strategy.applies_events:
                 return _Ready(checked=checked)
             checked = replace(checked, folded=quarantined_rows.remembered(rows, stream.key))
             return _Ready(checked=checked, applied=events.remembered(stream, self.session, plan))
@@ -228,7 +226,7 @@ class _Replay:
         stream, writer = self.stream, self.stream.writer
         applied = events.remembered(stream, self.session, plan)
         known = applied.fence()
-        if not isinstance(writer, VersionedWriter):
+        if writer.versions is None:
             # What was forgotten of a key had ended the wait of its older events already.
             known = replace(known, horizon=None)
         found = quarantined_rows.as_events(rows, plan.columns.names)
@@ -236,7 +234,7 @@ class _Replay:
         batch = Batch(latest=latest, keys_unique=False, skip_equal=False, fence=known)
         checked = writer.check(found, plan, batch)
         superseded = checked.folded.superseded if checked.folded else 0
-        again = writer.check(found, plan, replace(batch, again=True))
+        again = writer.check(found, plan, replace(batch, reread=True))
         return _Ready(checked=checked, applied=applied, again=again, superseded=superseded)
 
     def _load(self, ready: _Ready, plan: LoadPlan, lease: Lease, held: contextlib.ExitStack) -> str | None:
@@ -258,16 +256,16 @@ class _Replay:
 
     def _verified(self, ready: _Ready, checked: Checked, plan: LoadPlan, staging: Staging) -> bool | None:
         """Raises VerifyFailed where the committed version does not hold the rows."""
-        writer, level, seen = self.stream.writer, self.stream.verify, not staging.invisible
+        versions, level, seen = self.stream.writer.versions, self.stream.verify, not staging.invisible
         if ready.again is not None:
             table = staging.read_keys(ready.again.keys, prune=ready.again.prune)
             both = events.sides(self.stream, ready.again, table, plan, level)
         elif ready.rows is not None:
             kept = proof.measured(ready.rows, plan, level)
             both = proof.Sides(source=kept, table=proof.table_side(plan, staging, checked, level))
-        elif isinstance(writer, VersionedWriter):
-            writer.prove(checked, plan, staging)
-            if unseen := writer.unseen(checked, plan, staging):
+        elif versions is not None:
+            versions.prove(checked, plan, staging)
+            if unseen := versions.unseen(checked, plan, staging):
                 raise VerifyFailed(
                     f"stream {plan.stream!r}: {plan.target} does not have {unseen} of the rows at their time",
                     load_id=plan.load_id,
@@ -278,7 +276,7 @@ class _Replay:
     def _plan(self, since: Position, columns: Schema) -> LoadPlan:
         stream, table, load_id = self.stream, self.stands.table, new_load_id()
         number = next_sequence(table, since, self.context.registry.last_sequence(stream.uid))
-        own = stream.writer.added(columns, stream.strategy.cursor) if isinstance(stream.writer, VersionedWriter) else ()
+        own = stream.writer.added(columns, stream.strategy.cursor)
         changes = self._changes(since)
         if type(changes.effect) in stream.writer.accepts:
             write = stream.writer.choose(
@@ -287,7 +285,7 @@ class _Replay:
         else:
             write = WriteChoice(mode=Mode.APPEND, reason="the quarantined rows are not in the table")
         state = dict(since.state)
-        if isinstance(stream.strategy, AppliesEvents):  # what was applied before goes on to count
+        if stream.strategy.applies_events:  # what was applied before goes on to count
             logged = Apply(rules=stream.strategy.event_rules())
             state |= fence(stream, replace(changes, effect=logged), since, number, load_id)
         return LoadPlan(
@@ -313,9 +311,10 @@ class _Replay:
         """What the rows are: events of a log again where they were, else rows that were read late."""
         stream = self.stream
         effect: Effect = Upsert() if stream.key else Insert()
-        if isinstance(stream.strategy, AppliesEvents):
+        if stream.strategy.applies_events:
             # A history that its loads date takes rows at the time of the load that read them.
-            dated = not isinstance(stream.writer, VersionedWriter) or stream.writer.moment(()) is not None
+            versions = stream.writer.versions
+            dated = versions is None or versions.moment(()) is not None
             effect = Apply(rules=stream.strategy.event_rules()) if dated else effect
         return ChangeSet(
             slices=(Everything(),),

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 
-def misfits(source: type[Any], contract: Mapping[str, str]) -> list[str]:
+def incompatibilities(source: type[Any], contract: Mapping[str, str]) -> list[str]:
     """Why the contract cannot be kept with such a source, a sentence each; nothing where it can."""
     found = []
     asked = [f"{kind}: {contract[kind]}" for kind in LEAVES_OUT if contract[kind] in ASIDE]

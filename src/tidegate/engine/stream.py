@@ -17,7 +17,7 @@ from tidegate.core.policies.rules import OnFail, Rule
 from tidegate.core.policies.schedule import Schedule
 from tidegate.core.ports.format import Format, Layout
 from tidegate.core.ports.source import Source
-from tidegate.core.ports.strategy import Bounded, Strategy
+from tidegate.core.ports.strategy import Strategy
 from tidegate.core.ports.writer import Writer
 from tidegate.core.schema import Schema
 
@@ -66,7 +66,7 @@ class Stream:
     @property
     def bound_request(self) -> BoundRequest | None:
         """What the source has to be opened with where its changes are looked for."""
-        return self.strategy.bound_request if isinstance(self.strategy, Bounded) else None
+        return self.strategy.bound_request
 
     @property
     def order(self) -> tuple[str, ...]:

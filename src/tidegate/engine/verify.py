@@ -15,13 +15,12 @@ from tidegate.core.bucketing import Level
 from tidegate.core.changes import ChangeSet
 from tidegate.core.display import Shown
 from tidegate.core.effects import Mirror
-from tidegate.core.ledger import unvouched
 from tidegate.core.outcome import Problem
 from tidegate.core.plan import Mode, WriteChoice, WriteFacts
 from tidegate.core.position import Position
+from tidegate.core.position_state import unvouched
 from tidegate.core.report import StreamReport
 from tidegate.core.slices import Keys
-from tidegate.core.versioned_writer import VersionedWriter
 from tidegate.engine import load
 from tidegate.engine.context import LoadContext, PlannedLoad, RunContext
 from tidegate.engine.events import Journal
@@ -138,7 +137,7 @@ def _verify(stream: Stream, context: RunContext, level: Level, lease: Lease | No
         )
     with context.session() as session, stream.source.probe(context.sessions) as probe:
         work = LoadContext(
-            stream=stream, context=context, journal=Journal(stream=stream.name), probe=probe, standing=stands
+            stream=stream, context=context, journal=Journal(stream=stream.name), probe=probe, recovered=stands
         )
         comparison.choose_loaded(stream, context, probe, since)
         columns = probe.schema()
@@ -208,22 +207,22 @@ def _repair(work: LoadContext, since: Position, difference: Difference, lease: L
         reason=f"{len(keys)} keys differ between source and table",
     )
     found = PlanInputs(
-        table=work.standing.table,
+        table=work.recovered.table,
         since=since,
         changes=changes,
         columns=work.probe.schema(),
         identity=work.probe.identity(),
         clock=since.clock,
-        facts=WriteFacts(effect=changes.effect, rows=len(keys), table_rows=work.standing.table.rows),
+        facts=WriteFacts(effect=changes.effect, rows=len(keys), table_rows=work.recovered.table.rows),
         last_sequence=context.registry.last_sequence(stream.uid),
     )
     made = make_plan(stream, found, now=context.now())
     reason = "the rows that differ are compared by key and repaired"
     plan = replace(beside(made), write=WriteChoice(mode=Mode.MERGE_PARTITIONS, reason=reason))
     context.save(plan)
-    mending = replace(work, stream=replace(stream, verify=VerifyLevel.MOVED))
+    repairing = replace(work, stream=replace(stream, verify=VerifyLevel.MOVED))
     with context.registry.task(stream.uid, "repair", run_id=context.run_id) as payload:
-        outcome = load.load(mending, PlannedLoad(plan=plan, unique=work.probe.unique(stream.key)), lease)
+        outcome = load.load(repairing, PlannedLoad(plan=plan, unique=work.probe.unique(stream.key)), lease)
         payload |= {"rows": outcome.rows_read, "snapshot": outcome.snapshot}
     return difference.rows - left, left
 
@@ -235,7 +234,7 @@ def _slices(work: LoadContext, keys: Sequence[Key]) -> tuple[tuple[Keys, ...], i
     bare = len(keys) - len(texts)
     nulls = Keys(columns=stream.key, values=(), nulls=True)
     # What has no key may go where the source has no such row: else nothing tells which of them is one too many.
-    goes = bool(bare) and not isinstance(stream.writer, VersionedWriter) and not work.probe.count(nulls)
+    goes = bool(bare) and stream.writer.versions is None and not work.probe.count(nulls)
     slices = tuple(
         Keys(columns=stream.key, values=tuple(texts[first : first + KEYS_A_SLICE]))
         for first in range(0, len(texts), KEYS_A_SLICE)

@@ -13,6 +13,7 @@ from sqlalchemy import ColumnElement, Connection, bindparam, delete, insert, sel
 
 from tidegate.core.fingerprint import Fingerprint
 from tidegate.core.ledger import Entry, Ledger
+from tidegate.core.position_state import method_of
 from tidegate.core.slices import WHOLE_LABEL
 from tidegate.errors import RegistryError
 from tidegate.registry import streams
@@ -78,7 +79,7 @@ def keep_quick(connection: Connection, uid: str, hashes: Mapping[str, str]) -> N
 def apply(connection: Connection, object_id: int, plan: Mapping[str, Any], now: datetime) -> None:
     """The partitions that a load's plan names are in the table now as the source held them."""
     changes = plan["changes"]
-    method = changes["state"].get("method")
+    method = method_of(changes["state"])
     if method is None:
         _forget(connection, object_id)
         return

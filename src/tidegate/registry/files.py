@@ -12,7 +12,8 @@ from typing import Any
 from sqlalchemy import Connection, bindparam, delete, insert, select, update
 
 from tidegate.core.changes import Action
-from tidegate.core.manifest import MANIFEST, File, Manifest
+from tidegate.core.manifest import File, Manifest
+from tidegate.core.position_state import names_files
 from tidegate.registry import streams
 from tidegate.registry.tables import files
 
@@ -40,7 +41,7 @@ def apply(connection: Connection, object_id: int, plan: Mapping[str, Any], now: 
     """The files that a load's plan names are in the table now; of two ways to take that, the position decides."""
     changes = plan["changes"]
     stored = _stored(connection, object_id)
-    if MANIFEST not in changes["state"]:
+    if not names_files(changes["state"]):
         if stored.files:
             connection.execute(delete(files).where(files.c.object_id == object_id))
         return

@@ -76,7 +76,7 @@ def emptied(connection: Connection, object_id: int, part: tuple[str, str], now: 
     keep(connection, object_id, read(connection, object_id).empty(*part), now)
 
 
-def standing(connection: Connection, stream: Row[Any], *, failing: bool) -> Intervals:
+def with_failures(connection: Connection, stream: Row[Any], *, failing: bool) -> Intervals:
     """What is known, with the loads and chunks that have failed and that nothing has made good since.
 
     Args:
@@ -105,7 +105,7 @@ def gaps(connection: Connection, streams: Sequence[Row[Any]], failing: Collectio
     for stream in streams:
         if stream.object_id not in suspects:
             continue
-        parts = standing(connection, stream, failing=stream.object_id in failing).gaps
+        parts = with_failures(connection, stream, failing=stream.object_id in failing).gaps
         failed = _failed_partitions(connection, stream.object_id) if stream.checksum_method is not None else []
         found[stream.object_id] = (
             *(Gap(label=part.label, known=part.known) for part in parts),

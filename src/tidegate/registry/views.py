@@ -24,7 +24,7 @@ def status(connection: Connection) -> list[StreamStatus]:
     revision = func.max(positions.c.revision).label("revision")
     newest = select(positions.c.object_id, revision).group_by(positions.c.object_id).subquery()
     same = (positions.c.object_id == newest.c.object_id) & (positions.c.revision == newest.c.revision)
-    standing = {row.object_id: row for row in connection.execute(select(positions).join(newest, same))}
+    newest_positions = {row.object_id: row for row in connection.execute(select(positions).join(newest, same))}
     last = _last_runs(connection)
     good = (runs.c.outcome == Result.LOADED) | (runs.c.outcome == Result.UNCHANGED)
     finished = select(runs.c.object_id, func.max(runs.c.finished_ts).label("at")).where(good).group_by(runs.c.object_id)
@@ -34,7 +34,7 @@ def status(connection: Connection) -> list[StreamStatus]:
     gaps = intervals.gaps(connection, streams, failing)
     return [
         replace(
-            _stream_status(row, standing.get(row.object_id), last.get(row.object_id), success, holders),
+            _stream_status(row, newest_positions.get(row.object_id), last.get(row.object_id), success, holders),
             gaps=gaps.get(row.object_id, ()),
         )
         for row in streams
@@ -47,7 +47,7 @@ def stream_intervals(connection: Connection, uid: str) -> Intervals:
     if row is None:
         return Intervals()
     failing = _failed(row, _last_runs(connection).get(row.object_id), live_holders(connection))
-    return intervals.standing(connection, row, failing=failing)
+    return intervals.with_failures(connection, row, failing=failing)
 
 
 def _failed(stream: Row[Any], run: Row[Any] | None, holders: dict[str, str]) -> bool:

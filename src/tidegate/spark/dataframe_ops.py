@@ -243,7 +243,7 @@ def lacking(wanted: DataFrame, keys: DataFrame) -> DataFrame:
     return numbered.where(f"{NUMBER} <= {HERE} - {THERE}").drop(HASH, HERE, THERE, NUMBER)
 
 
-def mending(wanted: DataFrame, keys: DataFrame, *, key: Sequence[str], columns: Schema) -> DataFrame:
+def repairing(wanted: DataFrame, keys: DataFrame, *, key: Sequence[str], columns: Schema) -> DataFrame:
     """The rows by which a merge makes the differing keys what `wanted` has of them.
 
     Args:

@@ -159,7 +159,9 @@ def the_same(rows: DataFrame, *, where: str, whole: str, number: int) -> DataFra
     return closed(marked, f"({where}) AND {META}load < {_BEST}", number).drop(_BEST)
 
 
-def standing(rows: DataFrame, stored: DataFrame, *, key: Sequence[str], moment: str | None, known: str) -> DataFrame:
+def still_current(
+    rows: DataFrame, stored: DataFrame, *, key: Sequence[str], moment: str | None, known: str
+) -> DataFrame:
     """Of each key the row that waits and would be current, if nothing newer is known of the key.
 
     Args:

@@ -53,7 +53,7 @@ LOAD_CONF = {
     "spark.sql.codegen.hugeMethodLimit": "8000",
 }
 # Spark forgets all but the last 100 classes that it made, and a load of events makes 40: with a few streams each load
-# makes its own anew, and Java compiles them anew.
+# makes its own again, and Java compiles them again.
 CLASSES = "1000"
 _DEFAULTS = {
     "spark.driver.memory": "4g",

@@ -15,6 +15,7 @@ from tidegate.core.effects import Apply, Effect, Mirror, WriteHint
 from tidegate.core.ledger import Ledger
 from tidegate.core.log import RESYNC, Bad, EventRules, Logged, LogSpan, Truncate
 from tidegate.core.ports.source import Probe
+from tidegate.core.ports.strategy import Strategy
 from tidegate.core.position import Position
 from tidegate.core.slices import LogRange
 from tidegate.core.source_identity import check_continues, check_owner
@@ -25,7 +26,7 @@ FLOOR = "floor"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Cdc:
+class Cdc(Strategy):
     """Applies the events of a log in the order of each key, however often and in whatever order they arrive.
 
     Args:
@@ -39,6 +40,7 @@ class Cdc:
     kind: ClassVar[str] = "cdc"
     emits: ClassVar[frozenset[type[Effect]]] = frozenset({Mirror, Apply})
     always: ClassVar[frozenset[type[Effect]]] = frozenset({Apply})
+    applies_events: ClassVar[bool] = True
     reads: ClassVar[frozenset[type]] = frozenset({LogRange})
 
     max_events: int | None = 1_000_000
@@ -50,11 +52,6 @@ class Cdc:
     def rereads(self) -> bool:
         """Never as rows: an event that comes again is superseded."""
         return False
-
-    @property
-    def cursor(self) -> tuple[str, ...]:
-        """None: events have an order of their own."""
-        return ()
 
     def problems(self) -> tuple[str, ...]:
         """A number of events that loads nothing."""

@@ -17,9 +17,11 @@ from tidegate.core.changes import Action, ChangeSet, Part
 from tidegate.core.effects import Effect, Mirror
 from tidegate.core.fingerprint import Fingerprint
 from tidegate.core.grouping import LARGEST, Grouping, Period, Periods, Prefixes, Steps, Whole, grouping_of
-from tidegate.core.ledger import BEGIN, Entry, Ledger
+from tidegate.core.ledger import Entry, Ledger
 from tidegate.core.ports.source import KeepsRanges, Probe
+from tidegate.core.ports.strategy import Strategy
 from tidegate.core.position import Position
+from tidegate.core.position_state import BEGIN, begin_of
 from tidegate.core.schema import Column, Kind, Schema
 from tidegate.core.slices import Everything, Partition, Slice
 from tidegate.errors import ColumnMissing, ConfigError, PlanError
@@ -50,7 +52,7 @@ OPTIONS: Mapping[Method, frozenset[str]] = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Checksum:
+class Checksum(Strategy):
     """Reads partitions whose rows differ from the loaded ones; detects late, changed and deleted rows.
 
     Args:
@@ -96,11 +98,6 @@ class Checksum:
         return True
 
     @property
-    def cursor(self) -> tuple[str, ...]:
-        """None: two rows of one key cannot be told apart."""
-        return ()
-
-    @property
     def by_range(self) -> bool:
         """Whether the source says how its table is cut."""
         return self.method is Method.BY_RANGE
@@ -133,6 +130,13 @@ class Checksum:
                 hint="Give no value: the next run measures the table and loads what differs.",
             )
         return {"method": {"type": str(self.method)} if self.method is Method.BY_RANGE else self._cut().to_dict()}
+
+    def covers(self, since: Position | None, probe: Probe) -> Slice:  # noqa: ARG002 - the position says it
+        """Every row, or with a lookback those from where on partitions were compared."""
+        begin = begin_of(since.state) if since else None
+        if begin is None:
+            return Everything()
+        return Partition(column=begin["column"], label=f"from {begin['value']}", low=begin["value"], nulls=True)
 
     def detect(self, probe: Probe, since: Position | None, kept: Ledger | None = None) -> ChangeSet | None:
         """The partitions that differ from those loaded; None when none does.
@@ -182,6 +186,11 @@ class Checksum:
             notes=advice(grouping, [part.rows or 0 for part in parts]) if parts else (),
         )
 
+    @property
+    def partitions(self) -> Checksum:
+        """This strategy: it compares them."""
+        return self
+
     def unlimited(self) -> Checksum:
         """The same, for partitions of any size."""
         return replace(self, max_rows=LARGEST)
@@ -195,7 +204,7 @@ class Checksum:
             return f"the source has no column {self.column!r}"
         if not column.type.covered:
             return f"{column.name} is {column.native or column.type}, which no fingerprint covers"
-        return grouping_of(self.resume(None)["method"]).misfit(column)
+        return grouping_of(self.resume(None)["method"]).incompatibility(column)
 
     def grouping(self, probe: Probe) -> Grouping:
         """How the source's table is cut.
@@ -235,7 +244,7 @@ class Checksum:
                 f"a row's partition",
                 hint="Choose another column, or method: whole_table.",
             )
-        reason = grouping.misfit(column)
+        reason = grouping.incompatibility(column)
         if reason is not None:
             raise PlanError(
                 f"method {self.method}: {reason}", hint="Choose a column of that kind, or another `method:`."
@@ -321,7 +330,7 @@ def _order(part: Slice) -> tuple[int, int, str]:
 
 def _begin(since: Position | None, fence: Partition | None) -> dict[str, Any]:
     """From where on the table holds the source's rows; nothing where it holds all of them."""
-    before = since.state.get(BEGIN) if since else None
+    before = begin_of(since.state) if since else None
     if fence is None or (since is not None and before is None):
         return {}
     now = {"column": fence.column, "value": fence.low}

@@ -16,14 +16,15 @@ from tidegate.core.effects import Effect, Insert, Upsert
 from tidegate.core.ledger import Ledger
 from tidegate.core.manifest import File, Lister, Listing, Manifest
 from tidegate.core.ports.source import Probe
+from tidegate.core.ports.strategy import Strategy
 from tidegate.core.position import Position
+from tidegate.core.position_state import COLUMNS
 from tidegate.core.slices import Files as Chosen
 from tidegate.errors import ConfigError, HistoryGone, Misfit, PlanError
 
-COLUMNS = "columns"
 CARRIER = "carrier"
 REBUILT = "rebuilt"
-"""Keys of a position's state: the types of the columns so far; the column that carries each row's file since the first
+"""Keys of a position's state beside `COLUMNS`: the column that carries each row's file since the first
 load; whether files may be in the table that the manifest does not know of."""
 NAMED = 5
 
@@ -44,7 +45,7 @@ class OnDelete(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Files:
+class Files(Strategy):
     """Reads files that are new or have changed.
 
     Args:
@@ -66,18 +67,9 @@ class Files:
         return False
 
     @property
-    def cursor(self) -> tuple[str, ...]:
-        """None: two rows of one key cannot be told apart."""
-        return ()
-
-    @property
     def removes_files(self) -> bool:
         """Whether the rows of a missing file are deleted."""
         return self.on_delete == OnDelete.REMOVE
-
-    def problems(self) -> tuple[str, ...]:
-        """None: the options fit together."""
-        return ()
 
     def resume(self, value: str | None) -> Mapping[str, Any]:
         """The files in the table are unknown."""

@@ -10,13 +10,14 @@ from tidegate.core.changes import ChangeSet
 from tidegate.core.effects import Effect, Mirror
 from tidegate.core.ledger import Ledger
 from tidegate.core.ports.source import Probe
+from tidegate.core.ports.strategy import Strategy
 from tidegate.core.position import Position
 from tidegate.core.slices import Everything
 from tidegate.errors import ConfigError
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Full:
+class Full(Strategy):
     """Reads every row on every run; for small tables, and for tables that no other strategy fits."""
 
     kind: ClassVar[str] = "full"
@@ -26,15 +27,6 @@ class Full:
     def rereads(self) -> bool:
         """Every row, every time."""
         return True
-
-    @property
-    def cursor(self) -> tuple[str, ...]:
-        """None: two rows of one key cannot be told apart."""
-        return ()
-
-    def problems(self) -> tuple[str, ...]:
-        """None: there are no options."""
-        return ()
 
     def resume(self, value: str | None) -> Mapping[str, Any]:
         """Nothing: a full load has no cursor to continue from."""

@@ -16,6 +16,7 @@ from tidegate.core.effects import Effect, Insert
 from tidegate.core.flavours import Bound
 from tidegate.core.ledger import Ledger
 from tidegate.core.ports.source import Probe
+from tidegate.core.ports.strategy import Strategy
 from tidegate.core.position import Position
 from tidegate.core.slices import Range
 from tidegate.core.source_identity import check_continues, check_owner
@@ -23,7 +24,7 @@ from tidegate.errors import ColumnMissing, ConfigError, PlanError
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sequence:
+class Sequence(Strategy):
     """Reads rows whose number is between the position and the safe bound, below which no row can still arrive.
 
     Detects new rows only, neither updates nor deletes.
@@ -80,6 +81,11 @@ class Sequence:
                 hint="Give the greatest number up to which the table is complete.",
             ) from error
         return self._state(str(number))
+
+    def resume_at(self, state: Mapping[str, Any]) -> str | None:
+        """The value up to which the rows were read."""
+        value: str | None = state.get("value")
+        return value
 
     def detect(
         self,

@@ -17,13 +17,15 @@ from tidegate.core.cost_model import CHOICE, Experience, LoadMethod
 from tidegate.core.effects import Effect, Mirror, Upsert, WriteHint
 from tidegate.core.flavours import Bound
 from tidegate.core.grouping import Period
-from tidegate.core.ledger import BEGIN, VOUCHER, Ledger
+from tidegate.core.ledger import Ledger
 from tidegate.core.ports.source import Probe
 from tidegate.core.ports.strategy import Strategy
 from tidegate.core.position import Position
-from tidegate.core.slices import Everything
+from tidegate.core.position_state import BEGIN, METHOD, VOUCHER
+from tidegate.core.slices import Everything, Slice
 from tidegate.core.source_identity import check_continues, check_owner
 from tidegate.errors import ConfigError
+from tidegate.strategies._versions import loaded_version
 
 WHOLE_AT = "whole_at"
 WHOLE = (LoadMethod.PARTITIONS, LoadMethod.SNAPSHOT_DIFF, LoadMethod.FULL)
@@ -35,7 +37,7 @@ KIND = {
 }
 OWN: Mapping[LoadMethod, tuple[str, ...]] = {
     LoadMethod.INCREMENTAL: ("cursor", "value", "window", "nulls", "at"),
-    LoadMethod.PARTITIONS: ("method", BEGIN, *VOUCHER),
+    LoadMethod.PARTITIONS: (METHOD, BEGIN, *VOUCHER),
     LoadMethod.SNAPSHOT_DIFF: ("version", "fingerprint"),
     LoadMethod.FULL: (),
 }
@@ -57,7 +59,7 @@ class _Run:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Smart:
+class Smart(Strategy):
     """Uses the cheapest correct method, and compares the whole table at regular intervals whatever the column says.
 
     Args:
@@ -74,6 +76,7 @@ class Smart:
 
     kind: ClassVar[str] = "smart"
     emits: ClassVar[frozenset[type[Effect]]] = frozenset({Mirror, Upsert})
+    learns: ClassVar[bool] = True
     variants: ClassVar[Mapping[str, Mapping[str, Any]]] = {
         "whole": {},
         "column": {"column": "updated_at"},
@@ -141,6 +144,15 @@ class Smart:
         if value is not None:
             raise ConfigError(f"strategy smart has no column here, so it cannot continue from {value!r}")
         return {}
+
+    def resume_at(self, state: Mapping[str, Any]) -> str | None:
+        """The value up to which the rows were read."""
+        value: str | None = state.get("value")
+        return value
+
+    def covers(self, since: Position | None, probe: Probe) -> Slice:
+        """The version that was loaded, where the source keeps versions; else every row, up to the column's value."""
+        return loaded_version(since, probe) or Strategy.covers(self, since, probe)
 
     def detect(self, probe: Probe, since: Position | None, kept: Ledger | None = None) -> ChangeSet | None:
         """What the cheapest right way says; None when nothing changed and no comparison is due.

@@ -15,15 +15,17 @@ from tidegate.core.effects import Effect, Mirror, WriteHint
 from tidegate.core.fingerprint import Fingerprint
 from tidegate.core.ledger import Ledger
 from tidegate.core.ports.source import Probe
+from tidegate.core.ports.strategy import Strategy
 from tidegate.core.position import Position
 from tidegate.core.significance import Significance
-from tidegate.core.slices import Everything
+from tidegate.core.slices import Everything, Slice
 from tidegate.core.source_identity import check_owner, check_same_source
 from tidegate.errors import ColumnMissing, ConfigError
+from tidegate.strategies._versions import loaded_version
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SnapshotDiff:
+class SnapshotDiff(Strategy):
     """Compares every row with the table, and loads inserted, updated and deleted rows.
 
     Args:
@@ -44,11 +46,6 @@ class SnapshotDiff:
         """Every row that is compared."""
         return True
 
-    @property
-    def cursor(self) -> tuple[str, ...]:
-        """None: two rows of one key cannot be told apart."""
-        return ()
-
     def problems(self) -> tuple[str, ...]:
         """What is wrong with the options on their own."""
         return self.significant_change.problems() if self.significant_change else ()
@@ -61,6 +58,10 @@ class SnapshotDiff:
                 hint="Give no value: the next run compares every row and loads what differs.",
             )
         return {}
+
+    def covers(self, since: Position | None, probe: Probe) -> Slice:
+        """The version that was loaded, where the source keeps versions; else every row."""
+        return loaded_version(since, probe) or Strategy.covers(self, since, probe)
 
     def detect(
         self,

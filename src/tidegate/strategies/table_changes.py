@@ -10,19 +10,21 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from tidegate.core.change_feed import EMPTY, Span, Told, Versioned
+from tidegate.core.change_feed import EMPTY, FeedContent, Span, Versioned
 from tidegate.core.changes import ChangeSet
 from tidegate.core.effects import Apply, Effect, Insert, Mirror, WriteHint
 from tidegate.core.ledger import Ledger
 from tidegate.core.ports.source import Probe
+from tidegate.core.ports.strategy import Strategy
 from tidegate.core.position import Position
-from tidegate.core.slices import Everything, SnapshotPair
+from tidegate.core.slices import Everything, Slice, SnapshotPair
 from tidegate.core.source_identity import check_continues, check_owner
 from tidegate.errors import ConfigError, Misfit
+from tidegate.strategies._versions import loaded_version
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TableChanges:
+class TableChanges(Strategy):
     """Reads the inserts, updates and deletes of a lake table after the loaded version."""
 
     kind: ClassVar[str] = "table_changes"
@@ -34,15 +36,6 @@ class TableChanges:
     def rereads(self) -> bool:
         """Never: where only a comparison finds what changed, `append` is refused."""
         return False
-
-    @property
-    def cursor(self) -> tuple[str, ...]:
-        """None: versions order the changes of a key."""
-        return ()
-
-    def problems(self) -> tuple[str, ...]:
-        """None: there are no options."""
-        return ()
 
     def resume(self, value: str | None) -> Mapping[str, Any]:
         """The state of a table that holds a version of its source.
@@ -56,6 +49,10 @@ class TableChanges:
                 hint="Give the version (Delta) or the snapshot (Iceberg) of the source that is in the table.",
             )
         return {"version": value}
+
+    def covers(self, since: Position | None, probe: Probe) -> Slice:
+        """The version that was loaded."""
+        return loaded_version(since, probe) or Strategy.covers(self, since, probe)
 
     def detect(
         self,
@@ -82,16 +79,16 @@ class TableChanges:
 
     def _since(self, after: str, now: str, span: Span) -> ChangeSet:
         between = f"between versions {after} and {now}"
-        pair = SnapshotPair(after=after, upto=now, appends=span.told is Told.APPENDS)
-        match span.told:
-            case Told.NOTHING:
+        pair = SnapshotPair(after=after, upto=now, appends=span.content is FeedContent.APPENDS)
+        match span.content:
+            case FeedContent.NOTHING:
                 reason = f"no row changed {between}"
                 return ChangeSet(slices=(), effect=Insert(), state={"version": now}, rows=0, reason=reason)
-            case Told.APPENDS:
+            case FeedContent.APPENDS:
                 return self._told(now, pair, Insert(), rows=span.rows, reason=f"rows were only added {between}")
-            case Told.CHANGES:
+            case FeedContent.CHANGES:
                 return self._told(now, pair, Apply(), rows=span.rows, reason=f"rows changed {between}")
-            case Told.UNTOLD:
+            case FeedContent.UNKNOWN:
                 return ChangeSet(
                     slices=(Everything(),),
                     effect=Mirror(hint=WriteHint.COMPARE),

@@ -18,6 +18,7 @@ from tidegate.core.fingerprint import Fingerprint
 from tidegate.core.flavours import Bound
 from tidegate.core.ledger import Ledger
 from tidegate.core.ports.source import Probe
+from tidegate.core.ports.strategy import Strategy
 from tidegate.core.position import Position
 from tidegate.core.slices import Range
 from tidegate.core.source_identity import check_continues, check_owner
@@ -38,7 +39,7 @@ class OnNull(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Watermark:
+class Watermark(Strategy):
     """Reads rows between the position and the safe bound, below which no row can still arrive.
 
     Args:
@@ -134,6 +135,11 @@ class Watermark:
                 hint="Give the greatest value up to which the table is complete, such as '2025-01-31 00:00:00.000000'.",
             )
         return self._state(_canonical(value), None, None)
+
+    def resume_at(self, state: Mapping[str, Any]) -> str | None:
+        """The value up to which the rows were read."""
+        value: str | None = state.get("value")
+        return value
 
     def detect(
         self,

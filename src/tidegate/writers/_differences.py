@@ -62,7 +62,7 @@ def merge(checked: Checked, plan: LoadPlan, staging: Staging) -> Checked:
     finally:
         keys.unpersist()
     slices = None if moved is None else (Keys(columns=plan.key, values=moved),)
-    return replace(checked, rows=counts.keys, moved=slices)
+    return replace(checked, rows=counts.keys, compared=replace(checked.compared, moved=slices))
 
 
 def replace_if_different(checked: Checked, plan: LoadPlan, staging: Staging) -> Checked:
@@ -148,7 +148,7 @@ def _merge(wanted: DataFrame, keys: DataFrame, plan: LoadPlan, staging: Staging,
         return
     with translated(f"comparing with {plan.target}"):
         prune = keyed(keys, plan, Latest(key=plan.key, order=()), unique=True).prune
-    moving = dataframe_ops.mending(wanted, keys, key=plan.key, columns=plan.columns).persist()
+    moving = dataframe_ops.repairing(wanted, keys, key=plan.key, columns=plan.columns).persist()
     try:
         staging.merge(moving, prune=prune, skip_equal=False, gone=GONE, again=TWICE)
         if counts.again:

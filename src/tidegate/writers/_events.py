@@ -9,7 +9,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from tidegate.core.batch import Batch, Checked, Fence, Folded, Latest
+from tidegate.core.batch import Batch, Checked, Fence, Folded, Latest, Verdicts
 from tidegate.core.effects import event_rules
 from tidegate.core.log import EventRules, Truncate
 from tidegate.core.plan import LoadPlan, Prune
@@ -85,8 +85,8 @@ def folded(rows: DataFrame, plan: LoadPlan, batch: Batch) -> Checked:
             rows = _kept(rows, batch, held)
         gathered = _persisted(fold.gathered(rows), held)
         look = _look(gathered, fold, plan)
-        if look.refused and not batch.again:
-            return Checked(frame=rows, refused=look.refused)
+        if look.refused and not batch.reread:
+            return Checked(frame=rows, verdicts=Verdicts(refused=look.refused))
         if (emptied := _applied(look, event_rules(plan.changes.effect) or EventRules())) is not None:
             fold = replace(fold, emptied=emptied)
             gathered = _persisted(fold.gathered(rows), held)

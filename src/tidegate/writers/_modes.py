@@ -9,10 +9,11 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from tidegate.core.batch import Batch, Checked, Latest
+from tidegate.core.batch import Batch, Checked, Compared, GoneKeys, Latest
 from tidegate.core.effects import Apply, Mirror
 from tidegate.core.plan import LoadPlan, Mode, WriteChoice, WriteFacts
 from tidegate.core.ports.format import Staging
+from tidegate.core.position_state import names_partitions
 from tidegate.core.slices import Keys
 from tidegate.errors import DuplicateKeys, RowsMoved
 from tidegate.spark import dataframe_ops
@@ -75,7 +76,7 @@ def choose_for_partitions(facts: WriteFacts, mirror: Mirror, *, rewrite: bool) -
     """How whole partitions become what the batch holds of them.
 
     Args:
-        rewrite: the user wants files written anew rather than rows compared.
+        rewrite: the user wants files rewritten rather than rows compared.
     """
     if rewrite and facts.aligned and not (facts.key and mirror.moves):
         reason = "each partition consists of whole files of the table, so its files are replaced"
@@ -108,7 +109,9 @@ def one_a_key(rows: DataFrame, plan: LoadPlan, batch: Batch, rule: Latest | None
         held.unpersist()
         raise
     if by_key is not None:
-        return Checked(frame=one.frame, rows=one.rows, held=held, latest=by_key if one.dropped else None)
+        return Checked(
+            frame=one.frame, rows=one.rows, held=held, compared=Compared(latest=by_key if one.dropped else None)
+        )
     if one.dropped:
         held.unpersist()
         raise DuplicateKeys(
@@ -167,7 +170,7 @@ def last_of_each_key(rows: DataFrame, plan: LoadPlan, batch: Batch) -> Checked:
         except BaseException:
             held.unpersist()
             raise
-    return Checked(frame=frame, rows=one.rows, keys=keys, prune=one.prune, latest=rule, held=held)
+    return Checked(frame=frame, rows=one.rows, keys=keys, prune=one.prune, compared=Compared(latest=rule), held=held)
 
 
 Current = Callable[["DataFrame"], "DataFrame"]
@@ -236,19 +239,19 @@ def _replaced(rows: DataFrame, there: DataFrame, plan: LoadPlan) -> DataFrame:
     return dataframe_ops.without_keys(rows, there, plan.key).selectExpr(*map(quote, rows.columns)).unionAll(come)
 
 
-def _merge_with_gone(checked: Checked, gone: DataFrame, plan: LoadPlan, staging: Staging) -> Checked:
+def _merge_with_gone(checked: Checked, gone: GoneKeys, plan: LoadPlan, staging: Staging) -> Checked:
     """The batch and the keys that are gone, in one merge."""
     if not plan.changes.slices:
-        staging.delete(gone, prune=checked.reach)
+        staging.delete(gone.frame, prune=gone.reach)
         return checked
-    rows = dataframe_ops.with_gone(checked.frame, gone, key=plan.key, columns=plan.columns).persist()
+    rows = dataframe_ops.with_gone(checked.frame, gone.frame, key=plan.key, columns=plan.columns).persist()
     try:
         with translated(f"reading the rows for {plan.target}"):
             prune = keyed(rows, plan, Latest(key=plan.key, order=()), unique=True).prune
         staging.merge(rows, prune=prune, skip_equal=checked.skip_equal, gone=dataframe_ops.GONE)
     finally:
         rows.unpersist()
-    return replace(checked, reach=prune)
+    return replace(checked, gone=replace(gone, reach=prune))
 
 
 def _merge_partitions(checked: Checked, plan: LoadPlan, staging: Staging) -> None:
@@ -280,7 +283,7 @@ def _merge_differences(checked: Checked, plan: LoadPlan, staging: Staging) -> bo
         prune = () if nulls else one.prune
         twice, new, gone = dataframe_ops.count_if(differing, dataframe_ops.TWICE, dataframe_ops.NEW, WENT)
     plan.refuse_many(gone)
-    vouched = "ledger" in plan.position.state
+    vouched = names_partitions(plan.position.state)
     if vouched and new and not staging.invisible:
         # What is seen at once must be known before: whether a row that is new here stands elsewhere in the table.
         keys = differing.where(dataframe_ops.NEW).selectExpr(*map(quote, plan.key))

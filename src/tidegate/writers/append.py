@@ -9,6 +9,7 @@ from tidegate.core.batch import Batch, Checked
 from tidegate.core.effects import Effect, Insert, Upsert
 from tidegate.core.plan import LoadPlan, Mode, WriteChoice, WriteFacts
 from tidegate.core.ports.format import Staging
+from tidegate.core.ports.writer import Writer
 from tidegate.errors import PlanError
 from tidegate.writers._modes import put
 
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Append:
+class Append(Writer):
     """Adds every row; each version read of a changed row is kept."""
 
     kind: ClassVar[str] = "append"

@@ -8,10 +8,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from tidegate.core.batch import Batch, Checked, Latest
+from tidegate.core.batch import Batch, Checked, Compared, Latest
 from tidegate.core.effects import EFFECTS, Apply, Effect, Mirror, Upsert, WriteHint
 from tidegate.core.plan import LoadPlan, Mode, WriteChoice, WriteFacts
 from tidegate.core.ports.format import Staging
+from tidegate.core.ports.writer import Writer
 from tidegate.spark import sql
 from tidegate.spark.failures import translated
 from tidegate.writers._batch import keyed, without_older
@@ -30,14 +31,14 @@ from tidegate.writers._modes import (
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-# Below this share of the table's rows, deleting positions beside the files is cheaper than writing the files anew.
+# Below this share of the table's rows, deleting positions beside the files is cheaper than writing the files again.
 SMALL_SHARE = 0.2
 # Where no key of the table can meet one of the batch, or none is left.
 WHOLE = (Mode.APPEND, Mode.OVERWRITE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Merge:
+class Merge(Writer):
     """Updates rows whose key exists, inserts the others.
 
     Args:
@@ -141,7 +142,7 @@ class Merge:
             rows=one.rows,
             keys=None if plan.write.mode in WHOLE else keys.distinct() if one.dropped else keys,
             prune=one.prune,
-            latest=rule if one.dropped else None,
+            compared=Compared(latest=rule if one.dropped else None),
             skip_equal=batch.skip_equal,
             held=held,
         )

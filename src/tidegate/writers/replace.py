@@ -12,6 +12,7 @@ from tidegate.core.batch import Batch, Checked
 from tidegate.core.effects import Effect, Mirror, WriteHint
 from tidegate.core.plan import LoadPlan, Mode, WriteChoice, WriteFacts
 from tidegate.core.ports.format import Staging
+from tidegate.core.ports.writer import Writer
 from tidegate.writers._modes import MIRROR, as_it_is, choose_for_partitions, one_a_key, put
 
 if TYPE_CHECKING:
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Replace:
+class Replace(Writer):
     """Replaces every row; duplicates in the source stay duplicates."""
 
     kind: ClassVar[str] = "replace"

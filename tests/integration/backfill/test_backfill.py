@@ -43,7 +43,7 @@ def test_a_range_is_loaded_once_more(bench_of, monkeypatch):
     monkeypatch.setattr(engine, "BREATH", 0)
     with bench.workspace.project(bench.spark) as project:
         request = Request(begin="2025-01-02", end="2025-01-06", chunk=4, parallel=2)
-        done = project.backfills.start("t", request, told=told.append)
+        done = project.backfills.start("t", request, on_progress=told.append)
     assert done.status is Progress.DONE
     assert [chunk.rows for chunk in done.chunks] == [4, 4, 4, 4]
     assert [each.rows_done for each in told] == [8, 16]

@@ -137,7 +137,7 @@ def test_only_tracked_columns_make_versions_and_the_others_are_updated_in_place(
     table.load((1, "b", day(6)), (1, "a", day(5)))
     assert table.seen("changed_at") == [(1, "a", 1, 6, False, 5), (1, "b", 6, None, True, 6)]
     checked = table.load((1, "b", day(9)), (1, "c", day(3)), (2, "x", day(2)))
-    assert checked.moved is None, "the newest of each key is newer than what was known"
+    assert checked.compared.moved is None, "the newest of each key is newer than what was known"
     assert table.seen("changed_at") == [
         (1, "a", 1, 3, False, 5),
         (1, "c", 3, 5, False, 3),
@@ -146,7 +146,9 @@ def test_only_tracked_columns_make_versions_and_the_others_are_updated_in_place(
         (2, "x", 2, None, True, 2),
     ], "a version tells of the row that began it and of the last one that left it as it was"
     checked = table.load((1, "c", day(4)), (2, "y", day(3)))
-    assert checked.moved == (Keys(columns=("id",), values=(("2",),)),), "of key 1 only what had been is known better"
+    assert checked.compared.moved == (Keys(columns=("id",), values=(("2",),)),), (
+        "of key 1 only what had been is known better"
+    )
     assert len(table.rows()) == 6
 
 
@@ -237,7 +239,7 @@ def test_what_ended_before_the_first_change_lies_in_files_of_its_own(lake: Lake)
     table = Dimension(lake=lake)
     for number in range(1, 5):
         checked = table.load(*((key, f"v{number}", day(number)) for key in range(3)))
-    assert checked.touched is not None
+    assert checked.dated.touched is not None
     known = lake.format._where.table(table.target)  # type: ignore[union-attr]
     whole = [task.file.file_path for task in known.scan().plan_files()]
     ended = known.scan(row_filter="is_current == false and valid_to >= '2024-01-04T00:00:00'").plan_files()

@@ -56,7 +56,9 @@ def test_the_same_versions_as_by_a_history_made_anew(spark):
 
     stored = rows(spark, STORED, TABLE).where("is_current")
     batch = changes.of_rows(rows(spark, GOES_ON, SOURCE), HISTORY)
-    placed = changes.placed(batch, stored, HISTORY, Dating(floor=None)).unionByName(histories.told(stored, HISTORY))
+    placed = changes.placed(batch, stored, HISTORY, Dating(floor=None)).unionByName(
+        histories.stored_changes(stored, HISTORY)
+    )
     anew = histories.differing(histories.versions(placed, HISTORY), stored, HISTORY, TABLE)
     wanted = {tuple(row) for row in anew.drop(CLOSED).collect()}
     # The hash of what is stored is not a real one, and is made anew with its history alone.

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tidegate.core.compatibility import misfits
+from tidegate.core.compatibility import incompatibilities
 from tidegate.core.policies.deletes import Apply, Deletes, Detect, Scope
 from tidegate.formats.shared.statements import merge
 from tidegate.strategies.snapshot_diff import SnapshotDiff
@@ -35,7 +35,7 @@ def test_a_fraction_is_a_fraction(fraction):
     ],
 )
 def test_what_goes_together(strategy, writer, key, deletes, reason):
-    found = misfits(strategy=strategy, writer=writer, key=key, deletes=deletes)
+    found = incompatibilities(strategy=strategy, writer=writer, key=key, deletes=deletes)
     if reason is None:
         assert not found
     else:

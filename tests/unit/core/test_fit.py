@@ -4,7 +4,7 @@ import pytest
 
 from tidegate import config
 from tidegate.api import Project
-from tidegate.core.compatibility import misfits
+from tidegate.core.compatibility import incompatibilities
 from tidegate.core.flavours import flavours_of
 from tidegate.engine.assemble import assemble
 from tidegate.errors import Misfit
@@ -31,7 +31,7 @@ CASES = [
 @pytest.mark.parametrize(("strategy", "source", "refused"), CASES, ids=str)
 def test_a_strategy_reads_the_slices_that_a_source_has(strategy, source, refused):
     flavour = next(flavours_of(source))
-    found = misfits(strategy=strategy, writer=Merge(), key=("id",), flavour=flavour)
+    found = incompatibilities(strategy=strategy, writer=Merge(), key=("id",), flavour=flavour)
     assert (refused is None) == (found == ())
     assert refused is None or refused in found[0]
 

@@ -250,7 +250,7 @@ def test_the_whole_table() -> None:
     part = whole.part(whole.coarse(""), None)
     assert part == Everything()
     assert whole.bucket(part.label) == ""
-    assert whole.misfit(None) is None
+    assert whole.incompatibility(None) is None
     assert joined([part]) == []
 
 
@@ -275,7 +275,7 @@ def test_the_whole_table() -> None:
     ],
 )
 def test_columns_that_do_not_fit(grouping: Steps | Ranges | Periods | Prefixes, kind: Type, reason: str | None) -> None:
-    found = grouping.misfit(column(kind))
+    found = grouping.incompatibility(column(kind))
     assert found is None if reason is None else reason in (found or "")
 
 

@@ -98,5 +98,5 @@ class Shop:
             context=self.context(registry, **options),
             journal=Journal(stream="t"),
             probe=probe,
-            standing=RecoveryState(table=table, since=self.position, heal=Heal.NOTHING),
+            recovered=RecoveryState(table=table, since=self.position, heal=Heal.NOTHING),
         )

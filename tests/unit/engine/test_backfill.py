@@ -168,9 +168,9 @@ def test_it_stops_by_itself_when_nothing_goes(shop, context, loads):
 def test_pause_resume_and_cancel(shop, context, loads):
     stream = shop.stream()
     verbs = backfill.Backfills(lambda _name: stream, context)
-    found = verbs.start("t", Request(**WEEK, chunk=timedelta(days=1)), told=lambda _now: verbs.pause("t"))
+    found = verbs.start("t", Request(**WEEK, chunk=timedelta(days=1)), on_progress=lambda _now: verbs.pause("t"))
     assert (found.status, loads.groups) == (Progress.PAUSED, [[1]])
-    found = verbs.resume("t", told=lambda now: verbs.cancel("t") if now.rows_done == 72 else None)
+    found = verbs.resume("t", on_progress=lambda now: verbs.cancel("t") if now.rows_done == 72 else None)
     assert (found.status, loads.groups) == (Progress.CANCELLED, [[1], [2], [3]])
     with pytest.raises(PlanError, match="no open backfill"):
         verbs.resume("t")

@@ -1,4 +1,4 @@
-"""What counts of the events that are remembered beside a table, as positions say; and when a stream is loaded anew."""
+"""What counts of the events that are remembered beside a table, as positions say; and when a run reads everything."""
 
 from __future__ import annotations
 
@@ -13,9 +13,11 @@ from tidegate.core.changes import ChangeSet
 from tidegate.core.effects import Apply, Mirror, Upsert
 from tidegate.core.ids import Target
 from tidegate.core.log import EventRules
-from tidegate.core.plan import FENCE, WHOLE, Mode, Reset, WriteFacts
+from tidegate.core.plan import Mode, Reset, WriteFacts
 from tidegate.core.ports.format import TableState
+from tidegate.core.ports.strategy import Strategy
 from tidegate.core.position import Position
+from tidegate.core.position_state import FENCE, WHOLE
 from tidegate.core.schema import BIGINT, ChangeKind, Column, Schema, SchemaChange
 from tidegate.core.slices import Everything, LogRange
 from tidegate.engine import applied_events, planner
@@ -49,7 +51,7 @@ def position(number, after, load="old"):
     return Position(sequence=number, load_id=load, kind="cdc", state=state)
 
 
-def planned(changes, since=None, *, anew=False, known=0):
+def planned(changes, since=None, *, reset=False, known=0):
     return make_plan(
         STREAM,
         PlanInputs(
@@ -59,7 +61,7 @@ def planned(changes, since=None, *, anew=False, known=0):
             columns=Schema(columns=(Column(name="id", type=BIGINT),)),
             identity="log",
             clock=None,
-            facts=WriteFacts(effect=changes.effect, rows=1, table_rows=1, reset=Reset() if anew else None),
+            facts=WriteFacts(effect=changes.effect, rows=1, table_rows=1, reset=Reset() if reset else None),
             last_sequence=known,
         ),
         now=NOW,
@@ -75,7 +77,7 @@ def test_the_first_load_counts_itself_and_later_ones_all_since():
 
 def test_a_table_read_anew_forgets():
     assert planned(BULK, position(4, 2)).position.state[FENCE]["after"] == 5, "its own rows are none of events"
-    assert planned(EVENTS, position(4, 2), anew=True).position.state[FENCE]["after"] == 4
+    assert planned(EVENTS, position(4, 2), reset=True).position.state[FENCE]["after"] == 4
     assert planned(EVENTS, replace(position(4, 2), state={})).position.state[FENCE]["after"] == 4
 
 
@@ -172,14 +174,14 @@ def test_a_load_tells_nothing_where_rows_of_others_are_left(monkeypatch, marks, 
     monkeypatch.setattr(applied_events.Applied, "_new", lambda *_: None)
     monkeypatch.setattr(applied_events.Applied, "_every", None)
     monkeypatch.setattr(applied_events.Applied, "_compacted", lambda *_: rows)
-    commit = lambda _session, _rows, mode, *, now, told: said.append((mode, told))  # noqa: ARG005, E731 - as it is called
+    commit = lambda _session, _rows, mode, *, now, state: said.append((mode, state))  # noqa: ARG005, E731 - as it is called
     monkeypatch.setattr(applied_events.Applied, "_table", SimpleNamespace(commit=commit))
     kept.keep(Folded(applied=None, emptied="8", newest="9", open=True))
     mode = Mode.OVERWRITE if marks.get("stale") else Mode.APPEND
     assert said == [(mode, {**tells, "load": plan.load_id} if "marks" in tells else tells)]
 
 
-class Asked:
+class Asked(Strategy):
     """A strategy that answers what it was made with."""
 
     kind = "cdc"
@@ -194,12 +196,12 @@ class Asked:
 
 def work(answer, **context):
     strategy = Asked(answer)
-    anew = any(context.values())
+    everything = any(context.values())
     return SimpleNamespace(
         stream=replace(STREAM, strategy=strategy),
         probe=None,
-        context=SimpleNamespace(anew=anew, **{"resync": False, **context}),
-        standing=SimpleNamespace(vouched=position(4, 2)),
+        context=SimpleNamespace(reads_everything=everything, **{"resync": False, **context}),
+        recovered=SimpleNamespace(vouched=position(4, 2)),
         journal=Journal(stream="s"),
     )
 

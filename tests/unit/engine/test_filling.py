@@ -6,7 +6,7 @@ import pytest
 
 from tidegate.core.policies.contract import Mode
 from tidegate.core.schema import ChangeKind
-from tidegate.engine.column_backfill import misfits
+from tidegate.engine.column_backfill import incompatibilities
 from tidegate.strategies.cdc import Cdc
 from tidegate.strategies.checksum import Checksum
 from tidegate.strategies.full import Full
@@ -35,7 +35,7 @@ CURSOR = Watermark(column="at")
     ids=lambda value: getattr(value, "kind", value),
 )
 def test_what_reads_every_row_or_a_key_can_fill(strategy, writer, refused):
-    found = misfits(strategy, writer, FILL)
+    found = incompatibilities(strategy, writer, FILL)
     assert (refused is None) == (found == [])
     assert refused is None or refused in found[0]
-    assert misfits(strategy, writer, {ChangeKind.ADD_COLUMN: Mode.EVOLVE}) == []
+    assert incompatibilities(strategy, writer, {ChangeKind.ADD_COLUMN: Mode.EVOLVE}) == []

@@ -6,7 +6,8 @@ import pytest
 
 from tidegate.core.changes import ChangeSet
 from tidegate.core.effects import Upsert
-from tidegate.core.policies.deletes import KEYS, Deletes, Detect, Scope
+from tidegate.core.policies.deletes import Deletes, Detect, Scope
+from tidegate.core.position_state import KEYS
 from tidegate.core.slices import Everything
 from tidegate.engine.deletes import delete_guard, key_diff
 from tidegate.errors import DeleteFuse, PlanError

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 import pytest
 
 from tidegate.core.ids import Target
-from tidegate.core.manifest import LOADED, MANIFEST, File, Manifest
+from tidegate.core.manifest import LOADED, File, Manifest
 from tidegate.core.position import Position
+from tidegate.core.position_state import MANIFEST
 from tidegate.engine.stream import Stream
 from tidegate.engine.verification import expected
 from tidegate.engine.verification.last_loads import refuse_unknown

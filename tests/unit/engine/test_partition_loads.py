@@ -46,12 +46,12 @@ def test_the_next_load_sees_new_columns_and_stays_fenced_by_the_version_of_befor
         context=SimpleNamespace(full_refresh=False),
         journal=None,
         probe=None,
-        standing=RecoveryState(table=BEFORE, since=None, heal=Heal.NOTHING),
+        recovered=RecoveryState(table=BEFORE, since=None, heal=Heal.NOTHING),
     )
     seen = []
 
     def load(each, _group):
-        seen.append(each.standing.table)
+        seen.append(each.recovered.table)
         if len(seen) == 1:
             raise error
         return LOADED

@@ -14,6 +14,7 @@ from tidegate.core.ids import Target
 from tidegate.core.plan import Mode, WriteChoice, WriteFacts
 from tidegate.core.policies.rules import Rule
 from tidegate.core.ports.format import TableState
+from tidegate.core.ports.writer import Writer
 from tidegate.core.position import Position
 from tidegate.core.schema import (
     BIGINT,
@@ -39,7 +40,7 @@ WINDOW = Range(cursor=("at",), after="1", upto="2")
 
 
 @dataclass(frozen=True)
-class Always:
+class Always(Writer):
     """A writer that chooses what it was made with."""
 
     accepts = EFFECTS

@@ -25,27 +25,27 @@ def table(found: Position | None, *, rows: int | None = 10, uuid: str = "t1") ->
 
 
 def test_new_table_starts_from_nothing():
-    standing = reconcile("s", TableState(exists=False), None)
-    assert standing.since is None
-    assert standing.heal is Heal.NOTHING
+    recovered = reconcile("s", TableState(exists=False), None)
+    assert recovered.since is None
+    assert recovered.heal is Heal.NOTHING
 
 
 def test_agreement_needs_no_healing():
-    standing = reconcile("s", table(position(3)), Remembered(position(3)))
-    assert standing.since == position(3)
-    assert standing.heal is Heal.NOTHING
+    recovered = reconcile("s", table(position(3)), Remembered(position(3)))
+    assert recovered.since == position(3)
+    assert recovered.heal is Heal.NOTHING
 
 
 def test_lost_registry_follows_the_table():
-    standing = reconcile("s", table(position(3)), None)
-    assert standing.since == position(3)
-    assert standing.heal is Heal.CATCH_UP
+    recovered = reconcile("s", table(position(3)), None)
+    assert recovered.since == position(3)
+    assert recovered.heal is Heal.CATCH_UP
 
 
 def test_registry_behind_a_landed_load_catches_up():
-    standing = reconcile("s", table(position(4)), Remembered(position(3)))
-    assert standing.since == position(4)
-    assert standing.heal is Heal.CATCH_UP
+    recovered = reconcile("s", table(position(4)), Remembered(position(3)))
+    assert recovered.since == position(4)
+    assert recovered.heal is Heal.CATCH_UP
 
 
 @pytest.mark.parametrize("rows", [1, None])

@@ -11,15 +11,15 @@ from tidegate.core.changes import ChangeSet
 from tidegate.core.effects import Apply, Insert, Mirror, Upsert
 from tidegate.core.ids import Target
 from tidegate.core.log import EventRules
-from tidegate.core.manifest import MANIFEST
 from tidegate.core.plan import Mode, WriteChoice, WriteFacts
 from tidegate.core.ports.format import TableState
 from tidegate.core.position import Position
+from tidegate.core.position_state import MANIFEST
 from tidegate.core.quarantine import Superseding
 from tidegate.core.schema import BIGINT, TIMESTAMPTZ, Column, Schema
 from tidegate.core.slices import Everything, LogRange, Range
 from tidegate.core.slices import Files as Chosen
-from tidegate.engine.planner import PlanInputs, make_plan, signature
+from tidegate.engine.planner import PlanInputs, make_plan
 from tidegate.engine.quarantine.superseded import Load, how, whole
 from tidegate.engine.stream import Stream
 from tidegate.strategies.cdc import Cdc
@@ -58,7 +58,7 @@ def load(of, changes, **more):
         of,
         PlanInputs(
             table=TableState(exists=True, snapshot="7", rows=0),
-            since=Position(sequence=4, load_id="x", kind=of.strategy.kind, state={}, writer=signature(of)),
+            since=Position(sequence=4, load_id="x", kind=of.strategy.kind, state={}, writer=of.writer.signature),
             changes=changes,
             columns=Schema(columns=(Column(name="id", type=BIGINT), Column(name="at", type=TIMESTAMPTZ))),
             identity="t",

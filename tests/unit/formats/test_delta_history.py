@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tidegate.core.change_feed import Span, Told
+from tidegate.core.change_feed import FeedContent, Span
 from tidegate.errors import HistoryGone
 from tidegate.formats.delta.change_feed import between
 from tidegate.formats.delta.log import Log
@@ -61,11 +61,11 @@ class Folder:
 @pytest.mark.parametrize(
     ("passed", "told"),
     [
-        ([[add("b"), add("c", 3)]], Span(told=Told.APPENDS, rows=5)),
-        ([[remove("a", moves=False), add("b", moves=False)]], Span(told=Told.NOTHING)),
-        ([[remove("a"), add("b"), cdc("_change_data/c")]], Span(told=Told.CHANGES)),
-        ([[add("b")], [remove("a")]], Span(told=Told.CHANGES)),
-        ([[add("b"), cdc("_change_data/c")]], Span(told=Told.CHANGES)),
+        ([[add("b"), add("c", 3)]], Span(content=FeedContent.APPENDS, rows=5)),
+        ([[remove("a", moves=False), add("b", moves=False)]], Span(content=FeedContent.NOTHING)),
+        ([[remove("a"), add("b"), cdc("_change_data/c")]], Span(content=FeedContent.CHANGES)),
+        ([[add("b")], [remove("a")]], Span(content=FeedContent.CHANGES)),
+        ([[add("b"), cdc("_change_data/c")]], Span(content=FeedContent.CHANGES)),
     ],
 )
 def test_what_a_range_tells(tmp_path, passed, told):
@@ -77,26 +77,26 @@ def test_the_feed_has_to_be_there_for_every_version_that_moved_rows(tmp_path):
     unfed = table(fed=False)
     folder = Folder(tmp_path, [PROTOCOL, unfed, add("a")], [add("b")], [table()], [add("c")], [unfed], [add("d")])
     assert "not enabled for version 1" in folder.told(0, 3).reason
-    assert folder.told(1, 3).told is Told.APPENDS
+    assert folder.told(1, 3).content is FeedContent.APPENDS
     assert "not enabled for version 5" in folder.told(1, 5).reason
 
 
 def test_columns_may_come_but_not_go(tmp_path):
     old, new = table(id="long", name="string"), table(id="long", name="string", more="long")
     folder = Folder(tmp_path, [PROTOCOL, old, add("a")], [add("b")], [new], [add("c")], [table(id="string")])
-    assert folder.told(0, 3).told is Told.APPENDS
-    assert folder.told(0, 4).told is Told.UNTOLD
+    assert folder.told(0, 3).content is FeedContent.APPENDS
+    assert folder.told(0, 4).content is FeedContent.UNKNOWN
 
 
 def test_a_feed_that_nobody_can_vouch_for_any_more_is_not_believed(tmp_path):
     folder = Folder(tmp_path, [PROTOCOL, table()], [add("a")], [table(), add("b")])
-    assert folder.told(1, 2).told is Told.APPENDS
+    assert folder.told(1, 2).content is FeedContent.APPENDS
     # The log is cut off behind version 1: what the table was there, before its properties changed, nobody knows.
     kept = {"metadata": table()["metaData"], "protocol": PROTOCOL["protocol"], "numFiles": 0, "allFiles": []}
     (tmp_path / "_delta_log" / f"{2:020}.crc").write_text(json.dumps({**kept, "setTransactions": []}))
     (tmp_path / "_delta_log" / f"{0:020}.json").unlink()
     span = folder.told(1, 2)
-    assert (span.told, "no longer known" in span.reason) == (Told.UNTOLD, True)
+    assert (span.content, "no longer known" in span.reason) == (FeedContent.UNKNOWN, True)
 
 
 def test_what_is_gone_stops(tmp_path):
@@ -106,11 +106,11 @@ def test_what_is_gone_stops(tmp_path):
         [remove("a%20b"), add("c")],
         [remove("c"), add("p=1/d"), cdc("_change_data/e")],
     )
-    assert folder.told(0, 2).told is Told.CHANGES
+    assert folder.told(0, 2).content is FeedContent.CHANGES
     (tmp_path / "c").unlink()
     with pytest.raises(HistoryGone, match=r"version 1 .* \(VACUUM\)"):
         folder.told(0, 2)
-    assert folder.told(1, 2).told is Told.CHANGES, "the feed's own file tells what went"
+    assert folder.told(1, 2).content is FeedContent.CHANGES, "the feed's own file tells what went"
     (tmp_path / "_change_data" / "e").unlink()
     with pytest.raises(HistoryGone, match="version 2"):
         folder.told(1, 2)

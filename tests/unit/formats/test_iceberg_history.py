@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tidegate.core.change_feed import Span, Told
+from tidegate.core.change_feed import FeedContent, Span
 from tidegate.formats.iceberg.change_feed import between
 from tidegate.formats.iceberg.metadata import Metadata
 
@@ -30,34 +30,34 @@ def history(*summaries: dict, first: dict = APPEND) -> Metadata:
 @pytest.mark.parametrize(
     ("passed", "told"),
     [
-        ([REPLACE], Told.NOTHING),
-        ([NOTHING, REPLACE], Told.NOTHING),
-        ([APPEND], Told.APPENDS),
-        ([APPEND, REPLACE, APPEND], Told.APPENDS),
-        ([APPEND, OVERWRITE], Told.CHANGES),
-        ([DELETE], Told.CHANGES),
-        ([UNCOUNTED], Told.CHANGES),
-        ([BESIDE], Told.UNTOLD),
-        ([APPEND, BESIDE, APPEND], Told.UNTOLD),
-        ([STILL_BESIDE], Told.UNTOLD),
+        ([REPLACE], FeedContent.NOTHING),
+        ([NOTHING, REPLACE], FeedContent.NOTHING),
+        ([APPEND], FeedContent.APPENDS),
+        ([APPEND, REPLACE, APPEND], FeedContent.APPENDS),
+        ([APPEND, OVERWRITE], FeedContent.CHANGES),
+        ([DELETE], FeedContent.CHANGES),
+        ([UNCOUNTED], FeedContent.CHANGES),
+        ([BESIDE], FeedContent.UNKNOWN),
+        ([APPEND, BESIDE, APPEND], FeedContent.UNKNOWN),
+        ([STILL_BESIDE], FeedContent.UNKNOWN),
     ],
 )
 def test_what_a_range_tells(passed, told):
-    assert between(history(*passed), "1", str(len(passed) + 1)).told is told
+    assert between(history(*passed), "1", str(len(passed) + 1)).content is told
 
 
 def test_appended_rows_are_counted():
-    assert between(history(APPEND, REPLACE, APPEND), "1", "4") == Span(told=Told.APPENDS, rows=6)
+    assert between(history(APPEND, REPLACE, APPEND), "1", "4") == Span(content=FeedContent.APPENDS, rows=6)
 
 
 def test_rows_deleted_beside_files_before_the_range_count_too():
     before = {**BESIDE, "total-delete-files": "2"}
-    assert between(history(DELETE, first=before), "1", "2").told is Told.UNTOLD
-    assert between(history(APPEND, first=before), "1", "2").told is Told.APPENDS, "nothing was taken away"
+    assert between(history(DELETE, first=before), "1", "2").content is FeedContent.UNKNOWN
+    assert between(history(APPEND, first=before), "1", "2").content is FeedContent.APPENDS, "nothing was taken away"
 
 
 def test_a_snapshot_that_is_not_an_ancestor_tells_nothing():
     metadata = history(APPEND, APPEND)
     assert "snapshot 77 is not among those" in between(metadata, "77", "3").reason
     undone = Metadata({**metadata.raw, "current-snapshot-id": 2})
-    assert between(undone, "3", "2").told is Told.UNTOLD
+    assert between(undone, "3", "2").content is FeedContent.UNKNOWN

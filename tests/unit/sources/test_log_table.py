@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from tidegate import config
-from tidegate.core.change_feed import EMPTY, Span, Told
+from tidegate.core.change_feed import EMPTY, FeedContent, Span
 from tidegate.core.schema import BIGINT, TEXT, Column, Schema
 from tidegate.core.slices import LogRange
 from tidegate.engine.assemble import assemble
@@ -23,7 +23,7 @@ COLUMNS = Schema(
         Column(name="id", type=BIGINT),
     )
 )
-ADDED = Span(told=Told.APPENDS, rows=3)
+ADDED = Span(content=FeedContent.APPENDS, rows=3)
 
 
 @dataclass
@@ -78,15 +78,15 @@ def test_a_table_without_an_event_is_read_from_its_first_one_on():
 
 
 def test_versions_that_bring_nothing_move_the_position():
-    span = log_of(spans={"5": Span(told=Told.NOTHING)}).after({"version": "5"}, most=None)
+    span = log_of(spans={"5": Span(content=FeedContent.NOTHING)}).after({"version": "5"}, most=None)
     assert (span.slices[0].upto, span.events) == ("7", 0), "the version that was read may be taken away"
 
 
 @pytest.mark.parametrize(
     ("span", "reason"),
     [
-        (Span(told=Told.CHANGES), "rows of lake.raw.events were changed or deleted after version 5"),
-        (Span(told=Told.UNTOLD, reason="snapshot 5 is expired"), "which was read: snapshot 5 is expired"),
+        (Span(content=FeedContent.CHANGES), "rows of lake.raw.events were changed or deleted after version 5"),
+        (Span(content=FeedContent.UNKNOWN, reason="snapshot 5 is expired"), "which was read: snapshot 5 is expired"),
     ],
 )
 def test_a_table_that_lost_events_or_was_not_only_added_to_stops(span, reason):

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tidegate.core.compatibility import misfits
+from tidegate.core.compatibility import incompatibilities
 from tidegate.core.effects import Apply, Mirror
 from tidegate.core.log import LogSpan, Truncate
 from tidegate.core.position import Position
@@ -98,10 +98,12 @@ def test_another_strategys_position_and_values_of_hand_are_refused():
 
 
 def test_what_fits():
-    assert misfits(strategy=Cdc(), writer=Merge(), key=("id",), flavour=next(ChangeLog.flavours())) == ()
-    assert "LogRange" in misfits(strategy=Cdc(), writer=Merge(), key=("id",), flavour=next(Files.flavours()))[0]
+    assert incompatibilities(strategy=Cdc(), writer=Merge(), key=("id",), flavour=next(ChangeLog.flavours())) == ()
+    assert (
+        "LogRange" in incompatibilities(strategy=Cdc(), writer=Merge(), key=("id",), flavour=next(Files.flavours()))[0]
+    )
     assert (
         "write: append accepts only"
-        in misfits(strategy=Cdc(), writer=Append(), key=(), flavour=next(ChangeLog.flavours()))[0]
+        in incompatibilities(strategy=Cdc(), writer=Append(), key=(), flavour=next(ChangeLog.flavours()))[0]
     )
-    assert "at least 1" in misfits(strategy=Cdc(max_events=0), writer=Merge(), key=("id",))[0]
+    assert "at least 1" in incompatibilities(strategy=Cdc(max_events=0), writer=Merge(), key=("id",))[0]

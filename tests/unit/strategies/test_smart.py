@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from tidegate.core.changes import ChangeSet
-from tidegate.core.compatibility import misfits
+from tidegate.core.compatibility import incompatibilities
 from tidegate.core.cost_model import CHOICE, Cost, Experience, LoadMethod
 from tidegate.core.effects import Mirror, WriteHint
 from tidegate.core.fingerprint import Fingerprint
@@ -238,6 +238,6 @@ def test_options_that_contradict_each_other_are_named(options: dict, told: str) 
 
 
 def test_it_needs_a_writer_that_takes_every_way() -> None:
-    assert misfits(strategy=Smart(column="c"), writer=Merge(), key=("id",)) == ()
-    (reason,) = misfits(strategy=Smart(column="c"), writer=Replace(), key=("id",))
+    assert incompatibilities(strategy=Smart(column="c"), writer=Merge(), key=("id",)) == ()
+    (reason,) = incompatibilities(strategy=Smart(column="c"), writer=Replace(), key=("id",))
     assert "changed rows" in reason

@@ -10,9 +10,9 @@ import pytest
 
 from tidegate.config.nodes import from_values
 from tidegate.config.options import read
-from tidegate.core.change_feed import EMPTY, Span, Told
+from tidegate.core.change_feed import EMPTY, FeedContent, Span
 from tidegate.core.changes import SliceStats
-from tidegate.core.compatibility import misfits
+from tidegate.core.compatibility import incompatibilities
 from tidegate.core.effects import Apply, Insert, Mirror, WriteHint
 from tidegate.core.fingerprint import Fingerprint
 from tidegate.core.position import Position
@@ -61,7 +61,7 @@ class Plain:
 class Versions(Plain):
     """A table with versions."""
 
-    span: Span = field(default_factory=lambda: Span(told=Told.CHANGES))
+    span: Span = field(default_factory=lambda: Span(content=FeedContent.CHANGES))
     asked: list[str] = field(default_factory=list)
 
     def between(self, after):
@@ -92,15 +92,15 @@ def test_the_first_load_is_everything_at_the_version():
 @pytest.mark.parametrize(
     ("told", "slices", "effect", "mirror"),
     [
-        (Told.NOTHING, (), Insert(), False),
-        (Told.APPENDS, (SnapshotPair(after="7", upto="9", appends=True),), Insert(), False),
-        (Told.CHANGES, (SnapshotPair(after="7", upto="9"),), Apply(), False),
-        (Told.UNTOLD, (Everything(),), Mirror(hint=WriteHint.COMPARE), True),
+        (FeedContent.NOTHING, (), Insert(), False),
+        (FeedContent.APPENDS, (SnapshotPair(after="7", upto="9", appends=True),), Insert(), False),
+        (FeedContent.CHANGES, (SnapshotPair(after="7", upto="9"),), Apply(), False),
+        (FeedContent.UNKNOWN, (Everything(),), Mirror(hint=WriteHint.COMPARE), True),
     ],
 )
 def test_what_is_read_is_what_can_be_told(told, slices, effect, mirror):
     since = at(TableChanges().detect(Versions(), None), TableChanges(), Versions())
-    probe = Versions(now="9", span=Span(told=told, reason="of a test"))
+    probe = Versions(now="9", span=Span(content=told, reason="of a test"))
     changes = TableChanges().detect(probe, since)
     assert (changes.slices, changes.effect, changes.whole) == (slices, effect, mirror)
     assert changes.state == {"version": "9"}
@@ -127,11 +127,11 @@ def test_a_source_without_versions_is_a_misfit():
     with pytest.raises(Misfit, match="needs a source with versions"):
         TableChanges().detect(Plain(), None)
     about = {"strategy": TableChanges(), "writer": Merge(), "key": ("id",)}
-    assert misfits(**about, flavour=next(LakeTable.flavours())) == ()
-    assert "does not have (SnapshotPair)" in misfits(**about, flavour=next(Database.flavours()))[0]
-    replaced = misfits(strategy=TableChanges(), writer=Replace(), key=(), flavour=next(LakeTable.flavours()))
+    assert incompatibilities(**about, flavour=next(LakeTable.flavours())) == ()
+    assert "does not have (SnapshotPair)" in incompatibilities(**about, flavour=next(Database.flavours()))[0]
+    replaced = incompatibilities(strategy=TableChanges(), writer=Replace(), key=(), flavour=next(LakeTable.flavours()))
     assert "reads new rows, and write: replace accepts only whole tables" in replaced[0]
-    assert misfits(strategy=TableChanges(), writer=Append(), key=(), flavour=next(LakeTable.flavours())) == ()
+    assert incompatibilities(strategy=TableChanges(), writer=Append(), key=(), flavour=next(LakeTable.flavours())) == ()
 
 
 def test_going_on_by_hand():

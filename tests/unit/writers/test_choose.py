@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tidegate.core.compatibility import misfits
+from tidegate.core.compatibility import incompatibilities
 from tidegate.core.effects import Mirror, Upsert, WriteHint
 from tidegate.core.plan import Mode, Prune, Reset, WriteFacts
 from tidegate.core.schema import BIGINT, DATE, TEXT, TIMESTAMP, Type
@@ -89,9 +89,9 @@ def test_replace_and_append() -> None:
 
 
 def test_what_fits() -> None:
-    assert misfits(strategy=Full(), writer=Replace(), key=()) == ()
-    assert misfits(strategy=Full(), writer=Merge(), key=("id",)) == ()
-    assert len(misfits(strategy=Full(), writer=Append(), key=())) == 2
+    assert incompatibilities(strategy=Full(), writer=Replace(), key=()) == ()
+    assert incompatibilities(strategy=Full(), writer=Merge(), key=("id",)) == ()
+    assert len(incompatibilities(strategy=Full(), writer=Append(), key=())) == 2
 
 
 AGAIN = {"effect": Upsert(repeats="a.csv is not the same as when loaded")}

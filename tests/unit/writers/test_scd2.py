@@ -9,13 +9,12 @@ from typing import Any
 import pytest
 
 from support.scd2_model import Change, Version, versions
-from tidegate.core.compatibility import misfits
+from tidegate.core.compatibility import incompatibilities
 from tidegate.core.effects import Mirror, Upsert
 from tidegate.core.grouping import Whole
 from tidegate.core.plan import Mode, Reset, WriteFacts
 from tidegate.core.policies.deletes import Apply, Deletes, Detect
 from tidegate.core.schema import BIGINT, BOOLEAN, DATE, DOUBLE, INT, TEXT, TIMESTAMP, TIMESTAMPTZ, Column, Schema, Type
-from tidegate.core.versioned_writer import VersionedWriter
 from tidegate.errors import ColumnMissing, ConfigError, SchemaRefused
 from tidegate.strategies.full import Full
 from tidegate.writers.merge import Merge
@@ -101,12 +100,12 @@ def test_the_signature_changes_with_every_option() -> None:
 
 
 def test_only_scd2_keeps_history() -> None:
-    assert isinstance(Scd2(), VersionedWriter)
-    assert not isinstance(Merge(), VersionedWriter)
+    assert Scd2().versions is not None
+    assert Merge().versions is None
 
 
 def test_a_key_is_needed() -> None:
-    assert misfits(strategy=Full(), writer=Scd2(), key=()) == (
+    assert incompatibilities(strategy=Full(), writer=Scd2(), key=()) == (
         "write: scd2 needs `key:`, the columns that identify a row",
     )
 
@@ -120,7 +119,7 @@ def test_a_key_is_needed() -> None:
     ],
 )
 def test_what_is_said_of_deletes_is_refused_for_there_are_none(deletes: Deletes, match: str) -> None:
-    found = misfits(strategy=Full(), writer=Scd2(), key=("id",), deletes=deletes)
+    found = incompatibilities(strategy=Full(), writer=Scd2(), key=("id",), deletes=deletes)
     assert any(match in reason for reason in found)
 
 

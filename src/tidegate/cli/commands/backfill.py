@@ -45,13 +45,13 @@ def start(
 
     request = Request(begin=begin, end=end, chunk=_chunk(chunk), parallel=parallel, rate=rate)
     with shell.project() as project:
-        return _tell(shell, project.backfills.start(stream, request, told=lambda found: _progress(shell, found)))
+        return _tell(shell, project.backfills.start(stream, request, on_progress=lambda found: _progress(shell, found)))
 
 
 def resume(shell: Shell, stream: Stream) -> int:
     """Resumes a backfill: retries failed chunks and loads the remaining ones."""
     with shell.project() as project:
-        return _tell(shell, project.backfills.resume(stream, told=lambda found: _progress(shell, found)))
+        return _tell(shell, project.backfills.resume(stream, on_progress=lambda found: _progress(shell, found)))
 
 
 def pause(shell: Shell, stream: Stream) -> int:

@@ -10,8 +10,6 @@ from tidegate.core.schema import TIMESTAMPTZ, Column, Schema
 DELETED_AT = "deleted_at"
 """The column of a table that keeps deleted rows: when the load that found them gone was planned; NULL for live rows."""
 MAX_FRACTION = 0.1
-KEYS = "keys"
-"""The key of a position's state that says of which keys at the source the table holds none but these."""
 
 
 class Detect(StrEnum):

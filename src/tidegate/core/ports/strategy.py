@@ -3,29 +3,36 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, ClassVar, Protocol, runtime_checkable
+from typing import Any, ClassVar, Protocol
 
 from tidegate.core.bounds import BoundRequest
 from tidegate.core.changes import ChangeSet
+from tidegate.core.cost_model import Experience
 from tidegate.core.effects import Effect
 from tidegate.core.grouping import Grouping
 from tidegate.core.ledger import Ledger
+from tidegate.core.log import EventRules
 from tidegate.core.manifest import Manifest
 from tidegate.core.ports.source import Probe
 from tidegate.core.position import Position
 from tidegate.core.schema import Schema
+from tidegate.core.slices import Everything, Range, Slice
 
 
 class Strategy(Protocol):
-    """Decides what changed; moves no rows.
+    """Decides what changed; moves no rows. Of a position's `state` only the strategy that wrote it reads its own keys.
 
+    A strategy is a subclass: what few strategies need has a default here.
     `rereads` says that a row may be read again although it did not change (so `append` would double it).
-    `cursor` are the columns whose order says which of two rows of one key is later.
+    `applies_events` says that what it reads are events with an order of their own in a log, `learns` that it chooses by
+    what earlier loads took. `cursor` are the columns whose order says which of two rows of one key is later.
     What it may declare beside that is in `core/compatibility`.
     """
 
     kind: ClassVar[str]
     emits: ClassVar[frozenset[type[Effect]]]
+    applies_events: ClassVar[bool] = False
+    learns: ClassVar[bool] = False
 
     @property
     def rereads(self) -> bool:
@@ -33,7 +40,8 @@ class Strategy(Protocol):
 
     @property
     def cursor(self) -> tuple[str, ...]:
-        """The columns that order the rows of one key; empty for none."""
+        """The columns that order the rows of one key; empty where two rows of a key cannot be told apart."""
+        return ()
 
     def detect(self, probe: Probe, since: Position | None, kept: Ledger | None = None) -> ChangeSet | None:
         """What changed since the position; None for nothing.
@@ -44,6 +52,7 @@ class Strategy(Protocol):
 
     def problems(self) -> tuple[str, ...]:
         """What is wrong with the options on their own, one sentence each."""
+        return ()
 
     def resume(self, value: str | None) -> Mapping[str, Any]:
         """The state of a table that holds every row up to a cursor value given as canonical text.
@@ -52,19 +61,44 @@ class Strategy(Protocol):
             ConfigError: the strategy has no cursor and a value was given, or it has one and none was.
         """
 
+    def resume_at(self, state: Mapping[str, Any]) -> str | None:  # noqa: ARG002 - by default it says no value
+        """The cursor value after which a table of that state is continued; None where no value says it."""
+        return None
 
-@runtime_checkable
-class Bounded(Protocol):
-    """A strategy that reads up to a bound."""
+    def covers(self, since: Position | None, probe: Probe) -> Slice:  # noqa: ARG002 - by default a cursor says it
+        """The rows of the source that a table at that position holds."""
+        if not self.cursor or since is None or since.loaded_through is None:
+            return Everything()
+        return Range(cursor=self.cursor, after=None, upto=since.loaded_through, nulls=True)
 
     @property
     def bound_request(self) -> BoundRequest | None:
-        """What its source has to be opened with; None where these options need none."""
+        """What its source has to be opened with, for a strategy that reads up to a bound; None for none."""
+        return None
+
+    @property
+    def partitions(self) -> ComparesPartitions | None:
+        """What else it answers where it compares partitions; None where it does not."""
+        return None
+
+    def event_rules(self) -> EventRules:
+        """How events are applied that were read before, for a strategy that `applies_events`."""
+        return EventRules()
+
+    def learned(self, experience: Experience) -> Strategy:  # noqa: ARG002 - by default nothing is learned
+        """The same strategy with what earlier loads took, for one that `learns`."""
+        return self
+
+    def adopted(self, probe: Probe) -> tuple[Mapping[str, Any], Manifest] | None:  # noqa: ARG002 - by default it has none
+        """The state of a table that holds every file that is there now, and what to remember of them.
+
+        None for a strategy whose position is not the files that were loaded.
+        """
+        return None
 
 
-@runtime_checkable
 class ComparesPartitions(Protocol):
-    """A strategy that compares a table with its source partition by partition."""
+    """What a strategy answers that compares a table with its source partition by partition."""
 
     @property
     def max_rows(self) -> int:
@@ -78,11 +112,3 @@ class ComparesPartitions(Protocol):
 
     def unpartitioned(self, columns: Schema) -> str | None:
         """Why no column decides a row's partition; None if one does."""
-
-
-@runtime_checkable
-class AdoptsFiles(Protocol):
-    """A strategy whose position is the files that were loaded."""
-
-    def adopted(self, probe: Probe) -> tuple[Mapping[str, Any], Manifest]:
-        """The state of a table that holds every file that is there now, and what to remember of them."""

@@ -18,7 +18,7 @@ from tidegate.config.defaults import INFERRED_KINDS
 from tidegate.config.nodes import from_values
 from tidegate.config.options import fields, located, plugin_of
 from tidegate.config.targets import shared_target
-from tidegate.core.compatibility import misfits
+from tidegate.core.compatibility import incompatibilities
 from tidegate.core.flavours import Flavour, flavour_of
 from tidegate.core.ids import Target, join_name, stream_uid
 from tidegate.core.policies.rules import Rule
@@ -127,11 +127,11 @@ def join(config: Config, lakes: dict[str, Format], entry: StreamConfig) -> Strea
     given |= _wanted(plugin, lakes=lakes, folder=config.folder, connections=config.connections)
     source = build("sources", entry.source, **given)
     flavour = _flavour(source, entry.source)
-    reasons = misfits(strategy=strategy, writer=writer, key=entry.key, flavour=flavour, deletes=entry.deletes)
+    reasons = incompatibilities(strategy=strategy, writer=writer, key=entry.key, flavour=flavour, deletes=entry.deletes)
     reasons = (
         *reasons,
-        *rescued_columns.misfits(plugin, entry.contract),
-        *column_backfill.misfits(strategy, writer, entry.contract),
+        *rescued_columns.incompatibilities(plugin, entry.contract),
+        *column_backfill.incompatibilities(strategy, writer, entry.contract),
     )
     if reasons:
         raise Misfit(f"{entry.mark}: " + "; ".join(reasons), file=entry.mark.file, line=entry.mark.line)

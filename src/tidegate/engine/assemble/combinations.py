@@ -14,7 +14,7 @@ from typing import Any
 from tidegate import plugins
 from tidegate.config import build
 from tidegate.config.nodes import from_values
-from tidegate.core.compatibility import misfits
+from tidegate.core.compatibility import incompatibilities
 from tidegate.core.flavours import Flavour, flavours_of
 from tidegate.core.policies.deletes import Apply, Deletes, Detect, Scope
 from tidegate.core.ports.strategy import Strategy
@@ -69,7 +69,7 @@ def judged() -> Iterator[tuple[Combination, tuple[str, ...]]]:
     for strategy, method, options in _strategies():
         for (writer, keyed, deletes), (source, flavour) in product(_written(writers), sources):
             key = KEY if keyed else ()
-            reasons = misfits(strategy=strategy, writer=writer, key=key, flavour=flavour, deletes=deletes)
+            reasons = incompatibilities(strategy=strategy, writer=writer, key=key, flavour=flavour, deletes=deletes)
             for table_format in formats:
                 found = Combination(
                     strategy=strategy.kind,

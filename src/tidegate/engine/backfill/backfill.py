@@ -14,14 +14,12 @@ from datetime import timedelta
 from tidegate.core.backfill import MOST_CHUNKS, Backfill, Chunk, Progress, Scale, cut_by_rows, cut_evenly
 from tidegate.core.changes import ChangeSet
 from tidegate.core.effects import Upsert
-from tidegate.core.ledger import unvouched
-from tidegate.core.policies.deletes import KEYS
 from tidegate.core.ports.source import Probe
 from tidegate.core.position import Position
+from tidegate.core.position_state import KEYS, unvouched
 from tidegate.core.schema import Kind
 from tidegate.core.slices import Range
 from tidegate.core.source_identity import check_continues, check_owner
-from tidegate.core.versioned_writer import VersionedWriter
 from tidegate.engine import load
 from tidegate.engine.context import LoadContext, RunContext
 from tidegate.engine.events import Journal
@@ -38,7 +36,7 @@ BURST = 10  # seconds' worth of rows that one chunk may read where a rate is set
 BREATH = 0.5  # between two commits, so that a load that waits gets its turn
 IN_A_ROW = 3
 KINDS = (Kind.INTEGER, Kind.DATE, Kind.TIMESTAMP, Kind.TIMESTAMPTZ)
-Told = Callable[[Backfill], None]
+OnProgress = Callable[[Backfill], None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,15 +66,15 @@ class Backfills:
         self._find = find
         self._context = context
 
-    def start(self, name: str, request: Request, *, told: Told = ignore) -> Backfill:
+    def start(self, name: str, request: Request, *, on_progress: OnProgress = ignore) -> Backfill:
         """Plans the chunks of a range and loads them; what became of them. Raises like `start`."""
         stream = self._find(name)
-        return work_off(stream, self._context, start(stream, self._context, request), told)
+        return work_off(stream, self._context, start(stream, self._context, request), on_progress)
 
-    def resume(self, name: str, *, told: Told = ignore) -> Backfill:
+    def resume(self, name: str, *, on_progress: OnProgress = ignore) -> Backfill:
         """Goes on with the stream's open backfill; chunks that failed are tried again."""
         stream = self._find(name)
-        return work_off(stream, self._context, resume(stream, self._context), told)
+        return work_off(stream, self._context, resume(stream, self._context), on_progress)
 
     def pause(self, name: str) -> Backfill:
         """Pauses the stream's backfill after its current commit; `resume` continues it."""
@@ -155,11 +153,11 @@ def opened(stream: Stream, context: RunContext) -> Backfill:
     return found
 
 
-def work_off(stream: Stream, context: RunContext, backfill: Backfill, told: Told) -> Backfill:
+def work_off(stream: Stream, context: RunContext, backfill: Backfill, on_progress: OnProgress) -> Backfill:
     """Loads the pending chunks, until none is left or the backfill is paused or cancelled.
 
     Args:
-        told: after each commit, how far it is.
+        on_progress: after each commit, how far it is.
 
     Raises:
         LeaseHeld: another process works on this backfill.
@@ -180,7 +178,7 @@ def work_off(stream: Stream, context: RunContext, backfill: Backfill, told: Told
             loaded = _loaded(stream, context, group)
             kept.keep(number, *loaded)
             failures = 0 if loaded[0].status is Progress.DONE else failures + int(loaded[0].status is Progress.FAILED)
-            told(kept.get(number))
+            on_progress(kept.get(number))
             rows, seconds = sum(chunk.rows for chunk in loaded), sum(chunk.seconds for chunk in loaded)
             time.sleep(max(BREATH, rows / now.rate - seconds if now.rate else 0))
 
@@ -209,7 +207,7 @@ def _load(stream: Stream, context: RunContext, group: Sequence[Chunk]) -> dict[i
         stands = recovery.recover(stream, context)
         position = _position(stream, stands.since)
         with stream.source.probe(context.sessions) as probe:
-            work = LoadContext(stream=stream, context=context, journal=journal, probe=probe, standing=stands)
+            work = LoadContext(stream=stream, context=context, journal=journal, probe=probe, recovered=stands)
             work = recovery.prove(work)
             check_continues(position, probe)
             _alone(stream, probe)
@@ -270,7 +268,7 @@ def _alone(stream: Stream, probe: Probe) -> bool:
     """
     if probe.unique(stream.key):
         return False
-    if isinstance(stream.writer, VersionedWriter):
+    if stream.writer.versions is not None:
         raise PlanError(
             f"stream {stream.name!r}: the source may have several rows per key, and write: {stream.writer.kind} keeps "
             f"each of them as a version",
@@ -281,7 +279,10 @@ def _alone(stream: Stream, probe: Probe) -> bool:
 
 def _ends(stream: Stream, scale: Scale, request: Request, since: Position) -> tuple[int, int]:
     """First and last number of the range."""
-    first, beyond = (scale.number(stream.strategy.resume(text)["value"]) for text in (request.begin, request.end))
+    first, beyond = (
+        scale.number(stream.strategy.resume_at(stream.strategy.resume(text)) or text)
+        for text in (request.begin, request.end)
+    )
     if first >= beyond:
         raise ConfigError(
             f"the range from {request.begin} to {request.end} is empty or reversed",

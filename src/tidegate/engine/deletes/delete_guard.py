@@ -22,7 +22,7 @@ def guard(work: LoadContext, changes: ChangeSet) -> None:
     """
     if not _deletes(work, changes):
         return
-    stream, table = work.stream, work.standing.table
+    stream, table = work.stream, work.recovered.table
     if work.context.allow_deletes:
         work.context.registry.record(stream.uid, ("DELETES GUARDED", "DELETES ALLOWED"), reason="run --allow-deletes")
         return
@@ -42,10 +42,10 @@ def guard(work: LoadContext, changes: ChangeSet) -> None:
 
 def limit(work: LoadContext) -> int | None:
     """The most rows that this load may delete; None for any number."""
-    fraction, rows = work.stream.deletes.fraction, work.standing.table.rows
+    fraction, rows = work.stream.deletes.fraction, work.recovered.table.rows
     if fraction is None or fraction == ALL_OF_THEM or work.context.allow_deletes:
         return None
-    if rows is None or not holds_rows(work.standing.table):
+    if rows is None or not holds_rows(work.recovered.table):
         return None
     return int(fraction * rows)
 
@@ -59,7 +59,7 @@ def _emptied(work: LoadContext, changes: ChangeSet, known: int | None) -> bool:
 
 def _deletes(work: LoadContext, changes: ChangeSet) -> bool:
     """Whether rows of the table may go that the source does not have."""
-    if not holds_rows(work.standing.table):
+    if not holds_rows(work.recovered.table):
         return False
     parts = changes.grouping is not None or any(part.action is Action.DELETE for part in changes.parts)
     return work.key_diff is not None or changes.whole or parts or work.context.full_refresh

@@ -10,14 +10,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from tidegate.core.batch import Checked
+from tidegate.core.batch import Checked, GoneKeys
 from tidegate.core.bucketing import Buckets, HashesKeys
 from tidegate.core.changes import ChangeSet
 from tidegate.core.effects import Upsert
 from tidegate.core.fingerprint import Fingerprint
 from tidegate.core.plan import LoadPlan, Prune
-from tidegate.core.policies.deletes import KEYS, Detect, Scope
+from tidegate.core.policies.deletes import Detect, Scope
 from tidegate.core.ports.format import Staging
+from tidegate.core.position_state import KEYS, key_census
 from tidegate.core.schema import Column, Kind, Schema
 from tidegate.core.slices import Everything, Keys, Range
 from tidegate.dialects.spark import Spark
@@ -56,7 +57,7 @@ def watch(work: LoadContext, changes: ChangeSet | None) -> tuple[LoadContext, Ch
     Raises:
         PlanError: a column of the key has no exact text.
     """
-    stream, table = work.stream, work.standing.table
+    stream, table = work.stream, work.recovered.table
     if stream.deletes.detect is not Detect.KEY_DIFF:
         return work, changes
     # What waits in the quarantine may be gone as well.
@@ -67,9 +68,9 @@ def watch(work: LoadContext, changes: ChangeSet | None) -> tuple[LoadContext, Ch
         reason = "rows of the loaded window are looked up in the source by key"
         return replace(work, key_diff=KeyDiff()), replace(changes, notes=(*changes.notes, reason))
     diff, told = _asked(work)
-    since = work.standing.vouched
+    since = work.recovered.vouched
     if changes is None:
-        if since is None or not filled or since.state.get(KEYS) == told:
+        if since is None or not filled or key_census(since.state) == told:
             return work, None
         changes = ChangeSet(
             slices=(),
@@ -109,11 +110,12 @@ def find(work: LoadContext, plan: LoadPlan, session: SparkSession, staging: Stag
 
 def need_absent(plan: LoadPlan, staging: Staging, checked: Checked) -> None:
     """Raises VerifyFailed if the committed version still has a deleted key."""
-    if checked.gone is None:
+    gone = checked.gone
+    if gone is None:
         return
     # Where nothing but these keys was reached for, and literals name each, no key has to be joined.
-    named = not plan.changes.slices and len(plan.key) == 1 and any(bound.values for bound in checked.reach)
-    if not staging.read_keys(None if named else checked.gone, prune=checked.reach).isEmpty():
+    named = not plan.changes.slices and len(plan.key) == 1 and any(bound.values for bound in gone.reach)
+    if not staging.read_keys(None if named else gone.frame, prune=gone.reach).isEmpty():
         raise VerifyFailed(
             f"stream {plan.stream!r}: keys that no longer exist at the source are still in {plan.target}",
             load_id=plan.load_id,
@@ -160,7 +162,7 @@ def _listed(plan: LoadPlan, session: SparkSession, named: Sequence[tuple[str, ..
         texts = sorted((text for (text,) in named), key=int if column.type.kind is Kind.INTEGER else str)
         values = tuple(texts) if len(texts) <= MOST_LITERALS else ()
         reach = (Prune(column=column.name, type=column.type, low=texts[0], high=texts[-1], values=values),)
-    return replace(checked, gone=dataframe_ops.listed(session, rows, plan.key), reach=reach)
+    return replace(checked, gone=GoneKeys(frame=dataframe_ops.listed(session, rows, plan.key), reach=reach))
 
 
 def _looked_for(
@@ -183,7 +185,7 @@ def _looked_for(
         gone.unpersist()
         raise
     if not few:
-        return replace(checked, gone=gone)
+        return replace(checked, gone=GoneKeys(frame=gone))
     gone.unpersist()
     return _listed(plan, session, sorted(named), checked) if named else checked
 
@@ -256,7 +258,7 @@ def _asked(work: LoadContext) -> tuple[KeyDiff, str]:
     if spread is None and isinstance(probe, HashesKeys) and (hashed := probe.hashed(key)) is not None:
         return KeyDiff(rows=hashed[0]), f"{','.join(key)} {hashed[1]}"
     if spread is None:
-        buckets = _power((work.standing.table.rows or 0) // BUCKET_KEYS)
+        buckets = _power((work.recovered.table.rows or 0) // BUCKET_KEYS)
         spread = Buckets(count=min(MOST_BUCKETS, buckets), keys=True)
     source = probe.spread(Everything(), key, spread)
     rows = sum(one.rows for one in source.values())
@@ -287,7 +289,7 @@ def _cheapest(work: LoadContext, diff: KeyDiff) -> tuple[KeyDiff, str]:
     Without buckets, all keys: where the engine has a hash of its own, one md5 of a key on either side costs five times
     what fetching it does.
     """
-    rows, table_rows, spread = diff.rows or 0, work.standing.table.rows, diff.spread
+    rows, table_rows, spread = diff.rows or 0, work.recovered.table.rows, diff.spread
     about = f"the table has {table_rows} rows, the source {rows} keys"
     missing = max(0, (table_rows or 0) - rows)
     fetched = min(rows, missing * rows // max(len(diff.source), 1))

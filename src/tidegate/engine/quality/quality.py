@@ -19,7 +19,6 @@ from tidegate.core.policies.rules import Broken, Known, MeasuredCheck, Rule, Sco
 from tidegate.core.ports.format import Staging
 from tidegate.core.quarantine import REFUSED_EVENT
 from tidegate.core.schema import Schema
-from tidegate.core.versioned_writer import VersionedWriter, mirrored
 from tidegate.dialects.spark import Spark
 from tidegate.engine.context import LoadContext, PlannedLoad
 from tidegate.engine.quality import rules
@@ -71,7 +70,7 @@ def check(work: LoadContext, planned: PlannedLoad, batch: Batch, rows: DataFrame
     if not stream.checks and (folds or REFUSED not in rows.columns) and not Quarantine.of(stream).filled:
         checked = stream.writer.check(rows, plan, batch)
         held.callback(release, checked)
-        if not checked.refused:
+        if not checked.verdicts.refused:
             return checked
     kept = rows
     if stream.checks or REFUSED in rows.columns or plan.key:
@@ -94,7 +93,7 @@ def check(work: LoadContext, planned: PlannedLoad, batch: Batch, rows: DataFrame
         folded=checked.folded,
     )
     aside = put_aside(work.context, stream, session, load)
-    return replace(checked, aside=aside, findings=found.findings)
+    return replace(checked, verdicts=replace(checked.verdicts, aside=aside, findings=found.findings))
 
 
 def good(work: LoadContext, plan: LoadPlan, rows: DataFrame) -> DataFrame:
@@ -106,9 +105,7 @@ def good(work: LoadContext, plan: LoadPlan, rows: DataFrame) -> DataFrame:
 def judged(stream: Stream, columns: Schema, rows: DataFrame, *, key: Sequence[str]) -> DataFrame:
     """Quarantined rows with the current result of the checks, and whether each may be loaded."""
     rules.refuse_rules(stream.name, stream.checks, columns)
-    return validation.replayable(
-        _asked(stream, columns, rows), key, complete=isinstance(stream.writer, VersionedWriter)
-    )
+    return validation.replayable(_asked(stream, columns, rows), key, complete=stream.writer.versions is not None)
 
 
 def _annotated(work: LoadContext, plan: LoadPlan, rows: DataFrame) -> DataFrame | None:
@@ -130,8 +127,9 @@ def _asked(stream: Stream, columns: Schema, rows: DataFrame) -> DataFrame:
 
 def _last(checked: Checked, planned: PlannedLoad, stream: Stream) -> Latest | None:
     """The rule that tells the last row of each key; None where no two rows have one."""
-    if checked.latest is not None or not planned.plan.key:
-        return checked.latest
+    latest = checked.compared.latest
+    if latest is not None or not planned.plan.key:
+        return latest
     if isinstance(planned.plan.changes.effect, Apply):
         return Latest(key=planned.plan.key, order=(dataframe_ops.ORDER,))
     return None if planned.unique else Latest(key=planned.plan.key, order=stream.order)
@@ -143,8 +141,8 @@ def _refuse_ties(work: LoadContext, planned: PlannedLoad, read: DataFrame) -> No
     if planned.unique or not one_a_key(stream) or isinstance(plan.changes.effect, Apply):
         return
     rule = Latest(key=plan.key, order=stream.order)
-    if isinstance(stream.writer, VersionedWriter):
-        moment = stream.writer.moment(stream.strategy.cursor)
+    if (versions := stream.writer.versions) is not None:
+        moment = versions.moment(stream.strategy.cursor)
         if moment is None or isinstance(plan.changes.effect, Mirror):
             return
         read = read.selectExpr("*", f"{moment} AS {dataframe_ops.MOMENT}")
@@ -243,7 +241,7 @@ def foreseen(work: LoadContext, plan: LoadPlan, checked: Checked) -> Checked:
         CheckFailed: the table would break a rule that stops a load; it was not made.
     """
     judging = rules.measured(work.stream.checks, Scope.TABLE)
-    if judging and work.standing.table.snapshot is None and not isinstance(work.stream.writer, VersionedWriter):
+    if judging and work.recovered.table.snapshot is None and work.stream.writer.versions is None:
         _of_table(work, plan, _to_be(checked, plan, checked.frame.where("false"), "true"), judging)
     return checked
 
@@ -262,11 +260,12 @@ def write(work: LoadContext, plan: LoadPlan, staging: Staging, checked: Checked)
         return work.stream.writer.write(checked, plan, staging)
     findings: tuple[str, ...] = ()
     if not staging.invisible:
-        findings = _of_table(work, plan, _to_be(checked, plan, staging.read(), mirrored(work.stream.writer)), judging)
+        findings = _of_table(work, plan, _to_be(checked, plan, staging.read(), work.stream.writer.current), judging)
     written = work.stream.writer.write(checked, plan, staging)
     if staging.invisible and written.skipped is None:
-        findings = _of_table(work, plan, staging.read().where(mirrored(work.stream.writer)), judging)
-    return replace(written, findings=(*written.findings, *findings))
+        findings = _of_table(work, plan, staging.read().where(work.stream.writer.current), judging)
+    verdicts = written.verdicts
+    return replace(written, verdicts=replace(verdicts, findings=(*verdicts.findings, *findings)))
 
 
 def _of_table(work: LoadContext, plan: LoadPlan, table: DataFrame, judging: Judging) -> tuple[str, ...]:

@@ -10,13 +10,11 @@ from typing import TYPE_CHECKING
 
 from tidegate.core.batch import Aside
 from tidegate.core.effects import Insert, Mirror
-from tidegate.core.log import AppliesEvents
 from tidegate.core.plan import LoadPlan, Mode
 from tidegate.core.ports.format import Receipt, TableState
 from tidegate.core.position import Position
 from tidegate.core.quarantine import COLUMNS, Superseding, beside, uid_of
 from tidegate.core.schema import Schema
-from tidegate.core.versioned_writer import VersionedWriter
 from tidegate.dialects.spark import Spark
 from tidegate.dialects.spark.row_text import row_text
 from tidegate.engine.context import RunContext
@@ -105,7 +103,7 @@ class Quarantine:
             columns=COLUMNS,
             state=self.state,
         )
-        return table.commit(session, rows, Mode.OVERWRITE, now=context.now(), told={})
+        return table.commit(session, rows, Mode.OVERWRITE, now=context.now(), state={})
 
 
 def as_read(  # noqa: PLR0913 - a version of a table, and what waits
@@ -134,11 +132,12 @@ def as_read(  # noqa: PLR0913 - a version of a table, and what waits
         return rows, 0
     waiting = quarantine.waiting(session, since, columns)
     aside = waiting.count()
-    each = isinstance(writer, VersionedWriter) and stream.strategy.emits == {Insert}
-    if isinstance(writer, VersionedWriter) and not each:
-        stored, moment = stream.format.read(session, stream.target, snapshot), writer.moment(stream.strategy.cursor)
-        waiting = versions.standing(waiting, stored, key=stream.key, moment=moment, known=writer.known)
-    elif isinstance(stream.strategy, AppliesEvents) and one_a_key(stream):
+    history = writer.versions
+    each = history is not None and stream.strategy.emits == {Insert}
+    if history is not None and not each:
+        stored, moment = stream.format.read(session, stream.target, snapshot), history.moment(stream.strategy.cursor)
+        waiting = versions.still_current(waiting, stored, key=stream.key, moment=moment, known=history.known)
+    elif stream.strategy.applies_events and one_a_key(stream):
         waiting = versions.applied(waiting, rows, columns, key=stream.key)
     if one_a_key(stream) and not each:
         rows = dataframe_ops.without_keys(rows, waiting, stream.key)
@@ -170,7 +169,7 @@ def put_aside(context: RunContext, stream: Stream, session: SparkSession, load: 
                 load_id=plan.load_id,
             )
         frame = validation.unpacked(held.where("row IS NOT NULL"), row_text(plan.columns))
-        keeps = isinstance(stream.writer, VersionedWriter) and isinstance(plan.changes.effect, Mirror)
+        keeps = stream.writer.versions is not None and isinstance(plan.changes.effect, Mirror)
         key = load.rule.key if load.rule else plan.key
         return Aside(rows=bad, frame=frame, last=f"{validation.META}last", key=key, keeps=keeps)
 

@@ -10,12 +10,11 @@ from typing import TYPE_CHECKING
 
 from tidegate.core.batch import Fence, Folded, Latest
 from tidegate.core.effects import Mirror, event_rules
-from tidegate.core.log import UNKNOWN, AppliesEvents
-from tidegate.core.manifest import MANIFEST
+from tidegate.core.log import UNKNOWN
 from tidegate.core.plan import LoadPlan
 from tidegate.core.policies.deletes import DELETED_AT
+from tidegate.core.position_state import names_files
 from tidegate.core.quarantine import Superseding, everything, superseding
-from tidegate.core.versioned_writer import VersionedWriter
 from tidegate.dialects.spark import Spark
 from tidegate.dialects.spark.row_text import row_text
 from tidegate.engine.stream import Stream
@@ -49,12 +48,12 @@ class Load:
 
 def how(stream: Stream, load: Load) -> Superseding:
     """By what the load's rows take the place of those that wait; of files the load that read them says it."""
-    by_load = MANIFEST in load.plan.position.state
+    by_load = names_files(load.plan.position.state)
     return superseding(
         load.plan.changes,
         one_a_key=one_a_key(stream),
-        history=isinstance(stream.writer, VersionedWriter),
-        applies_events=isinstance(stream.strategy, AppliesEvents),
+        history=stream.writer.versions is not None,
+        applies_events=stream.strategy.applies_events,
         unique=load.unique or not stream.order or by_load,
     )
 
@@ -64,7 +63,7 @@ def whole(stream: Stream, load: Load) -> bool:
     plan, changes = load.plan, load.plan.changes
     if load.full_refresh or plan.reset is not None or plan.since is None:
         return True
-    if isinstance(stream.writer, VersionedWriter):
+    if stream.writer.versions is not None:
         return False
     mirrors = changes.whole or changes.grouping is not None or stream.writer.accepts == {Mirror}
     return everything(changes) and mirrors
@@ -175,8 +174,8 @@ def _by_version(stream: Stream, rows: DataFrame, load: Load, among: str) -> Data
     """Every version counts; what is gone has ended, and the same version again is not another one."""
     from tidegate.spark import dataframe_ops, quarantined_rows, validation  # noqa: PLC0415 - as above
 
-    plan, number, writer = load.plan, load.plan.position.sequence, stream.writer
-    if not isinstance(writer, VersionedWriter):
+    plan, number, versions = load.plan, load.plan.position.sequence, stream.writer.versions
+    if versions is None:
         return rows
     read, whole = load.read, isinstance(plan.changes.effect, Mirror)
     at = f"TIMESTAMP '{plan.created_at.isoformat()}'"
@@ -187,8 +186,8 @@ def _by_version(stream: Stream, rows: DataFrame, load: Load, among: str) -> Data
         place = dataframe_ops.ORDER if UNKNOWN in read.columns else f"CAST(NULL AS string) AS {dataframe_ops.ORDER}"
         gone = read.where(dataframe_ops.GONE).selectExpr(*map(Spark().quote, plan.key), place)
         rows = quarantined_rows.deleted(rows, gone, key=plan.key, at=at, number=number)
-    moment, keys = writer.moment(stream.strategy.cursor), [Spark().quote(name) for name in plan.key]
-    events = logged and isinstance(stream.strategy, AppliesEvents)
+    moment, keys = versions.moment(stream.strategy.cursor), [Spark().quote(name) for name in plan.key]
+    events = logged and stream.strategy.applies_events
     if moment is None:
         pack = row_text(plan.columns).pack
         if events:

@@ -28,17 +28,17 @@ def recover(stream: Stream, context: RunContext) -> RecoveryState:
     registry = context.registry
     remembered = registry.position(stream.uid)
     table = stream.format.state(stream.target, stream.uid)
-    standing = reconcile(stream.name, table, remembered)
-    since = standing.since
+    recovered = reconcile(stream.name, table, remembered)
+    since = recovered.since
     for saved in registry.open_plans(stream.uid):
         landed = since is not None and since.load_id == saved.load_id
         if landed and saved.since == (remembered.position if remembered else None):
             # Where a load is seen only once it is published, nothing unverified is ever seen.
             verified = None if stream.verify is VerifyLevel.NONE else stream.format.invisible
             registry.advance(saved, snapshot=table.position_snapshot, table_uuid=table.uuid, verified=verified)
-            return _weighed(standing, stream, context)
+            return _weighed(recovered, stream, context)
         registry.finish_plan(saved.load_id, PlanStatus.PUBLISHED if landed else PlanStatus.DROPPED)
-    if standing.heal is Heal.CATCH_UP:
+    if recovered.heal is Heal.CATCH_UP:
         registry.set_position(
             stream.uid,
             since,
@@ -47,7 +47,7 @@ def recover(stream: Stream, context: RunContext) -> RecoveryState:
             reason="recovered from the table",
             verified=unproven(stream),
         )
-    return _weighed(standing, stream, context)
+    return _weighed(recovered, stream, context)
 
 
 def unproven(stream: Stream) -> bool | None:
@@ -63,8 +63,8 @@ def prove(work: LoadContext) -> LoadContext:
     Raises:
         VerifyFailed: the rows differ, and not because the source has gone on.
     """
-    stream, context, since = work.stream, work.context, work.standing.since
-    if work.standing.proven or since is None or context.anew or stream.strategy.emits == {Mirror}:
+    stream, context, since = work.stream, work.context, work.recovered.since
+    if work.recovered.proven or since is None or context.reads_everything or stream.strategy.emits == {Mirror}:
         return work
     with context.session() as session:
         comparison.choose_loaded(stream, context, work.probe, since)
@@ -99,7 +99,7 @@ def prove(work: LoadContext) -> LoadContext:
             load_id=since.load_id,
         )
     context.registry.verified(stream.uid, since, after=after)
-    return replace(work, standing=replace(work.standing, proven=True))
+    return replace(work, recovered=replace(work.recovered, proven=True))
 
 
 @contextmanager
@@ -116,8 +116,8 @@ def seen_unverified(work: LoadContext, plan: LoadPlan, staging: Staging) -> Iter
         raise
 
 
-def _weighed(standing: RecoveryState, stream: Stream, context: RunContext) -> RecoveryState:
-    if unproven(stream) is None or standing.since is None:
-        return standing
+def _weighed(recovered: RecoveryState, stream: Stream, context: RunContext) -> RecoveryState:
+    if unproven(stream) is None or recovered.since is None:
+        return recovered
     remembered = context.registry.position(stream.uid)
-    return replace(standing, proven=remembered is None or remembered.verified is not False)
+    return replace(recovered, proven=remembered is None or remembered.verified is not False)

@@ -11,7 +11,6 @@ from typing import Any
 from tidegate.core.effects import Apply
 from tidegate.core.ports.format import TableState
 from tidegate.core.slices import Range
-from tidegate.core.versioned_writer import VersionedWriter
 from tidegate.engine.context import RunContext
 from tidegate.engine.reconcile import holds_rows
 from tidegate.engine.stream import Stream
@@ -32,7 +31,7 @@ def refuse_repeats(stream: Stream, context: RunContext, table: TableState, state
     unmoved = table.position is not None and table.position.state == state
     if _takes_twice(stream) or not holds_rows(table) or table.schema is None or unmoved:
         return
-    cursor, value = stream.strategy.cursor, state.get("value")
+    cursor, value = stream.strategy.cursor, stream.strategy.resume_at(state)
     again = f"or run a full refresh: `tidegate run {stream.name} --full-refresh --yes`."
     if not cursor or value is None or any(table.schema.find(name) is None for name in cursor):
         raise PlanError(
@@ -54,5 +53,6 @@ def refuse_repeats(stream: Stream, context: RunContext, table: TableState, state
 def _takes_twice(stream: Stream) -> bool:
     """Whether a row that comes again changes nothing; in a history that its loads date an event does."""
     writer, strategy = stream.writer, stream.strategy
-    by_loads = isinstance(writer, VersionedWriter) and writer.moment(strategy.cursor) is None
+    versions = writer.versions
+    by_loads = versions is not None and versions.moment(strategy.cursor) is None
     return writer.idempotent and not (by_loads and Apply in strategy.emits)

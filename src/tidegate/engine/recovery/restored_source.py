@@ -15,7 +15,7 @@ from tidegate.errors import HistoryGone
 
 def refuse(stream: Stream, context: RunContext) -> None:
     """Raises HistoryGone if an earlier run found that the source was restored."""
-    known = None if context.anew else context.registry.gone(stream.uid)
+    known = None if context.reads_everything else context.registry.gone(stream.uid)
     if known is not None:
         raise HistoryGone(
             f"{known}; seen by an earlier run",
@@ -32,6 +32,6 @@ def remembering(stream: Stream, context: RunContext, load: Callable[[], Outcome]
         if gone.context.get("restored"):
             context.registry.mark_gone(stream.uid, gone.message)
         raise
-    if context.anew and outcome.error is None:
+    if context.reads_everything and outcome.error is None:
         context.registry.mark_gone(stream.uid, None)
     return outcome

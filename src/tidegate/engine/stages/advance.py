@@ -36,7 +36,7 @@ def advance(  # noqa: PLR0913 - what the stages found
     """
     stream, plan = work.stream, planned.plan
     work.journal.tell(Stage.ADVANCE, Moment.PUBLISHED)
-    uuid = work.standing.table.uuid or stream.format.state(stream.target, stream.uid).uuid
+    uuid = work.recovered.table.uuid or stream.format.state(stream.target, stream.uid).uuid
     work.context.registry.advance(plan, snapshot=receipt.snapshot, table_uuid=uuid, verified=verdict.equal)
     work.journal.tell(Stage.ADVANCE, Moment.DONE)
     notes = replication_slot.acknowledge(stream, plan.position)

@@ -47,13 +47,13 @@ def check(work: LoadContext, planned: PlannedLoad, rows: ReadRows, held: ExitSta
         applied = events.applied(work, session, plan)
         batch = replace(_batch(work, planned, rows), fence=events.fence(work, session, plan, applied))
         checked = quality.check(work, planned, batch, events.judged(rows.frame, plan), held)
-        checked = quality.foreseen(work, plan, last_loads.told(work.stream, plan, checked))
+        checked = quality.foreseen(work, plan, last_loads.with_rule(work.stream, plan, checked))
     return CheckedRows(read=rows, batch=batch, checked=checked, applied=applied)
 
 
 def _batch(work: LoadContext, planned: PlannedLoad, rows: ReadRows) -> Batch:
     """What is known of the rows that the writer is handed."""
-    stream, table, changes = work.stream, work.standing.table, planned.plan.changes
+    stream, table, changes = work.stream, work.recovered.table, planned.plan.changes
     present = None
     filled = holds_rows(table) and not work.context.full_refresh
     by_order = bool(stream.key) and not planned.unique and isinstance(changes.effect, Upsert)

@@ -13,15 +13,13 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from tidegate.core.changes import ChangeSet
-from tidegate.core.cost_model import Learning
 from tidegate.core.effects import Apply, Mirror
 from tidegate.core.grouping import Grouping
 from tidegate.core.ledger import Ledger
-from tidegate.core.manifest import MANIFEST, Manifest
-from tidegate.core.ports.strategy import ComparesPartitions
+from tidegate.core.manifest import Manifest
 from tidegate.core.position import Position
+from tidegate.core.position_state import METHOD, method_of, names_files, names_partitions
 from tidegate.core.slices import SnapshotPair
-from tidegate.core.versioned_writer import VersionedWriter
 from tidegate.engine import column_backfill, load_history, partitions
 from tidegate.engine.context import LoadContext
 from tidegate.engine.deletes import key_diff
@@ -65,7 +63,7 @@ def detect_changes(work: LoadContext) -> Detected:
 
 def _question(work: LoadContext) -> AbstractContextManager[dict[str, Any]]:
     """The task of asking for every partition's checksum; none for strategies that ask for less."""
-    if not isinstance(work.stream.strategy, ComparesPartitions):
+    if work.stream.strategy.partitions is None:
         return contextlib.nullcontext({})
     return work.context.registry.task(work.stream.uid, "get_checksums", run_id=work.context.run_id)
 
@@ -85,28 +83,29 @@ def detect(work: LoadContext, *, measure: Measure | None = None) -> tuple[Change
             position vouches for can tell; without it they count as changed.
     """
     stream, probe = work.stream, work.probe
-    come = column_backfill.come(work)
-    since = None if work.context.anew or come else work.standing.vouched
+    new_columns = column_backfill.new_columns(work)
+    since = None if work.context.reads_everything or new_columns else work.recovered.vouched
     with work.journal.stage(Stage.DETECT) as tell:
         kept, strategy = _kept(work, since), stream.strategy
-        if isinstance(strategy, Learning):
+        if strategy.learns:
             strategy = strategy.learned(load_history.of(work.context.registry, stream.uid))
         changes = strategy.detect(probe, since, kept)
         grouping = changes.grouping if changes else None
-        if grouping is not None and since is not None and since.state.get("method") != grouping.to_dict():
+        if grouping is not None and since is not None and method_of(since.state) != grouping.to_dict():
             kept = None  # of partitions that were cut another way
         # A resync believes nothing that was loaded, yet has to see which partitions only the table has.
-        basis = since or (work.standing.since if work.context.resync and grouping is not None else None)
+        basis = since or (work.recovered.since if work.context.resync and grouping is not None else None)
         if grouping is not None and measure is not None and kept is None and basis is not None:
             kept = measure(work, grouping)
-            known = replace(basis, state={**basis.state, "method": grouping.to_dict()})
+            known = replace(basis, state={**basis.state, METHOD: grouping.to_dict()})
             # The position is to vouch for what was measured, even where nothing has to move.
             changes = strategy.detect(probe, known, kept) or partitions.nothing(grouping, basis)
         if work.context.resync:
             _need_mirror(work, changes)
-        if changes is not None and come:
-            changes = column_backfill.filled(changes, come)
-        if changes is not None and isinstance(stream.writer, VersionedWriter) and stream.writer.moment(()) is not None:
+        if changes is not None and new_columns:
+            changes = column_backfill.filled(changes, new_columns)
+        versions = stream.writer.versions
+        if changes is not None and versions is not None and versions.moment(()) is not None:
             changes = _in_order(changes)
         tell(changes.reason if changes else "nothing changed")
     return changes, kept or Ledger()
@@ -139,10 +138,10 @@ def _need_mirror(work: LoadContext, changes: ChangeSet | None) -> None:
 
 
 def _kept(work: LoadContext, since: Position | None) -> Ledger | None:
-    if since is not None and MANIFEST in since.state:
+    if since is not None and names_files(since.state):
         files = work.context.registry.manifest(work.stream.uid)
         return Ledger(files=files) if files.vouched(since.state) else None
-    if since is None or "ledger" not in since.state:
+    if since is None or not names_partitions(since.state):
         return None
     return partitions.trusted(work.context.registry.ledger(work.stream.uid), since, work.probe.schema())
 
@@ -150,7 +149,7 @@ def _kept(work: LoadContext, since: Position | None) -> Ledger | None:
 def remember_files(work: LoadContext, changes: ChangeSet) -> None:
     """Records hashes of unchanged files; of all files if the registry had lost them."""
     seen = [part.file for part in changes.parts if part.file is not None]
-    since, registry, uid = work.standing.since, work.context.registry, work.stream.uid
+    since, registry, uid = work.recovered.since, work.context.registry, work.stream.uid
     if seen and since is not None:
         if (found := Manifest.of(seen)).vouched(since.state):
             registry.keep_manifest(uid, found)

@@ -32,8 +32,8 @@ def plan(work: LoadContext, changes: ChangeSet, *, save: Callable[[LoadPlan], No
     with work.journal.stage(Stage.PLAN) as tell:
         unique = bool(stream.key) and not isinstance(changes.effect, Apply) and probe.unique(stream.key)
         found = PlanInputs(
-            table=work.standing.table,
-            since=work.standing.since,
+            table=work.recovered.table,
+            since=work.recovered.since,
             changes=partitions.described(changes, probe, probe.schema()),
             columns=probe.schema(),
             identity=probe.identity(),
@@ -44,7 +44,7 @@ def plan(work: LoadContext, changes: ChangeSet, *, save: Callable[[LoadPlan], No
             renames=_renames(work),
         )
         made = replace(make_plan(stream, found, now=work.context.now()), most_deleted=delete_guard.limit(work))
-        kept = probe.witness(stream.strategy.cursor, work.standing.since) if isinstance(probe, Witness) else {}
+        kept = probe.witness(stream.strategy.cursor, work.recovered.since) if isinstance(probe, Witness) else {}
         made = replace(made, position=replace(made.position, witness=kept))
         made = beside(made) if some else made
         save(made)
@@ -59,7 +59,7 @@ def beside(plan: LoadPlan) -> LoadPlan:
 
 def _write_facts(work: LoadContext, changes: ChangeSet, *, unique: bool) -> WriteFacts:
     """What the writer chooses its mode by."""
-    stream, table = work.stream, work.standing.table
+    stream, table = work.stream, work.recovered.table
     filled = holds_rows(table)
     reset = work.context.reset if filled else None
     batch_keys, apart = None, False
@@ -92,7 +92,7 @@ def _bounded(changes: ChangeSet) -> bool:
 
 def _renames(work: LoadContext) -> Mapping[str, str] | None:
     """Columns of the source that the table has by another name, see `core.schema.renamed`."""
-    columns, table = work.probe.schema(), work.standing.table.schema
+    columns, table = work.probe.schema(), work.recovered.table.schema
     if table is None or not all(column.ident for column in columns):
         return None
     return renamed(before=work.context.registry.loaded_columns(work.stream.uid), source=columns, table=table)

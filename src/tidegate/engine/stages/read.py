@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 from tidegate.core.plan import LoadPlan
 from tidegate.core.ports.format import Layout, Staging
-from tidegate.core.versioned_writer import VersionedWriter
 from tidegate.engine.context import LoadContext, PlannedLoad
 from tidegate.engine.events import Stage
 from tidegate.engine.publish import opened_later, opened_meanwhile
@@ -57,7 +56,7 @@ def _small(work: LoadContext, plan: LoadPlan) -> bool:
 
 def _opening(work: LoadContext, plan: LoadPlan, session: SparkSession) -> AbstractContextManager[Callable[[], Staging]]:
     """Branches of a crash are dropped; a table is made or changed only once the rows have passed their check."""
-    stream, table = work.stream, work.standing.table
+    stream, table = work.stream, work.recovered.table
     if table.branches:
         stream.format.drop_branches(session, stream.target, table.branches)
     # A table without a snapshot was perhaps made by a load that crashed before all of it was done.
@@ -76,7 +75,7 @@ def _opening(work: LoadContext, plan: LoadPlan, session: SparkSession) -> Abstra
 def _layout(stream: Stream, plan: LoadPlan) -> Layout:
     """The user's layout, else the writer's, else one in which each partition that is compared is whole files."""
     grouping = plan.changes.grouping
-    if not stream.layout.partition_by and isinstance(stream.writer, VersionedWriter):
+    if not stream.layout.partition_by and stream.writer.partition_by:
         return replace(stream.layout, partition_by=stream.writer.partition_by)
     if stream.layout.partition_by or grouping is None:
         return stream.layout

@@ -9,7 +9,6 @@ from contextlib import AbstractContextManager, contextmanager
 
 from tidegate.core.fingerprint import Fingerprint
 from tidegate.core.plan import LoadPlan, Mode
-from tidegate.core.versioned_writer import VersionedWriter
 from tidegate.engine import older_files
 from tidegate.engine.background import meanwhile
 from tidegate.engine.context import LoadContext, PlannedLoad
@@ -71,9 +70,10 @@ def verify(work: LoadContext, planned: PlannedLoad, written: Written, expected: 
 
 def _proven_meanwhile(stream: Stream, plan: LoadPlan, written: Written) -> AbstractContextManager[None]:
     """Proves a history while its rows are compared with the source's: either of them looks at the same rows."""
-    if not isinstance(stream.writer, VersionedWriter) or stream.verify is VerifyLevel.NONE:
+    versions = stream.writer.versions
+    if versions is None or stream.verify is VerifyLevel.NONE:
         return contextlib.nullcontext()
-    return meanwhile("prove", stream.writer.prove, written.checked, plan, written.staging)
+    return meanwhile("prove", versions.prove, written.checked, plan, written.staging)
 
 
 def _compare(work: LoadContext, plan: LoadPlan, written: Written, expected: Future[Fingerprint] | None) -> Verdict:
@@ -82,7 +82,7 @@ def _compare(work: LoadContext, plan: LoadPlan, written: Written, expected: Futu
         return Verdict(equal=None)
 
     def ask() -> Fingerprint:
-        return proof.source_side(work.probe, plan, level, checked.latest, moved=checked.moved)
+        return proof.source_side(work.probe, plan, level, checked.compared.latest, moved=checked.compared.moved)
 
     key_diff.need_absent(plan, staging, checked)
     source = expected.result() if expected is not None else ask()

@@ -51,8 +51,8 @@ def write(work: LoadContext, planned: PlannedLoad, rows: CheckedRows, lease: Lea
         checked = older_files.restore(work, plan, session, staging, checked)
         checked = key_diff.find(work, plan, session, staging, checked)
         if checked.gone is not None:
-            held.callback(checked.gone.unpersist)
-            quarantine.let_go(work.stream, session, plan, checked.gone, work.context)
+            held.callback(checked.gone.frame.unpersist)
+            quarantine.let_go(work.stream, session, plan, checked.gone.frame, work.context)
         with _remembered(rows.applied, checked, staging):
             if checked.skipped is None:
                 checked = quality.write(work, plan, staging, checked)

@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING
 from tidegate.core.bucketing import Level
 from tidegate.core.effects import Insert, Upsert
 from tidegate.core.fingerprint import Fingerprint
-from tidegate.core.manifest import MANIFEST, Lister
+from tidegate.core.manifest import Lister
 from tidegate.core.policies.deletes import DELETED_AT, Detect
 from tidegate.core.ports.format import TableState
 from tidegate.core.ports.source import Probe
 from tidegate.core.position import Position
+from tidegate.core.position_state import columns_of, names_files
 from tidegate.core.schema import Schema
 from tidegate.core.slices import Range
-from tidegate.core.versioned_writer import VersionedWriter
 from tidegate.dialects.spark import Spark
 from tidegate.engine.context import LoadContext, RunContext
 from tidegate.engine.quarantine.quarantine import as_read
@@ -45,7 +45,7 @@ def difference(work: LoadContext, session: SparkSession, level: Level, part: Ran
     Args:
         part: only these rows; the whole table unless given.
     """
-    stream, probe, table, since = work.stream, work.probe, work.standing.table, work.standing.since
+    stream, probe, table, since = work.stream, work.probe, work.recovered.table, work.recovered.since
     wanted = expected.of_part(stream, part, probe, since) if part else expected.of_table(stream, since, probe)
     rows = live(stream, session, table.snapshot)
     columns = probe.schema()
@@ -74,7 +74,7 @@ def of_last_load(work: LoadContext, session: SparkSession, before: str | None) -
     Args:
         before: the cursor up to which the table had been loaded before its last load; None for nothing.
     """
-    stream, since = work.stream, work.standing.since
+    stream, since = work.stream, work.recovered.since
     found = difference(work, session, Level.ROWS)
     keeps = Upsert in stream.strategy.emits and stream.deletes.detect is Detect.NONE
     only_extra = found.rows == len(found.extra)
@@ -96,7 +96,7 @@ def window(work: LoadContext, session: SparkSession, part: Range) -> Difference:
     if columns.find(part.cursor[0]) is None:
         return Difference(source_rows=0, target_rows=0, buckets=1)
     where = within(part, columns)
-    theirs = fingerprint(stream, session, work.standing.table, columns, where, since=work.standing.since)
+    theirs = fingerprint(stream, session, work.recovered.table, columns, where, since=work.recovered.since)
     mine = work.probe.fingerprint(part)
     return Difference(source_rows=mine.rows, target_rows=theirs.rows, buckets=int(mine != theirs))
 
@@ -145,7 +145,7 @@ def live(stream: Stream, session: SparkSession, snapshot: str | None) -> DataFra
     Where every row of the source is a change by itself, each version of a history is; else of each key the current one.
     """
     rows = stream.format.read(session, stream.target, snapshot)
-    if isinstance(stream.writer, VersionedWriter) and stream.strategy.emits != {Insert}:
+    if stream.writer.versions is not None and stream.strategy.emits != {Insert}:
         return rows.where(stream.writer.current)
     return rows.where(f"{DELETED_AT} IS NULL") if stream.deletes.soft and DELETED_AT in rows.columns else rows
 
@@ -157,7 +157,7 @@ def choose_loaded(stream: Stream, context: RunContext, probe: Probe, since: Posi
         PlanError: a file is gone whose rows the table keeps, or it is unknown which files were loaded, or in which
             order where that decides.
     """
-    if not isinstance(probe, Lister) or MANIFEST not in since.state:
+    if not isinstance(probe, Lister) or not names_files(since.state):
         return
     kept = context.registry.manifest(stream.uid)
     known = kept if kept.vouched(since.state) else None
@@ -176,5 +176,5 @@ def choose_loaded(stream: Stream, context: RunContext, probe: Probe, since: Posi
             f"the table of stream {stream.name!r} cannot be compared with its files: {what}",
             hint=f"Restore them, or run `tidegate run {stream.name}`.",
         )
-    probe.choose(manifest.files.values(), dict(since.state.get("columns", ())))
+    probe.choose(manifest.files.values(), columns_of(since.state))
     last_loads.refuse_unknown(stream, since, manifest, probe)

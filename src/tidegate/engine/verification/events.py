@@ -21,7 +21,6 @@ from tidegate.core.ports.source import Probe
 from tidegate.core.ports.writer import Writer
 from tidegate.core.schema import Schema
 from tidegate.core.slices import Everything, LogRange
-from tidegate.core.versioned_writer import VersionedWriter
 from tidegate.dialects.spark import Spark
 from tidegate.engine.applied_events import Applied, present, updates
 from tidegate.engine.applied_history import AppliedEvents
@@ -43,7 +42,7 @@ if TYPE_CHECKING:
 def of_events(plan: LoadPlan, writer: Writer) -> bool:
     """Whether what the table should hold is told by events: its source keeps no rows, or not those that ended."""
     effect = plan.changes.effect
-    return isinstance(effect, Apply) and (effect.rules is not None or isinstance(writer, VersionedWriter))
+    return isinstance(effect, Apply) and (effect.rules is not None or writer.versions is not None)
 
 
 def was_of_events(saved: SavedPlan | None) -> bool:
@@ -69,7 +68,7 @@ def fence(work: LoadContext, session: SparkSession, plan: LoadPlan, applied: App
 
 def remembered(stream: Stream, session: SparkSession, plan: LoadPlan) -> Applied:
     """What the table has taken of its log, as the writer needs it."""
-    moments = stream.writer.moments(plan) if isinstance(stream.writer, VersionedWriter) else None
+    moments = stream.writer.moments(plan)
     if moments is None:
         return Applied(stream=stream, session=session, plan=plan)
     return AppliedEvents(stream=stream, session=session, plan=plan, moments=moments)
@@ -140,18 +139,16 @@ def difference(work: LoadContext, session: SparkSession, saved: SavedPlan) -> Di
     if isinstance(work.probe, Logged):  # which files there are, and of which columns, a log is asked by its position
         work.probe.after(saved.since.state if saved.since else None, most=None)
     columns = work.probe.schema()
-    own = stream.writer.added(columns, stream.strategy.cursor) if isinstance(stream.writer, VersionedWriter) else ()
+    own = stream.writer.added(columns, stream.strategy.cursor)
     plan = replace(plan, columns=columns, added=Schema(columns=(*stream.added, *own)))
     mine, theirs = _both(work.probe, session, plan, VerifyLevel.MOVED)
     if mine != theirs:
         return Difference(source_rows=theirs.rows, target_rows=mine.rows, buckets=1)
     fence = remembered(stream, session, plan).fence()
-    fence = (
-        replace(fence, horizon=None) if _replayed(plan) and not isinstance(stream.writer, VersionedWriter) else fence
-    )
+    fence = replace(fence, horizon=None) if _replayed(plan) and stream.writer.versions is None else fence
     again = _again(work, session, plan, Batch(latest=None, keys_unique=False, skip_equal=False, fence=fence))
     try:
-        rows = dataframe_ops.completed(_rows(stream, session, work.standing.table.snapshot), plan.table)
+        rows = dataframe_ops.completed(_rows(stream, session, work.recovered.table.snapshot), plan.table)
         with translated(f"reading {stream.target}"):
             if plan.write.mode is not Mode.OVERWRITE and again.keys is not None:
                 rows = dataframe_ops.of_keys(rows, again.keys, plan.key)
@@ -164,7 +161,7 @@ def difference(work: LoadContext, session: SparkSession, saved: SavedPlan) -> Di
 
 def _rows(stream: Stream, session: SparkSession, snapshot: str | None) -> DataFrame:
     """The rows of the table that events make: of a history every version."""
-    if isinstance(stream.writer, VersionedWriter):
+    if stream.writer.versions is not None:
         return stream.format.read(session, stream.target, snapshot)
     return comparison.live(stream, session, snapshot)
 
@@ -198,7 +195,7 @@ def _replanned(work: LoadContext, saved: SavedPlan) -> LoadPlan:
 
 def _again(work: LoadContext, session: SparkSession, plan: LoadPlan, batch: Batch) -> Checked:
     read = judged(_events(work, session, plan), plan)
-    batch = replace(batch, again=True)
+    batch = replace(batch, reread=True)
     if batch.fence is not None and not work.stream.checks:
         return work.stream.writer.check(read, plan, batch)
     read = read.persist()  # a condition that is pushed down would read the same values once more for each of its own
@@ -213,7 +210,7 @@ def _events(work: LoadContext, session: SparkSession, plan: LoadPlan) -> DataFra
         return work.stream.source.read(session, work.probe, plan.changes.slices, plan.columns)
     from tidegate.spark import quarantined_rows, validation  # noqa: PLC0415 - as above
 
-    rows = Quarantine.of(work.stream).unpacked(session, work.standing.since, plan.columns)
+    rows = Quarantine.of(work.stream).unpacked(session, work.recovered.since, plan.columns)
     rows = rows.where(f"{validation.META}until = {plan.position.sequence} AND {validation.META}row IS NOT NULL")
     return quarantined_rows.as_events(quarantined_rows.with_lacks(rows), plan.columns.names)
 
@@ -227,6 +224,6 @@ def sides(stream: Stream, again: Checked, table: DataFrame, plan: LoadPlan, leve
     from tidegate.spark import dataframe_ops  # noqa: PLC0415 - as above
 
     wanted = again.frame.where(f"NOT {dataframe_ops.GONE}")
-    if isinstance(stream.writer, VersionedWriter):
-        plan, table = replace(plan, columns=plan.table), table.where(again.touched or "true")
+    if stream.writer.versions is not None:
+        plan, table = replace(plan, columns=plan.table), table.where(again.dated.touched or "true")
     return Sides(source=measured(wanted, plan, level), table=measured(table, plan, level))

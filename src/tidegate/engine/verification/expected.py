@@ -9,14 +9,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tidegate.core.batch import Latest
-from tidegate.core.change_feed import Versioned
 from tidegate.core.effects import Insert
-from tidegate.core.ledger import BEGIN
-from tidegate.core.manifest import LOADED, MANIFEST
+from tidegate.core.manifest import LOADED
 from tidegate.core.ports.source import Probe
 from tidegate.core.position import Position
-from tidegate.core.slices import Everything, Partition, Range, Slice, SnapshotPair
-from tidegate.core.versioned_writer import KeepsLatest, VersionedWriter
+from tidegate.core.position_state import names_files
+from tidegate.core.slices import Range, Slice
 from tidegate.engine.stream import Stream
 
 
@@ -35,7 +33,7 @@ class Expected:
 
 def of_table(stream: Stream, since: Position | None, probe: Probe) -> Expected:
     """What the whole table should hold at a position."""
-    return of_part(stream, loaded(stream, since, probe), probe, since)
+    return of_part(stream, stream.strategy.covers(since, probe), probe, since)
 
 
 def of_part(stream: Stream, part: Slice, probe: Probe, since: Position | None = None) -> Expected:
@@ -51,26 +49,12 @@ def rule(stream: Stream, since: Position | None) -> Latest | None:
 
     Where the position names a manifest, the row of the file that was loaded last comes first: `core.manifest.LOADED`.
     """
-    if not stream.key or not isinstance(stream.writer, KeepsLatest):
+    if not stream.key:
         return None
-    if isinstance(stream.writer, VersionedWriter) and stream.strategy.emits == {Insert}:
+    if stream.writer.versions is not None and stream.strategy.emits == {Insert}:
         return None  # each row is a version of its own
-    by_load = since is not None and MANIFEST in since.state
+    by_load = since is not None and names_files(since.state)
     return stream.writer.latest(stream.key, (LOADED,) if by_load else stream.strategy.cursor)
-
-
-def loaded(stream: Stream, since: Position | None, probe: Probe) -> Slice:
-    """The rows that the position says are in the table."""
-    through = since.loaded_through if since else None
-    version = since.state.get("version") if since else None
-    if version is not None and isinstance(probe, Versioned):  # files have one, too, and keep no earlier ones
-        return SnapshotPair(after=None, upto=version)
-    begin = since.state.get(BEGIN) if since else None
-    if begin is not None:
-        return Partition(column=begin["column"], label=f"from {begin['value']}", low=begin["value"], nulls=True)
-    if not stream.strategy.cursor or through is None:
-        return Everything()
-    return Range(cursor=stream.strategy.cursor, after=None, upto=through, nulls=True)
 
 
 def around(slices: Sequence[Slice], through: str | None) -> Range | None:

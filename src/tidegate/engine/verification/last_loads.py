@@ -59,10 +59,10 @@ def read(work: LoadContext, plan: LoadPlan, session: SparkSession) -> DataFrame:
     return dataframe_ops.greatest(rows, LOADED, key=plan.key).drop(LOADED)
 
 
-def told(stream: Stream, plan: LoadPlan, checked: Checked) -> Checked:
+def with_rule(stream: Stream, plan: LoadPlan, checked: Checked) -> Checked:
     """The batch with the whole rule by which its rows were chosen."""
     rule = _rule(stream, plan)
-    return checked if rule is None else replace(checked, latest=rule)
+    return checked if rule is None else replace(checked, compared=replace(checked.compared, latest=rule))
 
 
 def _rule(stream: Stream, plan: LoadPlan) -> Latest | None:

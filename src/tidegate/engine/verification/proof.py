@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from tidegate.core import canonical_text
-from tidegate.core.batch import Aside, Checked, Latest
+from tidegate.core.batch import Aside, Checked, Compared, Latest
 from tidegate.core.effects import Apply
 from tidegate.core.fingerprint import Fingerprint
 from tidegate.core.plan import LoadPlan, Mode
@@ -81,7 +81,8 @@ def read_back(plan: LoadPlan, staging: Staging, checked: Checked, level: VerifyL
 
     What it finds unequal is no proof yet: rows that were left alone because they are equal are in no new file.
     """
-    apart = (checked.compared, checked.aside, checked.moved, checked.gone, checked.touched, checked.folded)
+    compared, aside = checked.compared, checked.verdicts.aside
+    apart = (compared.where, aside, compared.moved, checked.gone, checked.dated.touched, checked.folded)
     if isinstance(plan.changes.effect, Apply) or any(each is not None for each in apart):
         return None
     rows = staging.written() if isinstance(staging, canonical_text.ReadsCommittedRows) else None
@@ -96,12 +97,13 @@ def read_back(plan: LoadPlan, staging: Staging, checked: Checked, level: VerifyL
 
 def table_side(plan: LoadPlan, staging: Staging, checked: Checked, level: VerifyLevel) -> Fingerprint:
     """What the committed, invisible version holds of the same rows; of a load that read none, no rows."""
-    if not plan.changes.slices and checked.moved is None:
+    compared, aside = checked.compared, checked.verdicts.aside
+    if not plan.changes.slices and compared.moved is None:
         return Fingerprint()
     rows = _moved(plan, staging, checked)
-    rows = rows if checked.compared is None else rows.where(checked.compared)
-    if checked.aside is not None:
-        rows = _with_those_aside(rows, checked.aside, plan, checked)
+    rows = rows if compared.where is None else rows.where(compared.where)
+    if aside is not None:
+        rows = _with_those_aside(rows, aside, plan, compared)
     return measured(rows, plan, level)
 
 
@@ -119,14 +121,14 @@ def _moved(plan: LoadPlan, staging: Staging, checked: Checked) -> DataFrame:
         return staging.read_partitions(plan.changes.slices)
     if plan.write.mode is Mode.APPEND:
         return staging.read_added()
-    if checked.moved is not None:
-        return staging.read_partitions(checked.moved)
+    if checked.compared.moved is not None:
+        return staging.read_partitions(checked.compared.moved)
     if plan.write.mode in (Mode.OVERWRITE, Mode.MERGE_DIFFERENCES):
         return staging.read()
     return staging.read_keys(checked.keys, prune=checked.prune)
 
 
-def _with_those_aside(rows: DataFrame, aside: Aside, plan: LoadPlan, checked: Checked) -> DataFrame:
+def _with_those_aside(rows: DataFrame, aside: Aside, plan: LoadPlan, compared: Compared) -> DataFrame:
     """The rows and, in the quarantine's own commit, those that the source holds and the table does not.
 
     Where the source is asked for the last row of each key, a row aside stands for its key if it is the last one.
@@ -134,12 +136,12 @@ def _with_those_aside(rows: DataFrame, aside: Aside, plan: LoadPlan, checked: Ch
     from tidegate.spark import dataframe_ops  # noqa: PLC0415 - rows have moved, Spark is running
 
     held = aside.frame
-    if checked.latest is not None:
+    if compared.latest is not None:
         held = held.where(aside.last)
-    if checked.latest is not None or aside.keeps:
+    if compared.latest is not None or aside.keeps:
         rows = dataframe_ops.without_keys(rows, held, aside.key)
-    if checked.moved is not None:
-        held = held.where(Spark().among(checked.moved, plan.columns))
+    if compared.moved is not None:
+        held = held.where(Spark().among(compared.moved, plan.columns))
     return dataframe_ops.completed(rows, plan.columns).unionAll(dataframe_ops.completed(held, plan.columns))
 
 

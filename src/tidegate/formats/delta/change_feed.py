@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
-from tidegate.core.change_feed import Span, Told
+from tidegate.core.change_feed import FeedContent, Span
 from tidegate.errors import HistoryGone, WriteError
 from tidegate.formats.delta.ddl import by_path
 from tidegate.formats.delta.log import Commit, Log, rows_of
@@ -34,14 +34,16 @@ def between(log: Log, after: str, upto: str) -> Span:
     commits = list(_commits(log, after, upto))
     moved = [commit for commit in commits if commit.changes_rows]
     if not moved:
-        return Span(told=Told.NOTHING)
+        return Span(content=FeedContent.NOTHING)
     if (reason := _untold(log, after, upto, commits)) is not None:
-        return Span(told=Told.UNTOLD, reason=reason)
+        return Span(content=FeedContent.UNKNOWN, reason=reason)
     _need_files(log, moved)
     if all(_appends(commit) for commit in moved):
         counted = [rows_of(file) for commit in moved for file in commit.of("add")]
-        return Span(told=Told.APPENDS, rows=None if None in counted else sum(number or 0 for number in counted))
-    return Span(told=Told.CHANGES)
+        return Span(
+            content=FeedContent.APPENDS, rows=None if None in counted else sum(number or 0 for number in counted)
+        )
+    return Span(content=FeedContent.CHANGES)
 
 
 def deaf(log: Log, location: str) -> str:

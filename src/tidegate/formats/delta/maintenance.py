@@ -47,7 +47,7 @@ def survey(log: Log, location: str, upkeep: Upkeep) -> Iterator[Need]:
     """
     snapshot = log.snapshot()
     if reason := layout_differs(snapshot, upkeep.partition_by):
-        # Delta would have to write every file anew.
+        # Delta would have to rewrite every file.
         raise ConfigError(
             f"table {upkeep.target}: {reason}, and Delta cannot change that of an existing table",
             hint="Use another `target:` and `tidegate run STREAM`, or restore the previous `layout:`.",

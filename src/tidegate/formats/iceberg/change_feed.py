@@ -8,7 +8,7 @@ from __future__ import annotations
 import uuid
 from typing import TYPE_CHECKING
 
-from tidegate.core.change_feed import Span, Told
+from tidegate.core.change_feed import FeedContent, Span
 from tidegate.core.ids import Target
 from tidegate.formats.iceberg.metadata import Metadata, Snapshot
 from tidegate.spark import sql
@@ -32,17 +32,17 @@ def between(metadata: Metadata, after: str, upto: str) -> Span:
         passed.append(each)
     if start is None:
         return Span(
-            told=Told.UNTOLD,
+            content=FeedContent.UNKNOWN,
             reason=f"snapshot {after} is not among those that the table keeps (it was expired or rolled back)",
         )
     moved = [each for each in passed if _moves_rows(each)]
     if not moved:
-        return Span(told=Told.NOTHING)
+        return Span(content=FeedContent.NOTHING)
     if all(_appends(each) for each in moved):
-        return Span(told=Told.APPENDS, rows=sum(each.number("added-records") for each in moved))
+        return Span(content=FeedContent.APPENDS, rows=sum(each.number("added-records") for each in moved))
     if any(each.number("total-delete-files") or each.number("added-delete-files") for each in (start, *passed)):
-        return Span(told=Told.UNTOLD, reason="rows were deleted by delete files (merge-on-read)")
-    return Span(told=Told.CHANGES)
+        return Span(content=FeedContent.UNKNOWN, reason="rows were deleted by delete files (merge-on-read)")
+    return Span(content=FeedContent.CHANGES)
 
 
 def appended(session: SparkSession, target: Target, after: str, upto: str) -> DataFrame:

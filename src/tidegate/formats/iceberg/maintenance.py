@@ -199,10 +199,10 @@ class Keeper:
 
     def _remove_deletes(self) -> str:
         """Rewrites files with many deleted rows, and compacts the remaining delete files."""
-        anew = {"delete-file-threshold": 1} if self.upkeep.force else {"delete-ratio-threshold": DELETED_SHARE}
+        thresholds = {"delete-file-threshold": 1} if self.upkeep.force else {"delete-ratio-threshold": DELETED_SHARE}
         # Sizes within which every file is left alone, but for its deletes.
         options = {"min-file-size-bytes": 0, "max-file-size-bytes": 2**62, "target-file-size-bytes": 512 * 2**20}
-        told = [self._rewrite({**options, **anew, "remove-dangling-deletes": "true"})]
+        told = [self._rewrite({**options, **thresholds, "remove-dangling-deletes": "true"})]
         if self._metadata.raw.get("format-version", 2) < FORMAT_WITH_VECTORS:
             done = self._call("rewrite_position_delete_files", options=_map({"rewrite-all": "true"}))
             told.append(

@@ -212,7 +212,7 @@ class IcebergStaging:
         head = self._head()
         if self.plan.write.mode is not Mode.REPLACE_FILES:
             return head.receipt()
-        # Added last, deleted before, by whole files or by position; files written anew for a part hold no new row.
+        # Added last, deleted before, by whole files or by position; files rewritten for a part hold no new row.
         deleted = sum(
             step.number("deleted-records") + step.number("added-position-deletes") - step.number("added-records")
             for step in self._steps(head)[1:]

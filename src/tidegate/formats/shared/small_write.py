@@ -16,12 +16,12 @@ SETTINGS = {
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.shuffle.partitions": "1",
 }
-# A merge asks first, by a join of its own, which files hold a key of the batch, so that others are not written anew.
+# A merge asks first, by a join of its own, which files hold a key of the batch, so that others are not rewritten.
 ALL_FILES = {"spark.sql.optimizer.runtime.rowLevelOperationGroupFilter.enabled": "false"}
 
 
 def all_files(plan: LoadPlan, table_rows: int | None) -> bool:
-    """Whether so many rows come that hardly a file is left alone, and writing it anew is less than was read for it."""
+    """Whether so many rows come that hardly a file is left alone, and rewriting it is less than was read for it."""
     rows, copied = plan.changes.rows, plan.write.mode is Mode.COPY_ON_WRITE
     return copied and rows is not None and table_rows is not None and rows >= table_rows
 

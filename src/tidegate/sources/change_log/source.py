@@ -180,7 +180,7 @@ class ChangeLog:
     def acknowledge(self, position: Position) -> None:
         """See `core.retention.Retaining`."""
         if slot := self._slot():
-            _slots().acknowledge(slot, position)
+            _slots().acknowledge(slot, position.state)
 
     def retained(self) -> Retained | None:
         """See `core.retention.Retaining`."""

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from functools import reduce
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
-from tidegate.core.change_feed import EMPTY, Span, Told
+from tidegate.core.change_feed import EMPTY, FeedContent, Span
 from tidegate.core.log import ORIGIN, PLACE, RAW, REFUSED, Envelope, Lag, LogSpan, RowEnvelope
 from tidegate.core.ports.source import Probe
 from tidegate.core.schema import Schema
@@ -125,7 +125,7 @@ class TableLog:
     def _rows(self, session: SparkSession, part: Slice, columns: Schema) -> DataFrame:
         if not isinstance(part, LogRange):
             raise InternalError("a log is read by ranges")
-        quiet = part.after is not None and self._table.between(part.after, part.upto).told is Told.NOTHING
+        quiet = part.after is not None and self._table.between(part.after, part.upto).content is FeedContent.NOTHING
         pair = SnapshotPair(after=None if quiet else part.after, upto=part.upto, appends=True)
         rows = self._table.happened(session, pair, columns)
         string, none = Spark().string, "CAST(NULL AS string)"
@@ -145,17 +145,17 @@ class TableLog:
     def _told(self, after: str) -> Span:
         """What came after that version. Raises HistoryGone where anything else happened."""
         span = self._table.between(after)
-        match span.told:
-            case Told.APPENDS:
+        match span.content:
+            case FeedContent.APPENDS:
                 return span
-            case Told.NOTHING:
-                return Span(told=Told.NOTHING, rows=0)
-            case Told.CHANGES:
+            case FeedContent.NOTHING:
+                return Span(content=FeedContent.NOTHING, rows=0)
+            case FeedContent.CHANGES:
                 raise HistoryGone(
                     f"rows of {self.label} were changed or deleted after version {after}, which was read: a log of "
                     f"events must be append-only, and it is unknown which of them were never read"
                 )
-            case Told.UNTOLD:
+            case FeedContent.UNKNOWN:
                 raise HistoryGone(
                     f"{self.label} does not show which events were added after version {after}, which was read: "
                     f"{span.reason}"

@@ -22,6 +22,7 @@ from tidegate.core.plan import Prune
 from tidegate.core.policies.contract import ColumnMapping, Mode
 from tidegate.core.ports.dialect import Dialect, Entrance, KeepsRanges, Relation, Remembers, Row, Session
 from tidegate.core.position import Position
+from tidegate.core.position_state import cursor_of
 from tidegate.core.schema import RESCUED, Schema, SchemaChange
 from tidegate.core.slices import Partition, Range, Slice
 from tidegate.dialects.shared.statements import Statements, scope
@@ -125,10 +126,10 @@ class DatabaseProbe:
         told = self.session.set_back(since.witness, since.clock)
         if not told.restarted or told.reason is not None:
             return told.reason
-        cursor, greatest, upto = since.state.get("cursor", ()), since.witness.get("greatest"), self.looked_through()
+        cursor, greatest, upto = cursor_of(since.state), since.witness.get("greatest"), self.looked_through()
         if len(cursor) != 1 or greatest is None or upto is None:
             return None
-        part = Range(cursor=tuple(cursor), after=greatest, upto=upto)
+        part = Range(cursor=cursor, after=greatest, upto=upto)
         return self.session.older_than(since.witness, self._relation, self.statements.condition(part))
 
     def follows(self) -> bool:
@@ -216,7 +217,7 @@ class DatabaseProbe:
             )
         name, ends = held
         column, dialect = self.statements.column(name), self._dialect
-        if (reason := Ranges(column=name, cuts=()).misfit(column)) is not None:
+        if (reason := Ranges(column=name, cuts=()).incompatibility(column)) is not None:
             raise PlanError(
                 f"method by_range: {reason}", hint="Choose method: by_substr with that column, or another method."
             )

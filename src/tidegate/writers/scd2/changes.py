@@ -126,10 +126,10 @@ def _beside(rows: DataFrame, stored: DataFrame | None, history: History) -> Data
     now = f"IF({quote(history.is_current)}, {history.row}, NULL) AS {_NOW}"
     keys = [quote(name) for name in history.key]
     first = f"row_number() OVER ({history.by_key} ORDER BY {_NOW} IS NULL) AS {_TWICE}"
-    standing = (
+    known = (
         stored.selectExpr(*keys, last, now)
         .selectExpr(*keys, f"max({_LAST}) OVER ({history.by_key}) AS {_LAST}", _NOW, first)
         .where(f"{_TWICE} = 1")
         .drop(_TWICE)
     )
-    return rows.join(standing, on=list(history.key), how="left")
+    return rows.join(known, on=list(history.key), how="left")

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from tidegate.core.batch import Batch, Checked, Fence, Folded
+from tidegate.core.batch import Batch, Checked, Dated, Fence, Folded, Verdicts
 from tidegate.core.effects import event_rules
 from tidegate.core.log import CLEARS, EVENT_COLUMNS, REFUSED, UNKNOWN, EventRules, Truncate
 from tidegate.core.plan import LoadPlan, Prune
@@ -86,22 +86,21 @@ def check(rows: DataFrame, plan: LoadPlan, batch: Batch, history: History) -> Ch
     try:
         with translated(f"reading the events for {plan.target}"):
             look = _looked_at(held, plan)
-            if look.refused and not batch.again:
-                return Checked(frame=rows, refused=look.refused)
+            if look.refused and not batch.reread:
+                return Checked(frame=rows, verdicts=Verdicts(refused=look.refused))
             # Cut off from how they were found: what is derived from them is planned many times.
             new = _new(_unapplied(held, look, fence, history).localCheckpoint(), plan, history)
     finally:
         held.unpersist()
     with translated(f"reading {plan.target}"):
         timeline, keep = (_sequenced if history.sequence else _in_log_order)(new, plan, fence, history)
-    versions = (expected if batch.again else histories).versions(timeline, history)
+    versions = (expected if batch.reread else histories).versions(timeline, history)
     return Checked(
         frame=versions.selectExpr(*map(quote, [*history.columns.names, *history.own]), f"false AS {GONE}"),
         rows=look.events,
         keys=new.keys(history),
         prune=new.prune,
-        sequence=history.sequence,
-        touched=touched(plan, history),
+        dated=Dated(sequence=history.sequence, touched=touched(plan, history)),
         folded=Folded(applied=keep, superseded=look.events - new.rows, newest=new.newest),
     )
 
@@ -255,7 +254,7 @@ def _in_log_order(new: New, plan: LoadPlan, fence: Fence, history: History) -> t
     placed = changes.placed(events, stored, history, Dating(floor=floor))
     ordered = placed.selectExpr("*", f"'1' AS {ORDER}")
     if stored is not None:
-        ordered = ordered.unionByName(histories.told(stored, history).selectExpr("*", f"'' AS {ORDER}"))
+        ordered = ordered.unionByName(histories.stored_changes(stored, history).selectExpr("*", f"'' AS {ORDER}"))
     key = [quote(name) for name in history.key]
     last = f"row_number() OVER ({history.by_key} ORDER BY {ORDER} DESC) AS {_NUMBER}"
     none = f"CAST(NULL AS map<string, string>) AS {KNOWN}"

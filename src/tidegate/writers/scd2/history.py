@@ -114,7 +114,7 @@ class History:
         return f"timestampadd(MICROSECOND, {steps}, {moment})"
 
 
-def told(stored: DataFrame, history: History) -> DataFrame:
+def stored_changes(stored: DataFrame, history: History) -> DataFrame:
     """What stored versions tell of the changes that made them.
 
     A version tells of the row that began it, of the last one that left its tracked columns as they were, if rows carry

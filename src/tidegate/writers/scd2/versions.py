@@ -14,7 +14,7 @@ from tidegate.core.effects import Apply, Insert, Mirror, Upsert
 from tidegate.core.plan import LoadPlan, Mode, Prune
 from tidegate.core.ports.format import Staging
 from tidegate.core.schema import BOOLEAN
-from tidegate.core.slices import Keys
+from tidegate.core.slices import Keys, Slice
 from tidegate.dialects.spark import Spark
 from tidegate.errors import CheckFailed, DuplicateKeys
 from tidegate.spark import dataframe_ops
@@ -79,20 +79,22 @@ def write(checked: Checked, plan: LoadPlan, staging: Staging, history: History) 
         batch = _batch(checked, plan, staging, history)
         touched = _touched(batch, plan, history)
         stored = _stored(batch, staging, history, touched)
-        found = replace(checked, prune=batch.prune, touched=touched)
-        if _may_go_on(plan, history) and not checked.placed:
+        found = replace(checked, prune=batch.prune, dated=replace(checked.dated, touched=touched))
+        if _may_go_on(plan, history) and not checked.dated.placed:
             both = successions.beside(batch.frame, stored, history, plan.table).persist()
             held.callback(both.unpersist)
-            goes_on, changed = successions.goes_on(both, history, unique=checked.unique)
+            goes_on, changed = successions.goes_on(both, history, unique=checked.dated.unique)
             if goes_on:
                 rows = successions.differing(both, history, plan.table)
                 _put(rows, batch.prune, plan, staging, history, Differing(rows=changed, closed=0))
                 # What came or was touched has not ended before the batch begins: older files are not looked through.
-                return found if found.compared else replace(found, compared=touched)
+                return (
+                    found if found.compared.where else replace(found, compared=replace(found.compared, where=touched))
+                )
         stored.persist()
         held.callback(stored.unpersist)
         placed = _placed(batch, stored, plan, history)
-        both = placed.unionByName(histories.told(stored, history))
+        both = placed.unionByName(histories.stored_changes(stored, history))
         _refuse(both, plan, history)
         made = histories.versions(both, history)
         differing = histories.differing(made, stored, history, plan.table).persist()
@@ -101,7 +103,7 @@ def write(checked: Checked, plan: LoadPlan, staging: Staging, history: History) 
         _put(differing.drop(CLOSED), batch.prune, plan, staging, history, count)
         if isinstance(plan.changes.effect, Mirror):
             return _found_again(found, batch, plan)
-        if found.compared is None or not history.sequence:
+        if found.compared.where is None or not history.sequence:
             return found
         return _without_late(found, batch, changes.late(batch.frame, stored, history), plan)
 
@@ -118,7 +120,7 @@ def _write_made(checked: Checked, plan: LoadPlan, staging: Staging, history: His
             staging.append(made)  # no event is new: the position moves all the same
             return checked
         found = staging.read_keys(checked.keys, prune=checked.prune)
-        stored = found.where(checked.touched or "true")
+        stored = found.where(checked.dated.touched or "true")
         wanted = dataframe_ops.typed(made, like=stored)
         differing = histories.differing(wanted, stored, history, plan.table).localCheckpoint()
         count = Differing(*dataframe_ops.count_if(differing, "true", CLOSED))
@@ -131,7 +133,7 @@ def _begin(checked: Checked, plan: LoadPlan, staging: Staging, history: History)
     frame = checked.frame
     with translated(f"writing the versions of {plan.target}"):
         floor = dates.moment(plan.created_at, history.type)
-        if checked.unique:
+        if checked.dated.unique:
             _add(histories.first(frame, history, floor), plan, staging)
             return checked
         floor = floor or _ends(frame, history)[1]
@@ -152,21 +154,21 @@ def _batch(checked: Checked, plan: LoadPlan, staging: Staging, history: History)
     key = [quote(name) for name in plan.key]
     current = staging.read_keys(None, prune=checked.prune).where(quote(history.is_current))
     frame, keys, prune = checked.frame, checked.frame.select(*key), checked.prune
-    keys = keys if checked.unique else keys.distinct()
+    keys = keys if checked.dated.unique else keys.distinct()
     if isinstance(plan.changes.effect, Mirror):
         current = staging.read_partitions(plan.changes.slices).where(quote(history.is_current))
         others = [name for name in plan.columns.names if name not in plan.key]
         wanted = dataframe_ops.typed(frame, like=current).select(*map(quote, plan.columns.names))
         differing = dataframe_ops.differences(wanted, current, key=plan.key, others=others)
-        if checked.aside is not None:  # rows that wait are not gone
-            went = dataframe_ops.without_keys(differing.where(GONE), checked.aside.frame, plan.key)
+        if checked.verdicts.aside is not None:  # rows that wait are not gone
+            went = dataframe_ops.without_keys(differing.where(GONE), checked.verdicts.aside.frame, plan.key)
             differing = differing.where(f"NOT {GONE}").unionByName(went)
         differing = differing.localCheckpoint()
         frame, keys = changes.of_rows(differing, history), differing.select(*key)
         prune = looked_at(frame, plan, key=plan.key, count_keys=False)[1]
     else:
         frame = dataframe_ops.typed(frame, like=current)
-    least, greatest = checked.moments or _ends(frame, history)
+    least, greatest = checked.dated.moments or _ends(frame, history)
     return Batch(frame=frame, keys=keys, prune=prune, least=least, greatest=greatest)
 
 
@@ -254,12 +256,11 @@ def _put(  # noqa: PLR0913, PLR0917 - what a merge is made of
 def _found_again(checked: Checked, batch: Batch, plan: LoadPlan) -> Checked:
     """What verification compares of a batch that is all that the source holds, or all of some partitions or keys."""
     rows = batch.keys.count()
-    moved: tuple[Keys, ...] | None = None
-    if plan.write.mode is not Mode.MERGE_DIFFERENCES:
-        return replace(checked, keys=batch.keys, rows=rows, moved=plan.changes.slices)
-    values = texts(batch.keys, plan) if rows <= MOST_KEYS else None
-    moved = None if values is None else (Keys(columns=plan.key, values=values),)
-    return replace(checked, keys=batch.keys, rows=rows, moved=moved)
+    moved: tuple[Slice, ...] | None = plan.changes.slices
+    if plan.write.mode is Mode.MERGE_DIFFERENCES:
+        values = texts(batch.keys, plan) if rows <= MOST_KEYS else None
+        moved = None if values is None else (Keys(columns=plan.key, values=values),)
+    return replace(checked, keys=batch.keys, rows=rows, compared=replace(checked.compared, moved=moved))
 
 
 def _without_late(checked: Checked, batch: Batch, late: DataFrame, plan: LoadPlan) -> Checked:
@@ -269,4 +270,4 @@ def _without_late(checked: Checked, batch: Batch, late: DataFrame, plan: LoadPla
     rest = batch.keys.join(late, on=list(plan.key), how="left_anti").limit(MOST_KEYS).localCheckpoint()
     values = texts(rest, plan)
     moved = () if values is None else (Keys(columns=plan.key, values=values),)
-    return replace(checked, moved=moved)
+    return replace(checked, compared=replace(checked.compared, moved=moved))

@@ -10,10 +10,11 @@ from collections.abc import Sequence
 from dataclasses import astuple, dataclass, replace
 from typing import TYPE_CHECKING, ClassVar
 
-from tidegate.core.batch import Batch, Checked, Latest
+from tidegate.core.batch import Batch, Checked, Compared, Dated, Latest
 from tidegate.core.effects import EFFECTS, Apply, Effect, Insert, Mirror, Upsert
 from tidegate.core.plan import LoadPlan, Mode, WriteChoice, WriteFacts
 from tidegate.core.ports.format import Staging
+from tidegate.core.ports.writer import VersionedWriter, Writer
 from tidegate.core.schema import BOOLEAN, INT, TEXT, Column, Schema, Type
 from tidegate.core.slices import Keys
 from tidegate.errors import (
@@ -45,7 +46,7 @@ AGAIN = "Run a full refresh, which discards the history: `tidegate run STREAM --
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Scd2:
+class Scd2(Writer):
     """Keeps every version of a row: a change closes the previous version, a delete closes the last one.
 
     Args:
@@ -81,6 +82,11 @@ class Scd2:
             raise ConfigError(f"write: scd2 needs different names for its columns: {', '.join(self.own)}")
         if self.far_date is not None:
             dates.parsed(self.far_date)
+
+    @property
+    def versions(self) -> VersionedWriter:
+        """This writer: its table keeps every version."""
+        return self
 
     @property
     def current(self) -> str:
@@ -163,12 +169,16 @@ class Scd2:
         if plan.write.mode in versions.BEGINS and batch.keys_unique and _always_dated(plan, history):
             # Each row is the one version of its key, whatever it holds: there is nothing to look at.
             frame = changes.of_rows(rows, history)
-            return Checked(frame=frame, compared=self.current, sequence=history.sequence, unique=True)
+            return Checked(
+                frame=frame,
+                compared=Compared(where=self.current),
+                dated=Dated(sequence=history.sequence, unique=True),
+            )
         held = kept(rows, batch)
         try:
             with translated(f"reading the rows for {plan.target}"):
                 found = self._looked_at(changes.of_rows(held, history), held, plan, batch, history)
-                return replace(found, placed=MOMENT in rows.columns)
+                return replace(found, dated=replace(found.dated, placed=MOMENT in rows.columns))
         except BaseException:
             held.unpersist()
             raise
@@ -185,7 +195,7 @@ class Scd2:
             DuplicateKeys: a row of the batch and a stored one differ and have one sequence.
             CheckFailed: the source went back to a row of an older sequence.
         """
-        return versions.write(checked, plan, staging, self._history(plan, checked.sequence))
+        return versions.write(checked, plan, staging, self._history(plan, checked.dated.sequence))
 
     def moments(self, plan: LoadPlan) -> Type | None:
         """The type of `valid_from` where the stream names columns that date an event."""
@@ -198,11 +208,11 @@ class Scd2:
         Raises:
             VerifyFailed: they do.
         """
-        if plan.write.mode in versions.BEGINS and checked.unique:
+        if plan.write.mode in versions.BEGINS and checked.dated.unique:
             return  # one version a key, of which the rows are compared
-        history = self._history(plan, checked.sequence)
+        history = self._history(plan, checked.dated.sequence)
         keys = checked.keys.select(*map(quote, plan.key)) if checked.keys is not None else None
-        found = staging.read_keys(keys, prune=checked.prune).where(checked.touched or "true")
+        found = staging.read_keys(keys, prune=checked.prune).where(checked.dated.touched or "true")
         with translated(f"reading {plan.target}"):
             wrong = histories.wrong(found, history)
         if wrong:
@@ -233,7 +243,7 @@ class Scd2:
         """Rows of a checked batch that the committed versions do not show at their moment."""
         keys = checked.frame.select(*map(quote, plan.key)).distinct()
         stored = staging.read_keys(keys, prune=checked.prune)
-        return histories.lacking(checked.frame, stored, self._history(plan, checked.sequence))
+        return histories.lacking(checked.frame, stored, self._history(plan, checked.dated.sequence))
 
     def _looked_at(self, frame: DataFrame, held: DataFrame, plan: LoadPlan, batch: Batch, history: History) -> Checked:
         effect = plan.changes.effect
@@ -261,11 +271,8 @@ class Scd2:
             rows=found.rows if found.keys is None else found.keys,
             keys=None if isinstance(effect, Mirror) else keys if batch.keys_unique else keys.distinct(),
             prune=prune,
-            latest=None if alone else latest,
-            compared=None if every else self.current,
-            sequence=history.sequence,
-            moments=found.bounds.get(AT),
-            unique=batch.keys_unique,
+            compared=Compared(latest=None if alone else latest, where=None if every else self.current),
+            dated=Dated(sequence=history.sequence, moments=found.bounds.get(AT), unique=batch.keys_unique),
             held=held,
         )
 
@@ -274,12 +281,12 @@ class Scd2:
         if column is None:
             raise InternalError(f"a plan of write: scd2 without the column {self.valid_from!r}")
         # What a repair finds is dated by it: the source says of such a row that nothing changed.
-        mended = any(isinstance(part, Keys) for part in plan.changes.slices)
+        corrects = any(isinstance(part, Keys) for part in plan.changes.slices)
         return History(
             columns=plan.columns,
             key=plan.key,
             tracked=self.track_history or plan.columns.names,
-            sequence=() if mended else sequence,
+            sequence=() if corrects else sequence,
             type=column.type,
             valid_from=self.valid_from,
             valid_to=self.valid_to,

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 QUIET_BYTES = 256 * 1024 * 1024
 COUNTED = 1_000_000
-"""Messages after which a lag is not counted any further: the server decodes its log anew for every question."""
+"""Messages after which a lag is not counted any further: the server decodes its log again for every question."""
 KEPT = ("slot", "publication", "identity")
 """What of a position's state is as it was after every load."""
 

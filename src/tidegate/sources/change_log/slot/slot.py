@@ -6,14 +6,14 @@ changed rows.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from tidegate.core.ids import Connection
 from tidegate.core.ports.dialect import Relation
-from tidegate.core.position import Position
 from tidegate.core.retention import Retained
 from tidegate.dialects.postgresql import Postgresql
 from tidegate.dialects.postgresql import replication_slots as slots
@@ -96,10 +96,10 @@ def claim(options: SlotOptions, key: Sequence[str]) -> None:
             slots.make(session, options.slot)
 
 
-def acknowledge(options: SlotOptions, position: Position) -> None:
-    """Lets the server forget what the table's own position covers; nothing where it has already."""
-    place = position.state.get("lsn")
-    if place is None or position.state.get("slot") != options.slot:
+def acknowledge(options: SlotOptions, state: Mapping[str, Any]) -> None:
+    """Lets the server forget what the table covers that is at this state of the log; nothing where it has already."""
+    place = state.get("lsn")
+    if place is None or state.get("slot") != options.slot:
         return
     with session_of(options) as session:
         found = slots.find(session, options.slot)

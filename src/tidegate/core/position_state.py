@@ -1,0 +1,114 @@
+"""The keys that a position's `state` has beside the strategy's own, and the only module that reads them.
+
+They say what the table holds of the events of a log, of partitions, of files and of keys. Everything else in a state
+belongs to the strategy that wrote it, and only that strategy reads it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+FENCE = "fence"
+"""What counts of the events that are remembered beside the table, see `EventFence`."""
+WHOLE = "whole"
+"""In it, for a history: the load after which nothing but events wrote the table."""
+KEYS = "keys"
+"""Of which keys at the source the table holds none but these."""
+MANIFEST = "manifest"
+"""The digest of the files that are in the table, see `Manifest`."""
+METHOD = "method"
+"""How the table was partitioned when it was compared last."""
+VOUCHER = ("total", "ledger")
+"""Sum and digest of the partitions that are in the table, see `Ledger`."""
+BEGIN = "begin"
+"""From where on the table holds the source's rows, as `{"column": …, "value": …}`."""
+CURSOR = "cursor"
+"""The columns by which rows were ordered."""
+COLUMNS = "columns"
+"""The types of the columns of files so far."""
+CLAIMS = frozenset({*VOUCHER, KEYS, "version", "fingerprint"})
+"""By which a strategy knows, without a look, that the table is as the source."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EventFence:
+    """Which of the events count that are remembered beside a table.
+
+    Those of loads after `after` and before `number`, and of load `number` if its id is `load`.
+
+    Args:
+        whole: of a history, the load after which nothing but events wrote the table; `after` for every other table.
+    """
+
+    after: int
+    number: int
+    load: str
+    whole: int
+
+    @classmethod
+    def of(cls, state: Mapping[str, Any]) -> EventFence | None:
+        """That of a position's state; None where it says nothing of events."""
+        return cls.written(state) if FENCE in state else None
+
+    @classmethod
+    def written(cls, state: Mapping[str, Any]) -> EventFence:
+        """That of the position of a load of events, which always says it."""
+        found = state[FENCE]
+        after = int(found["after"])
+        return cls(
+            after=after, number=int(found["number"]), load=str(found["load"]), whole=int(found.get(WHOLE, after))
+        )
+
+
+def key_census(state: Mapping[str, Any]) -> Any:
+    """What the source's keys were when the table held no others; None where nobody looked."""
+    return state.get(KEYS)
+
+
+def method_of(state: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """How the table was partitioned when it was compared last, as `Grouping.to_dict`; None where it was not."""
+    found: Mapping[str, Any] | None = state.get(METHOD)
+    return found
+
+
+def begin_of(state: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """From where on the table holds the source's rows; None where it holds all of them."""
+    found: Mapping[str, Any] | None = state.get(BEGIN)
+    return found
+
+
+def cursor_of(state: Mapping[str, Any]) -> tuple[str, ...]:
+    """The columns by which rows were ordered; empty for none."""
+    return tuple(state.get(CURSOR, ()))
+
+
+def names_files(state: Mapping[str, Any]) -> bool:
+    """Whether the table was loaded by files, which a manifest lists."""
+    return MANIFEST in state
+
+
+def columns_of(state: Mapping[str, Any]) -> dict[str, str]:
+    """The types of the columns of the files that were loaded; empty where no type is known."""
+    return dict(state.get(COLUMNS, ()))
+
+
+def names_partitions(state: Mapping[str, Any]) -> bool:
+    """Whether the table was compared by partitions, which a ledger lists."""
+    return "ledger" in state
+
+
+def unvouched(state: Mapping[str, Any]) -> dict[str, Any]:
+    """The state of a position that vouches for no partition.
+
+    Example:
+        >>> unvouched({"method": {}, "total": "0", "ledger": "d7"})
+        {'method': {}}
+    """
+    return {name: value for name, value in state.items() if name not in VOUCHER}
+
+
+def unclaimed(state: Mapping[str, Any]) -> dict[str, Any]:
+    """The state of a position that claims nothing of the table's rows."""
+    return {name: value for name, value in state.items() if name not in CLAIMS}
