@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -17,7 +17,7 @@ from urllib.parse import unquote
 from tidegate.core.bounds import Clock
 from tidegate.core.changes import SafeBound
 from tidegate.core.ids import Connection
-from tidegate.core.ports.dialect import Dialect, Jdbc, Relation, Row, TableFacts
+from tidegate.core.ports.dialect import Dialect, Entrance, Jdbc, Relation, Row, TableFacts
 from tidegate.core.refusals import said
 from tidegate.core.schema import Column, Kind, Schema
 from tidegate.dialects.duckdb import catalog
@@ -51,10 +51,9 @@ _opened: dict[tuple[int, int], int] = {}
 _opening = threading.Lock()
 
 
-class DuckdbSession:
+class DuckdbSession(Entrance):
     """One probe's connection to one file; while it is open, nobody can write to the file."""
 
-    connections: ClassVar[int] = 1
     has_snapshot: ClassVar[bool] = True
 
     def __init__(self, dialect: Dialect, connection: Connection) -> None:
@@ -139,11 +138,6 @@ class DuckdbSession:
         place = self.dialect.place
         ((low, high),) = self.rows(f"SELECT min({place}), max({place}) FROM {relation.sql}")
         return even(place, low, high, parts)
-
-    def parallel(self, relation: Relation, statements: Sequence[str]) -> list[Row]:
-        """The rows of all the statements, one after the other: DuckDB spreads each over the cores."""
-        del relation
-        return [row for sql in statements for row in self.rows(sql)]
 
     def verify_unchanged(self) -> None:
         """Raises SourceMoved where a file system without locks let somebody write."""

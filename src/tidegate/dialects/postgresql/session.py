@@ -19,7 +19,7 @@ from psycopg.pq import TransactionStatus
 from tidegate.core.bounds import Clock
 from tidegate.core.changes import SafeBound
 from tidegate.core.ids import Connection
-from tidegate.core.ports.dialect import Dialect, Jdbc, Relation, Row, SetBack, TableFacts
+from tidegate.core.ports.dialect import Dialect, Entrance, Jdbc, Relation, Row, SetBack, TableFacts
 from tidegate.core.schema import Column, Schema
 from tidegate.dialects.postgresql import catalog
 from tidegate.dialects.postgresql import safe_bounds as edges
@@ -45,7 +45,7 @@ TO_JDBC = {
 OWN_WORDS = frozenset({"host", "hostaddr", "port", "dbname", "user", "password"})
 
 
-class PostgresqlSession:
+class PostgresqlSession(Entrance):
     """One probe's connections."""
 
     connections: ClassVar[int] = 4

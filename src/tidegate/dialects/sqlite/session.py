@@ -8,17 +8,16 @@ from __future__ import annotations
 import hashlib
 import sqlite3
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import ClassVar
 from urllib.parse import quote, unquote
 
 from tidegate.core.bounds import Clock
 from tidegate.core.changes import SafeBound
 from tidegate.core.ids import Connection
-from tidegate.core.ports.dialect import Dialect, Jdbc, Relation, Row, TableFacts
+from tidegate.core.ports.dialect import Dialect, Entrance, Jdbc, Relation, Row, TableFacts
 from tidegate.core.refusals import said
 from tidegate.core.schema import Column, Kind, Schema
 from tidegate.dialects.shared.key_ranges import even
@@ -45,11 +44,8 @@ MISSING = ("no such table", "no such column")
 UNREADABLE = ("Could not decode to UTF-8", "user-defined function raised exception")
 
 
-class SqliteSession:
+class SqliteSession(Entrance):
     """One probe's connection to one file."""
-
-    connections: ClassVar[int] = 1
-    has_snapshot: ClassVar[bool] = False
 
     def __init__(self, dialect: Dialect, connection: Connection) -> None:
         self.dialect = dialect
@@ -140,11 +136,6 @@ class SqliteSession:
         ((low,),) = self.rows(f"SELECT min({place}) FROM {relation.sql}")
         ((high,),) = self.rows(f"SELECT max({place}) FROM {relation.sql}")
         return even(place, low, high, parts)
-
-    def parallel(self, relation: Relation, statements: Sequence[str]) -> list[Row]:
-        """The rows of all the statements, one after the other: its functions are Python's."""
-        del relation
-        return [row for sql in statements for row in self.rows(sql)]
 
     def verify_unchanged(self) -> None:
         """Raises SourceMoved when another connection has committed since this one was opened."""

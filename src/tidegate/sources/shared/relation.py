@@ -82,4 +82,4 @@ def of_query(dialect: Connectable, text: str) -> Relation:
     if len(statements) != 1 or not isinstance(statements[0], exp.Query) or statements[0].find(*writes):
         raise ConfigError("query: must be exactly one SELECT that only reads", hint=hint)
     # On lines of its own, for the query may end with a comment.
-    return Relation(sql=f"(\n{text.strip().rstrip(';').rstrip()}\n) AS source_query", label="the query")
+    return Relation(sql=dialect.named(f"\n{text.strip().rstrip(';').rstrip()}\n", "source_query"), label="the query")
