@@ -12,6 +12,7 @@ from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
+from pathlib import Path
 from typing import Any, ClassVar, Protocol
 
 from tidegate.core.bounds import Clock
@@ -202,12 +203,13 @@ class Asks(Protocol):
 class Dialect(Protocol):
     """The SQL of one database: text only.
 
-    `fence` at the end of a subquery keeps the optimizer from computing its columns several times. `place` is the
-    pseudo-column that places rows, else a character that stands in no condition. `ordered` are the kinds whose values
-    `comparable` sorts as every engine does.
+    `schemes` are those of URLs that name it, beside its `kind`. `fence` at the end of a subquery keeps the optimizer
+    from computing its columns several times. `place` is the pseudo-column that places rows, else a character that
+    stands in no condition. `ordered` are the kinds whose values `comparable` sorts as every engine does.
     """
 
     kind: ClassVar[str]
+    schemes: ClassVar[tuple[str, ...]] = ()
     fence: ClassVar[str] = ""
     place: ClassVar[str] = "\0"
     ordered: ClassVar[frozenset[Kind]]
@@ -303,6 +305,10 @@ class Dialect(Protocol):
     def quarter_of(self, digest: str, index: int) -> str:
         """One of the four quarters of a packed digest, as `quarter` gives it."""
         return self.quarter(digest, index)
+
+    def file(self, url: str) -> Path | None:  # noqa: ARG002 - as above
+        """The file that holds the database of a URL, absolute or from the project's folder; None for a server."""
+        return None
 
     def named(self, subquery: str, name: str) -> str:
         """A subquery as it stands behind FROM."""

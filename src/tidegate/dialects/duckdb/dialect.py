@@ -7,6 +7,7 @@ time zone, or compares with a collation.
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
 from tidegate.core.flavours import ALL_BOUNDS, Bound
@@ -14,6 +15,7 @@ from tidegate.core.ids import Connection
 from tidegate.core.ports.dialect import Connectable, doubled
 from tidegate.core.schema import Column, Kind, Type
 from tidegate.core.wire_format import Reading, Travel
+from tidegate.dialects.shared.database_file import file_of
 from tidegate.dialects.shared.expressions import misfit, no_literal, uncovered
 
 if TYPE_CHECKING:
@@ -142,6 +144,10 @@ class Duckdb(Connectable):
     def quarter(self, digest: str, index: int) -> str:
         """One of the four 32-bit quarters of a digest as a number."""
         return f"CAST('0x' || substr({digest}, {1 + 8 * index}, 8) AS BIGINT)"
+
+    def file(self, url: str) -> Path | None:
+        """What three or four slashes lead to."""
+        return file_of(url)
 
     def open(self, connection: Connection) -> DuckdbSession:
         """Connects.

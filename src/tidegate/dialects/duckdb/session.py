@@ -10,9 +10,7 @@ import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import ClassVar
-from urllib.parse import unquote
 
 from tidegate.core.bounds import Clock
 from tidegate.core.changes import SafeBound
@@ -21,6 +19,7 @@ from tidegate.core.ports.dialect import Dialect, Entrance, Jdbc, Relation, Row, 
 from tidegate.core.refusals import said
 from tidegate.core.schema import Column, Kind, Schema
 from tidegate.dialects.duckdb import catalog
+from tidegate.dialects.shared.database_file import jdbc_path, opened_file
 from tidegate.dialects.shared.key_ranges import even
 from tidegate.dialects.shared.time_bounds import inclusive, must_be_time
 from tidegate.errors import (
@@ -59,7 +58,7 @@ class DuckdbSession(Entrance):
     def __init__(self, dialect: Dialect, connection: Connection) -> None:
         self.dialect = dialect
         self.name = connection.name
-        self.path = _path(connection)
+        self.path = opened_file(connection, "duckdb")
         self._lock = threading.Lock()
         self._connection = self._open()
         self._seen = self._sign()
@@ -146,10 +145,6 @@ class DuckdbSession(Entrance):
 
     def jdbc(self) -> Jdbc:
         """Connects Spark to the file, read-only as this connection is."""
-        if set("?#%;") & set(str(self.path)):
-            raise ConfigError(
-                f"connection {self.name!r}: Spark's driver cannot read a file whose path contains ? # % or ;"
-            )
         properties = {
             "driver": "org.duckdb.DuckDBDriver",
             "duckdb.read_only": "true",
@@ -157,7 +152,7 @@ class DuckdbSession(Entrance):
             "jdbc_stream_results": "true",
             "sessionInitStatement": "SET TimeZone = 'UTC'",
         }
-        return Jdbc(url=f"jdbc:duckdb:{self.path}", properties=properties)
+        return Jdbc(url=f"jdbc:duckdb:{jdbc_path(self.name, self.path)}", properties=properties)
 
     def list_tables(self) -> list[tuple[str, str]]:
         """The tables of the file."""
@@ -226,15 +221,3 @@ class DuckdbSession(Entrance):
             )
         # The text of any other could show a value.
         return SourceError(f"connection {self.name!r}: DuckDB rejected the statement with {type(error).__name__}")
-
-
-def _path(connection: Connection) -> Path:
-    _, found, rest = connection.url.partition("://")
-    file = unquote(rest.split("?", 1)[0])
-    if not found or not file.startswith("/") or file in {"/", "/:memory:"}:
-        raise ConfigError(
-            f"connection {connection.name!r} names no file",
-            hint="Use duckdb:///relative.db or duckdb:////absolute.db.",
-        )
-    # As SQLAlchemy reads it: three slashes a relative path, four an absolute one.
-    return Path(file[1:]).absolute()

@@ -34,6 +34,7 @@ class Mariadb(Connectable):
     """MariaDB 10.6 and later; MySQL 8 by the same words."""
 
     kind: ClassVar[str] = "mariadb"
+    schemes: ClassVar[tuple[str, ...]] = ("mysql",)
     jars: ClassVar[tuple[str, ...]] = ("org.mariadb.jdbc:mariadb-java-client:3.5.6",)
     sqlglot: ClassVar[str] = "mysql"
     # Keeps the optimizer from merging the subquery: it would compute md5 four times a row, which takes twice as long.

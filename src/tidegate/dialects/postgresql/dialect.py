@@ -32,6 +32,7 @@ class Postgresql(Connectable):
     """PostgreSQL 12 and later."""
 
     kind: ClassVar[str] = "postgresql"
+    schemes: ClassVar[tuple[str, ...]] = ("postgres",)
     jars: ClassVar[tuple[str, ...]] = ("org.postgresql:postgresql:42.7.8",)
     sqlglot: ClassVar[str] = "postgres"
     # Keeps the planner from pulling the subquery up: it would compute md5 four times a row.

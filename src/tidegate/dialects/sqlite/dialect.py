@@ -6,6 +6,7 @@ expression fails on a value that the column's declared type does not allow, and 
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
 from tidegate.core.flavours import ALL_BOUNDS, Bound
@@ -14,6 +15,7 @@ from tidegate.core.ports.dialect import Connectable
 from tidegate.core.refusals import marked
 from tidegate.core.schema import Column, Kind, Type
 from tidegate.core.wire_format import Reading, Travel
+from tidegate.dialects.shared.database_file import file_of
 from tidegate.dialects.shared.expressions import no_literal, uncovered
 
 if TYPE_CHECKING:
@@ -27,6 +29,7 @@ class Sqlite(Connectable):
     """SQLite 3.38 and later."""
 
     kind: ClassVar[str] = "sqlite"
+    schemes: ClassVar[tuple[str, ...]] = ("sqlite3",)
     jars: ClassVar[tuple[str, ...]] = ("org.xerial:sqlite-jdbc:3.50.3.0",)
     sqlglot: ClassVar[str] = "sqlite"
     fence: ClassVar[str] = "LIMIT -1 OFFSET 0"
@@ -111,6 +114,10 @@ class Sqlite(Connectable):
     def quarter(self, digest: str, index: int) -> str:
         """One of the four 32-bit quarters of a digest, by a function that the session adds."""
         return f"tidegate_quarter({digest}, {index})"
+
+    def file(self, url: str) -> Path | None:
+        """What three or four slashes lead to."""
+        return file_of(url)
 
     def open(self, connection: Connection) -> SqliteSession:
         """Connects."""
