@@ -79,7 +79,7 @@ class Session(Protocol):
     """A live connection; other threads may use it too.
 
     From `hold` on every answer comes from one snapshot where there is one.
-    `connections` says how many statements `parallel` asks at a time, `steady` whether Spark reads that one snapshot.
+    `connections` says how many statements `parallel` asks at a time, `has_snapshot` whether Spark reads that one too.
     """
 
     connections: ClassVar[int] = 1
@@ -251,6 +251,10 @@ class Dialect(Protocol):
         if "\0" in name:
             raise ConfigError("a name cannot hold a NUL character")
         return doubled(name, '"')
+
+    def relation(self, *parts: str) -> Relation:
+        """A table by the parts of its name."""
+        return Relation(sql=".".join(map(self.quote, parts)), label=".".join(parts), parts=parts)
 
     def string(self, text: str) -> str:
         """A text literal that no setting reads differently, for comparison by bytes."""

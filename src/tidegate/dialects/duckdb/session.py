@@ -20,13 +20,13 @@ from tidegate.core.refusals import said
 from tidegate.core.schema import Column, Kind, Schema
 from tidegate.dialects.duckdb import catalog
 from tidegate.dialects.shared.database_file import jdbc_path, opened_file
+from tidegate.dialects.shared.errors import bad_query, bad_value
 from tidegate.dialects.shared.key_ranges import even
 from tidegate.dialects.shared.time_bounds import inclusive, must_be_time
 from tidegate.errors import (
     ColumnMissing,
     ConfigError,
     EnvironmentMissing,
-    SchemaRefused,
     SourceError,
     SourceMoved,
     SourceRefused,
@@ -209,15 +209,10 @@ class DuckdbSession(Entrance):
     def _translate(self, error: duckdb.Error) -> TidegateError:
         text = str(error)
         if message := said(text):
-            return SchemaRefused(
-                f"connection {self.name!r}: {message}",
-                hint="Correct the row at the source, or leave the column out or cast it with `source: {query: …}`.",
-            )
+            return bad_value(self.name, message)
         if isinstance(error, duckdb.CatalogException):
             return ColumnMissing(f"connection {self.name!r}: {text.splitlines()[0]}")
         if isinstance(error, (duckdb.BinderException, duckdb.ParserException)):
-            return ConfigError(
-                f"connection {self.name!r}: {text.splitlines()[0]}", hint="Correct `query:` in tidegate.yaml."
-            )
+            return bad_query(self.name, text.splitlines()[0])
         # The text of any other could show a value.
         return SourceError(f"connection {self.name!r}: DuckDB rejected the statement with {type(error).__name__}")

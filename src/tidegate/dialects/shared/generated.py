@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from tidegate.core.grouping import Grouping
-from tidegate.core.ports.dialect import Dialect, Relation
+from tidegate.core.ports.dialect import Dialect
 from tidegate.core.schema import Column, Schema
 from tidegate.core.slices import Everything, Slice
 from tidegate.core.wire_format import Reading
@@ -53,8 +53,7 @@ class FingerprintSql(Dialect, Protocol):
 
 def statements(dialect: Dialect, table: Sequence[str], columns: Sequence[Column]) -> Statements:
     """The statements over a table given by its parts."""
-    relation = Relation(sql=".".join(map(dialect.quote, table)), label=".".join(table), parts=tuple(table))
-    return Statements(dialect=dialect, relation=relation, schema=Schema(columns=tuple(columns)))
+    return Statements(dialect=dialect, relation=dialect.relation(*table), schema=Schema(columns=tuple(columns)))
 
 
 def mask(scale: int) -> str:

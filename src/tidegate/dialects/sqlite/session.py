@@ -20,6 +20,7 @@ from tidegate.core.ports.dialect import Dialect, Entrance, Jdbc, Relation, Row, 
 from tidegate.core.refusals import said
 from tidegate.core.schema import Column, Kind, Schema
 from tidegate.dialects.shared.database_file import jdbc_path, opened_file
+from tidegate.dialects.shared.errors import bad_query
 from tidegate.dialects.shared.key_ranges import even
 from tidegate.dialects.shared.time_bounds import inclusive, must_be_time
 from tidegate.dialects.sqlite import catalog
@@ -232,7 +233,7 @@ class SqliteSession(Entrance):
         if "locked" in text or "busy" in text:
             return SourceUnavailable(f"connection {self.name!r}: {self.path.name} is locked by a writer")
         if "syntax error" in text:
-            return ConfigError(f"connection {self.name!r}: {text}", hint="Correct `query:` in tidegate.yaml.")
+            return bad_query(self.name, text)
         return SourceError(f"connection {self.name!r}: SQLite rejected the statement: {text}")
 
 

@@ -61,7 +61,7 @@ def of_table(dialect: Dialect, name: str) -> Relation:
     parts = split_name(name)
     if len(parts) > 2:
         raise ConfigError(f"{name!r} has more parts than schema and table", hint="Quote a part that contains a dot.")
-    return Relation(sql=".".join(dialect.quote(part) for part in parts), label=".".join(parts), parts=parts)
+    return dialect.relation(*parts)
 
 
 def of_query(dialect: Connectable, text: str) -> Relation:
