@@ -57,6 +57,18 @@ def load(group: str, kind: str) -> type[Any]:
     )
 
 
+def dialect_of(scheme: str) -> type[Any]:
+    """The dialect that a URL's scheme names: that of the same kind, else the one that lists it among its `schemes`.
+
+    Raises:
+        UnknownPlugin: there is none.
+    """
+    known = names("dialects")
+    others = () if scheme in known else (load("dialects", kind) for kind in known)
+    found = next((dialect for dialect in others if scheme in getattr(dialect, "schemes", ())), None)
+    return found or load("dialects", scheme)
+
+
 def _class_of(module: Any, kind: str) -> type[Any]:
     for value in vars(module).values():
         if (

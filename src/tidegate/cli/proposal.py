@@ -14,8 +14,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
+from tidegate import plugins
 from tidegate.core.ids import Connection, join_name
 from tidegate.core.schema import Kind
+from tidegate.dialects.shared.database_file import url_of
 from tidegate.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -68,20 +70,22 @@ class Login:
 
 
 def login(url: str, folder: Path) -> Login:
-    """The URL for the file: without password, and SQLite files relative to the project folder.
+    """The URL for the file: without password, and a database's own file relative to the project folder.
 
     Raises:
         ConfigError: not a database URL.
+        UnknownPlugin: of a database that is not known.
     """
     scheme, found, rest = url.partition("://")
     if not found:
         raise ConfigError(f"{url!r} is not a database URL", hint="Use postgresql://user@host/database.")
-    path = unquote(rest.partition("?")[0])
-    if scheme.startswith("sqlite"):
-        file = Path(path.removeprefix("/")).absolute()
+    dialect = plugins.dialect_of(Connection(name="", url=url).scheme)()
+    if (named := dialect.file(url)) is not None:
+        file = named.absolute()
         inside = file.relative_to(folder.absolute()) if file.is_relative_to(folder.absolute()) else file
-        return Login(url=f"sqlite:///{file}", masked=f"sqlite:///{inside}", variable=None, name=_word(file.stem))
-    name = _word(path.rpartition("/")[2] or scheme)
+        plain = url.partition("?")[0]
+        return Login(url=url_of(plain, file), masked=url_of(plain, inside), variable=None, name=_word(file.stem))
+    name = _word(unquote(rest.partition("?")[0]).rpartition("/")[2] or scheme)
     before, at, host = rest.rpartition("@")
     user, colon, _password = before.partition(":")
     if not at or not colon:

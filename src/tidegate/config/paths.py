@@ -7,7 +7,11 @@ import re
 from dataclasses import replace
 from pathlib import Path
 
+from tidegate import plugins
 from tidegate.config.nodes import Node
+from tidegate.core.ids import Connection
+from tidegate.dialects.shared.database_file import url_of
+from tidegate.errors import UnknownPlugin
 
 _SQLITE = re.compile(r"(?P<scheme>sqlite(?:\+\w+)?):///(?P<path>[^?]*)(?P<query>.*)", re.DOTALL)
 
@@ -23,7 +27,7 @@ def absolute_path(text: str, folder: Path) -> str:
 
 
 def absolute_url(url: str, folder: Path) -> str:
-    """A SQLite URL with an absolute file; any other URL stays as it is.
+    """A URL of SQLAlchemy's whose SQLite file is absolute; any other text stays as it is.
 
     Example:
         >>> absolute_url("sqlite:///shop.db", Path("/project"))
@@ -33,6 +37,17 @@ def absolute_url(url: str, folder: Path) -> str:
     if match is None or match["path"] in ("", ":memory:") or match["path"].startswith("file:"):
         return url
     return f"{match['scheme']}:///{os.path.normpath(folder / match['path'])}{match['query']}"
+
+
+def absolute_connection(connection: Connection, folder: Path) -> Connection:
+    """A connection whose URL names an absolute file, of a database that is a file; any other as it is."""
+    try:
+        file = plugins.dialect_of(connection.scheme)().file(connection.url)
+    except UnknownPlugin:
+        return connection
+    if file is None:
+        return connection
+    return replace(connection, url=url_of(connection.url, Path(os.path.normpath(folder / file))))
 
 
 def absolute_source(source: Node, folder: Path) -> Node:

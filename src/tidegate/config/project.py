@@ -16,7 +16,7 @@ from tidegate.config.checks import read_checks
 from tidegate.config.defaults import complete
 from tidegate.config.nodes import Mark, Node, from_values, parse
 from tidegate.config.options import KIND, check, convert, plugin_of, read, without
-from tidegate.config.paths import absolute_path, absolute_source, absolute_url
+from tidegate.config.paths import absolute_connection, absolute_path, absolute_source, absolute_url
 from tidegate.config.references import DEFAULTS, References
 from tidegate.config.sections import Contract, SparkOptions
 from tidegate.config.targets import is_pattern, refuse_placeholders, shared_target
@@ -260,7 +260,7 @@ class _Project:
             return connection
         if "://" not in connection.url or connection.kafka or connection.options or connection.registry:
             raise node.mark.error("needs a `url:` such as postgresql://user@host/database or sqlite:///file.db")
-        return dataclasses.replace(connection, url=absolute_url(connection.url, self.folder))
+        return absolute_connection(connection, self.folder)
 
     def stream(self, name: str, node: Node) -> StreamConfig:
         if not name.strip():

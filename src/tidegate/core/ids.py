@@ -48,6 +48,11 @@ class Connection:
     options: Mapping[str, str | int | float | bool] = field(default_factory=dict, repr=False)
     registry: str | None = field(default=None, repr=False)
 
+    @property
+    def scheme(self) -> str:
+        """What stands before `://` in the URL, without the driver that `+` may add."""
+        return self.url.partition("://")[0].partition("+")[0]
+
 
 def join_name(parts: Iterable[str]) -> str:
     """The text of a name of several parts; a part that holds a dot or a quote stands in backticks."""

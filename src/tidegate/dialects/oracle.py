@@ -5,45 +5,25 @@ Independent of the session's NLS settings.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import ClassVar, NoReturn
+from typing import ClassVar
 
-from tidegate.core.grouping import Grouping
-from tidegate.core.ids import Connection
 from tidegate.core.schema import Column, Kind, Type
-from tidegate.core.slices import Slice
-from tidegate.dialects.shared import generated
+from tidegate.dialects.shared.expressions import no_literal, uncovered
+from tidegate.dialects.shared.generated import FingerprintSql, mask
 from tidegate.errors import ConfigError
 
 NUMERIC = "'NLS_NUMERIC_CHARACTERS=''.,'''"
 PADDED = ("char", "nchar")
 GROUPS = r"'(.{8})(.{4})(.{4})(.{4})(.{12})', '\1-\2-\3-\4-\5'"
-ALIAS, NO_ALIAS = ") AS hashed", ") hashed"
 BY_BYTES = "'NLS_SORT=BINARY'"
 
 
-@dataclass(frozen=True, slots=True)
-class Oracle:
+class Oracle(FingerprintSql):
     """Oracle 12.2 and later; an empty text is NULL there, and counts as NULL."""
 
     kind: ClassVar[str] = "oracle"
-    jars: ClassVar[tuple[str, ...]] = ()
     sqlglot: ClassVar[str] = "oracle"
-    fence: ClassVar[str] = ""
-    place: ClassVar[str] = generated.NOWHERE
     ordered: ClassVar[frozenset[Kind]] = frozenset({Kind.INTEGER, Kind.DECIMAL, Kind.DATE, Kind.TIMESTAMP})
-
-    def fingerprint(
-        self,
-        table: Sequence[str],
-        columns: Sequence[Column],
-        *,
-        by: Grouping | None = None,
-        parts: Sequence[Slice] = (),
-    ) -> str:
-        """The statement whose row is the fingerprint of a table; with `by` one row a partition."""
-        return _renamed(generated.fingerprint(generated.statements(self, table, columns), by, parts))
 
     def quote(self, name: str) -> str:
         """One identifier, exactly as it is kept: mostly in upper case.
@@ -54,10 +34,6 @@ class Oracle:
         if {'"', "\0"} & set(name):
             raise ConfigError("an Oracle name cannot contain a double quote or a NUL character")
         return f'"{name}"'
-
-    def string(self, text: str) -> str:
-        """A text literal."""
-        return generated.doubled(text, "'")
 
     def literal(self, kind: Type, text: str) -> str:
         """The value of a canonical text."""
@@ -73,7 +49,7 @@ class Oracle:
             case Kind.TEXT | Kind.UUID:
                 return f"nlssort({self.string(text)}, {BY_BYTES})"
             case _:
-                raise generated.no_literal(kind)
+                raise no_literal(kind)
 
     def text(self, sql: str, column: Column) -> str:  # noqa: PLR0911 - one answer a type
         """The canonical text of an expression of the column's type; NULL stays NULL, and an empty text is NULL."""
@@ -84,7 +60,7 @@ class Oracle:
             case Kind.DECIMAL:
                 # The cast first: a number that the format rounds to nothing would keep its sign, as -0.00.
                 number = f"CAST({sql} AS number(38,{column.type.scale}))"
-                return f"to_char({number}, '{generated.mask(column.type.scale)}', {NUMERIC})"
+                return f"to_char({number}, '{mask(column.type.scale)}', {NUMERIC})"
             case Kind.BOOLEAN:
                 return f"CASE {sql} WHEN 1 THEN '1' WHEN 0 THEN '0' END"
             case Kind.DATE:
@@ -100,38 +76,19 @@ class Oracle:
             case Kind.BINARY:
                 return f"lower(rawtohex({sql}))"
             case _:
-                raise generated.uncovered(column)
-
-    def read(self, column: Column) -> NoReturn:
-        """Nothing is read."""
-        raise generated.unread(column, "Oracle")
+                raise uncovered(column)
 
     def comparable(self, sql: str, column: Column) -> str:
         """Texts by their bytes, whatever NLS_COMP says."""
         return f"nlssort({sql}, {BY_BYTES})" if column.type.kind in (Kind.TEXT, Kind.UUID) else sql
 
-    def likely_above(self, sql: str, column: Column, text: str) -> str:  # noqa: ARG002 - an index does it better
-        """Nothing: comparing is cheap here."""
-        return "1 = 1"
-
     def as_text(self, sql: str) -> str:
         """A number as text."""
         return f"to_char({sql}, 'TM9')"
 
-    def concat(self, texts: Sequence[str]) -> str:
-        """Texts one after the other; more than VARCHAR2 holds is an error, never a shorter text."""
-        return " || ".join(texts)
-
-    def left(self, sql: str, length: int) -> str:
-        """The first characters of a text."""
-        return f"substr({sql}, 1, {length})"
-
     def remainder(self, sql: str, divisor: int) -> str:
         """Of a whole number's division."""
         return f"mod({sql}, {divisor})"
-
-    def quick(self, columns: Sequence[Column]) -> None:
-        """None: ORA_HASH has 32 bits."""
 
     def digest(self, row: str) -> str:
         """The md5 of a row's text in lower hex, whatever the database's character set is."""
@@ -141,13 +98,9 @@ class Oracle:
         """One of the four 32-bit quarters of a digest as a number."""
         return f"to_number(upper(substr({digest}, {1 + 8 * index}, 8)), 'XXXXXXXX')"
 
-    def open(self, connection: Connection) -> NoReturn:
-        """Refuses.
-
-        Raises:
-            ConfigError: always.
-        """
-        raise generated.not_a_source(connection, "Oracle")
+    def named(self, subquery: str, name: str) -> str:
+        """Without the word AS, which Oracle does not know there."""
+        return f"({subquery}) {name}"
 
     def _moment(self, sql: str) -> str:
         """All nine digits there are, then three cut off; years before 1 keep their sign."""
@@ -157,10 +110,3 @@ class Oracle:
         """A year before 1 is written with its sign, so that it equals no year of a lake."""
         after = f"{sql} >= DATE '0001-01-01'"
         return f"CASE WHEN {after} THEN to_char({sql}, '{shape}') ELSE to_char({sql}, 'S{shape}') END"
-
-
-def _renamed(sql: str) -> str:
-    """Without the word AS before the name of a subquery, which Oracle does not know there."""
-    # The last of them: a quoted name before it may hold the same words.
-    before, _, behind = sql.rpartition(ALIAS)
-    return f"{before}{NO_ALIAS}{behind}"

@@ -5,48 +5,26 @@ Never applies a time zone to a timestamp without one.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import ClassVar, NoReturn
+from typing import ClassVar
 
-from tidegate.core.grouping import Grouping
-from tidegate.core.ids import Connection
+from tidegate.core.ports.dialect import doubled
 from tidegate.core.schema import Column, Kind, Type
-from tidegate.core.slices import Slice
-from tidegate.dialects.shared import generated
+from tidegate.dialects.shared.expressions import no_literal, uncovered
+from tidegate.dialects.shared.generated import FingerprintSql
 
 MOMENT = "YYYY-MM-DD HH24:MI:SS.FF6"
 
 
-@dataclass(frozen=True, slots=True)
-class Snowflake:
+class Snowflake(FingerprintSql):
     """Snowflake; TIMESTAMP_NTZ is a timestamp, TIMESTAMP_TZ and TIMESTAMP_LTZ are a timestamptz."""
 
     kind: ClassVar[str] = "snowflake"
-    jars: ClassVar[tuple[str, ...]] = ()
     sqlglot: ClassVar[str] = "snowflake"
-    fence: ClassVar[str] = ""
-    place: ClassVar[str] = generated.NOWHERE
     ordered: ClassVar[frozenset[Kind]] = frozenset({Kind.INTEGER, Kind.DECIMAL, Kind.DATE, Kind.TIMESTAMP, Kind.TEXT})
-
-    def fingerprint(
-        self,
-        table: Sequence[str],
-        columns: Sequence[Column],
-        *,
-        by: Grouping | None = None,
-        parts: Sequence[Slice] = (),
-    ) -> str:
-        """The statement whose row is the fingerprint of a table; with `by` one row a partition."""
-        return generated.fingerprint(generated.statements(self, table, columns), by, parts)
-
-    def quote(self, name: str) -> str:
-        """One identifier, exactly as it is kept: mostly in upper case."""
-        return generated.doubled(name, '"')
 
     def string(self, text: str) -> str:
         """A text literal, in which a backslash is an escape."""
-        return generated.doubled(text.replace("\\", "\\\\"), "'")
+        return doubled(text.replace("\\", "\\\\"), "'")
 
     def literal(self, kind: Type, text: str) -> str:
         """The value of a canonical text."""
@@ -62,7 +40,7 @@ class Snowflake:
             case Kind.TEXT | Kind.UUID:
                 return self.string(text)
             case _:
-                raise generated.no_literal(kind)
+                raise no_literal(kind)
 
     def text(self, sql: str, column: Column) -> str:  # noqa: C901, PLR0911 - one answer a type
         """The canonical text of an expression of the column's type; NULL stays NULL."""
@@ -88,27 +66,15 @@ class Snowflake:
             case Kind.BINARY:
                 return f"lower(hex_encode({sql}))"
             case _:
-                raise generated.uncovered(column)
-
-    def read(self, column: Column) -> NoReturn:
-        """Nothing is read."""
-        raise generated.unread(column, "Snowflake")
+                raise uncovered(column)
 
     def comparable(self, sql: str, column: Column) -> str:
         """Texts by their bytes, whatever the column's collation is."""
         return f"collate({sql}, '')" if column.type.kind in (Kind.TEXT, Kind.UUID) else sql
 
-    def likely_above(self, sql: str, column: Column, text: str) -> str:  # noqa: ARG002 - whatever is compared
-        """Nothing: micro-partitions are pruned by the comparison itself."""
-        return "1 = 1"
-
     def as_text(self, sql: str) -> str:
         """A number as text."""
         return f"to_varchar({sql})"
-
-    def concat(self, texts: Sequence[str]) -> str:
-        """Texts one after the other."""
-        return " || ".join(texts)
 
     def left(self, sql: str, length: int) -> str:
         """The first characters of a text."""
@@ -118,9 +84,6 @@ class Snowflake:
         """Of a whole number's division."""
         return f"mod({sql}, {divisor})"
 
-    def quick(self, columns: Sequence[Column]) -> None:
-        """None: HASH_AGG gives no number for a row."""
-
     def digest(self, row: str) -> str:
         """The md5 of a row's text in lower hex; every text is UTF-8."""
         return f"md5({row})"
@@ -128,11 +91,3 @@ class Snowflake:
     def quarter(self, digest: str, index: int) -> str:
         """One of the four 32-bit quarters of a digest as a number."""
         return f"to_number(substr({digest}, {1 + 8 * index}, 8), 'XXXXXXXX')"
-
-    def open(self, connection: Connection) -> NoReturn:
-        """Refuses.
-
-        Raises:
-            ConfigError: always.
-        """
-        raise generated.not_a_source(connection, "Snowflake")

@@ -6,40 +6,23 @@ Hashes UTF-8, never UTF-16, and never casts a time to fewer digits.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import ClassVar, NoReturn
+from typing import ClassVar
 
-from tidegate.core.grouping import Grouping
-from tidegate.core.ids import Connection
+from tidegate.core.ports.dialect import doubled
 from tidegate.core.schema import Column, Kind, Type
-from tidegate.core.slices import Slice
-from tidegate.dialects.shared import generated
+from tidegate.dialects.shared.expressions import no_literal, uncovered
+from tidegate.dialects.shared.generated import FingerprintSql
 
 UTF8 = "Latin1_General_100_BIN2_UTF8"
 PADDED = ("char", "nchar")
 
 
-@dataclass(frozen=True, slots=True)
-class SqlServer:
+class SqlServer(FingerprintSql):
     """SQL Server 2019 and later; earlier ones have no UTF-8 collation."""
 
     kind: ClassVar[str] = "sqlserver"
-    jars: ClassVar[tuple[str, ...]] = ()
     sqlglot: ClassVar[str] = "tsql"
-    fence: ClassVar[str] = ""
-    place: ClassVar[str] = generated.NOWHERE
     ordered: ClassVar[frozenset[Kind]] = frozenset({Kind.INTEGER, Kind.DECIMAL, Kind.DATE, Kind.TIMESTAMP, Kind.TEXT})
-
-    def fingerprint(
-        self,
-        table: Sequence[str],
-        columns: Sequence[Column],
-        *,
-        by: Grouping | None = None,
-        parts: Sequence[Slice] = (),
-    ) -> str:
-        """The statement whose row is the fingerprint of a table; with `by` one row a partition."""
-        return generated.fingerprint(generated.statements(self, table, columns), by, parts)
 
     def quote(self, name: str) -> str:
         """One identifier, in brackets, which no setting reads as a text."""
@@ -47,7 +30,7 @@ class SqlServer:
 
     def string(self, text: str) -> str:
         """A text literal of any characters, compared by its bytes."""
-        return f"CAST(N{generated.doubled(text, chr(39))} COLLATE {UTF8} AS varchar(max))"
+        return f"CAST(N{doubled(text, chr(39))} COLLATE {UTF8} AS varchar(max))"
 
     def literal(self, kind: Type, text: str) -> str:
         """The value of a canonical text."""
@@ -66,7 +49,7 @@ class SqlServer:
             case Kind.TEXT | Kind.UUID:
                 return self.string(text)
             case _:
-                raise generated.no_literal(kind)
+                raise no_literal(kind)
 
     def text(self, sql: str, column: Column) -> str:  # noqa: C901, PLR0911 - one answer a type
         """The canonical text of an expression of the column's type; NULL stays NULL."""
@@ -93,19 +76,11 @@ class SqlServer:
             case Kind.BINARY:
                 return f"lower(convert(varchar(max), CAST({sql} AS varbinary(max)), 2))"
             case _:
-                raise generated.uncovered(column)
-
-    def read(self, column: Column) -> NoReturn:
-        """Nothing is read."""
-        raise generated.unread(column, "SQL Server")
+                raise uncovered(column)
 
     def comparable(self, sql: str, column: Column) -> str:
         """Texts by their bytes."""
         return self.text(sql, column) if column.type.kind in (Kind.TEXT, Kind.UUID) else sql
-
-    def likely_above(self, sql: str, column: Column, text: str) -> str:  # noqa: ARG002 - an index does it better
-        """Nothing: comparing is cheap here."""
-        return "1 = 1"
 
     def as_text(self, sql: str) -> str:
         """A number as text."""
@@ -120,13 +95,6 @@ class SqlServer:
         """The first characters of a text."""
         return f"left({sql}, {length})"
 
-    def remainder(self, sql: str, divisor: int) -> str:
-        """Of a whole number's division."""
-        return f"({sql} % {divisor})"
-
-    def quick(self, columns: Sequence[Column]) -> None:
-        """None: CHECKSUM misses changes."""
-
     def digest(self, row: str) -> str:
         """The md5 of a row's text in lower hex."""
         return f"lower(convert(varchar(32), hashbytes('MD5', {row}), 2))"
@@ -135,14 +103,6 @@ class SqlServer:
         """One of the four 32-bit quarters of a digest as a number."""
         part = f"substring({digest}, {1 + 8 * index}, 8)"
         return f"CAST(0x00000000 + convert(varbinary(4), {part}, 2) AS bigint)"
-
-    def open(self, connection: Connection) -> NoReturn:
-        """Refuses.
-
-        Raises:
-            ConfigError: always.
-        """
-        raise generated.not_a_source(connection, "SQL Server")
 
     def _moment(self, sql: str) -> str:
         """All seven digits there are, then the last cut off: a cast to six would round."""

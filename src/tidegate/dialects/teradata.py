@@ -5,50 +5,22 @@ Never hashes a string in Teradata's own character set.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import ClassVar, NoReturn
+from typing import ClassVar
 
-from tidegate.core.grouping import Grouping
-from tidegate.core.ids import Connection
 from tidegate.core.schema import Column, Kind, Type
-from tidegate.core.slices import Slice
-from tidegate.dialects.shared import generated
+from tidegate.dialects.shared.expressions import no_literal, uncovered
+from tidegate.dialects.shared.generated import FingerprintSql, mask
 
 NUMERIC = "'NLS_NUMERIC_CHARACTERS=''.,'''"
 MOMENT = "YYYY-MM-DD HH24:MI:SS.FF6"
-FIELD, OWN_FIELD = "coalesce(replace(replace(", "coalesce(oreplace(oreplace("
 
 
-@dataclass(frozen=True, slots=True)
-class Teradata:
+class Teradata(FingerprintSql):
     """Teradata 16.20 and later with the function `hash_md5` installed, which Teradata offers as a download."""
 
     kind: ClassVar[str] = "teradata"
-    jars: ClassVar[tuple[str, ...]] = ()
     sqlglot: ClassVar[str] = "teradata"
-    fence: ClassVar[str] = ""
-    place: ClassVar[str] = generated.NOWHERE
     ordered: ClassVar[frozenset[Kind]] = frozenset({Kind.INTEGER, Kind.DECIMAL, Kind.DATE, Kind.TIMESTAMP})
-
-    def fingerprint(
-        self,
-        table: Sequence[str],
-        columns: Sequence[Column],
-        *,
-        by: Grouping | None = None,
-        parts: Sequence[Slice] = (),
-    ) -> str:
-        """The statement whose row is the fingerprint of a table; with `by` one row a partition."""
-        return generated.fingerprint(generated.statements(self, table, columns), by, parts)
-
-    def quote(self, name: str) -> str:
-        """One identifier, whatever it holds."""
-        return generated.doubled(name, '"')
-
-    def string(self, text: str) -> str:
-        """A text literal."""
-        return generated.doubled(text, "'")
 
     def literal(self, kind: Type, text: str) -> str:
         """The value of a canonical text."""
@@ -62,7 +34,7 @@ class Teradata:
             case Kind.TEXT | Kind.UUID:
                 return self.string(text)
             case _:
-                raise generated.no_literal(kind)
+                raise no_literal(kind)
 
     def text(self, sql: str, column: Column) -> str:  # noqa: C901, PLR0911 - one answer a type
         """The canonical text of an expression of the column's type; NULL stays NULL."""
@@ -72,7 +44,7 @@ class Teradata:
             case Kind.DECIMAL:
                 # A cast to a text would leave out the 0 before the point.
                 number = f"CAST({sql} AS decimal(38,{column.type.scale}))"
-                return f"to_char({number}, '{generated.mask(column.type.scale)}', {NUMERIC})"
+                return f"to_char({number}, '{mask(column.type.scale)}', {NUMERIC})"
             case Kind.BOOLEAN:
                 return f"CASE {sql} WHEN 1 THEN '1' WHEN 0 THEN '0' END"
             case Kind.DATE:
@@ -90,40 +62,23 @@ class Teradata:
             case Kind.BINARY:
                 return f"lower(from_bytes({sql}, 'base16'))"
             case _:
-                raise generated.uncovered(column)
-
-    def read(self, column: Column) -> NoReturn:
-        """Nothing is read."""
-        raise generated.unread(column, "Teradata")
+                raise uncovered(column)
 
     def comparable(self, sql: str, column: Column) -> str:  # noqa: ARG002 - texts are not among the ordered
         """The expression itself."""
         return sql
 
-    def likely_above(self, sql: str, column: Column, text: str) -> str:  # noqa: ARG002 - whatever is compared
-        """Nothing: comparing is cheap here."""
-        return "1 = 1"
-
     def as_text(self, sql: str) -> str:
         """A number as text."""
         return f"to_char({sql}, 'TM9')"
 
-    def concat(self, texts: Sequence[str]) -> str:
-        """Texts one after the other; more than VARCHAR holds is an error, never a shorter text."""
-        # Its own word for replace, at the beginning of a field: a name may hold the same words.
-        own = (OWN_FIELD + text.removeprefix(FIELD) if text.startswith(FIELD) else text for text in texts)
-        return " || ".join(own)
-
-    def left(self, sql: str, length: int) -> str:
-        """The first characters of a text."""
-        return f"substr({sql}, 1, {length})"
+    def replaced(self, sql: str, old: str, new: str) -> str:
+        """By Teradata's own word for it."""
+        return f"oreplace({sql}, '{old}', '{new}')"
 
     def remainder(self, sql: str, divisor: int) -> str:
         """Of a whole number's division."""
         return f"({sql} MOD {divisor})"
-
-    def quick(self, columns: Sequence[Column]) -> None:
-        """None: HASHROW has 32 bits."""
 
     def digest(self, row: str) -> str:
         """The md5 of a row's text in lower hex, by a function that has to be installed."""
@@ -132,11 +87,3 @@ class Teradata:
     def quarter(self, digest: str, index: int) -> str:
         """One of the four 32-bit quarters of a digest as a number."""
         return f"to_number(upper(substr({digest}, {1 + 8 * index}, 8)), 'XXXXXXXX')"
-
-    def open(self, connection: Connection) -> NoReturn:
-        """Refuses.
-
-        Raises:
-            ConfigError: always.
-        """
-        raise generated.not_a_source(connection, "Teradata")

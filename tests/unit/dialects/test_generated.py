@@ -12,7 +12,7 @@ import sqlglot
 from tidegate.core.batch import Latest
 from tidegate.core.grouping import Period, Periods, Prefixes, Steps, Whole
 from tidegate.core.ids import Connection
-from tidegate.core.ports.dialect import Relation
+from tidegate.core.ports.dialect import Dialect, Relation
 from tidegate.core.schema import (
     BIGINT,
     BINARY,
@@ -248,6 +248,14 @@ def test_words_that_stand_in_a_name_stay() -> None:
     assert oracle.count(f'"{name}"') == 2
     assert oracle.endswith(") hashed")
     assert " AS hashed" not in oracle.replace(name, "")
+
+
+def test_what_has_no_safe_default_must_be_written() -> None:
+    class Incomplete(Dialect):
+        kind = "incomplete"
+
+    with pytest.raises(TypeError, match="abstract methods as_text, comparable, digest"):
+        Incomplete()
 
 
 def test_sums_of_several_parts_need_a_grouping() -> None:

@@ -1,12 +1,19 @@
-"""What a database dialect implements: SQL expressions, and a live session."""
+"""What a database dialect implements: SQL expressions, and a live session.
+
+What most databases share is a default here, so a dialect states only what is its own: it inherits from `Connectable`
+(from `Dialect` where no rows are read through it), and its session from `Entrance`. What a wrong default could turn
+into wrong rows in silence is abstract, and a class without it cannot be used.
+"""
 
 from __future__ import annotations
 
 import re
+from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any, ClassVar, Protocol, runtime_checkable
+from pathlib import Path
+from typing import Any, ClassVar, Protocol
 
 from tidegate.core.bounds import Clock
 from tidegate.core.changes import SafeBound
@@ -14,6 +21,7 @@ from tidegate.core.flavours import Bound
 from tidegate.core.ids import Connection
 from tidegate.core.schema import Column, Kind, Schema, Type
 from tidegate.core.wire_format import Reading
+from tidegate.errors import ConfigError
 
 Row = tuple[Any, ...]
 
@@ -54,82 +62,6 @@ class Jdbc:
     properties: Mapping[str, str]
 
 
-class Session(Protocol):
-    """A live connection; other threads may use it too.
-
-    From `hold` on every answer comes from one snapshot where there is one.
-    `connections` says how many statements `parallel` asks at a time, `steady` whether Spark reads that one snapshot.
-    """
-
-    connections: ClassVar[int]
-    has_snapshot: ClassVar[bool]
-
-    def rows(self, sql: str) -> list[Row]:
-        """The rows of one statement. Raises the classes of `errors`, never the driver's."""
-
-    def columns(self, relation: Relation, overrides: Mapping[str, str]) -> Schema:
-        """The columns with their exact types. Raises SchemaRefused, ColumnMissing."""
-
-    def hold(self, relation: Relation) -> None:
-        """Takes the snapshot."""
-
-    def identity(self, relation: Relation) -> str:
-        """See `Probe.identity`."""
-
-    def clock(self) -> int | None:
-        """See `Probe.clock`."""
-
-    def unique_sets(self, relation: Relation) -> tuple[frozenset[str], ...]:
-        """Sets of columns of which no two rows are equal and none is NULL."""
-
-    def row_bytes(self, relation: Relation) -> int:
-        """Estimated bytes of one row."""
-
-    def estimate(self, relation: Relation, condition: str) -> int:
-        """Estimated rows of the relation that fulfil the condition."""
-
-    def cuts(self, relation: Relation, parts: int) -> tuple[str, ...]:
-        """Conditions over the pseudo-column `dialect.place` that split a table evenly; empty if nothing does."""
-
-    def parallel(self, relation: Relation, statements: Sequence[str]) -> list[Row]:
-        """The rows of all the statements, asked at the same time within the snapshot."""
-
-    def verify_unchanged(self) -> None:
-        """See `Probe.verify_unchanged`."""
-
-    def jdbc(self) -> Jdbc:
-        """Connects Spark to the same snapshot."""
-
-    def list_tables(self) -> list[tuple[str, str]]:
-        """Schema and name of every table that the user can see."""
-
-    def facts(self, schema: str, table: str) -> TableFacts:
-        """Keys, types, indexes and size of one table."""
-
-    def close(self) -> None:
-        """Ends every connection."""
-
-
-class Entrance(Session, Protocol):
-    """A session before its snapshot: the only one that returns safe bounds, which must be taken before the snapshot."""
-
-    def safe_time_bound(
-        self, relation: Relation, column: Column, *, clock: Clock, lag: timedelta, time_zone: str | None
-    ) -> SafeBound:
-        """The inclusive safe bound of a timestamp or date column. Raises EdgeUnknown."""
-
-    def safe_sequence_bound(self, relation: Relation, column: Column, *, wait: timedelta) -> SafeBound:
-        """That of an ever growing integer column; None while writers hold it. Raises EdgeUnknown."""
-
-
-@runtime_checkable
-class KeepsRanges(Protocol):
-    """A session of a database that may keep a table in ranges of a column."""
-
-    def ranges(self, relation: Relation) -> tuple[str, tuple[str, ...]] | None:
-        """The column, and where its ranges begin or end as expressions of its type; None for any other table."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SetBack:
     """What a server says of a moment before.
@@ -143,40 +75,113 @@ class SetBack:
     reason: str | None = None
 
 
-@runtime_checkable
-class Remembers(Protocol):
-    """A session that can detect that its database was restored from a copy taken before a given moment."""
+class Session(Protocol):
+    """A live connection; other threads may use it too.
+
+    From `hold` on every answer comes from one snapshot where there is one.
+    `connections` says how many statements `parallel` asks at a time, `has_snapshot` whether Spark reads that one too.
+    """
+
+    connections: ClassVar[int] = 1
+    has_snapshot: ClassVar[bool] = False
+
+    @abstractmethod
+    def rows(self, sql: str) -> list[Row]:
+        """The rows of one statement. Raises the classes of `errors`, never the driver's."""
+
+    @abstractmethod
+    def columns(self, relation: Relation, overrides: Mapping[str, str]) -> Schema:
+        """The columns with their exact types. Raises SchemaRefused, ColumnMissing."""
+
+    @abstractmethod
+    def hold(self, relation: Relation) -> None:
+        """Takes the snapshot."""
+
+    @abstractmethod
+    def identity(self, relation: Relation) -> str:
+        """See `Probe.identity`."""
+
+    @abstractmethod
+    def clock(self) -> int | None:
+        """See `Probe.clock`."""
+
+    @abstractmethod
+    def row_bytes(self, relation: Relation) -> int:
+        """Estimated bytes of one row."""
+
+    @abstractmethod
+    def estimate(self, relation: Relation, condition: str) -> int:
+        """Estimated rows of the relation that fulfil the condition."""
+
+    @abstractmethod
+    def verify_unchanged(self) -> None:
+        """See `Probe.verify_unchanged`."""
+
+    @abstractmethod
+    def jdbc(self) -> Jdbc:
+        """Connects Spark to the same snapshot."""
+
+    @abstractmethod
+    def list_tables(self) -> list[tuple[str, str]]:
+        """Schema and name of every table that the user can see."""
+
+    @abstractmethod
+    def facts(self, schema: str, table: str) -> TableFacts:
+        """Keys, types, indexes and size of one table."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Ends every connection."""
+
+    def unique_sets(self, relation: Relation) -> tuple[frozenset[str], ...]:  # noqa: ARG002 - here and below
+        """Sets of columns of which no two rows are equal and none is NULL; none where no key is enforced."""
+        return ()
+
+    def cuts(self, relation: Relation, parts: int) -> tuple[str, ...]:  # noqa: ARG002
+        """Conditions over the pseudo-column `dialect.place` that split a table evenly; empty if nothing does."""
+        return ()
+
+    def parallel(self, relation: Relation, statements: Sequence[str]) -> list[Row]:
+        """The rows of all the statements within the snapshot, asked at the same time if there are connections."""
+        self.hold(relation)
+        return [row for sql in statements for row in self.rows(sql)]
+
+    def ranges(self, relation: Relation) -> tuple[str, tuple[str, ...]] | None:  # noqa: ARG002
+        """The column in whose ranges the table is kept, and where these begin or end as expressions of its type.
+
+        None for any other table.
+        """
+        return None
 
     def witness(self) -> Mapping[str, Any]:
         """What to remember about the time of the snapshot; empty if it would prove nothing."""
+        return {}
 
-    def set_back(self, witness: Mapping[str, Any], clock: int | None) -> SetBack:
-        """Whether the server continues from that moment; `clock` as it was then."""
+    def set_back(self, witness: Mapping[str, Any], clock: int | None) -> SetBack:  # noqa: ARG002
+        """Whether the server continues from that moment, or was restored from a copy; `clock` as it was then."""
+        return SetBack(restarted=False)
 
-    def older_than(self, witness: Mapping[str, Any], relation: Relation, condition: str) -> str | None:
+    def older_than(self, witness: Mapping[str, Any], relation: Relation, condition: str) -> str | None:  # noqa: ARG002
         """Why rows that fulfil the condition, and were not there at that moment, were written before it."""
+        return None
 
     def follows(self) -> bool:
         """Whether it replays the history of another server."""
+        return False
 
 
-@runtime_checkable
-class Packs(Protocol):
-    """A dialect in which the numbers of a digest are cheaper to take from another form of it than from its text."""
+class Entrance(Session, Protocol):
+    """A session before its snapshot: the only one that returns safe bounds, which must be taken before the snapshot."""
 
-    def packed(self, digest: str) -> str:
-        """The digest in that form."""
+    @abstractmethod
+    def safe_time_bound(
+        self, relation: Relation, column: Column, *, clock: Clock, lag: timedelta, time_zone: str | None
+    ) -> SafeBound:
+        """The inclusive safe bound of a timestamp or date column. Raises EdgeUnknown."""
 
-    def quarter_of(self, digest: str, index: int) -> str:
-        """One of its four 32-bit quarters as a number, as `Dialect.quarter` gives it."""
-
-
-@runtime_checkable
-class Seeks(Protocol):
-    """A dialect in which an index finds no row by `comparable`, but by a condition beside it."""
-
-    def seek(self, sql: str, column: Column, texts: Sequence[str]) -> str | None:
-        """What every row fulfils whose value has one of these canonical texts; None where no index can serve it."""
+    @abstractmethod
+    def safe_sequence_bound(self, relation: Relation, column: Column, *, wait: timedelta) -> SafeBound:
+        """That of an ever growing integer column; None while writers hold it. Raises EdgeUnknown."""
 
 
 class Asks(Protocol):
@@ -196,54 +201,130 @@ class Asks(Protocol):
 
 
 class Dialect(Protocol):
-    """The SQL of one database: text only."""
+    """The SQL of one database: text only.
+
+    `schemes` are those of URLs that name it, beside its `kind`. `fence` at the end of a subquery keeps the optimizer
+    from computing its columns several times. `place` is the pseudo-column that places rows, else a character that
+    stands in no condition. `ordered` are the kinds whose values `comparable` sorts as every engine does.
+    """
 
     kind: ClassVar[str]
-    fence: ClassVar[str]
-    place: ClassVar[str]
+    schemes: ClassVar[tuple[str, ...]] = ()
+    fence: ClassVar[str] = ""
+    place: ClassVar[str] = "\0"
     ordered: ClassVar[frozenset[Kind]]
 
-    def quote(self, name: str) -> str:
-        """One identifier, whatever it holds."""
-
-    def string(self, text: str) -> str:
-        """A text literal that no setting reads differently, for comparison by bytes."""
-
+    @abstractmethod
     def literal(self, kind: Type, text: str) -> str:
         """The value of a canonical text."""
 
+    @abstractmethod
     def text(self, sql: str, column: Column) -> str:
         """The canonical text of an expression of the column's type; NULL stays NULL, a bad value is an error."""
 
+    @abstractmethod
     def comparable(self, sql: str, column: Column) -> str:
         """The expression that compares with `literal`, and sorts in the same order in every engine."""
 
-    def likely_above(self, sql: str, column: Column, text: str) -> str:
-        """A cheap condition that holds for every row above a canonical text; "1 = 1" where none is cheaper."""
-
+    @abstractmethod
     def read(self, column: Column) -> Reading:
         """The exact expression that Spark reads."""
 
+    @abstractmethod
     def as_text(self, sql: str) -> str:
         """A number as text."""
 
+    @abstractmethod
+    def digest(self, row: str) -> str:
+        """The md5 of a row's text, as UTF-8, in lower hex."""
+
+    @abstractmethod
+    def quarter(self, digest: str, index: int) -> str:
+        """One of the four 32-bit quarters of a digest as a number."""
+
+    def quote(self, name: str) -> str:
+        """One identifier, whatever it holds.
+
+        Raises:
+            ConfigError: a NUL character, which no database keeps in a name.
+        """
+        if "\0" in name:
+            raise ConfigError("a name cannot hold a NUL character")
+        return doubled(name, '"')
+
+    def relation(self, *parts: str) -> Relation:
+        """A table by the parts of its name."""
+        return Relation(sql=".".join(map(self.quote, parts)), label=".".join(parts), parts=parts)
+
+    def string(self, text: str) -> str:
+        """A text literal that no setting reads differently, for comparison by bytes."""
+        return doubled(text, "'")
+
+    def likely_above(self, sql: str, column: Column, text: str) -> str:  # noqa: ARG002 - the comparison is cheap itself
+        """A cheap condition that holds for every row above a canonical text; "1 = 1" where none is cheaper."""
+        return "1 = 1"
+
+    def compared(self, sql: str, sign: str, kind: Type, text: str) -> str:
+        """A comparison of a `comparable` expression with a bound; the sign is `>=`, `>`, `<` or `<=`."""
+        return f"{sql} {sign} {self.literal(kind, text)}"
+
+    def seek(self, sql: str, column: Column, texts: Sequence[str]) -> str | None:  # noqa: ARG002 - as above
+        """What every row fulfils whose value has one of these canonical texts, for an index that holds the values.
+
+        None where `comparable` serves an index as well, or none can serve.
+        """
+        return None
+
+    def truncated(self, sql: str, kind: Type, characters: int) -> tuple[str, Type] | None:  # noqa: ARG002 - as above
+        """A value that is cheaper to group by than that many characters of the canonical text, and its type.
+
+        Its text begins with the same characters. None where nothing is cheaper.
+        """
+        return None
+
     def concat(self, texts: Sequence[str]) -> str:
-        """Texts, none of them NULL, one after the other."""
+        """Texts, none of them NULL, one after the other; what does not fit is an error, never a shorter text."""
+        return " || ".join(texts)
 
     def left(self, sql: str, length: int) -> str:
         """The first characters of a text, or all of a shorter one."""
+        return f"substr({sql}, 1, {length})"
+
+    def replaced(self, sql: str, old: str, new: str) -> str:
+        """A text with another one put in place of a short one, both given without quotes in them."""
+        return f"replace({sql}, '{old}', '{new}')"
 
     def remainder(self, sql: str, divisor: int) -> str:
         """Of a whole number's division, with the sign of the dividend."""
+        return f"({sql} % {divisor})"
 
-    def quick(self, columns: Sequence[Column]) -> str | None:
+    def quick(self, columns: Sequence[Column]) -> str | None:  # noqa: ARG002 - most hashes change with a version
         """The engine's own hash of a row over all the columns, as a number; None where it has none that is sound."""
+        return None
 
-    def digest(self, row: str) -> str:
-        """The md5 of a row's text in lower hex."""
+    def packed(self, digest: str) -> str:
+        """The digest in the form of which `quarter_of` is cheapest."""
+        return digest
 
-    def quarter(self, digest: str, index: int) -> str:
-        """One of the four 32-bit quarters of a digest as a number."""
+    def quarter_of(self, digest: str, index: int) -> str:
+        """One of the four quarters of a packed digest, as `quarter` gives it."""
+        return self.quarter(digest, index)
+
+    def file(self, url: str) -> Path | None:  # noqa: ARG002 - as above
+        """The file that holds the database of a URL, absolute or from the project's folder; None for a server."""
+        return None
+
+    def named(self, subquery: str, name: str) -> str:
+        """A subquery as it stands behind FROM."""
+        return f"({subquery}) AS {name}"
+
+    def descending(self, sql: str) -> str:
+        """In ORDER BY: the greatest value first, NULL last."""
+        return f"{sql} DESC NULLS LAST"
+
+    def limited(self, columns: str, rest: str, rows: int, *, distinct: bool = False) -> str:
+        """A SELECT of these columns that gives at most so many rows; `rest` begins with FROM."""
+        return f"SELECT {'DISTINCT ' if distinct else ''}{columns} {rest} LIMIT {rows}"
 
 
 class Connectable(Dialect, Protocol):
@@ -256,8 +337,14 @@ class Connectable(Dialect, Protocol):
     jars: ClassVar[tuple[str, ...]]
     sqlglot: ClassVar[str]
     bounds: ClassVar[frozenset[Bound]]
-    ranges: ClassVar[bool]
-    known: ClassVar[re.Pattern[str]]
+    ranges: ClassVar[bool] = False
+    known: ClassVar[re.Pattern[str]] = re.compile("")
 
+    @abstractmethod
     def open(self, connection: Connection) -> Entrance:
-        """Connects. Raises SourceUnavailable, ConfigError."""
+        """Connects. Raises SourceUnavailable, ConfigError, EnvironmentMissing (the driver is not installed)."""
+
+
+def doubled(text: str, mark: str) -> str:
+    """A text between marks, those inside written twice."""
+    return f"{mark}{text.replace(mark, mark * 2)}{mark}"

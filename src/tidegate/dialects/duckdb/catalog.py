@@ -11,7 +11,8 @@ from collections.abc import Mapping
 from tidegate.core.ports.dialect import Asks, Relation, TableFacts
 from tidegate.core.schema import Column, Schema
 from tidegate.dialects.duckdb.types import column_of
-from tidegate.errors import ConfigError, EdgeUnknown, SchemaRefused
+from tidegate.dialects.shared.columns import check_names
+from tidegate.errors import EdgeUnknown, SchemaRefused
 
 HERE = "database_name = current_database()"
 NEXTVAL = re.compile(r"nextval\('((?:[^']|'')+)'\)", re.IGNORECASE)
@@ -26,15 +27,7 @@ def columns(session: Asks, relation: Relation, overrides: Mapping[str, str]) -> 
     """
     described = session.rows(f"DESCRIBE SELECT * FROM {relation.sql}")
     names = [row[0] for row in described]
-    for index, name in enumerate(names):
-        if name.lower() in {other.lower() for other in names[:index]}:
-            raise SchemaRefused(
-                f"{relation.label} has two columns that Spark cannot tell apart, one of them {name!r}",
-                hint="Rename one of them with `source: {query: 'SELECT … AS …'}`.",
-            )
-    for name in overrides:
-        if name not in names:
-            raise ConfigError(f"columns: {relation.label} has no column {name!r}; it has {', '.join(names)}")
+    check_names(relation, names, overrides)
     required = _not_null(session, relation)
     return Schema(
         columns=tuple(
@@ -129,8 +122,7 @@ def list_tables(session: Asks) -> list[tuple[str, str]]:
 
 def facts(session: Asks, schema: str, table: str) -> TableFacts:
     """Keys, types, indexes and size of one table."""
-    quote = session.dialect.quote
-    relation = Relation(sql=f"{quote(schema)}.{quote(table)}", label=f"{schema}.{table}", parts=(schema, table))
+    relation = session.dialect.relation(schema, table)
     required = _not_null(session, relation)
     found: list[Column] = []
     refused: dict[str, str] = {}

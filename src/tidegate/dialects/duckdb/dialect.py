@@ -7,15 +7,16 @@ time zone, or compares with a collation.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
 from tidegate.core.flavours import ALL_BOUNDS, Bound
 from tidegate.core.ids import Connection
-from tidegate.core.refusals import marked
+from tidegate.core.ports.dialect import Connectable, doubled
 from tidegate.core.schema import Column, Kind, Type
 from tidegate.core.wire_format import Reading, Travel
-from tidegate.errors import ConfigError, InternalError
+from tidegate.dialects.shared.database_file import file_of
+from tidegate.dialects.shared.expressions import misfit, no_literal, uncovered
 
 if TYPE_CHECKING:
     from tidegate.dialects.duckdb.session import DuckdbSession
@@ -24,18 +25,15 @@ MOST_DIGITS = "9" * 38
 BY_BYTES = 'COLLATE "binary"'
 
 
-class Duckdb:
+class Duckdb(Connectable):
     """DuckDB 1.4 and later."""
 
     kind: ClassVar[str] = "duckdb"
     # Reads the files of every version from 0.10 on, and those of the Python package of the same number.
     jars: ClassVar[tuple[str, ...]] = ("org.duckdb:duckdb_jdbc:2.0.0.0",)
     sqlglot: ClassVar[str] = "duckdb"
-    # Not needed: DuckDB keeps the subquery's columns and computes each of them once.
-    fence: ClassVar[str] = ""
     place: ClassVar[str] = "rowid"
     bounds: ClassVar[frozenset[Bound]] = ALL_BOUNDS
-    ranges: ClassVar[bool] = False
     known: ClassVar[re.Pattern[str]] = re.compile(
         r"(TINYINT|SMALLINT|INTEGER|BIGINT|DECIMAL|FLOAT|DOUBLE|BOOLEAN|VARCHAR|BLOB|DATE|TIMESTAMP(_S|_MS|_NS)?$)"
     )
@@ -43,23 +41,9 @@ class Duckdb:
         {Kind.INTEGER, Kind.DECIMAL, Kind.DATE, Kind.TIMESTAMP, Kind.TIMESTAMPTZ, Kind.TEXT, Kind.UUID}
     )
 
-    def quote(self, name: str) -> str:
-        """One identifier, whatever it holds.
-
-        Raises:
-            ConfigError: a NUL character, which ends a statement.
-
-        Example:
-            >>> Duckdb().quote('a"b')
-            '"a""b"'
-        """
-        if "\0" in name:
-            raise ConfigError("a name cannot hold a NUL character")
-        return '"' + name.replace('"', '""') + '"'
-
     def string(self, text: str) -> str:
         """A text literal; a backslash is no escape, and a NUL character has no other way to be written."""
-        parts = ["'" + part.replace("'", "''") + "'" for part in text.split("\0")]
+        parts = [doubled(part, "'") for part in text.split("\0")]
         return parts[0] if len(parts) == 1 else f"({' || chr(0) || '.join(parts)})"
 
     def literal(self, kind: Type, text: str) -> str:
@@ -82,7 +66,7 @@ class Duckdb:
             case Kind.TEXT | Kind.UUID:
                 return self.string(text)
             case _:
-                raise InternalError(f"no literal for a column of type {kind}")
+                raise no_literal(kind)
 
     def text(self, sql: str, column: Column) -> str:  # noqa: PLR0911 - one answer a type
         """The canonical text of an expression of the column's type; NULL stays NULL, a bad value is an error."""
@@ -108,7 +92,7 @@ class Duckdb:
             case Kind.TEXT | Kind.UUID | Kind.JSON:
                 return self._plain(sql)
             case _:
-                raise InternalError(f"column {column.name!r} of type {kind} has no canonical text")
+                raise uncovered(column)
 
     def read(self, column: Column) -> Reading:
         """The exact expression that Spark reads.
@@ -141,17 +125,9 @@ class Duckdb:
         """Texts compare by their bytes, uuids as their texts, as every engine does."""
         return self._plain(sql) if column.type.kind in (Kind.TEXT, Kind.UUID) else sql
 
-    def likely_above(self, sql: str, column: Column, text: str) -> str:  # noqa: ARG002 - comparing is cheap
-        """Nothing: comparing is cheap here."""
-        return "1 = 1"
-
     def as_text(self, sql: str) -> str:
         """A number as text."""
         return f"CAST({sql} AS VARCHAR)"
-
-    def concat(self, texts: Sequence[str]) -> str:
-        """Texts one after the other."""
-        return " || ".join(texts)
 
     def left(self, sql: str, length: int) -> str:
         """The first characters of a text, which compares by its bytes."""
@@ -161,10 +137,6 @@ class Duckdb:
         """Of a whole number's division; in a type that the divisor can be added to."""
         return f"(CAST({sql} AS HUGEINT) % {divisor})"
 
-    def quick(self, columns: Sequence[Column]) -> str | None:  # noqa: ARG002 - whatever the columns are
-        """None: DuckDB's `hash` may be another in its next version."""
-        return None
-
     def digest(self, row: str) -> str:
         """The md5 of a row's text."""
         return f"md5({row})"
@@ -172,6 +144,10 @@ class Duckdb:
     def quarter(self, digest: str, index: int) -> str:
         """One of the four 32-bit quarters of a digest as a number."""
         return f"CAST('0x' || substr({digest}, {1 + 8 * index}, 8) AS BIGINT)"
+
+    def file(self, url: str) -> Path | None:
+        """What three or four slashes lead to."""
+        return file_of(url)
 
     def open(self, connection: Connection) -> DuckdbSession:
         """Connects.
@@ -217,6 +193,6 @@ class Duckdb:
 
     def _checked(self, sql: str, condition: str, good: str, column: Column, result: str = "VARCHAR") -> str:
         """`good` where the condition holds, NULL for NULL, else an error that names the column, not the value."""
-        message = self.string(marked(f"column {column.name!r} holds a value that does not fit {column.type}"))
+        message = self.string(misfit(column))
         failed = f"CAST(error({message}) AS {result})"
         return f"CASE WHEN {condition} THEN {good} WHEN {sql} IS NOT NULL THEN {failed} END"

@@ -7,27 +7,26 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import ClassVar
-from urllib.parse import unquote
 
 from tidegate.core.bounds import Clock
 from tidegate.core.changes import SafeBound
 from tidegate.core.ids import Connection
-from tidegate.core.ports.dialect import Dialect, Jdbc, Relation, Row, TableFacts
+from tidegate.core.ports.dialect import Dialect, Entrance, Jdbc, Relation, Row, TableFacts
 from tidegate.core.refusals import said
 from tidegate.core.schema import Column, Kind, Schema
 from tidegate.dialects.duckdb import catalog
+from tidegate.dialects.shared.database_file import jdbc_path, opened_file
+from tidegate.dialects.shared.errors import bad_query, bad_value
 from tidegate.dialects.shared.key_ranges import even
 from tidegate.dialects.shared.time_bounds import inclusive, must_be_time
 from tidegate.errors import (
     ColumnMissing,
     ConfigError,
     EnvironmentMissing,
-    SchemaRefused,
     SourceError,
     SourceMoved,
     SourceRefused,
@@ -51,16 +50,15 @@ _opened: dict[tuple[int, int], int] = {}
 _opening = threading.Lock()
 
 
-class DuckdbSession:
+class DuckdbSession(Entrance):
     """One probe's connection to one file; while it is open, nobody can write to the file."""
 
-    connections: ClassVar[int] = 1
     has_snapshot: ClassVar[bool] = True
 
     def __init__(self, dialect: Dialect, connection: Connection) -> None:
         self.dialect = dialect
         self.name = connection.name
-        self.path = _path(connection)
+        self.path = opened_file(connection, "duckdb")
         self._lock = threading.Lock()
         self._connection = self._open()
         self._seen = self._sign()
@@ -140,11 +138,6 @@ class DuckdbSession:
         ((low, high),) = self.rows(f"SELECT min({place}), max({place}) FROM {relation.sql}")
         return even(place, low, high, parts)
 
-    def parallel(self, relation: Relation, statements: Sequence[str]) -> list[Row]:
-        """The rows of all the statements, one after the other: DuckDB spreads each over the cores."""
-        del relation
-        return [row for sql in statements for row in self.rows(sql)]
-
     def verify_unchanged(self) -> None:
         """Raises SourceMoved where a file system without locks let somebody write."""
         if self._sign() != self._seen:
@@ -152,10 +145,6 @@ class DuckdbSession:
 
     def jdbc(self) -> Jdbc:
         """Connects Spark to the file, read-only as this connection is."""
-        if set("?#%;") & set(str(self.path)):
-            raise ConfigError(
-                f"connection {self.name!r}: Spark's driver cannot read a file whose path contains ? # % or ;"
-            )
         properties = {
             "driver": "org.duckdb.DuckDBDriver",
             "duckdb.read_only": "true",
@@ -163,7 +152,7 @@ class DuckdbSession:
             "jdbc_stream_results": "true",
             "sessionInitStatement": "SET TimeZone = 'UTC'",
         }
-        return Jdbc(url=f"jdbc:duckdb:{self.path}", properties=properties)
+        return Jdbc(url=f"jdbc:duckdb:{jdbc_path(self.name, self.path)}", properties=properties)
 
     def list_tables(self) -> list[tuple[str, str]]:
         """The tables of the file."""
@@ -220,27 +209,10 @@ class DuckdbSession:
     def _translate(self, error: duckdb.Error) -> TidegateError:
         text = str(error)
         if message := said(text):
-            return SchemaRefused(
-                f"connection {self.name!r}: {message}",
-                hint="Correct the row at the source, or leave the column out or cast it with `source: {query: …}`.",
-            )
+            return bad_value(self.name, message)
         if isinstance(error, duckdb.CatalogException):
             return ColumnMissing(f"connection {self.name!r}: {text.splitlines()[0]}")
         if isinstance(error, (duckdb.BinderException, duckdb.ParserException)):
-            return ConfigError(
-                f"connection {self.name!r}: {text.splitlines()[0]}", hint="Correct `query:` in tidegate.yaml."
-            )
+            return bad_query(self.name, text.splitlines()[0])
         # The text of any other could show a value.
         return SourceError(f"connection {self.name!r}: DuckDB rejected the statement with {type(error).__name__}")
-
-
-def _path(connection: Connection) -> Path:
-    _, found, rest = connection.url.partition("://")
-    file = unquote(rest.split("?", 1)[0])
-    if not found or not file.startswith("/") or file in {"/", "/:memory:"}:
-        raise ConfigError(
-            f"connection {connection.name!r} names no file",
-            hint="Use duckdb:///relative.db or duckdb:////absolute.db.",
-        )
-    # As SQLAlchemy reads it: three slashes a relative path, four an absolute one.
-    return Path(file[1:]).absolute()

@@ -8,15 +8,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
-from urllib.parse import parse_qsl, quote, unquote, urlsplit
+from urllib.parse import quote
 
 from tidegate.core.ids import Connection
 from tidegate.core.ports.dialect import Jdbc
+from tidegate.dialects.shared.server_url import in_brackets, server_url
 from tidegate.errors import ConfigError
 
 PORT = 3306
 MODES = {"disable": "disable", "require": "trust", "verify-ca": "verify-ca", "verify-full": "verify-full"}
 WORDS = ("sslmode", "sslrootcert", "connect_timeout")
+SHAPE = "Use mariadb://user:password@host:3306/database; in user and password write %40 for @, %2F for / and %3A for :."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,7 +60,6 @@ class Address:
 
     def jdbc(self, settings: str) -> Jdbc:
         """What Spark is given: its dialect for MySQL, which quotes as the server does, over MariaDB's driver."""
-        host = f"[{self.host}]" if ":" in self.host else self.host
         properties = {
             "driver": "org.mariadb.jdbc.Driver",
             "user": self.user,
@@ -73,7 +74,7 @@ class Address:
             properties["sslMode"] = MODES[self.options["sslmode"]]
         if "sslrootcert" in self.options:
             properties["serverSslCert"] = self.options["sslrootcert"]
-        url = f"jdbc:mysql://{host}:{self.port}/{quote(self.database, safe='')}?permitMysqlScheme"
+        url = f"jdbc:mysql://{in_brackets(self.host)}:{self.port}/{quote(self.database, safe='')}?permitMysqlScheme"
         return Jdbc(url=url, properties=properties)
 
 
@@ -83,33 +84,19 @@ def address_of(connection: Connection) -> Address:
     Raises:
         ConfigError: no host or database, a port that is no number, a word that is not known.
     """
-    hint = (
-        "Use mariadb://user:password@host:3306/database; in user and password write %40 for @, %2F for / and %3A for :."
-    )
-    try:
-        parts = urlsplit(connection.url)
-        port = parts.port or PORT
-    except ValueError:
-        # The text of the error shows the URL, password and all.
-        raise ConfigError(f"connection {connection.name!r}: the URL cannot be parsed", hint=hint) from None
-    database = unquote(parts.path.removeprefix("/"))
-    if not parts.hostname or not database or parts.fragment:
-        raise ConfigError(f"connection {connection.name!r} has no host or no database", hint=hint)
-    options = dict(parse_qsl(parts.query, keep_blank_values=True))
-    for word in options:
-        if word not in WORDS:
-            raise ConfigError(
-                f"connection {connection.name!r}: {word!r} is not a known option; known options: {', '.join(WORDS)}"
-            )
+    url = server_url(connection, options=WORDS, hint=SHAPE)
+    options, database = url.options, "/".join(url.path)
+    if not database:
+        raise ConfigError(f"connection {connection.name!r}: the URL has no database", hint=SHAPE)
     if options.get("sslmode", "disable") not in MODES:
         raise ConfigError(f"connection {connection.name!r}: sslmode must be one of {', '.join(MODES)}")
     if not options.get("connect_timeout", "10").isdigit():
         raise ConfigError(f"connection {connection.name!r}: connect_timeout must be a number of seconds")
     return Address(
-        host=unquote(parts.hostname),
-        port=port,
-        user=unquote(parts.username or ""),
-        password=unquote(parts.password or ""),
+        host=url.host,
+        port=url.port or PORT,
+        user=url.user,
+        password=url.password or "",
         database=database,
         options=options,
     )

@@ -13,7 +13,8 @@ from tidegate.core.ports.dialect import Dialect, Relation, Row, TableFacts
 from tidegate.core.schema import Column, Schema
 from tidegate.dialects.mariadb.address import Address
 from tidegate.dialects.mariadb.types import Native, column_of
-from tidegate.errors import ConfigError, SchemaRefused
+from tidegate.dialects.shared.columns import check_names
+from tidegate.errors import SchemaRefused
 
 UNKNOWN_ROW_BYTES = 100
 SYSTEM = "'information_schema', 'mysql', 'performance_schema', 'sys'"
@@ -55,15 +56,7 @@ def columns(session: Asks, relation: Relation, overrides: Mapping[str, str]) -> 
     """
     natives = session.describe(f"SELECT * FROM {relation.sql} LIMIT 0")
     names = [native.name for native in natives]
-    for index, name in enumerate(names):
-        if name.lower() in {other.lower() for other in names[:index]}:
-            raise SchemaRefused(
-                f"{relation.label} has two columns that Spark cannot tell apart, one of them {name!r}",
-                hint="Rename one of them with `source: {query: 'SELECT … AS …'}`.",
-            )
-    for name in overrides:
-        if name not in names:
-            raise ConfigError(f"columns: {relation.label} has no column {name!r}; it has {', '.join(names)}")
+    check_names(relation, names, overrides)
     found = [column_of(native, override=overrides.get(native.name)) for native in natives]
     if relation.parts:
         return Schema(columns=tuple(found))
@@ -151,8 +144,7 @@ def list_tables(session: Asks) -> list[tuple[str, str]]:
 
 def facts(session: Asks, schema: str, table: str) -> TableFacts:
     """Keys, types, indexes and size of one table."""
-    quote = session.dialect.quote
-    relation = Relation(sql=f"{quote(schema)}.{quote(table)}", label=f"{schema}.{table}", parts=(schema, table))
+    relation = session.dialect.relation(schema, table)
     found: list[Column] = []
     refused: dict[str, str] = {}
     for native in session.describe(f"SELECT * FROM {relation.sql} LIMIT 0"):

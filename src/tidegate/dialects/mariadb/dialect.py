@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING, ClassVar
 
 from tidegate.core.flavours import ALL_BOUNDS, Bound
 from tidegate.core.ids import Connection
+from tidegate.core.ports.dialect import Connectable, doubled
 from tidegate.core.refusals import marked
 from tidegate.core.schema import Column, Kind, Type
 from tidegate.core.wire_format import Reading, Travel
 from tidegate.dialects.mariadb.types import CHARSET
-from tidegate.errors import ConfigError, InternalError
+from tidegate.dialects.shared.expressions import no_literal, uncovered
 
 if TYPE_CHECKING:
     from tidegate.dialects.mariadb.session import MariadbSession
@@ -29,18 +30,16 @@ UNICODE = frozenset(
 )
 
 
-class Mariadb:
+class Mariadb(Connectable):
     """MariaDB 10.6 and later; MySQL 8 by the same words."""
 
     kind: ClassVar[str] = "mariadb"
+    schemes: ClassVar[tuple[str, ...]] = ("mysql",)
     jars: ClassVar[tuple[str, ...]] = ("org.mariadb.jdbc:mariadb-java-client:3.5.6",)
     sqlglot: ClassVar[str] = "mysql"
     # Keeps the optimizer from merging the subquery: it would compute md5 four times a row, which takes twice as long.
     fence: ClassVar[str] = "LIMIT 18446744073709551615"
-    # No table has places: a character that stands in no condition.
-    place: ClassVar[str] = "\0"
     bounds: ClassVar[frozenset[Bound]] = ALL_BOUNDS
-    ranges: ClassVar[bool] = False
     # Its protocol calls a uuid and an address a `char`; the driver does not.
     known: ClassVar[re.Pattern[str]] = re.compile("(?!char)")
     ordered: ClassVar[frozenset[Kind]] = frozenset(
@@ -57,9 +56,8 @@ class Mariadb:
             >>> Mariadb().quote("a`b")
             '`a``b`'
         """
-        if "\0" in name:
-            raise ConfigError("a name cannot hold a NUL character")
-        return "`" + name.replace("`", "``") + "`"
+        super().quote(name)
+        return doubled(name, "`")
 
     def string(self, text: str) -> str:
         """A text literal; in hex where sql_mode decides what its characters mean.
@@ -70,7 +68,7 @@ class Mariadb:
         """
         if "\\" in text or "\0" in text:
             return f"CONVERT(X'{text.encode().hex()}' USING utf8mb4)"
-        return "'" + text.replace("'", "''") + "'"
+        return super().string(text)
 
     def literal(self, kind: Type, text: str) -> str:
         """The value of a canonical text.
@@ -94,7 +92,7 @@ class Mariadb:
             case Kind.TEXT | Kind.UUID:
                 return f"CAST({self.string(text)} AS BINARY)"
             case _:
-                raise InternalError(f"no literal for a column of type {kind}")
+                raise no_literal(kind)
 
     def text(self, sql: str, column: Column) -> str:  # noqa: PLR0911 - one answer a type
         """The canonical text of an expression of the column's type; NULL stays NULL, a bad value is an error.
@@ -122,7 +120,7 @@ class Mariadb:
             case Kind.TEXT | Kind.JSON:
                 return self._plain(sql, column)
             case _:
-                raise InternalError(f"column {column.name!r} of type {kind} has no canonical text")
+                raise uncovered(column)
 
     def read(self, column: Column) -> Reading:  # noqa: PLR0911 - one answer a type
         """The exact expression that Spark reads.
@@ -155,10 +153,6 @@ class Mariadb:
         """Texts compare by their bytes, blanks at their end included, as every engine does."""
         return self._plain(sql, column) if column.type.kind is Kind.TEXT else sql
 
-    def likely_above(self, sql: str, column: Column, text: str) -> str:  # noqa: ARG002 - an index does it better
-        """Nothing: comparing is cheap here."""
-        return "1 = 1"
-
     def as_text(self, sql: str) -> str:
         """A number as text."""
         return f"CAST({sql} AS CHAR)"
@@ -171,13 +165,9 @@ class Mariadb:
         """The first characters, not bytes, of a text, which compares by its bytes."""
         return f"CAST(LEFT(CONVERT({sql} USING utf8mb4), {length}) AS BINARY)"
 
-    def remainder(self, sql: str, divisor: int) -> str:
-        """Of a whole number's division."""
-        return f"({sql} % {divisor})"
-
-    def quick(self, columns: Sequence[Column]) -> str | None:  # noqa: ARG002 - whatever the columns are
-        """None: MariaDB's own checksum is of whole tables."""
-        return None
+    def descending(self, sql: str) -> str:
+        """NULL is the least value to MariaDB, and there are no words to say so."""
+        return f"{sql} DESC"
 
     def digest(self, row: str) -> str:
         """The md5 of a row's text; a row beyond max_allowed_packet, of which MariaDB makes NULL, is an error."""

@@ -11,9 +11,9 @@ from contextlib import contextmanager
 import pymysql
 
 from tidegate.core.refusals import said
+from tidegate.dialects.shared.errors import bad_query, bad_value, login_refused, unreachable
 from tidegate.errors import (
     ColumnMissing,
-    ConfigError,
     SchemaRefused,
     SourceError,
     SourceMoved,
@@ -62,14 +62,11 @@ def translate(name: str, error: pymysql.Error) -> TidegateError:  # noqa: PLR091
     """The error to raise instead."""
     number, text = code_of(error), str(error.args[1]) if len(error.args) > 1 else ""
     if number == OUT_OF_RANGE and (bad := said(text)):
-        return SchemaRefused(
-            f"connection {name!r}: {bad}",
-            hint="Correct the row at the source, or leave the column out or cast it with `source: {query: …}`.",
-        )
+        return bad_value(name, bad)
     if number in NAMES:
         return ColumnMissing(f"connection {name!r}: {text}")
     if number in SYNTAX:
-        return ConfigError(f"connection {name!r}: {text}", hint="Correct `query:` in tidegate.yaml.")
+        return bad_query(name, text)
     if number in DENIED:
         return SourceError(
             f"connection {name!r}: {text}", hint="Grant it: `GRANT SELECT ON … TO …`, then `tidegate doctor`."
@@ -85,14 +82,11 @@ def refused(name: str, where: str, error: pymysql.Error) -> TidegateError:
     """Of a failed attempt to connect."""
     number = code_of(error)
     if number in LOGIN:
-        return SourceRefused(
-            f"connection {name!r}: {where} refused the login",
-            hint="Correct user and password under `connections:`, then run `tidegate doctor`.",
-        )
+        return login_refused(name, where)
     if number in NAMES or number in DENIED:
         return SourceRefused(f"connection {name!r}: {where} has no such database, or this user may not use it")
     reason = CUT.get(number, f"{type(error).__name__} {number}")
-    return SourceUnavailable(f"connection {name!r}: {where} cannot be reached: {reason}")
+    return unreachable(name, where, reason)
 
 
 def code_of(error: BaseException | None) -> int:

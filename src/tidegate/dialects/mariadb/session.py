@@ -5,16 +5,15 @@ Never writes, and never reports a table as unchanged where the server cannot tel
 
 from __future__ import annotations
 
-import re
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from datetime import datetime, timedelta
-from typing import Any, ClassVar, cast
+from typing import Any, cast
 
 from tidegate.core.bounds import Clock
 from tidegate.core.changes import SafeBound
 from tidegate.core.ids import Connection
-from tidegate.core.ports.dialect import Dialect, Jdbc, Relation, Row, TableFacts
+from tidegate.core.ports.dialect import Dialect, Entrance, Jdbc, Relation, Row, TableFacts
 from tidegate.core.schema import Column, Schema
 from tidegate.dialects.mariadb import catalog
 from tidegate.dialects.mariadb.address import address_of
@@ -41,15 +40,10 @@ SETTINGS = (
 OF_MARIADB = "SET max_statement_time = 0, idle_transaction_timeout = 0, idle_readonly_transaction_timeout = 0"
 OF_MYSQL = "SET max_execution_time = 0, information_schema_stats_expiry = 0"
 NAMES = "SET NAMES utf8mb4 COLLATE utf8mb4_bin"
-# MariaDB sorts NULL last in descending order and has no words for it; quoted text stays as it is.
-PIECES = re.compile(r"`(?:[^`]|``)*`|'(?:[^'\\]|''|\\.)*'|\"(?:[^\"\\]|\"\"|\\.)*\"|(?P<last> NULLS LAST)\b", re.DOTALL)
 
 
-class MariadbSession:
+class MariadbSession(Entrance):
     """One probe's connection."""
-
-    connections: ClassVar[int] = 1
-    has_snapshot: ClassVar[bool] = False
 
     def __init__(self, dialect: Dialect, connection: Connection) -> None:
         self.dialect = dialect
@@ -85,7 +79,7 @@ class MariadbSession:
     def outside_rows(self, sql: str) -> list[Row]:
         """The rows of a statement that tells nothing of the table's rows; bytes are texts in UTF-8."""
         with border(self.name), self._lock, self._connection.cursor() as cursor:
-            cursor.execute(_spoken(sql))
+            cursor.execute(sql)
             return [tuple(map(_decoded, row)) for row in cursor.fetchall()]
 
     def describe(self, sql: str) -> list[Native]:
@@ -159,16 +153,6 @@ class MariadbSession:
         plan = self.outside_rows(f"EXPLAIN SELECT 1 FROM {relation.sql} WHERE {condition}")
         return max((int(row[8]) for row in plan if len(row) > 8 and row[8] is not None), default=0)
 
-    def cuts(self, relation: Relation, parts: int) -> tuple[str, ...]:
-        """None: rows have no places; a key of whole numbers cuts them."""
-        del relation, parts
-        return ()
-
-    def parallel(self, relation: Relation, statements: Sequence[str]) -> list[Row]:
-        """The rows of all the statements, one after the other: no other connection shares the snapshot."""
-        self.hold(relation)
-        return [row for sql in statements for row in self.rows(sql)]
-
     def verify_unchanged(self) -> None:
         """Looks for a commit since the snapshot was taken; where there may be one, asks again whatever was asked.
 
@@ -230,11 +214,6 @@ class MariadbSession:
             )
         except pymysql.Error as error:
             raise refused(self.name, self.address.where, error) from error
-
-
-def _spoken(sql: str) -> str:
-    """A statement in MariaDB's own words."""
-    return PIECES.sub(lambda found: "" if found["last"] else found[0], sql) if " NULLS LAST" in sql else sql
 
 
 def _decoded(value: object) -> object:

@@ -13,7 +13,8 @@ from typing import Protocol
 from tidegate.core.ports.dialect import Asks, Relation, TableFacts
 from tidegate.core.schema import Column, Schema
 from tidegate.dialects.postgresql.types import DESCRIBE, Native, column_of
-from tidegate.errors import ColumnMissing, ConfigError, SchemaRefused
+from tidegate.dialects.shared.columns import check_names
+from tidegate.errors import ColumnMissing, SchemaRefused
 
 TABLE_KINDS = ("r", "p")
 BOUNDS = re.compile(r"FOR VALUES FROM \((.+)\) TO \((.+)\)")
@@ -39,7 +40,7 @@ def columns(session: Describes, relation: Relation, overrides: Mapping[str, str]
     described = session.describe(f"SELECT * FROM {relation.sql} LIMIT 0")
     natives = _natives(session, {kind for _, kind, _ in described})
     required, numbers = _attributes(session, relation)
-    _check_names(relation, [name for name, _, _ in described], overrides)
+    check_names(relation, [name for name, _, _ in described], overrides)
     found = []
     for name, kind, modifier in described:
         native = natives[kind]
@@ -56,20 +57,6 @@ def columns(session: Describes, relation: Relation, overrides: Mapping[str, str]
         column = column_of(name, native, nullable=name not in required, override=overrides.get(name))
         found.append(replace(column, ident=numbers.get(name, "")))
     return Schema(columns=tuple(found))
-
-
-def _check_names(relation: Relation, names: list[str], overrides: Mapping[str, str]) -> None:
-    seen: dict[str, str] = {}
-    for name in names:
-        other = seen.setdefault(name.lower(), name)
-        if seen[name.lower()] is not name or names.count(name) > 1:
-            raise SchemaRefused(
-                f"{relation.label} has two columns that Spark cannot tell apart: {other!r} and {name!r}",
-                hint="Rename one of them with `source: {query: 'SELECT … AS …'}`.",
-            )
-    for name in overrides:
-        if name not in names:
-            raise ConfigError(f"columns: {relation.label} has no column {name!r}; it has {', '.join(names)}")
 
 
 def _natives(session: Describes, oids: set[int]) -> dict[int, Native]:
@@ -217,7 +204,7 @@ def list_tables(session: Describes) -> list[tuple[str, str]]:
 def facts(session: Describes, schema: str, table: str) -> TableFacts:
     """Keys, types, indexes and size of one table."""
     quote = session.dialect.quote
-    relation = Relation(sql=f"{quote(schema)}.{quote(table)}", label=f"{schema}.{table}", parts=(schema, table))
+    relation = session.dialect.relation(schema, table)
     found: list[Column] = []
     refused: dict[str, str] = {}
     described = session.describe(f"SELECT * FROM {relation.sql} LIMIT 0")

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, ClassVar
 
 from tidegate.core.flavours import ALL_BOUNDS, Bound
 from tidegate.core.ids import Connection
-from tidegate.core.refusals import marked
+from tidegate.core.ports.dialect import Connectable
 from tidegate.core.schema import TIMESTAMP, Column, Kind, Type
 from tidegate.core.wire_format import Reading, Travel
-from tidegate.errors import ConfigError, InternalError
+from tidegate.dialects.shared.expressions import misfit, no_literal, uncovered
 
 if TYPE_CHECKING:
     from tidegate.dialects.postgresql.session import PostgresqlSession
@@ -28,10 +28,11 @@ INDEXED_TEXTS = frozenset({"text", "varchar"})
 PADDED = frozenset({"character", "bpchar", "char"})
 
 
-class Postgresql:
+class Postgresql(Connectable):
     """PostgreSQL 12 and later."""
 
     kind: ClassVar[str] = "postgresql"
+    schemes: ClassVar[tuple[str, ...]] = ("postgres",)
     jars: ClassVar[tuple[str, ...]] = ("org.postgresql:postgresql:42.7.8",)
     sqlglot: ClassVar[str] = "postgres"
     # Keeps the planner from pulling the subquery up: it would compute md5 four times a row.
@@ -44,24 +45,10 @@ class Postgresql:
         {Kind.INTEGER, Kind.DECIMAL, Kind.DATE, Kind.TIMESTAMP, Kind.TIMESTAMPTZ, Kind.TEXT, Kind.UUID}
     )
 
-    def quote(self, name: str) -> str:
-        """One identifier, whatever it holds.
-
-        Raises:
-            ConfigError: a NUL character, which PostgreSQL has no way to write.
-
-        Example:
-            >>> Postgresql().quote('a"b')
-            '"a""b"'
-        """
-        if "\0" in name:
-            raise ConfigError("a name cannot hold a NUL character")
-        return '"' + name.replace('"', '""') + '"'
-
     def string(self, text: str) -> str:
         """A text literal that no setting reads differently."""
-        doubled = text.replace("'", "''")
-        return f" E'{doubled}'".replace("\\", "\\\\") if "\\" in text else f"'{doubled}'"
+        quoted = super().string(text)
+        return f" E{quoted}".replace("\\", "\\\\") if "\\" in text else quoted
 
     def literal(self, kind: Type, text: str) -> str:
         """The value of a canonical text.
@@ -84,7 +71,7 @@ class Postgresql:
             case Kind.TEXT | Kind.UUID:
                 return value
             case _:
-                raise InternalError(f"no literal for a column of type {kind}")
+                raise no_literal(kind)
 
     def text(self, sql: str, column: Column) -> str:  # noqa: PLR0911 - one answer a type
         """The canonical text of an expression of the column's type; NULL stays NULL, a bad value is an error."""
@@ -113,7 +100,7 @@ class Postgresql:
             case Kind.UUID | Kind.JSON:
                 return f"({sql})::text"
             case _:
-                raise InternalError(f"column {column.name!r} of type {kind} has no canonical text")
+                raise uncovered(column)
 
     def read(self, column: Column) -> Reading:  # noqa: PLR0911 - one answer a type
         """The exact expression that Spark reads.
@@ -162,25 +149,13 @@ class Postgresql:
             return None
         return f"{sql} IN ({listed})" if listed else "1 = 0"
 
-    def likely_above(self, sql: str, column: Column, text: str) -> str:  # noqa: ARG002 - an index does it better
-        """Nothing: comparing is cheap here."""
-        return "1 = 1"
-
     def as_text(self, sql: str) -> str:
         """A number as text."""
         return f"({sql})::text"
 
-    def concat(self, texts: Sequence[str]) -> str:
-        """Texts one after the other."""
-        return " || ".join(texts)
-
     def left(self, sql: str, length: int) -> str:
         """The first characters of a text, which compares by its bytes."""
         return f'left({sql} COLLATE "C", {length})'
-
-    def remainder(self, sql: str, divisor: int) -> str:
-        """Of a whole number's division."""
-        return f"({sql} % {divisor})"
 
     def quick(self, columns: Sequence[Column]) -> str | None:
         """PostgreSQL's hash of a record; texts by their bytes, for a collation may call two of them equal.
@@ -265,7 +240,7 @@ class Postgresql:
 
     def _checked(self, sql: str, condition: str, good: str, column: Column, result: str = "text") -> str:
         """`good` where the condition holds, NULL for NULL, else an error that names the column, not the value."""
-        message = self.string(marked(f"column {column.name!r} holds a value that does not fit {column.type}"))
+        message = self.string(misfit(column))
         # The empty piece of the value keeps the planner from computing the failure ahead of any row.
         failed = f"({message} || left(({sql})::text, 0))::numeric::{result}"
         return f"CASE WHEN {condition} THEN {good} WHEN {sql} IS NOT NULL THEN {failed} END"

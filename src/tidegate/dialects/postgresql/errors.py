@@ -12,10 +12,9 @@ import psycopg
 from psycopg import errors
 
 from tidegate.core.refusals import said
+from tidegate.dialects.shared.errors import bad_query, bad_value, login_refused, unreachable
 from tidegate.errors import (
     ColumnMissing,
-    ConfigError,
-    SchemaRefused,
     SourceError,
     SourceRefused,
     SourceUnavailable,
@@ -38,10 +37,7 @@ def translate(name: str, error: psycopg.Error) -> TidegateError:  # noqa: PLR091
     """The error to raise instead."""
     text = (error.diag.message_primary or "").strip()
     if bad := said(text):
-        return SchemaRefused(
-            f"connection {name!r}: {bad}",
-            hint="Correct the row at the source, or leave the column out or cast it with `source: {query: …}`.",
-        )
+        return bad_value(name, bad)
     match error:
         case errors.UndefinedTable() | errors.UndefinedColumn() | errors.InvalidSchemaName():
             return ColumnMissing(f"connection {name!r}: {text}")
@@ -50,7 +46,7 @@ def translate(name: str, error: psycopg.Error) -> TidegateError:  # noqa: PLR091
                 f"connection {name!r}: {text}", hint="Grant it: `GRANT SELECT ON … TO …`, then `tidegate doctor`."
             )
         case errors.SyntaxErrorOrAccessRuleViolation() if (error.sqlstate or "").startswith(NAMES_ONLY):
-            return ConfigError(f"connection {name!r}: {text}", hint="Correct `query:` in tidegate.yaml.")
+            return bad_query(name, text)
         case errors.LockNotAvailable():
             return SourceUnavailable(
                 f"connection {name!r}: another session holds a lock on the table",
@@ -69,13 +65,10 @@ def refused(name: str, where: str, error: psycopg.Error) -> TidegateError:
     text = " ".join(str(error).lower().split())
     login = "password authentication failed" in text or "no password supplied" in text or "role" in text
     if login:
-        return SourceRefused(
-            f"connection {name!r}: {where} refused the login",
-            hint="Correct user and password under `connections:`, then run `tidegate doctor`.",
-        )
+        return login_refused(name, where)
     if "does not exist" in text:
         return SourceRefused(f"connection {name!r}: {where} has no such database")
-    return SourceUnavailable(f"connection {name!r}: {where} cannot be reached: {_reason(error)}")
+    return unreachable(name, where, _reason(error))
 
 
 def _reason(error: psycopg.Error) -> str:

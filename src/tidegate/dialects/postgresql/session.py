@@ -11,6 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from datetime import timedelta
 from typing import Any, ClassVar, cast
+from urllib.parse import quote
 
 import psycopg
 from psycopg.conninfo import conninfo_to_dict
@@ -19,12 +20,13 @@ from psycopg.pq import TransactionStatus
 from tidegate.core.bounds import Clock
 from tidegate.core.changes import SafeBound
 from tidegate.core.ids import Connection
-from tidegate.core.ports.dialect import Dialect, Jdbc, Relation, Row, SetBack, TableFacts
+from tidegate.core.ports.dialect import Dialect, Entrance, Jdbc, Relation, Row, SetBack, TableFacts
 from tidegate.core.schema import Column, Schema
 from tidegate.dialects.postgresql import catalog
 from tidegate.dialects.postgresql import safe_bounds as edges
 from tidegate.dialects.postgresql import server_history as history
 from tidegate.dialects.postgresql.errors import border, refused
+from tidegate.dialects.shared.server_url import in_brackets
 from tidegate.errors import ConfigError, InternalError, TidegateError
 
 APPLICATION = "tidegate"
@@ -45,7 +47,7 @@ TO_JDBC = {
 OWN_WORDS = frozenset({"host", "hostaddr", "port", "dbname", "user", "password"})
 
 
-class PostgresqlSession:
+class PostgresqlSession(Entrance):
     """One probe's connections."""
 
     connections: ClassVar[int] = 4
@@ -184,7 +186,6 @@ class PostgresqlSession:
                 f"connection {self.name!r} uses a Unix socket, which Spark's driver does not support",
                 hint="Use a host and a port in the URL, such as 127.0.0.1:5432.",
             )
-        host = f"[{info.host}]" if ":" in info.host else info.host
         properties = {
             "driver": "org.postgresql.Driver",
             "user": info.user,
@@ -197,7 +198,10 @@ class PostgresqlSession:
         }
         if info.password:
             properties["password"] = info.password
-        return Jdbc(url=f"jdbc:postgresql://{host}:{info.port}/{_escaped(info.dbname)}", properties=properties)
+        return Jdbc(
+            url=f"jdbc:postgresql://{in_brackets(info.host)}:{info.port}/{quote(info.dbname, safe='')}",
+            properties=properties,
+        )
 
     def list_tables(self) -> list[tuple[str, str]]:
         """Tables, partitioned tables and foreign tables outside the system's schemas."""
@@ -266,9 +270,3 @@ def _options(connection: Connection) -> dict[str, str]:
             hint="Percent-encode special characters in user and password: %40 for @, %2F for / and %3A for :.",
         ) from None
     return {word: str(value) for word, value in options.items() if value is not None}
-
-
-def _escaped(text: str) -> str:
-    from urllib.parse import quote  # noqa: PLC0415 - only a load needs it
-
-    return quote(text, safe="")

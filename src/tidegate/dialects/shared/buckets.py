@@ -5,71 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Protocol, runtime_checkable
 
 from tidegate.core.grouping import CHARACTERS, Grouping, Periods, Prefixes, Ranges, Steps
-from tidegate.core.schema import Column, Kind, Type
+from tidegate.core.ports.dialect import Dialect
+from tidegate.core.schema import Column, Kind
 from tidegate.errors import PlanError
-
-
-class Expressions(Protocol):
-    """What of a dialect is needed here."""
-
-    def quote(self, name: str) -> str:
-        """One identifier."""
-
-    def string(self, text: str) -> str:
-        """A text literal."""
-
-    def text(self, sql: str, column: Column) -> str:
-        """The canonical text of an expression of the column's type."""
-
-    def comparable(self, sql: str, column: Column) -> str:
-        """The expression that compares with a literal."""
-
-    def literal(self, kind: Type, text: str) -> str:
-        """The value of a canonical text."""
-
-    def as_text(self, sql: str) -> str:
-        """A number as text."""
-
-    def concat(self, texts: Sequence[str]) -> str:
-        """Texts one after the other."""
-
-    def left(self, sql: str, length: int) -> str:
-        """The first characters of a text."""
-
-    def remainder(self, sql: str, divisor: int) -> str:
-        """Of a division, with the sign of the dividend."""
-
-    def digest(self, row: str) -> str:
-        """The md5 of a text."""
-
-    def quarter(self, digest: str, index: int) -> str:
-        """One of the four 32-bit quarters of a digest."""
-
-
-@runtime_checkable
-class Truncates(Protocol):
-    """A dialect in which the beginning of a period is cheaper to tell, and to group by, than its text."""
-
-    def truncated(self, sql: str, kind: Type, characters: int) -> tuple[str, Type]:
-        """A value of which that many characters of the canonical text are those of the given one's, and its type."""
-
-
-@runtime_checkable
-class Compares(Protocol):
-    """A dialect of stored rows, in which a bound may be one that no format should prune files by."""
-
-    def compared(self, sql: str, sign: str, kind: Type, text: str) -> str:
-        """A comparison with a bound."""
-
-
-def compared(dialect: Expressions, sql: str, sign: str, kind: Type, text: str) -> str:
-    """A comparison with a bound, in the dialect's own form if it has one."""
-    if isinstance(dialect, Compares):
-        return dialect.compared(sql, sign, kind, text)
-    return f"{sql} {sign} {dialect.literal(kind, text)}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,17 +30,20 @@ class By:
         return self.name(self.value)
 
 
-def by_bucket(dialect: Expressions, grouping: Grouping, column: Column | None) -> By:
+def by_bucket(dialect: Dialect, grouping: Grouping, column: Column | None) -> By:
     """The same groups as `bucket` makes, whose texts are made once a group where that is cheaper."""
-    if column is None or not (isinstance(grouping, Periods) and isinstance(dialect, Truncates)):
+    if column is None or not isinstance(grouping, Periods):
         return By(value=bucket(dialect, grouping, column))
     characters = CHARACTERS[grouping.period]
-    value, kind = dialect.truncated(dialect.quote(column.name), column.type, characters)
+    cheaper = dialect.truncated(dialect.quote(column.name), column.type, characters)
+    if cheaper is None:
+        return By(value=bucket(dialect, grouping, column))
+    value, kind = cheaper
     named = replace(column, type=kind)
     return By(value=value, name=lambda sql: dialect.left(dialect.text(sql, named), characters))
 
 
-def bucket(dialect: Expressions, grouping: Grouping, column: Column | None) -> str:
+def bucket(dialect: Dialect, grouping: Grouping, column: Column | None) -> str:
     """The canonical text of the bucket that a row falls in; NULL where the column is NULL."""
     if column is None:
         return "''"
@@ -125,7 +68,7 @@ def bucket(dialect: Expressions, grouping: Grouping, column: Column | None) -> s
             return "''"
 
 
-def _range(dialect: Expressions, value: str, column: Column, least: str, cuts: Sequence[str]) -> str:
+def _range(dialect: Dialect, value: str, column: Column, least: str, cuts: Sequence[str]) -> str:
     """The bucket among those from `least` on, found by halves: ten comparisons among a thousand ranges."""
     if not cuts:
         return dialect.string(least)
@@ -135,9 +78,9 @@ def _range(dialect: Expressions, value: str, column: Column, least: str, cuts: S
     return f"CASE WHEN {value} < {dialect.literal(column.type, cuts[middle])} THEN {below} ELSE {above} END"
 
 
-def _refuse_without_order(dialect: Expressions, column: Column) -> None:
-    """Numbers that a database keeps as texts fall into no steps; Spark, which says nothing of it, orders all."""
-    if column.type.kind not in getattr(dialect, "ordered", (column.type.kind,)):
+def _refuse_without_order(dialect: Dialect, column: Column) -> None:
+    """Numbers that a database keeps as texts fall into no steps."""
+    if column.type.kind not in dialect.ordered:
         raise PlanError(
             f"{column.name} is {column.native or column.type}, which has no exact order in this database, so it cannot "
             f"be split into ranges",
@@ -145,7 +88,7 @@ def _refuse_without_order(dialect: Expressions, column: Column) -> None:
         )
 
 
-def spread(dialect: Expressions, key: Sequence[Column], covered: Sequence[Column], count: int) -> By:
+def spread(dialect: Dialect, key: Sequence[Column], covered: Sequence[Column], count: int) -> By:
     """The bucket of a row among `count`: rows of different keys are spread, whole rows without one.
 
     Every engine gives a key the same bucket; those of a multiple of `count` lie within those of `count`. A single
@@ -159,7 +102,7 @@ def spread(dialect: Expressions, key: Sequence[Column], covered: Sequence[Column
     return By(value=dialect.remainder(dialect.quarter(dialect.digest(text), 3), count), name=dialect.as_text)
 
 
-def key_range(dialect: Expressions, key: Column, width: int) -> tuple[str, str]:
+def key_range(dialect: Dialect, key: Column, width: int) -> tuple[str, str]:
     """The number that names the range of an integer key, one of its ends, and the key's distance from it.
 
     Grouped by as a number, which costs half of what its text does.
@@ -169,9 +112,7 @@ def key_range(dialect: Expressions, key: Column, width: int) -> tuple[str, str]:
     return f"({number} - {rest})", rest
 
 
-def in_key_ranges(
-    dialect: Expressions, key: Column, names: Sequence[str], width: int, *, spans: int | None = None
-) -> str:
+def in_key_ranges(dialect: Dialect, key: Column, names: Sequence[str], width: int, *, spans: int | None = None) -> str:
     """What a key of the named ranges fulfils; neighbouring ranges become one, so that an index serves few.
 
     Args:
@@ -200,7 +141,7 @@ def in_key_ranges(
 
     def inside(low: int, high: int) -> str:
         ends = ((">=", max(low, -most)), ("<=", min(high, most - 1)))
-        return f"({' AND '.join(compared(dialect, number, sign, key.type, str(end)) for sign, end in ends)})"
+        return f"({' AND '.join(dialect.compared(number, sign, key.type, str(end)) for sign, end in ends)})"
 
     found = (inside(low, high) for low, high in joined)
     within = f"({' OR '.join(found) or '1 = 0'})"
@@ -228,15 +169,15 @@ def _ends(name: int, width: int) -> tuple[int, int]:
     return (name if name > 0 else name - width + 1), (name if name < 0 else name + width - 1)
 
 
-def field(dialect: Expressions, column: Column) -> str:
+def field(dialect: Dialect, column: Column) -> str:
     """A column's field in the text of a row."""
     text = dialect.text(dialect.quote(column.name), column)
     if column.type.stored.kind is Kind.TEXT and column.type.kind not in (Kind.UUID, Kind.TIME):
-        text = f"replace(replace({text}, '~', '~0'), '|', '~1')"
+        text = dialect.replaced(dialect.replaced(text, "~", "~0"), "|", "~1")
     return f"coalesce({text}, '~N')"
 
 
-def row_of(dialect: Expressions, fields: Sequence[str]) -> str:
+def row_of(dialect: Dialect, fields: Sequence[str]) -> str:
     """The text of a row whose fields are given (see `core/fingerprint`)."""
     parts = [part for field in fields for part in ("'|'", field)]
     return dialect.concat(parts[1:]) if parts else "''"

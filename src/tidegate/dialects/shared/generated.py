@@ -1,4 +1,4 @@
-"""Shared base of dialects that only generate fingerprint SQL, to be run elsewhere.
+"""What dialects share that only generate fingerprint SQL, to be run on the user's own connection.
 
 Never opens a connection.
 """
@@ -6,62 +6,54 @@ Never opens a connection.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Protocol
 
 from tidegate.core.grouping import Grouping
-from tidegate.core.ids import Connection
-from tidegate.core.ports.dialect import Dialect, Relation
-from tidegate.core.schema import Column, Schema, Type
+from tidegate.core.ports.dialect import Dialect
+from tidegate.core.schema import Column, Schema
 from tidegate.core.slices import Everything, Slice
+from tidegate.core.wire_format import Reading
 from tidegate.dialects.shared.statements import Statements
 from tidegate.errors import ConfigError, InternalError
 
 DIGITS = 38
-ONLY = "fingerprint SQL only"
-# No pseudo-column places rows here: a character that stands in no condition.
-NOWHERE = "\0"
+
+
+class FingerprintSql(Dialect, Protocol):
+    """A dialect through which no rows are read."""
+
+    def fingerprint(
+        self,
+        table: Sequence[str],
+        columns: Sequence[Column],
+        *,
+        by: Grouping | None = None,
+        parts: Sequence[Slice] = (),
+    ) -> str:
+        """The statement whose row is the fingerprint of a table; with `by` one row a partition, its bucket first.
+
+        Raises:
+            ConfigError: several parts without a grouping to distinguish them.
+        """
+        made = statements(self, table, columns)
+        if by is not None:
+            return made.grouped(made.bucket(by), parts or (Everything(),))
+        if len(parts) > 1:
+            raise ConfigError("several parts need a grouping to distinguish them", hint="Give `by=`.")
+        return made.fingerprint(parts[0] if parts else Everything(), None)
+
+    def read(self, column: Column) -> Reading:
+        """Nothing is read.
+
+        Raises:
+            InternalError: always.
+        """
+        raise InternalError(f"column {column.name!r} cannot be read: {self.kind} is fingerprint SQL only")
 
 
 def statements(dialect: Dialect, table: Sequence[str], columns: Sequence[Column]) -> Statements:
     """The statements over a table given by its parts."""
-    relation = Relation(sql=".".join(map(dialect.quote, table)), label=".".join(table), parts=tuple(table))
-    return Statements(dialect=dialect, relation=relation, schema=Schema(columns=tuple(columns)))
-
-
-def fingerprint(made: Statements, by: Grouping | None, parts: Sequence[Slice]) -> str:
-    """One row of rows and four sums; with `by` one row a partition, its bucket first."""
-    if by is None and len(parts) <= 1:
-        return made.fingerprint(parts[0] if parts else Everything(), None)
-    if by is None:
-        raise ConfigError("several parts need a grouping to distinguish them", hint="Give `by=`.")
-    return made.grouped(made.bucket(by), parts or (Everything(),))
-
-
-def not_a_source(connection: Connection, engine: str) -> ConfigError:
-    """The error for an attempt to read rows."""
-    return ConfigError(
-        f"connection {connection.name!r}: {engine} is {ONLY}: no rows are read from it",
-        hint="See docs/concepts/fingerprint-sql.md for the SQL that compares it with a table of the lake.",
-    )
-
-
-def unread(column: Column, engine: str) -> InternalError:
-    """The error for code that tries to read a column."""
-    return InternalError(f"column {column.name!r} cannot be read: {engine} is {ONLY}")
-
-
-def uncovered(column: Column) -> InternalError:
-    """The error for code that needs the canonical text of a type without one."""
-    return InternalError(f"column {column.name!r} of type {column.type} has no canonical text")
-
-
-def no_literal(kind: Type) -> InternalError:
-    """The error for code that needs a literal of a type without literals."""
-    return InternalError(f"no literal for a column of type {kind}")
-
-
-def doubled(text: str, mark: str) -> str:
-    """A text between marks, those inside written twice."""
-    return f"{mark}{text.replace(mark, mark * 2)}{mark}"
+    return Statements(dialect=dialect, relation=dialect.relation(*table), schema=Schema(columns=tuple(columns)))
 
 
 def mask(scale: int) -> str:

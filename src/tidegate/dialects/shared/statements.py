@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 from tidegate.core.batch import Latest
 from tidegate.core.bucketing import Buckets
 from tidegate.core.grouping import NULL_LABEL, Grouping
-from tidegate.core.ports.dialect import Dialect, Packs, Relation, Seeks
+from tidegate.core.ports.dialect import Dialect, Relation
 from tidegate.core.schema import TEXT, Column, Schema
 from tidegate.core.slices import Everything, Keys, Partition, Range, Slice
-from tidegate.dialects.shared.buckets import By, by_bucket, compared, field, in_key_ranges, key_range, row_of, spread
+from tidegate.dialects.shared.buckets import By, by_bucket, field, in_key_ranges, key_range, row_of, spread
 from tidegate.errors import ColumnMissing, ConfigError, InternalError
 
 RANK = "tidegate rank"
@@ -81,7 +81,8 @@ class Statements:
         beyond = f"{v} > {self._literal(column, part.upto)}" if part.upto is not None else "1 = 0"
         counted = f"{inside} OR {v} IS NULL" if part.nulls else inside
         last = self.dialect.text(f"max(CASE WHEN {inside} THEN {v} END)", column)
-        return f"SELECT {_count_if(counted)}, {last}, {_count_if(beyond)} FROM ({inner}) AS cursors"
+        source = self.dialect.named(inner, "cursors")
+        return f"SELECT {_count_if(counted)}, {last}, {_count_if(beyond)} FROM {source}"
 
     def greatest(self, name: str) -> str:
         """The greatest value of a column as canonical text."""
@@ -91,9 +92,9 @@ class Statements:
     def newest(self, cursor: str, key: Sequence[str], after: str | None, upto: str, limit: int) -> str:
         """Key and cursor, as canonical texts, of the rows with the greatest cursors within the bounds."""
         sql, column = self.cursor([cursor])
-        found = f"SELECT {', '.join(self._texts([*key, cursor]))} FROM {self.relation.sql}"
         where = self._between(sql, column, after, upto)
-        return f"{found} WHERE {where} ORDER BY {self._value(sql, column)} DESC LIMIT {limit}"
+        rest = f"FROM {self.relation.sql} WHERE {where} ORDER BY {self._value(sql, column)} DESC"
+        return self.dialect.limited(", ".join(self._texts([*key, cursor])), rest, limit)
 
     def below(self, cursor: str, key: Sequence[str], least: Mapping[tuple[str, ...], str]) -> str:
         """Key and cursor, as canonical texts, of one row whose cursor is below the least one stated for its key."""
@@ -104,8 +105,8 @@ class Statements:
             f"AND {self._compared(value, '<', column, text)})"
             for values, text in least.items()
         )
-        found = f"SELECT {', '.join(self._texts([*key, cursor]))} FROM {self.relation.sql}"
-        return f"{found} WHERE {' OR '.join(each)} LIMIT 1"
+        rest = f"FROM {self.relation.sql} WHERE {' OR '.join(each)}"
+        return self.dialect.limited(", ".join(self._texts([*key, cursor])), rest, 1)
 
     def count(self, part: Slice, latest: Latest | None) -> str:
         """One number: the slice's rows, or its distinct keys."""
@@ -130,19 +131,19 @@ class Statements:
             tuple_of = keys[0] if len(keys) == 1 else f"({', '.join(keys)})"
             touching = f"SELECT {', '.join(keys)} FROM {self.relation.sql} WHERE {self.among(latest.touched)}"
             where = f"{where} AND {tuple_of} IN ({touching})"
-        order = [f"{self._value(quote(name), self.column(name))} DESC NULLS LAST" for name in latest.order]
+        order = [self.dialect.descending(self._value(quote(name), self.column(name))) for name in latest.order]
         if latest.cursor:
-            order.insert(0, f"{self._value(*self.cursor(latest.cursor))} DESC NULLS LAST")
+            order.insert(0, self.dialect.descending(self._value(*self.cursor(latest.cursor))))
         each = ", ".join([*keys, apart] if apart else keys)
         rank = f"row_number() OVER (PARTITION BY {each} ORDER BY {', '.join(order or keys)})"
         ranked = f"SELECT *, {rank} AS {quote(RANK)} FROM {self.relation.sql} WHERE {where}"
-        return f"({ranked}) AS ranked WHERE {quote(RANK)} = 1"
+        return f"{self.dialect.named(ranked, 'ranked')} WHERE {quote(RANK)} = 1"
 
     def fingerprint(self, part: Slice, latest: Latest | None, cut: str | None = None) -> str:
         """One row, `Fingerprint.of_sums`; of the rows at one place if `cut` is given."""
         source = self.rows(part, latest, cut)
         inner = f"SELECT {self._packed()} AS {self.dialect.quote(DIGEST)} FROM {source} {self.dialect.fence}"
-        return f"SELECT count(*), {self._sums()} FROM ({inner}) AS hashed"
+        return f"SELECT count(*), {self._sums()} FROM {self.dialect.named(inner, 'hashed')}"
 
     def grouped(self, by: By, parts: Sequence[Slice], cut: str | None = None) -> str:
         """One row a bucket of the slices: the bucket, then `Fingerprint.of_sums`.
@@ -165,7 +166,8 @@ class Statements:
         bucket, digest = self.dialect.quote(BUCKET), self.dialect.quote(DIGEST)
         source = self.rows_where(where, latest, cut)
         inner = f"SELECT {by.value} AS {bucket}, {self._packed(covered)} AS {digest} FROM {source} {self.dialect.fence}"
-        return f"SELECT {by.name(bucket)}, count(*), {self._sums()} FROM ({inner}) AS hashed GROUP BY {bucket}"
+        hashed = self.dialect.named(inner, "hashed")
+        return f"SELECT {by.name(bucket)}, count(*), {self._sums()} FROM {hashed} GROUP BY {bucket}"
 
     def quick_hashes(self, by: By, parts: Sequence[Slice], cut: str | None = None) -> str | None:
         """One row a bucket of the slices: the bucket, rows, and the sum of the engine's own hash; None without one."""
@@ -176,7 +178,8 @@ class Statements:
         source = f"{self.relation.sql} WHERE {self.among(parts, cut)}"
         inner = f"SELECT {by.value} AS {bucket}, {hashed} AS {digest} FROM {source} {self.dialect.fence}"
         total = self.dialect.as_text(f"sum({digest})")
-        return f"SELECT {by.name(bucket)}, count(*), {total} FROM ({inner}) AS hashed GROUP BY {bucket}"
+        rows = self.dialect.named(inner, "hashed")
+        return f"SELECT {by.name(bucket)}, count(*), {total} FROM {rows} GROUP BY {bucket}"
 
     def hashed(self, names: Sequence[str], cut: str | None = None) -> str | None:
         """Rows, and the sum of the engine's own hash over these columns; None where it has none."""
@@ -185,7 +188,8 @@ class Statements:
             return None
         digest, where = self.dialect.quote(DIGEST), f" WHERE {cut}" if cut else ""
         inner = f"SELECT {hashed} AS {digest} FROM {self.relation.sql}{where} {self.dialect.fence}"
-        return f"SELECT count(*), {self.dialect.as_text(f'coalesce(sum({digest}), 0)')} FROM ({inner}) AS hashed"
+        total = self.dialect.as_text(f"coalesce(sum({digest}), 0)")
+        return f"SELECT count(*), {total} FROM {self.dialect.named(inner, 'hashed')}"
 
     def bucket(self, grouping: Grouping) -> By:
         """The bucket that a row falls in."""
@@ -207,7 +211,8 @@ class Statements:
         source = self.rows_where(where, latest, cut)
         inner = f"SELECT {by} AS {bucket}, {distance} AS {rest} FROM {source} {self.dialect.fence}"
         name, total = self.dialect.as_text(bucket), self.dialect.as_text(f"coalesce(sum({rest}), 0)")
-        return f"SELECT {name}, count(*), {total}, '0', '0', '0' FROM ({inner}) AS ranged GROUP BY {bucket}"
+        ranged = self.dialect.named(inner, "ranged")
+        return f"SELECT {name}, count(*), {total}, '0', '0', '0' FROM {ranged} GROUP BY {bucket}"
 
     def within(self, key: Sequence[str], spread: Buckets) -> str:
         """What a row of the named buckets of a smaller spread fulfils; every row where none are named."""
@@ -257,19 +262,20 @@ class Statements:
         column = self.column(name)
         value = self.dialect.text(self.dialect.quote(name), column)
         where = f"{self.condition(part)} AND {self.dialect.quote(name)} IS NOT NULL"
-        return f"SELECT DISTINCT {value} FROM {self.relation.sql} WHERE {where} LIMIT {limit}"
+        return self.dialect.limited(value, f"FROM {self.relation.sql} WHERE {where}", limit, distinct=True)
 
     def borders(self, part: Range, parts: int) -> str:
         """Cursors, as canonical texts in order, that split the slice into parts of equal numbers of rows."""
         cursor, column = self.cursor(part.cursor)
-        quote = self.dialect.quote
+        quote, named = self.dialect.quote, self.dialect.named
         value, bucket = quote(CURSOR), quote(BUCKET)
         cursors = (
             f"SELECT {self._value(cursor, column)} AS {value} FROM {self.relation.sql} WHERE {self.condition(part)}"
         )
-        split = f"SELECT {value}, ntile({parts}) OVER (ORDER BY {value}) AS {bucket} FROM ({cursors}) AS cursors"
+        split = f"SELECT {value}, ntile({parts}) OVER (ORDER BY {value}) AS {bucket} FROM {named(cursors, 'cursors')}"
         last = self.dialect.text(f"max({value})", column)
-        return f"SELECT {last} FROM ({split}) AS buckets WHERE {value} IS NOT NULL GROUP BY {bucket} ORDER BY {bucket}"
+        rest = f"WHERE {value} IS NOT NULL GROUP BY {bucket} ORDER BY {bucket}"
+        return f"SELECT {last} FROM {named(split, 'buckets')} {rest}"
 
     def reading(self, aliases: Sequence[str], extra: Sequence[str]) -> str:
         """The subquery that Spark reads: each column's exact expression under its alias, then raw columns."""
@@ -277,7 +283,7 @@ class Statements:
             f"{self.dialect.read(column).sql} AS {self.dialect.quote(alias)}"
             for column, alias in zip(self.schema, aliases, strict=True)
         ]
-        return f"(SELECT {', '.join([*columns, *extra])} FROM {self.relation.sql}) AS reading"
+        return self.dialect.named(f"SELECT {', '.join([*columns, *extra])} FROM {self.relation.sql}", "reading")
 
     def has_order(self, name: str) -> bool:
         """Whether least and greatest value of the column mean the same to every engine."""
@@ -317,12 +323,11 @@ class Statements:
         return " AND ".join([*self._sought(part, columns), exact])
 
     def _sought(self, part: Keys, columns: Sequence[Column]) -> Iterator[str]:
-        if isinstance(self.dialect, Seeks):
-            for place, column in enumerate(columns):
-                texts = sorted({key[place] for key in part.values})
-                sought = self.dialect.seek(self.dialect.quote(column.name), column, texts)
-                if sought is not None:
-                    yield sought
+        for place, column in enumerate(columns):
+            texts = sorted({key[place] for key in part.values})
+            sought = self.dialect.seek(self.dialect.quote(column.name), column, texts)
+            if sought is not None:
+                yield sought
 
     def _named(self, column: Column) -> str:
         """What of a row equals `_name` of its value's canonical text, and of no other's.
@@ -347,13 +352,11 @@ class Statements:
 
     def _packed(self, covered: Sequence[Column] | None = None) -> str:
         """The digest in the form that `_sums` takes."""
-        digest = self._digest(covered)
-        return self.dialect.packed(digest) if isinstance(self.dialect, Packs) else digest
+        return self.dialect.packed(self._digest(covered))
 
     def _sums(self) -> str:
         digest = self.dialect.quote(DIGEST)
-        quarter = self.dialect.quarter_of if isinstance(self.dialect, Packs) else self.dialect.quarter
-        quarters = (quarter(digest, k) for k in range(4))
+        quarters = (self.dialect.quarter_of(digest, k) for k in range(4))
         return ", ".join(self.dialect.as_text(f"coalesce(sum({quarter}), 0)") for quarter in quarters)
 
     def _between(self, cursor: str, column: Column, after: str | None, upto: str | None) -> str:
@@ -369,7 +372,7 @@ class Statements:
         return above if likely == "1 = 1" else f"({likely} AND {above})"
 
     def _compared(self, value: str, sign: str, column: Column, text: str | None) -> str:
-        return compared(self.dialect, value, sign, column.type, text or "")
+        return self.dialect.compared(value, sign, column.type, text or "")
 
     def _value(self, sql: str, column: Column) -> str:
         return self.dialect.comparable(sql, column)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar
 
+from tidegate.core.ports.dialect import Dialect
 from tidegate.core.refusals import marked
 from tidegate.core.schema import Column, Kind, Schema, Type
 from tidegate.core.slices import Files, Keys, Partition, Slice, joined, successor
@@ -28,12 +29,10 @@ UNSAFE = frozenset("'\\$")
 LITERALS = {Kind.DATE: "DATE '{}'", Kind.TIMESTAMP: "TIMESTAMP_NTZ '{}'", Kind.TIMESTAMPTZ: "TIMESTAMP '{}+00:00'"}
 
 
-class Spark:
+class Spark(Dialect):
     """Spark SQL 4.1: the target side of every comparison."""
 
     kind: ClassVar[str] = "spark"
-    fence: ClassVar[str] = ""
-    place: ClassVar[str] = "\0"  # no pseudo-column places rows here: a character that stands in no condition
     ordered: ClassVar[frozenset[Kind]] = frozenset(
         {Kind.INTEGER, Kind.DECIMAL, Kind.DATE, Kind.TIMESTAMP, Kind.TIMESTAMPTZ, Kind.TEXT, Kind.UUID}
     )
@@ -146,10 +145,6 @@ class Spark:
         value = f"greatest({sql}, {sql})" if may_wrap(kind, text) and not pushed else sql
         return f"{value} {sign} {self.literal(kind, text)}"
 
-    def likely_above(self, sql: str, column: Column, text: str) -> str:  # noqa: ARG002 - whatever is compared
-        """Nothing: files are pruned by the comparison itself."""
-        return "1 = 1"
-
     def read(self, column: Column) -> Reading:
         """The column itself: rows are Spark's already."""
         return Reading(sql=self.quote(column.name), travel=Travel.NATIVE)
@@ -177,14 +172,6 @@ class Spark:
     def concat(self, texts: Sequence[str]) -> str:
         """Texts one after the other."""
         return f"concat({', '.join(texts)})"
-
-    def left(self, sql: str, length: int) -> str:
-        """The first characters of a text."""
-        return f"substr({sql}, 1, {length})"
-
-    def remainder(self, sql: str, divisor: int) -> str:
-        """Of a whole number's division."""
-        return f"({sql} % {divisor})"
 
     def among(self, parts: Sequence[Slice], schema: Schema, *, pushed: bool = False) -> str:
         """What a stored row of any of the partitions or keys fulfils, in literals that files are pruned by.

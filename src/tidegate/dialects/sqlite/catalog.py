@@ -10,8 +10,9 @@ from collections.abc import Mapping
 
 from tidegate.core.ports.dialect import Asks, Relation, Row, TableFacts
 from tidegate.core.schema import Column, Schema
+from tidegate.dialects.shared.columns import check_names
 from tidegate.dialects.sqlite.types import column_of
-from tidegate.errors import ColumnMissing, ConfigError, SchemaRefused, SourceError
+from tidegate.errors import ColumnMissing, SchemaRefused, SourceError
 
 VIEW = "tidegate described"
 ROWIDS = frozenset({"rowid", "_rowid_", "oid"})
@@ -26,12 +27,7 @@ def columns(session: Asks, relation: Relation, overrides: Mapping[str, str]) -> 
     """
     described = _describe(session, relation)
     names = [name for name, _, _ in described]
-    for name in overrides:
-        if name not in names:
-            raise ConfigError(f"columns: {relation.label} has no column {name!r}; it has {', '.join(names)}")
-    for index, name in enumerate(names):
-        if name.lower() in {other.lower() for other in names[:index]}:
-            raise SchemaRefused(f"{relation.label} has two columns that Spark cannot tell apart: {name!r}")
+    check_names(relation, names, overrides)
     return Schema(
         columns=tuple(
             column_of(name, declared, nullable=nullable, override=overrides.get(name))
@@ -137,8 +133,7 @@ def list_tables(session: Asks) -> list[tuple[str, str]]:
 
 def facts(session: Asks, schema: str, table: str) -> TableFacts:
     """Keys, types, indexes and size of one table."""
-    quote = session.dialect.quote
-    relation = Relation(sql=f"{quote(schema)}.{quote(table)}", label=table, parts=(schema, table))
+    relation = session.dialect.relation(schema, table)
     found: list[Column] = []
     refused: dict[str, str] = {}
     for name, declared, nullable in _describe(session, relation):

@@ -6,16 +6,17 @@ expression fails on a value that the column's declared type does not allow, and 
 
 from __future__ import annotations
 
-import re
-from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
 from tidegate.core.flavours import ALL_BOUNDS, Bound
 from tidegate.core.ids import Connection
+from tidegate.core.ports.dialect import Connectable
 from tidegate.core.refusals import marked
 from tidegate.core.schema import Column, Kind, Type
 from tidegate.core.wire_format import Reading, Travel
-from tidegate.errors import InternalError
+from tidegate.dialects.shared.database_file import file_of
+from tidegate.dialects.shared.expressions import no_literal, uncovered
 
 if TYPE_CHECKING:
     from tidegate.dialects.sqlite.session import SqliteSession
@@ -24,27 +25,18 @@ DAY = "[0-9][0-9][0-9][0-9]-[0-9][0-9]-[0-9][0-9]"
 FLOAT_DIGITS = 15  # what a decimal of so many digits keeps on its way through a double
 
 
-class Sqlite:
+class Sqlite(Connectable):
     """SQLite 3.38 and later."""
 
     kind: ClassVar[str] = "sqlite"
+    schemes: ClassVar[tuple[str, ...]] = ("sqlite3",)
     jars: ClassVar[tuple[str, ...]] = ("org.xerial:sqlite-jdbc:3.50.3.0",)
     sqlglot: ClassVar[str] = "sqlite"
     fence: ClassVar[str] = "LIMIT -1 OFFSET 0"
     place: ClassVar[str] = "rowid"
     # Not decimals: those kept as text or as floating point have no exact order here.
     bounds: ClassVar[frozenset[Bound]] = ALL_BOUNDS
-    ranges: ClassVar[bool] = False
-    known: ClassVar[re.Pattern[str]] = re.compile("")
     ordered: ClassVar[frozenset[Kind]] = frozenset({Kind.INTEGER, Kind.DATE, Kind.TIMESTAMP, Kind.TEXT, Kind.UUID})
-
-    def quote(self, name: str) -> str:
-        """One identifier, whatever it holds."""
-        return '"' + name.replace('"', '""') + '"'
-
-    def string(self, text: str) -> str:
-        """A text literal."""
-        return "'" + text.replace("'", "''") + "'"
 
     def literal(self, kind: Type, text: str) -> str:
         """The value of a canonical text, comparable with `comparable`."""
@@ -54,7 +46,7 @@ class Sqlite:
             case Kind.DATE | Kind.TIME | Kind.TIMESTAMP | Kind.TEXT | Kind.UUID:
                 return self.string(text)
             case _:
-                raise InternalError(f"no literal for a column of type {kind}")
+                raise no_literal(kind)
 
     def text(self, sql: str, column: Column) -> str:  # noqa: PLR0911 - one answer a type
         """The canonical text of an expression of the column's type; NULL stays NULL, a bad value is an error."""
@@ -81,7 +73,7 @@ class Sqlite:
             case Kind.BINARY:
                 return self._case(sql, column, (self._is(sql, "blob"), f"lower(hex({sql}))"))
             case _:
-                raise InternalError(f"column {column.name!r} of type {kind} has no canonical text")
+                raise uncovered(column)
 
     def read(self, column: Column) -> Reading:
         """The exact expression that Spark reads; the driver guesses types, so all but three travel as text."""
@@ -115,22 +107,6 @@ class Sqlite:
         """A number as text."""
         return f"CAST({sql} AS TEXT)"
 
-    def concat(self, texts: Sequence[str]) -> str:
-        """Texts one after the other."""
-        return " || ".join(texts)
-
-    def left(self, sql: str, length: int) -> str:
-        """The first characters of a text."""
-        return f"substr({sql}, 1, {length})"
-
-    def remainder(self, sql: str, divisor: int) -> str:
-        """Of a whole number's division."""
-        return f"({sql} % {divisor})"
-
-    def quick(self, columns: Sequence[Column]) -> str | None:  # noqa: ARG002 - whatever the columns are
-        """None: SQLite has no hash of its own."""
-        return None
-
     def digest(self, row: str) -> str:
         """The md5 of a row's text, by a function that the session adds."""
         return f"tidegate_md5({row})"
@@ -138,6 +114,10 @@ class Sqlite:
     def quarter(self, digest: str, index: int) -> str:
         """One of the four 32-bit quarters of a digest, by a function that the session adds."""
         return f"tidegate_quarter({digest}, {index})"
+
+    def file(self, url: str) -> Path | None:
+        """What three or four slashes lead to."""
+        return file_of(url)
 
     def open(self, connection: Connection) -> SqliteSession:
         """Connects."""

@@ -8,19 +8,19 @@ from __future__ import annotations
 import hashlib
 import sqlite3
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
-from typing import ClassVar
-from urllib.parse import quote, unquote
+from urllib.parse import quote
 
 from tidegate.core.bounds import Clock
 from tidegate.core.changes import SafeBound
 from tidegate.core.ids import Connection
-from tidegate.core.ports.dialect import Dialect, Jdbc, Relation, Row, TableFacts
+from tidegate.core.ports.dialect import Dialect, Entrance, Jdbc, Relation, Row, TableFacts
 from tidegate.core.refusals import said
 from tidegate.core.schema import Column, Kind, Schema
+from tidegate.dialects.shared.database_file import jdbc_path, opened_file
+from tidegate.dialects.shared.errors import bad_query
 from tidegate.dialects.shared.key_ranges import even
 from tidegate.dialects.shared.time_bounds import inclusive, must_be_time
 from tidegate.dialects.sqlite import catalog
@@ -45,16 +45,13 @@ MISSING = ("no such table", "no such column")
 UNREADABLE = ("Could not decode to UTF-8", "user-defined function raised exception")
 
 
-class SqliteSession:
+class SqliteSession(Entrance):
     """One probe's connection to one file."""
-
-    connections: ClassVar[int] = 1
-    has_snapshot: ClassVar[bool] = False
 
     def __init__(self, dialect: Dialect, connection: Connection) -> None:
         self.dialect = dialect
         self.name = connection.name
-        self.path = _path(connection)
+        self.path = opened_file(connection, "sqlite")
         self._lock = threading.Lock()
         self._connection = self._open("ro")
         self._connection.create_function("tidegate_md5", 1, _md5, deterministic=True)
@@ -141,11 +138,6 @@ class SqliteSession:
         ((high,),) = self.rows(f"SELECT max({place}) FROM {relation.sql}")
         return even(place, low, high, parts)
 
-    def parallel(self, relation: Relation, statements: Sequence[str]) -> list[Row]:
-        """The rows of all the statements, one after the other: its functions are Python's."""
-        del relation
-        return [row for sql in statements for row in self.rows(sql)]
-
     def verify_unchanged(self) -> None:
         """Raises SourceMoved when another connection has committed since this one was opened."""
         if self._version() != self._seen:
@@ -153,13 +145,9 @@ class SqliteSession:
 
     def jdbc(self) -> Jdbc:
         """Connects Spark to the file, read-only."""
-        if set("?#%;") & set(str(self.path)):
-            raise ConfigError(
-                f"connection {self.name!r}: Spark's driver cannot read a file whose path contains ? # % or ;"
-            )
         milliseconds = str(int(BUSY.total_seconds() * 1000))
         properties = {"driver": "org.sqlite.JDBC", "open_mode": "1", "busy_timeout": milliseconds}
-        return Jdbc(url=f"jdbc:sqlite:{self.path}", properties=properties)
+        return Jdbc(url=f"jdbc:sqlite:{jdbc_path(self.name, self.path)}", properties=properties)
 
     def list_tables(self) -> list[tuple[str, str]]:
         """The tables of the file."""
@@ -245,20 +233,8 @@ class SqliteSession:
         if "locked" in text or "busy" in text:
             return SourceUnavailable(f"connection {self.name!r}: {self.path.name} is locked by a writer")
         if "syntax error" in text:
-            return ConfigError(f"connection {self.name!r}: {text}", hint="Correct `query:` in tidegate.yaml.")
+            return bad_query(self.name, text)
         return SourceError(f"connection {self.name!r}: SQLite rejected the statement: {text}")
-
-
-def _path(connection: Connection) -> Path:
-    _, found, rest = connection.url.partition("://")
-    file = unquote(rest.split("?", 1)[0])
-    if not found or not file.startswith("/") or file in {"/", "/:memory:"}:
-        raise ConfigError(
-            f"connection {connection.name!r} names no file",
-            hint="Use sqlite:///relative.db or sqlite:////absolute.db.",
-        )
-    # As SQLAlchemy reads it: three slashes a relative path, four an absolute one.
-    return Path(file[1:]).absolute()
 
 
 def _md5(text: str) -> str:

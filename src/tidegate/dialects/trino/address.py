@@ -6,10 +6,11 @@ Never shows the URL, which may contain a password.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from urllib.parse import parse_qsl, quote, unquote, urlsplit
+from urllib.parse import quote
 
 from tidegate.core.ids import Connection
 from tidegate.core.ports.dialect import Jdbc
+from tidegate.dialects.shared.server_url import in_brackets, server_url
 from tidegate.errors import ConfigError
 
 SHAPE = "Use trino://user[:password]@host[:port]/catalog[/schema][?ssl=true&verify=/path/to/ca.pem]."
@@ -42,7 +43,6 @@ class Address:
 
     def jdbc(self) -> Jdbc:
         """The same server for Spark's driver."""
-        host = f"[{self.host}]" if ":" in self.host else self.host
         schema = f"/{quote(self.schema, safe='')}" if self.schema else ""
         properties = {"driver": DRIVER, "user": self.user, "source": APPLICATION}
         if self.password is not None:
@@ -54,7 +54,8 @@ class Address:
             elif isinstance(self.verify, str):
                 properties["SSLTrustStorePath"] = self.verify
         return Jdbc(
-            url=f"jdbc:trino://{host}:{self.port}/{quote(self.catalog, safe='')}{schema}", properties=properties
+            url=f"jdbc:trino://{in_brackets(self.host)}:{self.port}/{quote(self.catalog, safe='')}{schema}",
+            properties=properties,
         )
 
 
@@ -65,30 +66,21 @@ def address_of(connection: Connection) -> Address:
         ConfigError: something is missing, unknown or contradicts itself.
     """
     about = f"connection {connection.name!r}"
-    try:
-        parts = urlsplit(connection.url)
-        host, port, path = parts.hostname, parts.port, [unquote(part) for part in parts.path.split("/") if part]
-        options = dict(parse_qsl(parts.query, keep_blank_values=True, strict_parsing=bool(parts.query)))
-    except ValueError:
-        # The text of the error would show the URL, password and all.
-        raise ConfigError(f"{about}: the URL cannot be parsed", hint=SHAPE) from None
-    if not host or not parts.username or len(path) not in (1, 2):
-        raise ConfigError(f"{about}: the URL has no user, no host or no catalog", hint=SHAPE)
-    unknown = sorted(set(options) - {"ssl", "verify"})
-    if unknown:
-        raise ConfigError(f"{about}: {unknown[0]!r} is not a URL option; known options: ssl, verify", hint=SHAPE)
-    password = unquote(parts.password) if parts.password is not None else None
+    url = server_url(connection, options=("ssl", "verify"), hint=SHAPE)
+    port, password, options = url.port, url.password, url.options
+    if not url.user or len(url.path) not in (1, 2):
+        raise ConfigError(f"{about}: the URL has no user or no catalog", hint=SHAPE)
     ssl = _switch(about, "ssl", options.get("ssl", "true" if password is not None or port == 443 else "false"))
     if password is not None and not ssl:
         raise ConfigError(f"{about}: Trino accepts a password only over TLS", hint=SHAPE)
     verify = options.get("verify", "true")
     return Address(
-        host=host,
+        host=url.host,
         port=port or (443 if ssl else 8080),
-        user=unquote(parts.username),
+        user=url.user,
         password=password,
-        catalog=path[0],
-        schema=path[1] if len(path) == 2 else None,
+        catalog=url.path[0],
+        schema=url.path[1] if len(url.path) == 2 else None,
         ssl=ssl,
         verify=verify if verify.startswith("/") else _switch(about, "verify", verify),
     )

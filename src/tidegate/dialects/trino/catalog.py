@@ -10,6 +10,7 @@ from typing import Protocol
 
 from tidegate.core.ports.dialect import Dialect, Relation, Row, TableFacts
 from tidegate.core.schema import Column, Schema
+from tidegate.dialects.shared.columns import check_names
 from tidegate.dialects.trino.address import Address
 from tidegate.dialects.trino.types import column_of
 from tidegate.errors import ColumnMissing, ConfigError, SchemaRefused, SourceError, SourceUnavailable
@@ -50,15 +51,7 @@ def columns(session: Asks, relation: Relation, overrides: Mapping[str, str]) -> 
     """
     described = session.describe(f"SELECT * FROM {relation.sql} LIMIT 0")
     names = [name for name, _ in described]
-    for index, name in enumerate(names):
-        if name.lower() in {other.lower() for other in names[:index]}:
-            raise SchemaRefused(
-                f"{relation.label} has two columns that Spark cannot tell apart: {name!r}",
-                hint="Rename one of them with `source: {query: 'SELECT … AS …'}`.",
-            )
-    for name in overrides:
-        if name not in names:
-            raise ConfigError(f"columns: {relation.label} has no column {name!r}; it has {', '.join(names)}")
+    check_names(relation, names, overrides)
     required = _not_null(session, relation)
     return Schema(
         columns=tuple(
@@ -122,8 +115,7 @@ def list_tables(session: Asks) -> list[tuple[str, str]]:
 
 def facts(session: Asks, schema: str, table: str) -> TableFacts:
     """Types and size of one table; Trino tells of no keys and no indexes."""
-    quote = session.dialect.quote
-    relation = Relation(sql=f"{quote(schema)}.{quote(table)}", label=f"{schema}.{table}", parts=(schema, table))
+    relation = session.dialect.relation(schema, table)
     required = _not_null(session, relation)
     found: list[Column] = []
     refused: dict[str, str] = {}

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, ClassVar
 
 from tidegate.core.flavours import Bound
 from tidegate.core.ids import Connection
-from tidegate.core.refusals import marked
+from tidegate.core.ports.dialect import Connectable
 from tidegate.core.schema import Column, Kind, Type
 from tidegate.core.wire_format import Reading, Travel
-from tidegate.errors import ConfigError, InternalError
+from tidegate.dialects.shared.expressions import misfit, no_literal, uncovered
 
 if TYPE_CHECKING:
     from tidegate.dialects.trino.session import TrinoSession
@@ -26,42 +26,19 @@ PIECE = 80  # texts of a concat, which takes 127 at most
 PRECISION = re.compile(r"\((\d+)\)")
 
 
-class Trino:
+class Trino(Connectable):
     """Trino 476 and what stands behind its catalogs."""
 
     kind: ClassVar[str] = "trino"
     jars: ClassVar[tuple[str, ...]] = ("io.trino:trino-jdbc:476",)
     sqlglot: ClassVar[str] = "trino"
-    # Not needed: Trino computes an expression once that stands several times above it.
-    fence: ClassVar[str] = ""
-    # No table has places: a character that stands in no condition.
-    place: ClassVar[str] = "\0"
     bounds: ClassVar[frozenset[Bound]] = frozenset({Bound.APPLICATION_TIME})
-    ranges: ClassVar[bool] = False
     known: ClassVar[re.Pattern[str]] = re.compile(
         "(tinyint|smallint|integer|bigint|decimal|real|double|boolean|varchar|date)"
     )
     ordered: ClassVar[frozenset[Kind]] = frozenset(
         {Kind.INTEGER, Kind.DECIMAL, Kind.DATE, Kind.TIMESTAMP, Kind.TIMESTAMPTZ, Kind.TEXT, Kind.UUID}
     )
-
-    def quote(self, name: str) -> str:
-        """One identifier, whatever it holds.
-
-        Raises:
-            ConfigError: a NUL character, which no catalog keeps in a name.
-
-        Example:
-            >>> Trino().quote('a"b')
-            '"a""b"'
-        """
-        if "\0" in name:
-            raise ConfigError("a name cannot hold a NUL character")
-        return '"' + name.replace('"', '""') + '"'
-
-    def string(self, text: str) -> str:
-        """A text literal; a backslash is no escape."""
-        return "'" + text.replace("'", "''") + "'"
 
     def literal(self, kind: Type, text: str) -> str:
         """The value of a canonical text.
@@ -81,7 +58,7 @@ class Trino:
             case Kind.TEXT | Kind.UUID:
                 return self.string(text)
             case _:
-                raise InternalError(f"no literal for a column of type {kind}")
+                raise no_literal(kind)
 
     def text(self, sql: str, column: Column) -> str:  # noqa: PLR0911 - one answer a type
         """The canonical text of an expression of the column's type; NULL stays NULL, a bad value is an error."""
@@ -108,7 +85,7 @@ class Trino:
             case Kind.JSON:
                 return f"json_format({sql})"
             case _:
-                raise InternalError(f"column {column.name!r} of type {kind} has no canonical text")
+                raise uncovered(column)
 
     def read(self, column: Column) -> Reading:
         """The exact expression that Spark reads.
@@ -163,18 +140,6 @@ class Trino:
         pieces = [self.concat(texts[place : place + PIECE]) for place in range(0, len(texts), PIECE)]
         return self.concat([f"transform(ARRAY[0], piece -> {piece})[1]" for piece in pieces])
 
-    def left(self, sql: str, length: int) -> str:
-        """The first characters of a text."""
-        return f"substr({sql}, 1, {length})"
-
-    def remainder(self, sql: str, divisor: int) -> str:
-        """Of a whole number's division."""
-        return f"({sql} % {divisor})"
-
-    def quick(self, columns: Sequence[Column]) -> str | None:  # noqa: ARG002 - whatever the columns are
-        """None: Trino's hashes differ between its versions and its types."""
-        return None
-
     def digest(self, row: str) -> str:
         """The md5 of a row's text in lower hex."""
         return f"lower(to_hex(md5(to_utf8({row}))))"
@@ -201,7 +166,7 @@ class Trino:
 
     def _checked(self, sql: str, good: str, column: Column, result: str = "varchar") -> str:
         """`good` in the years 1 to 9999, NULL for NULL, else an error that names the column, not the value."""
-        message = self.string(marked(f"column {column.name!r} holds a value that does not fit {column.type}"))
+        message = self.string(misfit(column))
         if column.type.kind is Kind.DATE:
             low, high = "DATE '0001-01-01'", "DATE '10000-01-01'"
         else:

@@ -13,12 +13,11 @@ import requests
 from trino import exceptions
 
 from tidegate.core.refusals import said
+from tidegate.dialects.shared import errors
+from tidegate.dialects.shared.errors import bad_query, bad_value, login_refused
 from tidegate.errors import (
     ColumnMissing,
-    ConfigError,
-    SchemaRefused,
     SourceError,
-    SourceRefused,
     SourceUnavailable,
     TidegateError,
 )
@@ -52,7 +51,7 @@ def border(name: str, where: str) -> Iterator[None]:
     except exceptions.TrinoQueryError as error:
         raise translate(name, error) from error
     except exceptions.TrinoAuthError as error:
-        raise _login(name, where) from error
+        raise login_refused(name, where) from error
     except (exceptions.Error, exceptions.HttpError, requests.RequestException) as error:
         raise unreachable(name, where, error) from error
 
@@ -61,14 +60,11 @@ def translate(name: str, error: exceptions.TrinoQueryError) -> TidegateError:
     """The error to raise instead of one that Trino gave for a statement."""
     code, text = error.error_name or "", error.message
     if bad := said(text):
-        return SchemaRefused(
-            f"connection {name!r}: {bad}",
-            hint="Correct the row at the source, or leave the column out or cast it with `source: {query: …}`.",
-        )
+        return bad_value(name, bad)
     if code in MISSING:
         return ColumnMissing(f"connection {name!r}: {text}")
     if code in OF_STATEMENT:
-        return ConfigError(f"connection {name!r}: {text}", hint="Correct `query:` in tidegate.yaml.")
+        return bad_query(name, text)
     if code == DENIED:
         return SourceError(
             f"connection {name!r}: {text}", hint="Grant the user SELECT on it, then run `tidegate doctor`."
@@ -81,7 +77,7 @@ def unreachable(name: str, where: str, error: Exception) -> TidegateError:
     """Of a server that gave no answer of Trino's."""
     text = str(error).lower()
     if LOGIN.match(text):
-        return _login(name, where)
+        return login_refused(name, where)
     known = (
         ("certificate", "its certificate is not trusted"),
         ("ssl", "TLS failed"),
@@ -91,11 +87,4 @@ def unreachable(name: str, where: str, error: Exception) -> TidegateError:
         ("name or service not known", "unknown host"),
     )
     reason = next((reason for piece, reason in known if piece in text), type(error).__name__)
-    return SourceUnavailable(f"connection {name!r}: {where} cannot be reached: {reason}")
-
-
-def _login(name: str, where: str) -> SourceRefused:
-    return SourceRefused(
-        f"connection {name!r}: {where} refused the login",
-        hint="Correct user and password under `connections:`, then run `tidegate doctor`.",
-    )
+    return errors.unreachable(name, where, reason)

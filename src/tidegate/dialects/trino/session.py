@@ -5,14 +5,14 @@ Never writes, and never reports a safe bound: Trino does not know about other wr
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
-from typing import Any, ClassVar
+from typing import Any
 
 from tidegate.core.bounds import Clock
 from tidegate.core.changes import SafeBound
 from tidegate.core.ids import Connection
-from tidegate.core.ports.dialect import Dialect, Jdbc, Relation, Row, TableFacts
+from tidegate.core.ports.dialect import Dialect, Entrance, Jdbc, Relation, Row, TableFacts
 from tidegate.core.schema import Column, Kind, Schema
 from tidegate.dialects.shared.time_bounds import inclusive, must_be_time
 from tidegate.dialects.trino import catalog
@@ -33,11 +33,8 @@ ROW_BYTES = 100  # a guess: most catalogs keep no statistics
 ATTEMPT = timedelta(seconds=30)
 
 
-class TrinoSession:
+class TrinoSession(Entrance):
     """One probe's connection: a user, a catalog, and what it was answered so far."""
-
-    connections: ClassVar[int] = 1
-    has_snapshot: ClassVar[bool] = False
 
     def __init__(self, dialect: Dialect, connection: Connection) -> None:
         self.dialect = dialect
@@ -146,11 +143,6 @@ class TrinoSession:
         """None: nothing in Trino only grows."""
         return None
 
-    def unique_sets(self, relation: Relation) -> tuple[frozenset[str], ...]:
-        """None: Trino enforces no key."""
-        del relation
-        return ()
-
     def row_bytes(self, relation: Relation) -> int:
         """A guess."""
         del relation
@@ -160,16 +152,6 @@ class TrinoSession:
         """The exact number."""
         ((rows,),) = self.ask(f"SELECT count(*) FROM {relation.sql} WHERE {condition}")
         return int(rows)
-
-    def cuts(self, relation: Relation, parts: int) -> tuple[str, ...]:
-        """None: rows have no places."""
-        del relation, parts
-        return ()
-
-    def parallel(self, relation: Relation, statements: Sequence[str]) -> list[Row]:
-        """The rows of all the statements, one after the other: Trino spreads each of them over its workers."""
-        del relation
-        return [row for sql in statements for row in self.rows(sql)]
 
     def verify_unchanged(self) -> None:
         """Looks at the snapshot again; where there is none, asks again whatever was asked.

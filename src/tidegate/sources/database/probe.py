@@ -20,7 +20,7 @@ from tidegate.core.fingerprint import Fingerprint
 from tidegate.core.grouping import TIMES, Grouping, Ranges
 from tidegate.core.plan import Prune
 from tidegate.core.policies.contract import ColumnMapping, Mode
-from tidegate.core.ports.dialect import Dialect, Entrance, KeepsRanges, Relation, Remembers, Row, Session
+from tidegate.core.ports.dialect import Dialect, Entrance, Relation, Row, Session
 from tidegate.core.position import Position
 from tidegate.core.position_state import cursor_of
 from tidegate.core.schema import RESCUED, Schema, SchemaChange
@@ -108,7 +108,7 @@ class DatabaseProbe:
 
     def witness(self, cursor: Sequence[str], since: Position | None) -> Mapping[str, Any]:
         """What the database keeps of this moment, the greatest value of the cursor, and the rows that have it."""
-        found = dict(self.session.witness()) if isinstance(self.session, Remembers) else {}
+        found = dict(self.session.witness())
         if found and len(cursor) == 1 and self.statements.has_order(cursor[0]):
             ((found["greatest"],),) = self.session.rows(self.statements.greatest(cursor[0]))
         rows = self._newest(cursor, Newest.of(since.witness.get(NEWEST)) if since else None)
@@ -121,7 +121,7 @@ class DatabaseProbe:
             reason = known.gone_back(self.session, self.statements, self._late)
             if reason is not None:
                 return reason
-        if not isinstance(self.session, Remembers) or not since.witness.keys() - {NEWEST}:
+        if not since.witness.keys() - {NEWEST}:
             return None
         told = self.session.set_back(since.witness, since.clock)
         if not told.restarted or told.reason is not None:
@@ -134,7 +134,7 @@ class DatabaseProbe:
 
     def follows(self) -> bool:
         """Whether it is a standby."""
-        return isinstance(self.session, Remembers) and self.session.follows()
+        return self.session.follows()
 
     def version(self) -> None:
         """None: a database has no name for what it holds."""
@@ -204,12 +204,12 @@ class DatabaseProbe:
         return found
 
     def ranges(self) -> Ranges:
-        """Those of PostgreSQL's declarative partitioning, in the order of their values.
+        """Those in which the database keeps the table, in the order of their values.
 
         Raises:
             PlanError: the relation is not partitioned by ranges of one column of an integer or a time.
         """
-        held = self.session.ranges(self._relation) if isinstance(self.session, KeepsRanges) else None
+        held = self.session.ranges(self._relation)
         if held is None:
             raise PlanError(
                 f"{self._relation.label} is not a table that is partitioned by ranges of one column",

@@ -35,7 +35,6 @@ if TYPE_CHECKING:
 
 # Where Spark notes that a text has a greatest length.
 CHAR_VARCHAR = "__CHAR_VARCHAR_TYPE_STRING"
-SHORT = {"mysql": "mariadb", "postgres": "postgresql", "sqlite3": "sqlite"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -170,13 +169,11 @@ def dialect_of(connection: Connection) -> Connectable:
             f"connection {connection.name!r} has no `url:`, so it has no tables; read a topic with "
             "`source: {connection: …, topic: …, envelope: …}`"
         )
-    scheme = connection.url.partition("://")[0].split("+")[0]
-    kind = SHORT.get(scheme, scheme)
-    dialect = plugins.load("dialects", kind)
+    dialect = plugins.dialect_of(connection.scheme)
     if not hasattr(dialect, "bounds"):
         known = [kind for kind in plugins.names("dialects") if hasattr(plugins.load("dialects", kind), "bounds")]
         raise ConfigError(
-            f"connection {connection.name!r}: rows cannot be read from {kind}; `url:` must begin with one of "
+            f"connection {connection.name!r}: rows cannot be read from {dialect.kind}; `url:` must begin with one of "
             f"{', '.join(f'{name}://' for name in known)}",
             hint="docs/concepts/fingerprint-sql.md has the SQL that compares a table in another database.",
         )

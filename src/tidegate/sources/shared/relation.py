@@ -61,7 +61,7 @@ def of_table(dialect: Dialect, name: str) -> Relation:
     parts = split_name(name)
     if len(parts) > 2:
         raise ConfigError(f"{name!r} has more parts than schema and table", hint="Quote a part that contains a dot.")
-    return Relation(sql=".".join(dialect.quote(part) for part in parts), label=".".join(parts), parts=parts)
+    return dialect.relation(*parts)
 
 
 def of_query(dialect: Connectable, text: str) -> Relation:
@@ -82,4 +82,4 @@ def of_query(dialect: Connectable, text: str) -> Relation:
     if len(statements) != 1 or not isinstance(statements[0], exp.Query) or statements[0].find(*writes):
         raise ConfigError("query: must be exactly one SELECT that only reads", hint=hint)
     # On lines of its own, for the query may end with a comment.
-    return Relation(sql=f"(\n{text.strip().rstrip(';').rstrip()}\n) AS source_query", label="the query")
+    return Relation(sql=dialect.named(f"\n{text.strip().rstrip(';').rstrip()}\n", "source_query"), label="the query")

@@ -42,7 +42,7 @@ class SlotOptions:
 
     def __post_init__(self) -> None:
         slots.check_name(self.slot)
-        if self.connection.url.partition(":")[0].split("+")[0] not in ("postgresql", "postgres"):
+        if self.connection.scheme not in (Postgresql.kind, *Postgresql.schemes):
             raise ConfigError(
                 f"connection {self.connection.name!r} is not PostgreSQL, and only PostgreSQL has replication slots"
             )

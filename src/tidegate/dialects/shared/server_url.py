@@ -1,0 +1,65 @@
+"""Databases that are servers: the parts of their URLs. No error shows a URL, which may contain a password."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from urllib.parse import parse_qsl, unquote, urlsplit
+
+from tidegate.core.ids import Connection
+from tidegate.errors import ConfigError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerUrl:
+    """A URL's parts, decoded.
+
+    Args:
+        path: what stands between slashes.
+        options: each option that is written, also without a value.
+    """
+
+    host: str
+    port: int | None
+    user: str
+    password: str | None = field(repr=False)
+    path: tuple[str, ...]
+    options: Mapping[str, str]
+
+
+def server_url(connection: Connection, *, options: Collection[str], hint: str) -> ServerUrl:
+    """The parts of the connection's URL.
+
+    Args:
+        options: those that are known.
+        hint: how the URL is written.
+
+    Raises:
+        ConfigError: it cannot be parsed, names no host, or has an unknown option.
+    """
+    about = f"connection {connection.name!r}"
+    try:
+        parts = urlsplit(connection.url)
+        found = ServerUrl(
+            host=unquote(parts.hostname or ""),
+            port=parts.port,
+            user=unquote(parts.username or ""),
+            password=unquote(parts.password) if parts.password is not None else None,
+            path=tuple(unquote(part) for part in parts.path.split("/") if part),
+            options=dict(parse_qsl(parts.query, keep_blank_values=True)),
+        )
+    except ValueError:
+        # The text of the error would show the URL, password and all.
+        raise ConfigError(f"{about}: the URL cannot be parsed", hint=hint) from None
+    if not found.host or parts.fragment:
+        raise ConfigError(f"{about}: the URL has no host, or a # in it", hint=hint)
+    unknown = sorted(set(found.options) - set(options))
+    if unknown:
+        known = ", ".join(options)
+        raise ConfigError(f"{about}: {unknown[0]!r} is not a URL option; known options: {known}", hint=hint)
+    return found
+
+
+def in_brackets(host: str) -> str:
+    """A host as it stands before a port; an address of IPv6 has colons itself."""
+    return f"[{host}]" if ":" in host else host

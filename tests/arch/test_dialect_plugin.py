@@ -1,0 +1,101 @@
+"""A database is one file: the example of docs/extending, as printed, is a dialect of another package."""
+
+import ast
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import duckdb
+import pytest
+
+from tidegate import plugins
+
+ROOT = Path(__file__).parents[2]
+PAGE = ROOT / "docs" / "extending" / "add-a-database.md"
+PROJECT = """\
+connections: {pond: "quack:///pond.db"}
+streams:
+  ducks:
+    source: {connection: pond, table: main.ducks}
+    target: lake.pond.ducks
+    key: [id]
+    strategy: checksum
+    write: merge
+"""
+
+
+@pytest.fixture
+def installed(tmp_path):
+    example = re.search(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
+    assert example
+    (tmp_path / "quack_plugin.py").write_text(example[1], encoding="utf-8")
+    about = tmp_path / "quack_plugin-1.0.dist-info"
+    about.mkdir()
+    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: quack-plugin\nVersion: 1.0\n", encoding="utf-8")
+    (about / "entry_points.txt").write_text("[tidegate.dialects]\nquack = quack_plugin:Quack\n", encoding="utf-8")
+    (tmp_path / "tidegate.yaml").write_text(PROJECT, encoding="utf-8")
+    write(tmp_path, "CREATE TABLE ducks (id BIGINT NOT NULL, name VARCHAR)")
+    write(tmp_path, "INSERT INTO ducks VALUES (1, 'Daisy'), (2, 'it''s'), (3, NULL), (4, ''), (5, 'Ü|~')")
+    return tmp_path
+
+
+def write(folder, sql):
+    with duckdb.connect(str(folder / "pond.db")) as database:
+        database.execute(sql)
+
+
+def tidegate(folder, *words):
+    code = f"import sys; sys.path.insert(0, '.'); from tidegate.cli.app import main; sys.exit(main({list(words)!r}))"
+    return subprocess.run(
+        [sys.executable, "-c", code], cwd=folder, capture_output=True, text=True, check=False, timeout=200
+    )
+
+
+def test_nothing_but_its_dialect_names_a_database():
+    """Others ask the dialect; the catalogs of lakes, the registry and Debezium's connectors are no dialects."""
+    known = {"tidegate/config/project.py": {"sqlite", "postgresql"}}
+    apart = ("dialects/", "registry/", "formats/iceberg/catalog.py", "formats/iceberg/format.py", "envelopes/")
+    kinds = {kind: plugins.load("dialects", kind) for kind in plugins.names("dialects") if kind != "spark"}
+    names = {name for kind, dialect in kinds.items() for name in (kind, *dialect.schemes)}
+    found = {}
+    for file in sorted((ROOT / "src" / "tidegate").rglob("*.py")):
+        place = str(file.relative_to(ROOT / "src"))
+        if not place.startswith(tuple(f"tidegate/{each}" for each in apart)):
+            texts = (node.value for node in ast.walk(ast.parse(file.read_text())) if isinstance(node, ast.Constant))
+            found[place] = names & {text for text in texts if isinstance(text, str)}
+    assert {place: named for place, named in found.items() if named} == known
+
+
+def test_a_dialect_of_another_package_is_found_checked_and_planned(installed):
+    checked = tidegate(installed, "check")
+    assert checked.returncode == 0, checked.stdout + checked.stderr
+    planned = tidegate(installed, "plan")
+    assert planned.returncode == 0, planned.stdout + planned.stderr
+    assert "5 rows" in planned.stdout
+
+
+def test_what_it_declares_decides_what_fits(installed):
+    file = installed / "tidegate.yaml"
+    watermark = "strategy: {kind: watermark, column: id}"
+    file.write_text(file.read_text(encoding="utf-8").replace("strategy: checksum", watermark), encoding="utf-8")
+    refused = tidegate(installed, "check")
+    assert refused.returncode != 0
+    assert "quack" in refused.stdout + refused.stderr
+
+
+def test_init_proposes_its_tables_from_the_projects_folder_on(installed):
+    (installed / "tidegate.yaml").unlink()
+    done = tidegate(installed, "init", "quack:///pond.db")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert 'url: "quack:///pond.db"' in (installed / "tidegate.yaml").read_text(encoding="utf-8")
+
+
+@pytest.mark.spark
+def test_a_load_runs_with_it_and_what_changed_is_found(installed):
+    done = tidegate(installed, "run", "--json")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert '"rows_inserted": 5' in done.stdout
+    assert "LOAD" not in tidegate(installed, "plan").stdout
+    write(installed, "UPDATE ducks SET name = 'Donald' WHERE id = 3; DELETE FROM ducks WHERE id = 1")
+    assert "LOAD" in tidegate(installed, "plan").stdout

@@ -1,0 +1,85 @@
+"""What dialects make of a connection's URL: the scheme, a file, a server; and that no error shows a password."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tidegate import plugins
+from tidegate.cli.proposal import login
+from tidegate.config.paths import absolute_connection
+from tidegate.core.ids import Connection
+from tidegate.dialects.mariadb.address import address_of as mariadb
+from tidegate.dialects.shared.database_file import file_of, opened_file
+from tidegate.dialects.trino.address import address_of as trino
+from tidegate.errors import ConfigError, UnknownPlugin
+
+
+@pytest.mark.parametrize(
+    ("scheme", "kind"),
+    [("mysql", "mariadb"), ("postgres", "postgresql"), ("sqlite3", "sqlite"), ("trino", "trino"), ("spark", "spark")],
+)
+def test_a_scheme_names_a_dialect(scheme: str, kind: str) -> None:
+    assert plugins.dialect_of(scheme).kind == kind
+
+
+def test_a_scheme_that_nobody_lists() -> None:
+    with pytest.raises(UnknownPlugin, match="'informix' is not a known kind of dialects"):
+        plugins.dialect_of("informix")
+
+
+@pytest.mark.parametrize("written", ["p@ss", "p%40ss"])
+def test_passwords_may_hold_an_at_sign(written: str) -> None:
+    """SQLAlchemy's parser takes what follows the first one for the host, which errors show."""
+    assert mariadb(Connection(name="c", url=f"mariadb://me:{written}@h/db")).password == "p@ss"
+    found = trino(Connection(name="c", url=f"trino://me:{written}@[::1]:8443/cat/s%2Fx"))
+    assert (found.password, found.host, found.schema) == ("p@ss", "::1", "s/x")
+    assert found.jdbc().url == "jdbc:trino://[::1]:8443/cat/s%2Fx"
+
+
+@pytest.mark.parametrize("options", ["sslmode=", "sslmode", "ssl_mode=require", "=require"])
+def test_an_option_without_a_value_is_not_passed_over(options: str) -> None:
+    """It could be the one that asks for TLS, made of an empty variable."""
+    with pytest.raises(ConfigError):
+        mariadb(Connection(name="c", url=f"mariadb://me:s3cr3t@h/db?{options}"))
+
+
+@pytest.mark.parametrize("read", [mariadb, trino])
+@pytest.mark.parametrize(
+    "rest", ["me:s3cr3t@h:port/db", "me:s3cr3t@[h/db", "me:s3c/r3t@h/db", "me:s3cr3t@h/db#x", "/db"]
+)
+def test_what_cannot_be_parsed_is_not_shown(read, rest: str) -> None:
+    scheme = "mariadb" if read is mariadb else "trino"
+    with pytest.raises(ConfigError) as refused:
+        read(Connection(name="c", url=f"{scheme}://{rest}"))
+    assert "s3c" not in f"{refused.value}{refused.value.hint}"
+    assert refused.value.__cause__ is None
+
+
+@pytest.mark.parametrize("url", ["sqlite://", "sqlite:///", "sqlite:///:memory:", "sqlite:shop.db", "sqlite://shop.db"])
+def test_urls_that_name_no_file(url: str) -> None:
+    assert file_of(url) is None
+    with pytest.raises(ConfigError, match="'c' names no file"):
+        opened_file(Connection(name="c", url=url), "sqlite")
+
+
+@pytest.mark.parametrize("scheme", ["sqlite", "sqlite3", "sqlite+pysqlite", "duckdb"])
+@pytest.mark.parametrize("written", ["shop.db", "my%20shop.db", "../shop.db?a=b", "//data/shop.db"])
+def test_a_file_lies_where_the_project_says(scheme: str, written: str, tmp_path: Path) -> None:
+    folder = tmp_path / "100%25 of it?"
+    found = absolute_connection(Connection(name="shop", url=f"{scheme}:///{written.removeprefix('/')}"), folder)
+    wanted = {
+        "shop.db": folder / "shop.db",
+        "my%20shop.db": folder / "my shop.db",
+        "../shop.db?a=b": tmp_path / "shop.db",
+        "//data/shop.db": Path("/data/shop.db"),
+    }
+    assert opened_file(found, scheme) == wanted[written]
+
+
+@pytest.mark.parametrize("scheme", ["sqlite", "duckdb"])
+def test_init_writes_a_file_from_the_projects_folder_on(scheme: str, tmp_path: Path) -> None:
+    found = login(f"{scheme}:///{tmp_path}/data/shop.db", tmp_path)
+    assert (found.masked, found.name, found.variable) == (f"{scheme}:///data/shop.db", "shop", None)
+    assert file_of(found.url) == tmp_path / "data" / "shop.db"
