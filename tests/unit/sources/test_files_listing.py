@@ -198,5 +198,5 @@ def test_spark_is_told_where_files_are():
     assert place("/data/*.csv").store.uri("a b.csv") == "file:///data/a b.csv"
     memory = place("memory://bucket/in/*.csv").store
     assert memory.uri("a.csv").startswith("memory://")
-    with pytest.raises(SourceRefused, match="nothing at memory"):
+    with pytest.raises(SourceRefused, match="no file or folder memory://nowhere"):
         listed(place("memory://nowhere/*.csv"), NOW, None)
