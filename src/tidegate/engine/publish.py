@@ -154,7 +154,6 @@ class SideTable:
             position=Position(sequence=number, load_id=load_id, kind=self.kind, state=told, schema=self.columns.digest),
             changes=ChangeSet(slices=(Everything(),), effect=Insert() if mode is Mode.APPEND else Mirror()),
             columns=self.columns,
-            key=(),
             schema_changes=changes,
             evolve=tuple(change for change in changes if change.kind in FOLLOWED),
             write=WriteChoice(mode=mode, reason="what is kept beside the table"),
