@@ -126,6 +126,7 @@ class Store:
             raise self.problem(own or (f"{self.where}/{path}" if path else self.where), error) from error
 
 
+@dataclass(frozen=True, slots=True)
 class Disk:
     """This machine's file system with the calls of fsspec's, which takes a fifth of a second to import."""
 
