@@ -69,17 +69,22 @@ class Store:
         with self._told(""):
             return bool(self.files.exists(self.base))
 
-    def walk(self, depth: int | None = None, **given: Any) -> list[FileInfo]:
+    def walk(
+        self, depth: int | None = None, *, skip: Callable[[str], bool] | None = None, at_work: bool = False
+    ) -> list[FileInfo]:
         """Every file below the root, in no order; none where there is no such folder.
 
         Args:
             depth: of folders below the root; any unless given.
-            given: options of `Disk.find`, only for folders on disk.
+            skip: names of folders on disk that need not be entered; an object store lists all at once.
+            at_work: others may remove files meanwhile; these are left out instead of being an error.
         """
         self.files.invalidate_cache()
-        limit = {} if depth is None else {"maxdepth": depth + 1}
+        given: dict[str, Any] = {} if depth is None else {"maxdepth": depth + 1}
+        if isinstance(self.files, Disk):
+            given |= {"skip": skip, "at_work": at_work}
         with self._told(""):
-            found = self.files.find(self.base, detail=True, **limit, **given)
+            found = self.files.find(self.base, detail=True, **given)
         base = self.base.strip("/")
         return [_file(name.lstrip("/").removeprefix(base).lstrip("/"), about) for name, about in found.items()]
 
@@ -159,12 +164,7 @@ class Disk:
         skip: Callable[[str], bool] | None = None,
         at_work: bool = False,
     ) -> dict[str, dict[str, Any]]:
-        """Every file; links are followed, a folder that was seen on the way down is not seen again.
-
-        Args:
-            skip: names of folders that are not entered.
-            at_work: others may remove files meanwhile; these are left out instead of being an error.
-        """
+        """Every file, see `Store.walk`; links are followed, and no folder is entered again on its own way down."""
         del detail
         gone = (FileNotFoundError,) if at_work else ()
 
