@@ -80,11 +80,14 @@ class Store:
             at_work: others may remove files meanwhile; these are left out instead of being an error.
         """
         self.files.invalidate_cache()
-        given: dict[str, Any] = {} if depth is None else {"maxdepth": depth + 1}
-        if isinstance(self.files, Disk):
-            given |= {"skip": skip, "at_work": at_work}
         with self._told(""):
-            found = self.files.find(self.base, detail=True, **given)
+            if isinstance(self.files, Disk):
+                limit = None if depth is None else depth + 1
+                found = self.files.find(self.base, detail=True, maxdepth=limit, skip=skip, at_work=at_work)
+            elif depth is None:
+                found = self.files.find(self.base, detail=True)
+            else:
+                found = dict(self._listed(self.base, depth))
         base = self.base.strip("/")
         return [_file(name.lstrip("/").removeprefix(base).lstrip("/"), about) for name, about in found.items()]
 
@@ -118,6 +121,23 @@ class Store:
         """The file by the scheme that Spark's own file systems have; `file:`, so that no setting gives it another."""
         scheme, found, _ = self.where.partition("://")
         return f"{FOR_SPARK.get(scheme, scheme) if found else 'file'}://{self.root.rstrip('/')}/{path}"
+
+    def _listed(self, folder: str, depth: int) -> Iterator[tuple[str, dict[str, Any]]]:
+        """Folder by folder: given a depth, `find` of fsspec leaves out in silence what it fails to list."""
+        try:
+            entries = self.files.ls(folder, detail=True)
+        except FileNotFoundError:
+            if folder != self.base:
+                raise
+            return
+        for about in entries:
+            name = about["name"].rstrip("/")
+            if name.strip("/") == folder.strip("/"):
+                continue
+            if about.get("type") != "directory":
+                yield name, about
+            elif depth:
+                yield from self._listed(name, depth - 1)
 
     def _whole(self, path: str) -> str:
         return f"{self.base.rstrip('/')}/{path}" if path else self.base

@@ -116,8 +116,28 @@ def test_files_of_a_source_are_told_by_what_can_be_done(folder):
 
 
 class Broken(fsspec.AbstractFileSystem):
+    """Of two folders one cannot be listed."""
+
     def find(self, *_, **__):
         raise ConnectionError("secret")
+
+    def exists(self, *_, **__):
+        return True
+
+    def ls(self, path, **_):
+        if path.endswith("bad"):
+            raise ConnectionError("secret")
+        return [{"name": f"{path}/{name}", "type": "directory", "size": 0} for name in ("bad", "good")]
+
+
+@pytest.mark.parametrize("depth", [1, 2, None])
+def test_a_folder_that_cannot_be_listed_is_never_an_empty_one(depth):
+    """What is not listed would seem to be deleted."""
+    store = replace(by_fsspec("memory://b/in", "b/in", problem), files=Broken())
+    assert store.walk(0) == []
+    with pytest.raises(Told) as caught:
+        store.walk(depth)
+    assert caught.value.args == ("memory://b/in", ConnectionError)
 
 
 def test_the_places_of_lakes():
