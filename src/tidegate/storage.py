@@ -17,6 +17,8 @@ from typing import IO, Any, cast
 
 TAGS = ("ETag", "etag", "md5Hash", "content_md5")
 TIMES = ("LastModified", "last_modified", "mtime", "created")
+FLAT = ("s3://", "s3a://", "s3n://", "gs://", "gcs://")
+"""Stores whose clients list everything below a prefix at once."""
 FOR_SPARK = {"s3": "s3a", "s3n": "s3a", "gcs": "gs"}
 
 Problem = Callable[[str, Exception], Exception]
@@ -84,7 +86,7 @@ class Store:
             if isinstance(self.files, Disk):
                 limit = None if depth is None else depth + 1
                 found = self.files.find(self.base, detail=True, maxdepth=limit, skip=skip, at_work=at_work)
-            elif depth is None:
+            elif isinstance(self.files, ArrowFiles) or (depth is None and self.where.startswith(FLAT)):
                 found = self.files.find(self.base, detail=True)
             else:
                 found = dict(self._listed(self.base, depth))
@@ -122,8 +124,8 @@ class Store:
         scheme, found, _ = self.where.partition("://")
         return f"{FOR_SPARK.get(scheme, scheme) if found else 'file'}://{self.root.rstrip('/')}/{path}"
 
-    def _listed(self, folder: str, depth: int) -> Iterator[tuple[str, dict[str, Any]]]:
-        """Folder by folder: given a depth, `find` of fsspec leaves out in silence what it fails to list."""
+    def _listed(self, folder: str, depth: int | None) -> Iterator[tuple[str, dict[str, Any]]]:
+        """Folder by folder: fsspec's own `find` leaves out in silence what cannot be listed."""
         try:
             entries = self.files.ls(folder, detail=True)
         except FileNotFoundError:
@@ -136,8 +138,8 @@ class Store:
                 continue
             if about.get("type") != "directory":
                 yield name, about
-            elif depth:
-                yield from self._listed(name, depth - 1)
+            elif depth != 0:
+                yield from self._listed(name, None if depth is None else depth - 1)
 
     def _whole(self, path: str) -> str:
         return f"{self.base.rstrip('/')}/{path}" if path else self.base

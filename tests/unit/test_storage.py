@@ -118,12 +118,6 @@ def test_files_of_a_source_are_told_by_what_can_be_done(folder):
 class Broken(fsspec.AbstractFileSystem):
     """Of two folders one cannot be listed."""
 
-    def find(self, *_, **__):
-        raise ConnectionError("secret")
-
-    def exists(self, *_, **__):
-        return True
-
     def ls(self, path, **_):
         if path.endswith("bad"):
             raise ConnectionError("secret")
