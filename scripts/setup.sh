@@ -34,7 +34,7 @@ fi
 
 # Compiled now, once: a short command takes twice as long where nobody may keep what Python compiles.
 UV_PYTHON_DOWNLOADS=never "$uv" sync --quiet --locked --all-extras --compile-bytecode --python "$python"
-.venv/bin/python -m compileall -q src
+.venv/bin/python -m compileall -q src examples
 .venv/bin/python -m tidegate.spark.jars >/dev/null
 .venv/bin/python -m tidegate.spark.archive >/dev/null 2>&1 || echo "no archive of classes: Spark starts slower" >&2
 echo "ready: .venv/bin/tidegate" >&2

@@ -11,10 +11,12 @@ import grimp
 import pytest
 
 import tidegate
+import tidegate_demo
 from tidegate import plugins
 
 SOURCE = Path(tidegate.__file__).parent
-FILES = sorted(SOURCE.rglob("*.py"))
+DEMO = Path(tidegate_demo.__file__).parent
+FILES = sorted([*SOURCE.rglob("*.py"), *DEMO.rglob("*.py")])
 PLUGINS = [f"tidegate.{group}.{kind}" for group in plugins.GROUPS for kind in plugins.names(group)]
 
 
@@ -52,7 +54,8 @@ def in_fresh_process(code: str, folder: Path | None = None) -> str:
 
 
 def module(path: Path) -> str:
-    return ".".join(("tidegate", *path.relative_to(SOURCE).with_suffix("").parts)).removesuffix(".__init__")
+    package = SOURCE if path.is_relative_to(SOURCE) else DEMO
+    return ".".join((package.name, *path.relative_to(package).with_suffix("").parts)).removesuffix(".__init__")
 
 
 def within(name: str, package: str) -> bool:
@@ -78,13 +81,17 @@ def test_no_package_imports_what_is_private_to_another():
         for name in imported(ast.parse(path.read_text(encoding="utf-8"))):
             parts = name.split(".")
             private = next((n for n, part in enumerate(parts) if part.startswith("_") and part != "__version__"), None)
-            if parts[0] == "tidegate" and private is not None and not within(module(path), ".".join(parts[:private])):
+            if (
+                parts[0] in (SOURCE.name, DEMO.name)
+                and private is not None
+                and not within(module(path), ".".join(parts[:private]))
+            ):
                 found.append(f"{module(path)} imports {name}")
     assert not found
 
 
 def test_imports_have_no_cycles_those_of_type_checkers_counted():
-    graph = grimp.build_graph("tidegate", exclude_type_checking_imports=False)
+    graph = grimp.build_graph(SOURCE.name, DEMO.name, exclude_type_checking_imports=False)
     done, cycles = set(), []
 
     def visit(name, path):

@@ -100,8 +100,6 @@ class Lake:
             changes=ChangeSet(slices=(Everything(),), effect=Upsert()),
             columns=ROWS,
             key=("id",),
-            schema_changes=(),
-            evolve=(),
             write=WriteChoice(mode=mode, reason="the test says so"),
         )
         return replace(plan, **changes)

@@ -163,9 +163,9 @@ class LoadPlan:
     position: Position
     changes: ChangeSet
     columns: Schema
-    key: tuple[str, ...]
-    schema_changes: tuple[SchemaChange, ...]
-    evolve: tuple[SchemaChange, ...]
+    key: tuple[str, ...] = ()
+    schema_changes: tuple[SchemaChange, ...] = ()
+    evolve: tuple[SchemaChange, ...] = ()
     write: WriteChoice
     create: bool = False
     deletes: Deletes = field(default_factory=Deletes)

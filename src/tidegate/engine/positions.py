@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from tidegate.core.changes import ChangeSet
@@ -330,32 +329,26 @@ def _commit(  # noqa: PLR0913 - what a commit is made of
     reason: str,
 ) -> None:
     """Of no rows; refused if the table is not at the version that was looked at."""
-    plan = _empty_plan(stream, table, table.schema or Schema(columns=()), position, context.now())
+    plan = LoadPlan(
+        load_id=position.load_id,
+        stream=stream.name,
+        uid=stream.uid,
+        target=str(stream.target),
+        created_at=context.now(),
+        base=table.snapshot,
+        since=table.position,
+        position=position,
+        changes=ChangeSet(slices=(), effect=Insert(), state=position.state, rows=0),
+        columns=table.schema or Schema(columns=()),
+        key=stream.key,
+        write=WriteChoice(mode=Mode.APPEND, reason="has a position but no rows"),
+    )
     staging = stream.format.stage(session, stream.target, plan)
     with discarded_on_error(lambda: staging):
         staging.append(staging.read().limit(0))
         lease.check()
         receipt = publish(stream.format, stream.target, plan, staging)
     context.registry.set_position(stream.uid, position, snapshot=receipt.snapshot, table_uuid=table.uuid, reason=reason)
-
-
-def _empty_plan(stream: Stream, table: TableState, schema: Schema, position: Position, now: datetime) -> LoadPlan:
-    return LoadPlan(
-        load_id=position.load_id,
-        stream=stream.name,
-        uid=stream.uid,
-        target=str(stream.target),
-        created_at=now,
-        base=table.snapshot,
-        since=table.position,
-        position=position,
-        changes=ChangeSet(slices=(), effect=Insert(), state=position.state, rows=0),
-        columns=schema,
-        key=stream.key,
-        schema_changes=(),
-        evolve=(),
-        write=WriteChoice(mode=Mode.APPEND, reason="has a position but no rows"),
-    )
 
 
 def _greatest_cursor(stream: Stream, context: RunContext, table: TableState) -> str | None:

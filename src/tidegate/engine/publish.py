@@ -156,7 +156,6 @@ class SideTable:
             ),
             changes=ChangeSet(slices=(Everything(),), effect=Insert() if mode is Mode.APPEND else Mirror()),
             columns=self.columns,
-            key=(),
             schema_changes=changes,
             evolve=tuple(change for change in changes if change.kind in FOLLOWED),
             write=WriteChoice(mode=mode, reason="what is kept beside the table"),

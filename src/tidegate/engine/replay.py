@@ -300,8 +300,6 @@ class _Replay:
             changes=changes,
             columns=columns,
             key=stream.key,
-            schema_changes=(),
-            evolve=(),
             write=write,
             deletes=stream.deletes,
             added=Schema(columns=(*stream.added, *own)),

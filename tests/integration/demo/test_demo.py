@@ -10,7 +10,7 @@ from contextlib import closing
 
 import pytest
 
-from tidegate.demo.proof import prove
+from tidegate_demo.proof import prove
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
 
@@ -79,7 +79,7 @@ def test_a_run_without_changes_needs_no_spark(demo):
 
 def test_the_user_can_go_on(demo):
     folder, _ = demo
-    day = tidegate("tidegate.demo", str(folder))
+    day = tidegate("tidegate_demo", str(folder))
     assert day.returncode == 0, day.stderr
     planned = tidegate("tidegate", "plan", "flights", "--project", str(folder), "--json")
     assert planned.returncode == 0, planned.stderr

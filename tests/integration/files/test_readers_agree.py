@@ -12,7 +12,7 @@ from tidegate.errors import ConfigError, TidegateError
 from tidegate.sources.shared.files.options import checked
 from tidegate.sources.shared.files.reader import Reader
 from tidegate.sources.shared.files.shape import FileFormat, shape_of
-from tidegate.sources.shared.files.store import Local
+from tidegate.sources.shared.files.store import folder_of
 from tidegate.sources.shared.files.types import stated
 from tidegate.sources.shared.reference import FileRows
 from tidegate.spark.failures import translated
@@ -26,7 +26,7 @@ TWO = {"id": "bigint", "v": "text"}
 
 def spark_rows(spark, folder, path, form, options, schema: Schema):
     """Sorted rows as the loading reader has them; REFUSED where it refuses."""
-    store = Local(root=str(folder))
+    store = folder_of(str(folder))
     try:
         checked(form, options)
         shapes = {path: shape_of(store, path, form, options, frozenset())}
@@ -43,7 +43,7 @@ def spark_rows(spark, folder, path, form, options, schema: Schema):
 
 def reference_rows(folder, path, form, options, schema: Schema):
     """The same by the reader that verifies."""
-    rows = FileRows(store=Local(root=str(folder)), form=str(form), options=options, schema=schema)
+    rows = FileRows(store=folder_of(str(folder)), form=str(form), options=options, schema=schema)
     try:
         tables = list(rows.tables([path], schema.names))
     except TidegateError as error:

@@ -31,7 +31,7 @@ from tidegate.dialects.spark import json_rows
 from tidegate.dialects.spark.exact_text import TextRules, exact
 from tidegate.sources.shared.files.reader import Reader
 from tidegate.sources.shared.files.shape import FileFormat, shape_of
-from tidegate.sources.shared.files.store import Local
+from tidegate.sources.shared.files.store import folder_of
 from tidegate.sources.shared.files.types import stated
 from tidegate.sources.shared.files.values import fits
 
@@ -83,7 +83,7 @@ DIALECTS = {
 
 def loaded_by(spark, folder, form, options, **told):
     """The rows of all files of a folder, by the reader alone."""
-    store, types = Local(root=str(folder)), stated(told)
+    store, types = folder_of(str(folder)), stated(told)
     paths = sorted(file.name for file in folder.iterdir())
     shapes = {path: shape_of(store, path, form, options, frozenset()) for path in paths}
     columns = Schema(columns=tuple(Column(name=name, type=kind) for name, kind in types.items()))
@@ -248,7 +248,7 @@ def test_types_are_guessed_so_that_no_value_changes(tmp_path, spark):
         ),
     ]
     (tmp_path / "a.csv").write_bytes(written(rows))
-    store = Local(root=str(tmp_path))
+    store = folder_of(str(tmp_path))
     shapes = {"a.csv": shape_of(store, "a.csv", FileFormat.CSV, {}, frozenset())}
     ((_, found),) = Reader(store=store, form=FileFormat.CSV, options={}).told(spark, shapes)
     assert {name: str(kind) for name, kind in found.items()} == {

@@ -7,7 +7,7 @@ import zipfile
 
 import pytest
 
-from tidegate.demo import flights
+from tidegate_demo import flights
 
 
 @pytest.fixture(scope="module")

@@ -8,8 +8,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-from tidegate.demo import airline, flights
 from tidegate.errors import HistoryGone
+from tidegate_demo import airline, flights
 
 OPENING = datetime(2013, 1, 3, 5, tzinfo=UTC)
 

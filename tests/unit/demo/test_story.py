@@ -8,9 +8,9 @@ import pytest
 from rich.console import Console
 
 from tidegate.core.fingerprint import Fingerprint
-from tidegate.demo import story
-from tidegate.demo.proof import Proof
-from tidegate.demo.telling import Teller
+from tidegate_demo import story
+from tidegate_demo.proof import Proof
+from tidegate_demo.telling import Teller
 
 GOOD = {
     "stream": "flights",

@@ -29,9 +29,6 @@ PLAN = LoadPlan(
     position=Position(sequence=1, load_id="0" * 32, kind="full"),
     changes=ChangeSet(slices=(Everything(),), effect=Mirror()),
     columns=Schema(columns=(Column(name="id", type=INT), Column(name="ratio", type=DOUBLE))),
-    key=(),
-    schema_changes=(),
-    evolve=(),
     write=WriteChoice(mode=Mode.OVERWRITE, reason=""),
 )
 

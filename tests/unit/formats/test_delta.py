@@ -1,11 +1,12 @@
 """What a Delta table's log says, from logs written by hand: positions, checkpoints, restores, damage."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from pyarrow import parquet
+from pyarrow import fs, parquet
 
 from tidegate.core.grouping import Steps
 from tidegate.core.ids import Target
@@ -16,7 +17,8 @@ from tidegate.core.schema import BIGINT, DATE, DOUBLE, INT, TEXT, TIMESTAMP, TIM
 from tidegate.errors import ConfigError, SchemaRefused, WriteError
 from tidegate.formats.delta import Delta, table
 from tidegate.formats.delta.log import Commit, Log
-from tidegate.formats.delta.store import RemoteStore, store_of
+from tidegate.formats.shared.storage import store_of
+from tidegate.storage import ArrowFiles
 
 UID = "0123456789abcdef"
 OTHER = "f" * 16
@@ -375,13 +377,17 @@ def test_no_other_catalog(tmp_path, catalog):
         Delta(name="lake", folder=tmp_path, catalog=catalog)
 
 
-def test_a_log_in_an_object_store_is_read_by_arrow(lake, tmp_path, monkeypatch):
-    # Arrow reads a `file:` URI as it reads `s3:`: only the scheme chooses its client.
+def test_a_log_in_an_object_store_is_read_by_arrow(lake, tmp_path):
+    # Arrow reads its own local file system as it reads S3: only the scheme chooses its client.
+    def by_arrow(folder):
+        return replace(store_of(f"file://{folder}"), files=ArrowFiles(fs.LocalFileSystem()))
+
     write(lake, MADE, load(1, add("a")))
-    remote = RemoteStore(f"file://{log_of(lake).parent}")
+    remote = by_arrow(log_of(lake).parent)
     log = Log.open(remote)
     assert (log.version, log.snapshot().rows, table.landed(log, log.snapshot(), UID).position) == (1, 1, position(1))
-    assert Log.open(RemoteStore(f"file://{tmp_path}/nowhere")) is None
-    assert isinstance(store_of("s3a://bucket/lake/t"), RemoteStore)
+    assert Log.open(by_arrow(tmp_path / "nowhere")) is None
+    on_disk = store_of(f"file://{log_of(lake).parent}").walk()
+    assert {(each.path, each.size) for each in remote.walk()} == {(each.path, each.size) for each in on_disk} != set()
     with pytest.raises(WriteError, match="is missing"):
         remote.read("_delta_log/absent.json")

@@ -11,7 +11,7 @@ from tidegate.core.change_feed import FeedContent, Span
 from tidegate.errors import HistoryGone
 from tidegate.formats.delta.change_feed import between
 from tidegate.formats.delta.log import Log
-from tidegate.formats.delta.store import LocalStore
+from tidegate.formats.shared.storage import store_of
 
 PROTOCOL = {"protocol": {"minReaderVersion": 1, "minWriterVersion": 4}}
 
@@ -53,7 +53,7 @@ class Folder:
                         path.touch()
 
     def told(self, after: int, upto: int) -> Span:
-        log = Log.open(LocalStore(self.root))
+        log = Log.open(store_of(f"file://{self.root}"))
         assert log is not None
         return between(log, str(after), str(upto))
 

@@ -9,9 +9,8 @@ import pytest
 from tidegate.core.ids import Target
 from tidegate.errors import ConfigError, EnvironmentMissing, WriteError
 from tidegate.formats.delta import Delta
-from tidegate.formats.delta.store import RemoteStore
 from tidegate.formats.iceberg import Iceberg
-from tidegate.formats.shared.storage import stored
+from tidegate.formats.shared.storage import store_of, stored
 from tidegate.sources.files import Files
 from tidegate.spark import jars
 
@@ -48,9 +47,7 @@ def test_the_embedded_catalog_hands_options_of_a_store_on_and_takes_no_others(tm
         lake(uri="x")
 
 
-@pytest.mark.parametrize(
-    "read", [lambda: list(stored("s3://b/t")), lambda: RemoteStore("s3a://b/t").names("_delta_log")]
-)
+@pytest.mark.parametrize("read", [lambda: stored("s3://b/t"), lambda: store_of("s3a://b/t").names("_delta_log")])
 def test_a_login_that_a_store_refuses_is_told_as_such(monkeypatch, read):
     def refuse(*_):
         raise OSError("When listing objects: AWS Error SIGNATURE_DOES_NOT_MATCH during ListObjectsV2 operation")

@@ -48,8 +48,6 @@ def load(
         changes=ChangeSet(slices=slices, effect=Upsert(), loaded_through=through, rows=7),
         columns=Schema(columns=(Column(name="id", type=Type(kind=Kind.INTEGER, bits=64), nullable=False),)),
         key=("id",),
-        schema_changes=(),
-        evolve=(),
         write=WriteChoice(mode=Mode.MERGE_ON_READ, reason="few rows"),
     )
 

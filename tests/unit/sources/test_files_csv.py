@@ -17,7 +17,7 @@ from tidegate.sources.shared.files.lines import located
 from tidegate.sources.shared.files.options import checked, csv_of
 from tidegate.sources.shared.files.reader import Reader
 from tidegate.sources.shared.files.shape import FileFormat
-from tidegate.sources.shared.files.store import Local
+from tidegate.sources.shared.files.store import folder_of
 
 
 def rows(content: bytes, columns: int = 2, **options: str) -> Rows:
@@ -98,7 +98,7 @@ def test_the_line_of_a_value_is_found(tmp_path):
         (FileFormat.JSON, "a.json", '{"id": 1}\n{"id": "x"}\n', "a.json, line 2: the value of column 'id'"),
     ):
         (tmp_path / name).write_text(content)
-        reader = Reader(store=Local(root=str(tmp_path)), form=form, options={})
+        reader = Reader(store=folder_of(str(tmp_path)), form=form, options={})
         error = located(FileUnreadable("somewhere", file=name), reader, name, columns)
         assert said in error.message
 

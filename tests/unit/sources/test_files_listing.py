@@ -179,13 +179,11 @@ def test_a_store_without_etags_is_hashed_and_one_with_them_is_not(monkeypatch):
     assert list(listed(place("memory://bucket/in/*.csv"), NOW, None).ready.files) == ["a.csv"]
     info = type(memory).info
     monkeypatch.setattr(type(memory), "info", lambda self, path, **more: {**info(self, path, **more), "ETag": '"7f-2"'})
-    find = type(memory).find
+    ls = type(memory).ls
     monkeypatch.setattr(
         type(memory),
-        "find",
-        lambda self, path, **more: {
-            name: {**about, "ETag": '"7f-2"'} for name, about in find(self, path, **more).items()
-        },
+        "ls",
+        lambda self, path, **more: [{**about, "ETag": '"7f-2"'} for about in ls(self, path, **more)],
     )
     tagged = listed(where, NOW, None).ready
     assert tagged.files["a.csv"].tag == "etag:7f-2"
@@ -198,5 +196,5 @@ def test_spark_is_told_where_files_are():
     assert place("/data/*.csv").store.uri("a b.csv") == "file:///data/a b.csv"
     memory = place("memory://bucket/in/*.csv").store
     assert memory.uri("a.csv").startswith("memory://")
-    with pytest.raises(SourceRefused, match="nothing at memory"):
+    with pytest.raises(SourceRefused, match="no file or folder memory://nowhere"):
         listed(place("memory://nowhere/*.csv"), NOW, None)

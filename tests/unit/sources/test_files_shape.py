@@ -15,12 +15,12 @@ from tidegate.core.schema import BIGINT, DATE, DOUBLE, INT, TEXT, TIMESTAMP, TIM
 from tidegate.errors import ConfigError, FileUnreadable, SchemaRefused
 from tidegate.sources.files import Files
 from tidegate.sources.shared.files.shape import FileFormat, shape_of
-from tidegate.sources.shared.files.store import Local
+from tidegate.sources.shared.files.store import folder_of
 from tidegate.sources.shared.files.types import castable, of_avro, united
 
 
 def shape(path: Path, form: FileFormat, nested=(), **options):
-    return shape_of(Local(root=str(path.parent)), path.name, form, options, frozenset(nested))
+    return shape_of(folder_of(str(path.parent)), path.name, form, options, frozenset(nested))
 
 
 def types(path: Path, form: FileFormat, nested=()) -> dict:

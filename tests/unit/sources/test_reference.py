@@ -26,7 +26,7 @@ from tidegate.core.grouping import Period, Periods, Prefixes, Ranges, Steps, Who
 from tidegate.core.schema import BIGINT, BINARY, BOOLEAN, DATE, TEXT, TIMESTAMP, TIMESTAMPTZ, Column, Schema, decimal
 from tidegate.core.slices import Everything, Files, Keys, Partition, Range
 from tidegate.errors import ConfigError, FileUnreadable
-from tidegate.sources.shared.files.store import Local
+from tidegate.sources.shared.files.store import folder_of
 from tidegate.sources.shared.reference import Answers, FileRows
 from tidegate.sources.shared.reference import latest as latest_rows
 from tidegate.sources.shared.reference.patterns import parser
@@ -57,7 +57,7 @@ TEXTS = [
 
 def answers(folder: Path, *paths: str, schema: Schema = TWO, form: str = "csv", **options: str) -> Answers:
     names = {name: options.pop(name) for name in ("carrier", "partitions") if name in options}
-    rows = FileRows(store=Local(root=str(folder)), form=form, options=options, schema=schema, **names)
+    rows = FileRows(store=folder_of(str(folder)), form=form, options=options, schema=schema, **names)
     return Answers(rows=rows, paths=paths)
 
 

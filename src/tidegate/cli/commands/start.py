@@ -73,7 +73,7 @@ def demo(
     """Runs a complete example on real flight data."""
     from rich.console import Console  # noqa: PLC0415 - only here
 
-    from tidegate.demo import run  # noqa: PLC0415 - as above
+    from tidegate_demo import run  # noqa: PLC0415 - as above
 
     shell.set_up_log()
     console = Console(stderr=shell.as_json)

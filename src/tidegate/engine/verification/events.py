@@ -186,8 +186,6 @@ def _replanned(work: LoadContext, saved: SavedPlan) -> LoadPlan:
         ),
         columns=stream.added,
         key=stream.key,
-        schema_changes=(),
-        evolve=(),
         write=WriteChoice(mode=Mode(was["write"]["mode"]), reason=was["write"]["reason"]),
         deletes=stream.deletes,
     )

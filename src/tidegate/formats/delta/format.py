@@ -23,8 +23,7 @@ from tidegate.formats.delta import ddl, maintenance, table
 from tidegate.formats.delta import versions as travel
 from tidegate.formats.delta.log import Log
 from tidegate.formats.delta.staging import DeltaStaging, read
-from tidegate.formats.delta.store import store_of
-from tidegate.formats.shared.storage import usage
+from tidegate.formats.shared.storage import store_of, usage
 from tidegate.spark import jars
 from tidegate.spark.failures import translated
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tidegate.errors import WriteError
-from tidegate.formats.delta.store import Store
+from tidegate.storage import Store
 
 FOLDER = "_delta_log"
 CHECKPOINT_COLUMNS = (

@@ -194,7 +194,7 @@ def _unused(log: Log, snapshot: Snapshot, location: str, upkeep: Upkeep) -> int:
     before = upkeep.now - retained(log, upkeep)
     hidden = (f"{FOLDER}/", "_change_data/")
     return sum(
-        each.written_at < before and each.path not in live and each.path.endswith(".parquet")
+        each.written < before.timestamp() and each.path not in live and each.path.endswith(".parquet")
         for each in stored(location)
         if not each.path.startswith(hidden)
     )

@@ -22,6 +22,7 @@ from tidegate.errors import ConfigError, EnvironmentMissing, TidegateError, Writ
 from tidegate.formats.iceberg.metadata import Metadata
 from tidegate.formats.shared.storage import LOGIN, refused
 from tidegate.spark import jars
+from tidegate.storage import local_path
 
 if TYPE_CHECKING:
     from pyiceberg.table import Table
@@ -279,13 +280,6 @@ class Catalog:
             f"the catalog of lake {self.name!r} ({where}) cannot be read: {type(error).__name__}",
             hint="Correct `lakes:` in tidegate.yaml or start the catalog; `tidegate doctor` tests it.",
         )
-
-
-def local_path(location: str) -> Path | None:
-    """The path of a location on this machine's file system; None for any other."""
-    if location.startswith("file:"):
-        return Path("/" + location.removeprefix("file:").lstrip("/"))
-    return Path(location) if "://" not in location else None
 
 
 def _location(warehouse: str | None, kind: str, folder: Path) -> str | None:

@@ -1,19 +1,15 @@
-"""Lists the files below a table's location without Spark, and recognizes denied access to a store.
+"""The files below a table's location, read without Spark, and recognizes denied access to a store.
 
 Never deletes anything.
 """
 
 from __future__ import annotations
 
-import os
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass
-from datetime import UTC, datetime
-from pathlib import Path
 
 from tidegate.core.policies.maintenance import Usage
 from tidegate.errors import WriteError
+from tidegate.storage import FileInfo, Store, of_lake
 
 # Arrow gives one class for all that a store says, and the store's own word for it in its text.
 _REFUSED = re.compile(
@@ -26,39 +22,18 @@ LOGIN = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Stored:
-    """One file; `path` is relative to the location."""
-
-    path: str
-    bytes: int
-    written_at: datetime
+def store_of(location: str) -> Store:
+    """The files below a location. Raises WriteError: there is no way to read it from here."""
+    return of_lake(location, _problem)
 
 
-def stored(location: str) -> Iterator[Stored]:
+def stored(location: str) -> list[FileInfo]:
     """Every file below the location; none where there is no such folder.
 
     Raises:
         WriteError: it cannot be listed from here.
     """
-    if location.startswith("file:") or "://" not in location:
-        yield from _local(Path("/" + location.removeprefix("file:").lstrip("/")))
-        return
-    from pyarrow import fs  # type: ignore[import-untyped]  # noqa: PLC0415 - not for local tables
-
-    try:
-        store, root = fs.FileSystem.from_uri(re.sub(r"^s3[an]://", "s3://", location))
-        found = store.get_file_info(fs.FileSelector(root, recursive=True, allow_not_found=True))
-    except (OSError, ValueError) as error:
-        if refused(error):
-            raise WriteError(f"the store of {location} denied access", hint=LOGIN) from error
-        raise WriteError(
-            f"{location} cannot be listed: {type(error).__name__}",
-            hint="Correct `warehouse:` in tidegate.yaml or its permissions; `tidegate doctor` tests it.",
-        ) from error
-    for each in found:
-        if each.is_file:
-            yield Stored(each.path.removeprefix(f"{root}/"), each.size, each.mtime or datetime.now(UTC))
+    return store_of(location).walk(at_work=True)
 
 
 def refused(error: BaseException) -> bool:
@@ -75,23 +50,21 @@ def refused(error: BaseException) -> bool:
 
 def usage(location: str) -> Usage | None:
     """What lies below the location; None where that cannot be listed from here."""
-    files = total = 0
     try:
-        for each in stored(location):
-            files += 1
-            total += each.bytes
+        found = stored(location)
     except WriteError:
         return None
-    return Usage(files=files, bytes=total)
+    return Usage(files=len(found), bytes=sum(each.size for each in found))
 
 
-def _local(root: Path) -> Iterator[Stored]:
-    for folder, _, names in os.walk(root):
-        for name in names:
-            path = Path(folder, name)
-            try:
-                told = path.stat()
-            except FileNotFoundError:
-                continue  # a writer at work took it away
-            at = datetime.fromtimestamp(told.st_mtime, UTC)
-            yield Stored(str(path.relative_to(root)), told.st_size, at)
+def _problem(where: str, error: Exception) -> WriteError:
+    if refused(error):
+        return WriteError(f"the store of {where} denied access", hint=LOGIN)
+    if isinstance(error, FileNotFoundError):
+        return WriteError(
+            f"the file {where} of a table is missing", hint="Restore it, or load the table again elsewhere."
+        )
+    return WriteError(
+        f"{where} cannot be read: {type(error).__name__}",
+        hint="Correct `warehouse:` in tidegate.yaml or its permissions; `tidegate doctor` tests it.",
+    )

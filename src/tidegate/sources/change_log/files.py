@@ -41,9 +41,10 @@ from tidegate.sources.change_log import json_lines
 from tidegate.sources.shared.files.options import checked, texts_of
 from tidegate.sources.shared.files.reader import Reader
 from tidegate.sources.shared.files.shape import PACKED, SUFFIXES, TYPED, FileFormat, Shape, format_of, shape_of
-from tidegate.sources.shared.files.store import Place, Seen, check_path, place
+from tidegate.sources.shared.files.store import Place, check_path, place
 from tidegate.sources.shared.files.types import BEFORE, STATED, of_spark, stated, united
 from tidegate.sources.shared.frame_probe import LazySpark, reading
+from tidegate.storage import FileInfo
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -113,7 +114,7 @@ class FileLog:
         self._options = options
         self._place = where
         self._spark = spark
-        self._chosen: Sequence[Seen] | None = None
+        self._chosen: Sequence[FileInfo] | None = None
         self._before: Mapping[str, str] = {}
         self._shapes: dict[str, Shape] = {}
 
@@ -244,7 +245,7 @@ class FileLog:
         return None, "events, earlier ones again, because files arrived in between or have changed"
 
     @cached_property
-    def _listed(self) -> tuple[list[Seen], str | None]:
+    def _listed(self) -> tuple[list[FileInfo], str | None]:
         """The files that can be read, in order, and the first that cannot yet: it ends them."""
         seen, unfinished = self._place.seen()
         young = time.time() - self._options.settle.total_seconds()
@@ -253,16 +254,16 @@ class FileLog:
         return [each for each in seen if first is None or each.path < first], first
 
     @property
-    def _read(self) -> Sequence[Seen]:
+    def _read(self) -> Sequence[FileInfo]:
         """The files that are read next; all of them before anybody has asked."""
         return self._listed[0] if self._chosen is None else self._chosen
 
-    def _few(self, files: list[Seen], most: int | None) -> tuple[list[Seen], int | None]:
+    def _few(self, files: list[FileInfo], most: int | None) -> tuple[list[FileInfo], int | None]:
         """As many whole files as hold that many events, at least one, and how many they hold, where that is exact."""
         if most is None or not files:
             return files, None
         total = 0
-        chosen: list[Seen] = []
+        chosen: list[FileInfo] = []
         for each in files:
             count = self._count(each.path)
             if chosen and total + count > most:
@@ -287,7 +288,7 @@ class FileLog:
                 return int(orc.ORCFile(content).nrows)
             return _lines(content)
 
-    def _sample(self, files: Sequence[Seen]) -> list[Message]:
+    def _sample(self, files: Sequence[FileInfo]) -> list[Message]:
         found = []
         for each in files:
             with self._place.store.open(each.path) as content:
@@ -362,7 +363,7 @@ def _within(part: Slice, path: str) -> bool:
     return (part.after is None or path > part.after) and path <= part.upto
 
 
-def _digest(files: Sequence[Seen]) -> str:
+def _digest(files: Sequence[FileInfo]) -> str:
     lines = "\n".join(f"{each.path}\0{each.size}" for each in files)
     return hashlib.sha256(lines.encode("utf-8", "surrogateescape")).hexdigest()[:16]
 

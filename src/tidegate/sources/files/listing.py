@@ -14,7 +14,8 @@ from datetime import timedelta
 
 from tidegate.core.manifest import File, Listing, Manifest
 from tidegate.errors import SourceMoved
-from tidegate.sources.shared.files.store import Place, Seen
+from tidegate.sources.shared.files.store import Place
+from tidegate.storage import FileInfo
 
 GRANULE = 2.0
 """Seconds within which two writes may leave the same time on a file system."""
@@ -54,7 +55,7 @@ class HashedFiles:
         self._known = known
         self._now = now
 
-    def file(self, seen: Seen) -> File | None:
+    def file(self, seen: FileInfo) -> File | None:
         """The file; None when it changed while it was hashed."""
         if seen.tag is not None:
             return self._numbered(File(path=seen.path, size=seen.size, tag=f"etag:{seen.tag}"))

@@ -17,9 +17,9 @@ from tidegate.dialects.spark.exact_text import TextRules, exact, kind_of
 from tidegate.errors import SchemaRefused
 from tidegate.sources.shared.files.options import ABSENT, ROUND, CsvDialect, csv_of, decoding, rules_of
 from tidegate.sources.shared.files.shape import TYPED, FileFormat, Shape
-from tidegate.sources.shared.files.store import Store
 from tidegate.sources.shared.files.types import castable, guessed, of_spark
 from tidegate.spark.failures import UNFIT, unfit
+from tidegate.storage import Store
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -21,8 +21,8 @@ from tidegate.core.schema import JSON, TIMESTAMPTZ, Type
 from tidegate.errors import FileUnreadable, SchemaRefused
 from tidegate.sources.shared.files.csv_scan import Rows, rows_of
 from tidegate.sources.shared.files.options import CsvDialect, csv_of
-from tidegate.sources.shared.files.store import Store
 from tidegate.sources.shared.files.types import of_arrow, of_avro
+from tidegate.storage import Store
 
 HEAD = 1024 * 1024
 REWRITE = "Write the file again with a unique name for each column."

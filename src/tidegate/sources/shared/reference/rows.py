@@ -20,9 +20,9 @@ import pyarrow as pa  # type: ignore[import-untyped]
 from tidegate.core.manifest import LOAD, LOADED
 from tidegate.core.schema import Column, Schema
 from tidegate.errors import FileUnreadable, TidegateError
-from tidegate.sources.shared.files.store import Store
 from tidegate.sources.shared.reference import delimited, documents, typed
 from tidegate.sources.shared.reference.values import Misfit, TextRules, arrow_type, of_arrow, of_texts
+from tidegate.storage import Store
 
 NO_PARTITION = "__HIVE_DEFAULT_PARTITION__"
 UNPACKED: Mapping[str, Callable[[IO[bytes]], Any]] = {

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from tidegate.demo import flights as data
 from tidegate.errors import HistoryGone
+from tidegate_demo import flights as data
 
 OPENING = datetime(2013, 12, 10, 5, tzinfo=UTC)  # midnight in New York; the day after was one of snow
 DAY = timedelta(days=1)

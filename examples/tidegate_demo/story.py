@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING, Any
 
 from tidegate.api import Project
 from tidegate.core.outcome import Problem
-from tidegate.demo import airline, flights
-from tidegate.demo.folder import Folder
-from tidegate.demo.proof import prove
-from tidegate.demo.record import Step, Story
-from tidegate.demo.telling import Teller
 from tidegate.errors import InternalError, VerifyFailed
 from tidegate.spark.java import find_java
+from tidegate_demo import airline, flights
+from tidegate_demo.folder import Folder
+from tidegate_demo.proof import prove
+from tidegate_demo.record import Step, Story
+from tidegate_demo.telling import Teller
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -1,5 +1,5 @@
 """The demo: real data from a database into Iceberg tables; imported only by `tidegate demo`."""
 
-from tidegate.demo.story import run
+from tidegate_demo.story import run
 
 __all__ = ["run"]

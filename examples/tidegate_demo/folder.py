@@ -54,7 +54,7 @@ class Folder:
             for path in self.own:
                 _remove(path)
             self.marker.write_text(MARKER_TEXT, encoding="utf-8")
-            self.project_file.write_text(files("tidegate.demo").joinpath("project.yaml").read_text(encoding="utf-8"))
+            self.project_file.write_text(files("tidegate_demo").joinpath("project.yaml").read_text(encoding="utf-8"))
         except OSError as error:
             raise ConfigError(
                 f"the demo cannot use the folder {self.path}: {error.strerror}",

@@ -1,12 +1,12 @@
-"""`python -m tidegate.demo [DIR]`: adds the next day's changes to a demo's source database."""
+"""`python -m tidegate_demo [DIR]`: adds the next day's changes to a demo's source database."""
 
 import sys
 from pathlib import Path
 
 from rich.console import Console
 
-from tidegate.demo.story import next_day
 from tidegate.errors import TidegateError
+from tidegate_demo.story import next_day
 
 if __name__ == "__main__":
     try:

@@ -16,10 +16,10 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from tidegate.core.outcome import Problem
-    from tidegate.demo.airline import Arrivals
-    from tidegate.demo.proof import Proof
-    from tidegate.demo.record import Step, Story
     from tidegate.engine.preview import PlanReport
+    from tidegate_demo.airline import Arrivals
+    from tidegate_demo.proof import Proof
+    from tidegate_demo.record import Step, Story
 
 
 @dataclass(slots=True, kw_only=True)
@@ -122,7 +122,7 @@ class Teller:
         self._say("[bold]Where to go from here[/]")
         for command, meaning in (
             (f"{prefix}tidegate status {where}", "how fresh each table is, and what is verified"),
-            (f"{prefix}python -m tidegate.demo {escape(str(directory))}", "the next day arrives at the source"),
+            (f"{prefix}python -m tidegate_demo {escape(str(directory))}", "the next day arrives at the source"),
             (f"{prefix}tidegate plan flights weather {where}", "what would move"),
             (f"{prefix}tidegate run flights weather {where}", "move it"),
             (f"{prefix}tidegate history flights {where}", "every run so far"),

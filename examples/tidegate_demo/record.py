@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from tidegate.core.outcome import Problem
-from tidegate.demo.airline import Arrivals
-from tidegate.demo.proof import Proof
 from tidegate.engine.preview import PlanReport
+from tidegate_demo.airline import Arrivals
+from tidegate_demo.proof import Proof
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
