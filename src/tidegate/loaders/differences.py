@@ -14,8 +14,9 @@ from tidegate.core.ids import new_load_id
 from tidegate.core.position import Position
 from tidegate.loaders._applying import sink_of
 from tidegate.loaders._batches import GONE, Batch, aligned, key_of, need_columns, one_a_key
-from tidegate.loaders._handover import exact
+from tidegate.loaders._handover import handed_over
 from tidegate.loaders._places import empty, files, short_name
+from tidegate.loaders._sink import Sink
 from tidegate.loaders.incremental import IncrementalLoader
 from tidegate.spark import dataframe_ops
 from tidegate.spark.sql import quote
@@ -58,8 +59,7 @@ class DeltaDiffLoader(IncrementalLoader):
         folder = posixpath.join(snapshot_path, table_name or short_name(target_path))
         answer: dict[str, DataFrame] = {}
 
-        def batch_of(source: DataFrame, since: Position | None, present: DataFrame | None) -> Batch:
-            del present  # what the target should hold is the last snapshot
+        def batch_of(source: DataFrame, since: Position | None, _: Sink) -> Batch:  # it equals the last snapshot
             return self._compare(source, since, key, folder, answer)
 
         self._load(source_path, target_path, posixpath.join(snapshot_path, "_tidegate"), table_name, batch_of)
@@ -74,15 +74,16 @@ class DeltaDiffLoader(IncrementalLoader):
         last = since.state.get("snapshot") if since else None
         number = (since.sequence if since else 0) + 1
         new = f"{number:08d}-{new_load_id()[:12]}"
-        with exact(source) as written:
-            written.write.mode("error").parquet(posixpath.join(folder, new))
-        wanted = one_a_key(self._snapshot(folder, new).distinct(), Latest(key=key, order=()))
-        was = wanted.limit(0) if last is None else aligned(self._snapshot(folder, last), wanted)
+        copy, read = posixpath.join(folder, new), self.spark.read
+        with handed_over(source) as written:
+            written.write.mode("error").parquet(copy)
+        wanted = one_a_key(read.parquet(copy).distinct(), Latest(key=key, order=()))
+        was = wanted.limit(0) if last is None else aligned(read.parquet(posixpath.join(folder, last)), wanted)
         others = [name for name in wanted.columns if name not in key]
         found = dataframe_ops.differences(wanted, was, key=key, others=others)
         if last is not None and found.isEmpty():
             answer.update({kind: was.limit(0) for kind in CHANGES})
-            empty(self.spark, posixpath.join(folder, new))
+            empty(self.spark, copy)
             return Batch(rows=was.limit(0), watermark=since.loaded_through if since else None)
         gone = found.where(GONE).select(*(quote(name) for name in key))
         columns = [quote(name) for name in wanted.columns]
@@ -93,9 +94,6 @@ class DeltaDiffLoader(IncrementalLoader):
         return Batch(
             rows=found.drop(dataframe_ops.TWICE, dataframe_ops.NEW), key=key, watermark=str(number), state=state
         )
-
-    def _snapshot(self, folder: str, name: str) -> DataFrame:
-        return self.spark.read.parquet(posixpath.join(folder, name))
 
     def _clear(self, folder: str, name: str, target_path: str) -> None:
         """Empties the snapshots that neither the target's commit names nor the one before it."""
