@@ -25,6 +25,7 @@ from tidegate.core.position_state import BEGIN, begin_of
 from tidegate.core.schema import Column, Kind, Schema
 from tidegate.core.slices import Everything, Partition, Slice
 from tidegate.errors import ColumnMissing, ConfigError, PlanError
+from tidegate.strategies._loaded import compared_partitions
 from tidegate.strategies._partition_size import advice, smaller
 
 SLIDING = re.compile(r"LAST_([1-9][0-9]*)_(DAY|WEEK|MONTH)S?")
@@ -133,10 +134,7 @@ class Checksum(Strategy):
 
     def covers(self, since: Position | None, probe: Probe) -> Slice:  # noqa: ARG002 - the position says it
         """Every row, or with a lookback those from where on partitions were compared."""
-        begin = begin_of(since.state) if since else None
-        if begin is None:
-            return Everything()
-        return Partition(column=begin["column"], label=f"from {begin['value']}", low=begin["value"], nulls=True)
+        return compared_partitions(since) or Everything()
 
     def detect(self, probe: Probe, since: Position | None, kept: Ledger | None = None) -> ChangeSet | None:
         """The partitions that differ from those loaded; None when none does.

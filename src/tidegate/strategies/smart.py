@@ -25,7 +25,7 @@ from tidegate.core.position_state import BEGIN, METHOD, VOUCHER
 from tidegate.core.slices import Everything, Slice
 from tidegate.core.source_identity import check_continues, check_owner
 from tidegate.errors import ConfigError
-from tidegate.strategies._versions import loaded_version
+from tidegate.strategies._loaded import compared_partitions, loaded_version
 
 WHOLE_AT = "whole_at"
 WHOLE = (LoadMethod.PARTITIONS, LoadMethod.SNAPSHOT_DIFF, LoadMethod.FULL)
@@ -151,8 +151,8 @@ class Smart(Strategy):
         return value
 
     def covers(self, since: Position | None, probe: Probe) -> Slice:
-        """The version that was loaded, where the source keeps versions; else every row, up to the column's value."""
-        return loaded_version(since, probe) or Strategy.covers(self, since, probe)
+        """The version that was loaded, where the source keeps versions; else the partitions or rows up to a value."""
+        return loaded_version(since, probe) or compared_partitions(since) or Strategy.covers(self, since, probe)
 
     def detect(self, probe: Probe, since: Position | None, kept: Ledger | None = None) -> ChangeSet | None:
         """What the cheapest right way says; None when nothing changed and no comparison is due.

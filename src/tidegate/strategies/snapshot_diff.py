@@ -21,7 +21,7 @@ from tidegate.core.significance import Significance
 from tidegate.core.slices import Everything, Slice
 from tidegate.core.source_identity import check_owner, check_same_source
 from tidegate.errors import ColumnMissing, ConfigError
-from tidegate.strategies._versions import loaded_version
+from tidegate.strategies._loaded import loaded_version
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

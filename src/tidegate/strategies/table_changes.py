@@ -20,7 +20,7 @@ from tidegate.core.position import Position
 from tidegate.core.slices import Everything, Slice, SnapshotPair
 from tidegate.core.source_identity import check_continues, check_owner
 from tidegate.errors import ConfigError, Misfit
-from tidegate.strategies._versions import loaded_version
+from tidegate.strategies._loaded import loaded_version
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
