@@ -17,6 +17,8 @@ from tidegate.errors import ConfigError, RegistryError, RegistryUnavailable
 
 BUSY_SECONDS = 30
 CONNECT_SECONDS = 10
+IN_MEMORY = "memdb"
+"""SQLite's VFS for a database that this process alone has, in memory; it has no folder."""
 SETTING_HINT = "Correct `registry:` in tidegate.yaml, then run `tidegate doctor`."
 SHARED_HINT = "Give the registry its own database or schema, then run `tidegate doctor`."
 
@@ -29,7 +31,7 @@ class Database:
         self.is_sqlite = parsed.get_backend_name() == "sqlite"
         self.name = f"registry {parsed.database if self.is_sqlite else parsed.render_as_string(hide_password=True)}"
         self._file = parsed.database or ""
-        if self.is_sqlite:
+        if self.is_sqlite and parsed.query.get("vfs") != IN_MEMORY:
             self._make_folder()
         self._engine = _engine(parsed)
 
