@@ -120,7 +120,7 @@ def test_a_wrong_option_would_be_noticed():
         command.make_context("tidegate", ["--no-such-option"])
 
 
-@pytest.mark.parametrize("block", blocks("python", "python run"), ids=str)
+@pytest.mark.parametrize("block", blocks("python", "python run", "python test"), ids=str)
 def test_python_compiles(block):
     ast.parse(block.text)
 
@@ -133,6 +133,14 @@ def test_python_runs(block, tmp_path):
         [sys.executable, "-c", block.text], cwd=tmp_path, capture_output=True, text=True, check=False, timeout=120
     )
     assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("block", blocks("python test"), ids=str)
+def test_python_tests_pass(block, tmp_path):
+    (tmp_path / "test_plugin.py").write_text(block.text, encoding="utf-8")
+    words = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_plugin.py"]
+    done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=120)
+    assert done.returncode == 0, done.stdout
 
 
 @pytest.mark.parametrize("block", blocks("json"), ids=str)

@@ -17,6 +17,8 @@ from tidegate.errors import ConfigError, RegistryError, RegistryUnavailable
 
 BUSY_SECONDS = 30
 CONNECT_SECONDS = 10
+IN_MEMORY = "memdb"
+"""SQLite's VFS for a database that this process alone has, in memory; it has no folder."""
 SETTING_HINT = "Correct `registry:` in tidegate.yaml, then run `tidegate doctor`."
 SHARED_HINT = "Give the registry its own database or schema, then run `tidegate doctor`."
 
@@ -33,10 +35,9 @@ class Database:
         self.is_sqlite = parsed.get_backend_name() == "sqlite"
         self.name = f"registry {parsed.database if self.is_sqlite else parsed.render_as_string(hide_password=True)}"
         self._file = parsed.database or ""
-        if self.is_sqlite and read_only and not Path(self._file).exists():
-            raise RegistryError(f"{self.name} does not exist", hint="The first `tidegate run` creates it.")
-        if self.is_sqlite and not read_only:
-            self._make_folder()
+        if self.is_sqlite and parsed.query.get("vfs") != IN_MEMORY:
+            self._prepare_file(read_only=read_only)
+            self._prepare_file(read_only=read_only)
         self._engine = _engine(parsed)
         if read_only:
             event.listen(self._engine, "connect", _forbid_writes)
@@ -57,7 +58,11 @@ class Database:
         with self._translated(), self._engine.connect() as connection:
             yield connection.execution_options(sqlite_begin="BEGIN")
 
-    def _make_folder(self) -> None:
+    def _prepare_file(self, *, read_only: bool) -> None:
+        if read_only:
+            if not Path(self._file).exists():
+                raise RegistryError(f"{self.name} does not exist", hint="The first `tidegate run` creates it.")
+            return
         try:
             Path(self._file).absolute().parent.mkdir(parents=True, exist_ok=True)
         except OSError as error:

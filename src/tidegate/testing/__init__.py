@@ -1,0 +1,33 @@
+"""What a plugin's tests need: a source, a format and a registry in memory, and the suites that plugins must pass.
+
+Needs pytest. Nothing else of Tidegate imports this package.
+"""
+
+import pytest
+
+pytest.register_assert_rewrite("tidegate.testing.contracts")
+
+from tidegate.testing.contracts import (  # noqa: E402 - asserts are rewritten in what is imported later
+    SourceContract,
+    StrategyContract,
+    WriterContract,
+)
+from tidegate.testing.format import MemoryFormat  # noqa: E402 - as above
+from tidegate.testing.project import Crash, MemoryProject, load  # noqa: E402 - as above
+from tidegate.testing.registry import MemoryRegistry  # noqa: E402 - as above
+from tidegate.testing.session import spark_session  # noqa: E402 - as above
+from tidegate.testing.source import Clock, MemorySource  # noqa: E402 - as above
+
+__all__ = [
+    "Clock",
+    "Crash",
+    "MemoryFormat",
+    "MemoryProject",
+    "MemoryRegistry",
+    "MemorySource",
+    "SourceContract",
+    "StrategyContract",
+    "WriterContract",
+    "load",
+    "spark_session",
+]

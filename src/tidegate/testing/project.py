@@ -1,0 +1,184 @@
+"""Runs loads on the fakes: a source, a strategy, a writer and a table in memory, through the engine itself."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self
+
+from tidegate.core.compatibility import incompatibilities
+from tidegate.core.flavours import flavour_of
+from tidegate.core.ids import Target, stream_uid
+from tidegate.core.outcome import Outcome
+from tidegate.core.policies.deletes import Deletes
+from tidegate.core.policies.rules import Rule
+from tidegate.core.ports.source import Source
+from tidegate.core.ports.strategy import Strategy
+from tidegate.core.ports.writer import Writer
+from tidegate.engine.context import RunContext
+from tidegate.engine.events import Event, Listener, Moment, Stage, ignore
+from tidegate.engine.run import new_run_id, run_stream, utc_now
+from tidegate.engine.stream import Stream
+from tidegate.errors import Misfit
+from tidegate.spark.session import Sessions
+from tidegate.testing.format import MemoryFormat
+from tidegate.testing.registry import MemoryRegistry
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+TARGET = Target(lake="lake", namespace=("test",), table="rows")
+
+
+class Crash(BaseException):
+    """Ends a load as Ctrl-C does: no handler of ordinary errors sees it."""
+
+
+@dataclass(slots=True, kw_only=True)
+class MemoryProject:
+    """One stream from a source to a table in memory; every load is the engine's own, with all seven stages.
+
+    Args:
+        source, strategy, writer: the plugins under test and beside it.
+        spark: a session of the caller; it is neither changed nor stopped.
+        key: the key columns; empty for none.
+        deletes, checks: as the project file would say them.
+        lake: the tables; a new lake by default.
+        registry: what was recorded; a new one by default.
+        now: the time of what is recorded, aware.
+    """
+
+    source: Source
+    strategy: Strategy
+    writer: Writer
+    spark: SparkSession
+    key: tuple[str, ...] = ()
+    deletes: Deletes = field(default_factory=Deletes)
+    checks: tuple[Rule, ...] = ()
+    lake: MemoryFormat = field(default_factory=MemoryFormat)
+    now: Callable[[], datetime] = utc_now
+    registry: MemoryRegistry = field(default_factory=lambda: MemoryRegistry.new(utc_now))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.registry.close()
+
+    @property
+    def stream(self) -> Stream:
+        """The parts, joined.
+
+        Raises:
+            Misfit: they cannot work together, as `tidegate check` would say.
+        """
+        flavour = flavour_of(self.source)
+        reasons = incompatibilities(
+            strategy=self.strategy, writer=self.writer, key=self.key, flavour=flavour, deletes=self.deletes
+        )
+        if reasons:
+            raise Misfit("; ".join(reasons))
+        return Stream(
+            name="rows",
+            uid=stream_uid("rows", TARGET),
+            source=self.source,
+            source_name=flavour.name,
+            target=TARGET,
+            format=self.lake,
+            strategy=self.strategy,
+            writer=self.writer,
+            key=self.key,
+            deletes=self.deletes,
+            checks=self.checks,
+        )
+
+    def run(self, *, on_event: Listener = ignore, full_refresh: bool = False, allow_deletes: bool = False) -> Outcome:
+        """One run of the stream; an error is part of the outcome.
+
+        Args:
+            on_event: told of every boundary of a stage.
+            full_refresh, allow_deletes: the flags of `tidegate run`.
+        """
+        stream = self.stream
+        with Sessions(borrowed=self.spark) as sessions:
+            context = RunContext(
+                registry=self.registry,
+                sessions=sessions,
+                run_id=new_run_id(),
+                now=self.now,
+                redact=lambda text: text,
+                full_refresh=full_refresh,
+                allow_deletes=allow_deletes,
+            )
+            return run_stream(stream, context, on_event)
+
+    def load(self, **options: Any) -> Outcome:
+        """A run that must not fail.
+
+        Args:
+            options: of `run`.
+
+        Raises:
+            AssertionError: it did; the message is the error's.
+        """
+        outcome = self.run(**options)
+        if outcome.error is not None:
+            raise AssertionError(f"{outcome.error.code}: {outcome.error.message}")
+        return outcome
+
+    def rows(self, *names: str) -> list[dict[str, Any]]:
+        """The rows that a reader of the table sees, sorted by their text; of these columns, or of all."""
+        found = self.lake.rows(TARGET)
+        picked = [{name: row[name] for name in names} for row in found] if names else found
+        return sorted(picked, key=repr)
+
+    @contextmanager
+    def killed(self, stage: Stage, moment: Moment) -> Iterator[MemoryProject]:
+        """What is left of a run that is killed at a boundary: no handler runs, nothing is cleaned up, no lease ends.
+
+        Yields:
+            The project as the next process finds it: tables and registry as they were at that moment, and the same
+            source.
+
+        Raises:
+            AssertionError: the run ended before it got there.
+        """
+        left: list[tuple[MemoryFormat, MemoryRegistry]] = []
+
+        def die(event: Event) -> None:
+            if not left and (event.stage, event.moment) == (stage, moment):
+                left.append((self.lake.copy(), self.registry.copy()))
+                raise Crash
+
+        with suppress(Crash):
+            self.run(on_event=die)
+        if not left:
+            raise AssertionError(f"the run ended before {stage} {moment}")
+        with replace(self, lake=left[0][0], registry=left[0][1]) as after:
+            yield after
+
+
+def load(  # noqa: PLR0913 - the parts of a stream
+    source: Source,
+    strategy: Strategy,
+    writer: Writer,
+    *,
+    spark: SparkSession,
+    key: tuple[str, ...] = (),
+    lake: MemoryFormat | None = None,
+    options: Mapping[str, Any] | None = None,
+) -> Outcome:
+    """One load from a source into a table in memory, with a registry that ends with it.
+
+    Args:
+        lake: where the table is, to be looked at afterwards, or loaded again; a new one by default.
+        options: of `MemoryProject.run`.
+    """
+    held = MemoryFormat() if lake is None else lake
+    with MemoryProject(source=source, strategy=strategy, writer=writer, spark=spark, key=key, lake=held) as project:
+        return project.run(**(options or {}))

@@ -1,0 +1,35 @@
+"""A small Spark for tests: one core, no UI, quick to start."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from tidegate.spark.session import Sessions
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+CONF = {
+    # What the second compiler makes of a load of ten rows takes more time than it saves.
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1",
+    "spark.driver.memory": "1g",
+    "spark.sql.shuffle.partitions": "1",
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.ui.enabled": "false",
+}
+
+
+@contextmanager
+def spark_session() -> Iterator[SparkSession]:
+    """A session for all tests of a run, as a pytest fixture of scope `session` gives it; it ends with the block.
+
+    A process that runs Spark already gives that one, which stays.
+
+    Raises:
+        EnvironmentMissing: Java is missing, or Spark does not start.
+    """
+    with Sessions(master="local[1]", conf=CONF) as sessions:
+        yield sessions.load_session()

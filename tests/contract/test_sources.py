@@ -1,0 +1,67 @@
+"""Rows in memory answer as a database does: the suite of sources over both."""
+
+import sqlite3
+from contextlib import closing
+
+import pytest
+
+from tidegate.core.ids import Connection
+from tidegate.sources.database import Database
+from tidegate.testing import MemorySource, SourceContract
+from tidegate.testing.contracts.source import COLUMNS
+
+DDL = "CREATE TABLE orders (id {big} PRIMARY KEY NOT NULL, code {text}, changed timestamp, day date)"
+
+
+class TestMemory(SourceContract):
+    test_the_rows_of_a_slice_are_read = None  # the tests of the documents read them
+
+    @pytest.fixture
+    def make(self):
+        source = MemorySource(schema=COLUMNS, key=("id",))
+
+        def put(rows):
+            source.rows[:] = rows
+            return source
+
+        return put
+
+
+def texts(rows):
+    return [tuple(None if value is None else str(value) for value in row.values()) for row in rows]
+
+
+class TestSqlite(SourceContract):
+    test_the_rows_of_a_slice_are_read = None  # tests/integration/source reads every type
+
+    @pytest.fixture
+    def make(self, tmp_path):
+        path = tmp_path / "shop.db"
+
+        def put(rows):
+            with closing(sqlite3.connect(path)) as database, database:
+                database.execute("DROP TABLE IF EXISTS orders")
+                database.execute(DDL.format(big="bigint", text="text"))
+                database.executemany("INSERT INTO orders VALUES (CAST(? AS integer), ?, ?, ?)", texts(rows))
+            return Database(connection=Connection(name="shop", url=f"sqlite:///{path}"), table="orders")
+
+        return put
+
+
+class TestDuckdb(SourceContract):
+    test_the_rows_of_a_slice_are_read = None  # tests/integration/source reads every type
+    test_every_answer_is_of_one_moment = None  # a file that is read here is locked against every writer
+
+    @pytest.fixture
+    def make(self, tmp_path):
+        duckdb = pytest.importorskip("duckdb")
+        path = tmp_path / "shop.duckdb"
+
+        def put(rows):
+            with duckdb.connect(str(path)) as database:
+                database.execute("DROP TABLE IF EXISTS orders")
+                database.execute(DDL.format(big="bigint", text="varchar"))
+                database.executemany("INSERT INTO orders VALUES (?, ?, ?, ?)", texts(rows))
+            return Database(connection=Connection(name="shop", url=f"duckdb:///{path}"), table="orders")
+
+        return put
