@@ -79,12 +79,12 @@ class KeyDiff:
 
     Args:
         rows: keys that the source has; None where only a window is looked at.
-        spread: the buckets that both sides can be compared by; None for fetching all keys, or those of the window.
+        buckets: the buckets that both sides can be compared by; None for fetching all keys, or those of the window.
         source: what the source holds of each bucket.
     """
 
     rows: int | None = None
-    spread: Buckets | None = None
+    buckets: Buckets | None = None
     source: Mapping[str, Fingerprint] = field(default_factory=dict)
 
 

@@ -49,7 +49,7 @@ class PlanInputs:
         facts: what the writer needs to choose a mode.
         aside: changes of the source's columns that `columns` does not show, because the contract leaves these out.
         renames: columns that the table has by another name, new names to old ones; None where only names tell them.
-        last_sequence: the greatest sequence the stream ever had, also before a repair took an older table's word.
+        last_sequence: the greatest sequence the stream ever had, also before a repair set the registry back.
     """
 
     table: TableState

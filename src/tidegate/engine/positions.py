@@ -132,11 +132,11 @@ def repair(stream: Stream, context: RunContext) -> StateView:
         raise PositionMissing(f"the table of stream {stream.name!r} has rows but no position to repair from")
     since = table.position
     if since is None or since.kind != stream.strategy.kind or method_of(since.state) is None:
-        _take_word(stream, context, table)
+        _reset_registry(stream, context, table)
         return show(stream, context)
     with context.registry.lease(stream.uid) as lease:
         table = stream.format.state(stream.target, stream.uid)
-        _take_word(stream, context, table)
+        _reset_registry(stream, context, table)
         if table.position is not None:
             _measure(stream, context, table, table.position, lease)
     return show(stream, context)
@@ -231,7 +231,7 @@ def _register(stream: Stream, context: RunContext) -> None:
     context.registry.register(uid=stream.uid, name=stream.name, source=stream.source_name, target=str(stream.target))
 
 
-def _take_word(stream: Stream, context: RunContext, table: TableState) -> None:
+def _reset_registry(stream: Stream, context: RunContext, table: TableState) -> None:
     context.registry.set_position(
         stream.uid,
         table.position,

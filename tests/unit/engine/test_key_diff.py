@@ -67,20 +67,20 @@ def test_the_position_vouches_for_the_keys(shop, registry):
 
 def test_ranges_hashes_and_all_keys(shop, registry, monkeypatch, tmp_path):
     work, _ = watched(shop, registry, SOME)
-    assert work.key_diff.spread is None, "few keys are fetched"
+    assert work.key_diff.buckets is None, "few keys are fetched"
     monkeypatch.setattr(key_diff, "FEW_KEYS", 10)
     work, found = watched(shop, registry, SOME)
-    assert work.key_diff.spread.width == 256
+    assert work.key_diff.buckets.width == 256
     assert "ranges of 256" in found.notes[-1]
     assert sum(one.rows for one in work.key_diff.source.values()) == 200
     work, found = watched(shop, registry, SOME, rows=390)
-    assert work.key_diff.spread is None, "most buckets would be fetched anyway"
+    assert work.key_diff.buckets is None, "most buckets would be fetched anyway"
     (tmp_path / "texts").mkdir()
     texts = Shop(folder=tmp_path / "texts", columns="id text primary key not null, at timestamp")
     texts.fill(200)
     texts.loaded()
     work, found = watched(texts, registry, SOME)
-    assert work.key_diff.spread.width is None
+    assert work.key_diff.buckets.width is None
     assert "fingerprints" in found.notes[-1]
 
 
@@ -88,7 +88,7 @@ def test_keys_far_apart_are_hashed(shop, registry, monkeypatch):
     monkeypatch.setattr(key_diff, "FEW_KEYS", 10)
     shop.sql("insert into t values (9000000000000000000, '2025-01-01')")
     work, _ = watched(shop, registry, SOME)
-    assert work.key_diff.spread.width is None
+    assert work.key_diff.buckets.width is None
 
 
 def test_the_fuse_before_a_row_is_read(shop, registry):

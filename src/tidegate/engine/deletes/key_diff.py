@@ -127,7 +127,7 @@ def _named(
 ) -> list[tuple[str, ...]] | None:
     """The keys that are gone as canonical texts, sorted; None where Spark must compare because they are too many."""
     diff = work.key_diff
-    if diff is None or diff.spread is None:
+    if diff is None or diff.buckets is None:
         return None
     keys = [quote(name) for name in plan.key]
     present = _present(work, plan, session, staging).selectExpr(*keys)
@@ -137,14 +137,14 @@ def _named(
         batch = checked.frame.selectExpr(*keys)
         after = present.join(batch, on=list(plan.key), how="left_anti").unionAll(batch)
     columns = Schema(columns=_key_columns(work))
-    theirs = TableSide(rows=after, columns=columns, key=plan.key).spread(diff.spread)
+    theirs = TableSide(rows=after, columns=columns, key=plan.key).spread(diff.buckets)
     names = tuple(name for name in differing(diff.source, theirs) if name in theirs)
     fetched = sum(side[name].rows for side in (diff.source, theirs) for name in names if name in side)
     if fetched > MOST_FETCHED or len(names) > MOST_NAMED:
         return None
     if not names:
         return []
-    spread = replace(diff.spread, within=names, among=diff.spread.count)
+    spread = replace(diff.buckets, within=names, among=diff.buckets.count)
     there = {row.key for row in work.probe.digests(Everything(), plan.key, spread)}
     side = TableSide(rows=present, columns=columns, key=plan.key)
     here = set(zip(*dataframe_ops.columns_of(side.within(spread).selectExpr(*side.texts())), strict=True))
@@ -262,7 +262,7 @@ def _asked(work: LoadContext) -> tuple[KeyDiff, str]:
         spread = Buckets(count=min(MOST_BUCKETS, buckets), keys=True)
     source = probe.spread(Everything(), key, spread)
     rows = sum(one.rows for one in source.values())
-    return KeyDiff(rows=rows, spread=spread, source=source), _digest(key, spread, source)
+    return KeyDiff(rows=rows, buckets=spread, source=source), _digest(key, spread, source)
 
 
 def _ranges(work: LoadContext, key: Sequence[Column]) -> Buckets | None:
@@ -289,7 +289,7 @@ def _cheapest(work: LoadContext, diff: KeyDiff) -> tuple[KeyDiff, str]:
     Without buckets, all keys: where the engine has a hash of its own, one md5 of a key on either side costs five times
     what fetching it does.
     """
-    rows, table_rows, spread = diff.rows or 0, work.recovered.table.rows, diff.spread
+    rows, table_rows, spread = diff.rows or 0, work.recovered.table.rows, diff.buckets
     about = f"the table has {table_rows} rows, the source {rows} keys"
     missing = max(0, (table_rows or 0) - rows)
     fetched = min(rows, missing * rows // max(len(diff.source), 1))
