@@ -1,4 +1,4 @@
-"""Applies a batch to a target: checks it, then makes one commit, or none if nothing changed.
+"""One load of a target: reads its position, checks the rows, then makes one commit, or none if nothing changed.
 
 The target is never touched before the checks have passed.
 """
@@ -6,24 +6,50 @@ The target is never touched before the checks have passed.
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from tidegate.core.ids import new_load_id
 from tidegate.core.position import Position
 from tidegate.errors import CheckFailed, ConfigError
 from tidegate.loaders import _places as places
-from tidegate.loaders._batches import GONE, Batch, need_columns
+from tidegate.loaders._batches import GONE, Batch, need_columns, refuse
 from tidegate.loaders._delta import Delta
 from tidegate.loaders._folder import Folder
 from tidegate.loaders._iceberg import Iceberg, target_of
 from tidegate.loaders._sink import Sink, uid_of
 from tidegate.spark.dataframe_ops import count_if
+from tidegate.spark.failures import translated
 from tidegate.spark.sql import quote
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoadResult:
+    """The result of a load.
+
+    Args:
+        table_name: the stream's name in the watermark store.
+        records: rows that were added, changed or deleted in the target.
+        deleted: those of them that were deleted.
+        duration: of the whole call.
+        old_watermark: the target's watermark before; None for a first load.
+        new_watermark: the target's watermark now.
+        gaps: missing numbers between the two; None if not counted.
+    """
+
+    table_name: str
+    records: int
+    deleted: int
+    duration: timedelta
+    old_watermark: str | None
+    new_watermark: str | None
+    gaps: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,70 +77,97 @@ class Checks:
             )
         need_columns(rows, self.not_null)
         for name in self.not_null:
-            (bad,) = count_if(rows, f"{quote(name)} IS NULL AND NOT {gone}")
-            if bad:
-                raise CheckFailed(
-                    f"{bad} rows have a NULL in column {name!r}; nothing was loaded",
-                    hint="Correct them at the source, or remove the column from `not_null=`.",
-                    column=name,
-                )
+            said = f"a NULL in column {name!r}; nothing was loaded"
+            hint = "Correct them at the source, or remove the column from `not_null=`."
+            refuse(rows, f"{quote(name)} IS NULL AND NOT {gone}", said, hint, column=name)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Applied:
-    """Rows that happened to the target, and those of them that were deleted."""
+class Load:
+    """One load of a stream.
 
-    records: int
-    deleted: int
-
-
-def apply(  # noqa: PLR0913 - a batch, its target, and what the position says
-    sink: Sink,
-    since: Position | None,
-    batch: Batch,
-    *,
-    kind: str,
-    column: str | None,
-    checks: Checks,
-    load_id: str | None = None,
-) -> Applied:
-    """One commit that carries the rows and the new position; none when neither is new.
-
-    Raises:
-        CheckFailed: see `Checks`.
-        PositionMoved: another load of the stream was first.
+    Args:
+        target: its path or name.
+        name: of the stream.
+        kind: of the loader.
+        column: the one that the loader follows; None for none.
+        format, partition_by: of a target that is not there yet.
     """
-    rows = batch.rows.persist()
-    try:
-        gone = f"coalesce({GONE}, false)" if batch.key else "false"
-        records, deleted = count_if(rows, "true", gone)
-        checks.need(rows, records, gone)
-        if records or batch.watermark != (since.loaded_through if since else None):
-            position = Position(
-                sequence=(since.sequence if since else 0) + 1,
-                load_id=load_id or new_load_id(),
-                kind=kind,
-                state={"column": column, **batch.state},
-                loaded_through=batch.watermark,
-            )
-            if batch.key and records and since is not None:
-                sink.merge(rows, batch.key, GONE, position)
-            else:  # nothing is there that a row could change
-                sink.append(rows.where(f"NOT ({gone})").drop(GONE), position)
-    finally:
-        rows.unpersist()
-    return Applied(records=records, deleted=deleted)
 
+    spark: SparkSession
+    target: str
+    name: str
+    kind: str
+    column: str | None = None
+    format: str | None = None
+    partition_by: tuple[str, ...] = ()
+    checks: Checks = Checks()
 
-def position_of(sink: Sink, name: str, *, kind: str, column: str | None) -> Position | None:
-    """Where the target stands. Raises ConfigError when another kind of loader put it there, PositionMissing."""
-    since = sink.position()
-    if since is not None and since.load_id and (since.kind, since.state.get("column")) != (kind, column):
-        raise ConfigError(
-            f"{name!r} was loaded by a {since.kind} loader on column {since.state.get('column')!r}",
-            hint="Continue with that loader, or load into another target.",
+    def run(
+        self, batch_of: Callable[[Position | None, Sink], Batch | None], note: Callable[[str | None], None]
+    ) -> LoadResult:
+        """Brings a batch into the target in one commit that carries the new position; no commit where neither is new.
+
+        Args:
+            batch_of: what is to be loaded behind the target's position; None for nothing.
+            note: takes the new watermark once the target has it.
+
+        Raises:
+            ConfigError: another kind of loader filled the target.
+            CheckFailed: see `Checks`.
+            PositionMissing: the target has rows that no load of this name put there.
+            PositionMoved: another load of the stream was first.
+        """
+        started = time.monotonic()
+        with translated(f"loading {self.name}", self.target):
+            sink = sink_of(self.spark, self.target, self.name, self.format, self.partition_by)
+            since = self._since(sink)
+            old = since.loaded_through if since else None
+            batch = batch_of(since, sink)
+            records, deleted = self._apply(sink, since, batch) if batch else (0, 0)
+            new = batch.watermark if batch else old
+            note(new)
+        return LoadResult(
+            table_name=self.name,
+            records=records,
+            deleted=deleted,
+            duration=timedelta(seconds=time.monotonic() - started),
+            old_watermark=old,
+            new_watermark=new,
+            gaps=batch.gaps if batch else None,
         )
-    return since
+
+    def _since(self, sink: Sink) -> Position | None:
+        since = sink.position()
+        if since is not None and since.load_id and (since.kind, since.state.get("column")) != (self.kind, self.column):
+            raise ConfigError(
+                f"{self.name!r} was loaded by a {since.kind} loader on column {since.state.get('column')!r}",
+                hint="Continue with that loader, or load into another target.",
+            )
+        return since
+
+    def _apply(self, sink: Sink, since: Position | None, batch: Batch) -> tuple[int, int]:
+        """Rows that happened to the target, and those of them that were deleted."""
+        rows = batch.rows.persist()
+        try:
+            gone = f"coalesce({GONE}, false)" if batch.key else "false"
+            records, deleted = count_if(rows, "true", gone)
+            self.checks.need(rows, records, gone)
+            if records or batch.watermark != (since.loaded_through if since else None):
+                position = Position(
+                    sequence=(since.sequence if since else 0) + 1,
+                    load_id=batch.load_id or new_load_id(),
+                    kind=self.kind,
+                    state={"column": self.column, **batch.state},
+                    loaded_through=batch.watermark,
+                )
+                if batch.key and records and since is not None:
+                    sink.merge(rows, batch.key, GONE, position)
+                else:  # nothing is there that a row could change
+                    sink.append(rows.where(f"NOT ({gone})").drop(GONE), position)
+        finally:
+            rows.unpersist()
+        return records, deleted
 
 
 def sink_of(

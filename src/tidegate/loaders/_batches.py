@@ -32,6 +32,7 @@ class Batch:
         watermark: how far the target is loaded once they are in it, as canonical text.
         gaps: numbers between the last watermark and this one that no row has; None when nobody counted.
         state: what the position keeps beside the watermark.
+        load_id: the load's mark, where it was noted before.
     """
 
     rows: DataFrame
@@ -39,6 +40,7 @@ class Batch:
     key: tuple[str, ...] = ()
     gaps: int | None = None
     state: Mapping[str, Any] = field(default_factory=dict)
+    load_id: str | None = None
 
 
 def key_of(primary_key: str | Sequence[str] | None) -> tuple[str, ...]:
@@ -57,14 +59,22 @@ def need_columns(rows: DataFrame, wanted: Sequence[str]) -> None:
             )
 
 
+def refuse(rows: DataFrame, condition: str, said: str, hint: str, **context: str) -> None:
+    """Raises CheckFailed when rows fulfil a condition.
+
+    Args:
+        said: follows the number of these rows in the message.
+    """
+    (bad,) = dataframe_ops.count_if(rows, condition)
+    if bad:
+        raise CheckFailed(f"{bad} rows have {said}", hint=hint, **context)
+
+
 def need_keys(rows: DataFrame, key: Sequence[str]) -> None:
     """Raises CheckFailed when a row has a NULL in its key."""
-    (bad,) = dataframe_ops.count_if(rows, " OR ".join(f"{quote(name)} IS NULL" for name in key))
-    if bad:
-        raise CheckFailed(
-            f"{bad} rows have a NULL in their key ({', '.join(key)}); nothing was loaded",
-            hint="Correct them at the source, or use another `primary_key=`.",
-        )
+    missing = " OR ".join(f"{quote(name)} IS NULL" for name in key)
+    said = f"a NULL in their key ({', '.join(key)}); nothing was loaded"
+    refuse(rows, missing, said, "Correct them at the source, or use another `primary_key=`.")
 
 
 def one_a_key(rows: DataFrame, rule: Latest) -> DataFrame:
@@ -110,6 +120,18 @@ def changed(rows: DataFrame, present: DataFrame, key: Sequence[str]) -> DataFram
             hint="Load into an empty target, or pass the key that it was loaded with.",
         )
     return found.drop(dataframe_ops.TWICE, dataframe_ops.NEW)
+
+
+def new_rows(rows: DataFrame, present: DataFrame | None, key: Sequence[str]) -> DataFrame:
+    """The rows that the target does not hold: compared by key, or without one by the whole row and how often it comes.
+
+    Rows: with a key one a key and `GONE`.
+    """
+    need_columns(rows, key)
+    if not key:
+        return rows if present is None else rows.exceptAll(aligned(present, rows))
+    need_keys(rows, key)
+    return marked(rows) if present is None else changed(rows, present, key)
 
 
 def marked(rows: DataFrame, condition: str = "false") -> DataFrame:

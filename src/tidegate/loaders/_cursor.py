@@ -5,30 +5,18 @@ Independent of the session's time zone; keeps fractions of a second.
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from datetime import timedelta
 from decimal import Decimal
 
-from tidegate.core import schema as types
 from tidegate.core.schema import Kind, Type
 from tidegate.dialects.shared.time_bounds import lowered
 from tidegate.dialects.spark import Spark
 from tidegate.errors import ColumnMissing, ConfigError
+from tidegate.sources.shared.files.types import of_spark
 
 TIMES = frozenset({Kind.DATE, Kind.TIMESTAMP, Kind.TIMESTAMPTZ, Kind.TEXT})
 NUMBERS = frozenset({Kind.INTEGER, Kind.DECIMAL})
-_SIMPLE = {
-    "date": types.DATE,
-    "timestamp": types.TIMESTAMPTZ,
-    "timestamp_ntz": types.TIMESTAMP,
-    "string": types.TEXT,
-    "tinyint": types.INT,
-    "smallint": types.INT,
-    "int": types.INT,
-    "bigint": types.BIGINT,
-}
-_DECIMAL = re.compile(r"decimal\((\d+),0\)")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,10 +50,8 @@ class Cursor:
                 column=column,
             )
         name = fields[column]
-        found = _SIMPLE.get(name)
-        if found is None and (digits := _DECIMAL.fullmatch(name)):
-            found = types.decimal(int(digits[1]), 0)
-        if found is None or found.kind not in kinds:
+        found = of_spark(name)
+        if found is None or found.kind not in kinds or found.scale:
             wanted = "a date, a timestamp or a string in ISO 8601" if kinds is TIMES else "an integer"
             raise ConfigError(
                 f"column {column!r} is of type {name}, which cannot be a cursor: it must be {wanted}",
@@ -99,6 +85,7 @@ class Cursor:
             ConfigError: a lookback of the other sort, a negative one, or one for a text.
 
         Example:
+            >>> from tidegate.core import schema as types
             >>> Cursor(column="at", type=types.TIMESTAMP).low("2025-01-01 00:00:00.000001", timedelta(hours=1))
             '2024-12-31 23:00:00.000001'
             >>> Cursor(column="id", type=types.BIGINT).low("100", 10)

@@ -5,69 +5,70 @@ A write counts as done only when the table shows it: Delta silently skips a comm
 
 from __future__ import annotations
 
-import json
+import contextlib
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from tidegate.core.position import Position, property_name
+from tidegate.core.position import Position
 from tidegate.errors import PositionMissing
+from tidegate.formats.delta.log import Commit
 from tidegate.formats.delta.staging import NUMBER, USER_METADATA
-from tidegate.formats.delta.table import user_metadata
+from tidegate.formats.delta.table import ancestors, position_of, user_metadata
 from tidegate.formats.shared.statements import merge
 from tidegate.loaders._handover import handed_over
-from tidegate.loaders._places import Place, ddl_of, find
+from tidegate.loaders._places import Place, create, find
 from tidegate.loaders._sink import missing, moved
 from tidegate.spark.failures import everything
-from tidegate.spark.sql import names
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 RECENT = 50
+VIEW = "tidegate_batch"
 _TAKEN = re.compile(r"ConcurrentTransactionException|DELTA_CONCURRENT_TRANSACTION")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Commit:
-    """What a table's history says of one version."""
+@dataclass(frozen=True, slots=True)
+class History:
+    """What a table's history says of its versions."""
 
-    version: int
-    operation: str
-    parameters: Mapping[str, str]
-    metadata: str | None
+    commits: Mapping[int, Commit]
 
+    @classmethod
+    def of(cls, commits: Iterable[Commit]) -> History:
+        """The history of these commits."""
+        return cls({commit.version: commit for commit in commits})
 
-def position_in(history: Iterable[Commit], uid: str) -> Position | None:
-    """The stream's position in a history, newest version first; None when it tells none.
+    def commit(self, version: int) -> Commit | None:
+        """The commit of a version, as far as the history reaches."""
+        return self.commits.get(version)
 
-    A restored version counts as what it restored, but the number of loads never goes down: Delta would take the next
-    one for a repetition.
+    def position(self, uid: str) -> Position | None:
+        """The stream's position; None when the history tells none.
 
-    Raises:
-        PositionMissing: the table was restored to a version that the history does not name.
-    """
-    upto: int | None = None
-    found: Position | None = None
-    most = 0
-    for commit in history:
-        position = _carried(commit.metadata, uid)
-        most = max(most, position.sequence if position else 0)
-        if found is not None or (upto is not None and commit.version > upto):
-            continue
-        if commit.operation == "RESTORE":
-            if not str(commit.parameters.get("version") or "").isdigit():
+        A restored version counts as what it restored, but the number of loads never goes down: Delta would take the
+        next one for a repetition.
+
+        Raises:
+            PositionMissing: the table was restored to a version that the history does not name.
+            WriteError: a position is damaged or was written by a newer version.
+        """
+        told = filter(None, (position_of(commit, uid) for commit in self.commits.values()))
+        most = max((position.sequence for position in told), default=0)
+        for commit in ancestors(self, max(self.commits, default=-1)):
+            if commit is None:
+                break
+            asked = commit.info["operationParameters"] or {}
+            if commit.info["operation"] == "RESTORE" and not str(asked.get("version")).isdigit():
                 raise PositionMissing(
                     "the table was restored to a timestamp, so it is unknown which loads it holds",
                     hint="Restore it to a version: `RESTORE TABLE … TO VERSION AS OF …`, then run again.",
                 )
-            upto = int(commit.parameters["version"])
-        else:
-            found = position
-    if found is None:
+            if (found := position_of(commit, uid)) is not None:
+                return replace(found, sequence=most)
         return Position(sequence=most, load_id="", kind="") if most else None
-    return replace(found, sequence=most)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,10 +93,10 @@ class Delta:
         if not self._exists():
             return None
         # Most often it is one of the last; a long history is read only when it is not.
-        recent = self.history(RECENT)
-        found = position_in(recent, self.uid)
-        if (found is None or not found.load_id) and len(recent) == RECENT:
-            found = position_in(self.history(), self.uid)
+        recent = self._history(RECENT)
+        found = recent.position(self.uid)
+        if (found is None or not found.load_id) and len(recent.commits) == RECENT:
+            found = self._history().position(self.uid)
         if (found is None or not found.load_id) and self.spark.sql(f"SELECT 1 FROM {self.place.sql} LIMIT 1").collect():
             raise missing(self.place.where, self.name)
         return found
@@ -109,43 +110,31 @@ class Delta:
         options = {**self._number("", position), "userMetadata": user_metadata(self.uid, position)}
         if self.place.table:
             self._create(rows)
-        with handed_over(rows, {}) as (session, view):
-            writer = session.table(view).write.format("delta").mode("append").options(**options)
-            try:
-                if self.place.table:
-                    writer.saveAsTable(self.place.sql)
-                else:
-                    writer.partitionBy(*(() if self._exists() else self.partition_by)).save(self.place.where)
-            except Exception as error:
-                self._not_ours(error)
-                raise
-        self._need_mark(position)
+        with handed_over(rows) as given, self._committing(position):
+            writer = given.write.format("delta").mode("append").options(**options)
+            if self.place.table:
+                writer.saveAsTable(self.place.sql)
+            else:
+                writer.partitionBy(*(() if self._exists() else self.partition_by)).save(self.place.where)
 
     def merge(self, rows: DataFrame, key: Sequence[str], gone: str, position: Position) -> None:
         """Updates, inserts and deletes by key. Raises PositionMoved."""
         self._create(rows.drop(gone))
         conf = {**self._number(NUMBER, position), USER_METADATA: user_metadata(self.uid, position)}
         columns = [name for name in rows.columns if name != gone]
-        with handed_over(rows, conf) as (session, view):
-            try:
-                session.sql(merge(self.place.sql, view, columns=columns, key=key, gone=gone)).collect()
-            except Exception as error:
-                self._not_ours(error)
-                raise
-        self._need_mark(position)
+        with handed_over(rows, conf) as given, self._committing(position):
+            given.createOrReplaceTempView(VIEW)
+            given.sparkSession.sql(merge(self.place.sql, VIEW, columns=columns, key=key, gone=gone)).collect()
 
-    def history(self, limit: int | None = None) -> list[Commit]:
-        """The newest commits, newest first; all of them without a limit."""
+    def _history(self, limit: int | None = None) -> History:
+        """The newest commits; all of them without a limit."""
         text = f"DESCRIBE HISTORY {self.place.sql}{f' LIMIT {limit}' if limit else ''}"
-        rows = self.spark.sql(text).select("version", "operation", "operationParameters", "userMetadata").collect()
-        found = (Commit(version=row[0], operation=row[1], parameters=row[2] or {}, metadata=row[3]) for row in rows)
-        return sorted(found, key=lambda commit: -commit.version)
+        told = self.spark.sql(text).select("version", "operation", "operationParameters", "userMetadata").collect()
+        return History.of(Commit(row["version"], ({"commitInfo": row.asDict()},)) for row in told)
 
     def _create(self, rows: DataFrame) -> None:
-        if self._exists():
-            return
-        by = f" PARTITIONED BY ({names(self.partition_by)})" if self.partition_by else ""
-        self.spark.sql(f"CREATE TABLE IF NOT EXISTS {self.place.sql} ({ddl_of(rows)}) USING delta{by}")
+        if not self._exists():
+            self.spark.sql(create(self.place.sql, "delta", rows, self.partition_by))
 
     def _exists(self) -> bool:
         place = find(self.spark, self.place.where)
@@ -154,20 +143,15 @@ class Delta:
     def _number(self, prefix: str, position: Position) -> dict[str, str]:
         return {f"{prefix}txnAppId": self.uid, f"{prefix}txnVersion": str(position.sequence)}
 
-    def _need_mark(self, position: Position) -> None:
-        found = position_in(self.history(RECENT), self.uid)
+    @contextlib.contextmanager
+    def _committing(self, position: Position) -> Iterator[None]:
+        """One write. Raises PositionMoved when another load took its number, before it or at the same time."""
+        try:
+            yield
+        except Exception as error:
+            if _TAKEN.search(everything(error)):
+                raise moved(self.place.where, self.name) from error
+            raise
+        found = self._history(RECENT).position(self.uid)
         if found is None or found.load_id != position.load_id:
             raise moved(self.place.where, self.name)
-
-    def _not_ours(self, error: Exception) -> None:
-        """A number that another load took at the same time. Raises PositionMoved."""
-        if _TAKEN.search(everything(error)):
-            raise moved(self.place.where, self.name) from error
-
-
-def _carried(metadata: str | None, uid: str) -> Position | None:
-    try:
-        values: Any = json.loads(metadata or "null")
-        return Position.from_json(json.dumps(values[property_name(uid)]))
-    except (ValueError, TypeError, KeyError):
-        return None  # somebody else's words

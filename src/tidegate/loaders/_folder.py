@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from tidegate.core.position import Position
 from tidegate.errors import SchemaRefused
-from tidegate.loaders._handover import exact
+from tidegate.loaders._handover import handed_over
 from tidegate.loaders._manifest import Entry, Manifest
 from tidegate.loaders._places import OPTIONS, ddl_of, empty, files, types_of
 from tidegate.loaders._sink import missing, moved
@@ -95,7 +95,7 @@ class Folder:
         sequence = last.sequence + 1 if last else 1
         folder = f"{PREFIX}={sequence}-{position.load_id[:12]}"
         kind = last.format if last else self.kind
-        with exact(rows) as written:
+        with handed_over(rows) as written:
             writer = written.write.format(kind).options(**OPTIONS.get(kind, {})).mode("error")
             writer.partitionBy(*self.partition_by).save(posixpath.join(self.path, folder))
         positions = {**(last.positions if last else {}), self.uid: position.to_json()}

@@ -21,23 +21,16 @@ _SURE = {"spark.sql.variable.substitute": "false", **EXACT_FILES}
 
 
 @contextlib.contextmanager
-def handed_over(rows: DataFrame, conf: Mapping[str, str]) -> Iterator[tuple[SparkSession, str]]:
-    """A session like that of the rows with these settings, and the name under which the rows are there."""
+def handed_over(rows: DataFrame, conf: Mapping[str, str] | None = None) -> Iterator[DataFrame]:
+    """The rows in a session like their own with these settings, whose files hold every value as it is."""
     caller: SparkSession = rows.sparkSession
     view = f"tidegate_{new_load_id()}"
     rows.createOrReplaceGlobalTempView(view)
     try:
-        with like(caller, conf) as session:
-            yield session, f"global_temp.{quote(view)}"
+        with like(caller, conf or {}) as session:
+            yield session.table(f"global_temp.{quote(view)}")
     finally:
         caller.catalog.dropGlobalTempView(view)
-
-
-@contextlib.contextmanager
-def exact(rows: DataFrame) -> Iterator[DataFrame]:
-    """The rows in a session whose files hold every value as it is."""
-    with handed_over(rows, {}) as (session, view):
-        yield session.table(view)
 
 
 @contextlib.contextmanager

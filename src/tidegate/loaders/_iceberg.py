@@ -23,9 +23,9 @@ from tidegate.errors import CommitConflict
 from tidegate.formats.iceberg.metadata import Metadata
 from tidegate.formats.iceberg.staging import IcebergStaging, drop_branch
 from tidegate.loaders._handover import handed_over
-from tidegate.loaders._places import ddl_of
+from tidegate.loaders._places import create
 from tidegate.loaders._sink import missing, moved
-from tidegate.spark.sql import names, namespaces, table
+from tidegate.spark.sql import namespaces, table
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -77,18 +77,18 @@ class Iceberg:
     ) -> None:
         columns = tuple(name for name in rows.columns if name != gone)
         self._create(rows.select(*columns) if gone else rows)
-        with handed_over(rows, {}) as (session, view):
+        with handed_over(rows) as given:
+            session = given.sparkSession
             metadata = load(session, self.target)
             found = metadata.position(self.uid) if metadata else None
             # The branch starts at the version that the position was read from, or the load starts over.
             if (found[0].sequence if found else 0) + 1 != position.sequence:
                 raise moved(str(self.target), self.name)
             main = metadata.main if metadata else None
-            plan = self._plan(None if main is None else str(main), mode, position, columns, key)
             staging = IcebergStaging(
                 session=session,
                 target=self.target,
-                plan=plan,
+                plan=self._plan(None if main is None else str(main), mode, position, columns, key),
                 load=lambda: load(session, self.target),
                 table=lambda: None,
                 warehouse=None,
@@ -96,19 +96,18 @@ class Iceberg:
             try:
                 staging.open()
                 if key:
-                    staging.merge(session.table(view), prune=(), skip_equal=False, gone=gone)
+                    staging.merge(given, prune=(), skip_equal=False, gone=gone)
                 else:
-                    staging.append(session.table(view))
+                    staging.append(given)
                 staging.publish()
                 # Whoever left another branch of this stream started from a version that is no longer the newest.
                 now = load(session, self.target)
                 for branch in now.branches(branch_prefix(self.uid)) if now else ():
                     drop_branch(session, self.target, branch, None)
-            except CommitConflict as error:
+            except BaseException as error:
                 staging.discard()
-                raise moved(str(self.target), self.name) from error
-            except BaseException:
-                staging.discard()
+                if isinstance(error, CommitConflict):
+                    raise moved(str(self.target), self.name) from error
                 raise
         # The caller's session would go on reading the version that it knows.
         self.spark.sql(f"REFRESH TABLE {table(self.target)}")
@@ -140,8 +139,7 @@ class Iceberg:
             return
         for namespace in namespaces(self.target):
             self.spark.sql(f"CREATE NAMESPACE IF NOT EXISTS {namespace}")
-        by = f" PARTITIONED BY ({names(self.partition_by)})" if self.partition_by else ""
-        self.spark.sql(f"CREATE TABLE IF NOT EXISTS {table(self.target)} ({ddl_of(rows)}) USING iceberg{by}")
+        self.spark.sql(create(table(self.target), "iceberg", rows, self.partition_by))
 
 
 def target_of(spark: SparkSession, name: str) -> Target:

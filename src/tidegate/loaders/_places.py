@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from tidegate.core.ids import join_name, split_name
 from tidegate.errors import ConfigError, SourceError
 from tidegate.spark.failures import everything
-from tidegate.spark.sql import quote
+from tidegate.spark.sql import names, quote
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -182,12 +182,18 @@ def empty(spark: SparkSession, folder: str) -> None:
 
 def types_of(rows: DataFrame) -> dict[str, str]:
     """Column names to Spark's names of their types."""
-    return {field.name: field.dataType.simpleString() for field in rows.schema.fields}
+    return dict(rows.dtypes)
 
 
 def ddl_of(rows: DataFrame) -> str:
     """The columns as a schema that Spark reads back."""
     return ", ".join(f"{quote(name)} {kind}" for name, kind in types_of(rows).items())
+
+
+def create(table: str, kind: str, rows: DataFrame, partition_by: Sequence[str]) -> str:
+    """The statement that makes an empty table for the rows, unless one is there."""
+    by = f" PARTITIONED BY ({names(partition_by)})" if partition_by else ""
+    return f"CREATE TABLE IF NOT EXISTS {table} ({ddl_of(rows)}) USING {kind}{by}"
 
 
 def _known(spark: SparkSession, where: str) -> bool:

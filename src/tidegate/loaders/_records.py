@@ -1,13 +1,17 @@
-"""The metadata table of the Delta loaders: one row per read, which ends up confirmed or stale."""
+"""The metadata table of the Delta loaders: one row per read, which ends up confirmed or stale.
+
+Rows count as loaded only once the caller confirms them, or the target shows their load.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from tidegate.core.position import Position
 from tidegate.dialects.spark import Spark
 from tidegate.loaders._handover import like
-from tidegate.loaders._places import Place, find, planned
+from tidegate.loaders._places import find, planned
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -52,21 +56,24 @@ class Records:
     where: str
     identifier: str
 
-    def all(self) -> list[Record]:
-        """What was read, oldest first; makes the table if it is not there."""
-        place = find(self.spark, self.where)
-        if place is None:
-            columns = ", ".join(f"{name} {kind}" for name, kind in COLUMNS.items())
-            self.spark.sql(f"CREATE TABLE IF NOT EXISTS {self._place.sql} ({columns}) USING delta")
-            return []
-        found = self.spark.sql(
-            f"SELECT load_id, start_commit_ver, end_commit_ver, last_read_timestamp, is_processed, is_stale "
-            f"FROM {self._place.sql} WHERE table_identifier = {self._text(self.identifier)} ORDER BY read_at"
-        ).collect()
-        return [
-            Record(load_id=row[0], start=row[1], end=row[2], last=row[3], processed=row[4], stale=row[5])
-            for row in found
-        ]
+    def confirmed(self) -> Record | None:
+        """The last read that arrived; whatever is not confirmed by now becomes stale, and is read again."""
+        found = self._all()
+        if any(not record.processed and not record.stale for record in found):
+            self._update("is_stale = true", "NOT is_processed AND NOT is_stale")
+        return next((record for record in reversed(found) if record.processed), None)
+
+    def landed(self, since: Position | None) -> Record | None:
+        """The last load, as the target tells it; it is noted now if a crash came before that."""
+        self.confirmed()
+        if since is None or not since.load_id:
+            return None
+        start, end = int(since.state["start"]), int(since.state["version"])
+        time_read = since.loaded_through if since.state.get("column") else None
+        last = Record(load_id=since.load_id, start=start, end=end, last=time_read, processed=True)
+        if all(record.load_id != last.load_id for record in self._all()):
+            self.add(last)
+        return last
 
     def add(self, record: Record) -> None:
         """One more row."""
@@ -80,27 +87,38 @@ class Records:
             self._text(record.load_id),
             "current_timestamp()",
         )
-        self._write(f"INSERT INTO {self._place.sql} ({', '.join(COLUMNS)}) VALUES ({', '.join(values)})")
+        self._write(f"INSERT INTO {self._table} ({', '.join(COLUMNS)}) VALUES ({', '.join(values)})")
 
     def confirm(self, load_id: str) -> None:
         """The read with that mark has arrived."""
         self._update("is_processed = true", f"load_id = {self._text(load_id)}")
 
-    def expire(self) -> None:
-        """Whatever is not confirmed by now never will be."""
-        self._update("is_stale = true", "NOT is_processed AND NOT is_stale")
+    def _all(self) -> list[Record]:
+        """What was read, oldest first; makes the table if it is not there."""
+        if find(self.spark, self.where) is None:
+            columns = ", ".join(f"{name} {kind}" for name, kind in COLUMNS.items())
+            self.spark.sql(f"CREATE TABLE IF NOT EXISTS {self._table} ({columns}) USING delta")
+            return []
+        found = self.spark.sql(
+            f"SELECT load_id, start_commit_ver, end_commit_ver, last_read_timestamp, is_processed, is_stale "
+            f"FROM {self._table} WHERE table_identifier = {self._text(self.identifier)} ORDER BY read_at"
+        ).collect()
+        return [
+            Record(load_id=row[0], start=row[1], end=row[2], last=row[3], processed=row[4], stale=row[5])
+            for row in found
+        ]
 
     def _update(self, change: str, where: str) -> None:
         mine = f"table_identifier = {self._text(self.identifier)}"
-        self._write(f"UPDATE {self._place.sql} SET {change} WHERE {mine} AND {where}")
+        self._write(f"UPDATE {self._table} SET {change} WHERE {mine} AND {where}")
 
     def _write(self, statement: str) -> None:
         with like(self.spark, {}) as session:
             session.sql(statement).collect()
 
     @property
-    def _place(self) -> Place:
-        return planned(self.where, "delta")
+    def _table(self) -> str:
+        return planned(self.where, "delta").sql
 
     def _text(self, text: str) -> str:
         return Spark().string(text)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tidegate.dialects.spark import Spark
-from tidegate.loaders._handover import exact
+from tidegate.loaders._handover import handed_over
 from tidegate.loaders._places import files
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ class Watermarks:
         row = self.spark.range(1).selectExpr(
             f"{text(name)} AS table_name", f"{text(value)} AS watermark_value", "current_timestamp() AS last_updated"
         )
-        with exact(row.coalesce(1)) as written:
+        with handed_over(row.coalesce(1)) as written:
             written.write.mode("overwrite").parquet(self._folder(name))
 
     def _folder(self, name: str) -> str:

@@ -14,12 +14,13 @@ from typing import TYPE_CHECKING
 from tidegate.core.batch import Latest
 from tidegate.core.position import Position
 from tidegate.errors import CheckFailed
+from tidegate.loaders._applying import LoadResult
 from tidegate.loaders._batches import GONE, Batch, key_of, need_columns, not_outdated, one_a_key
 from tidegate.loaders._cursor import NUMBERS, Cursor
-from tidegate.loaders._handover import exact
+from tidegate.loaders._handover import handed_over
 from tidegate.loaders._places import files, short_name, types_of
-from tidegate.loaders._sink import uid_of
-from tidegate.loaders.incremental import IncrementalLoader, LoadResult
+from tidegate.loaders._sink import Sink, uid_of
+from tidegate.loaders.incremental import IncrementalLoader
 from tidegate.spark.dataframe_ops import count_if, of_keys
 from tidegate.spark.sql import quote
 
@@ -96,8 +97,9 @@ class Events:
     deleted: str
     remember: timedelta
 
-    def batch(self, events: DataFrame, since: Position | None, present: DataFrame | None) -> Batch:
-        """What the events that are new do to the rows that are present."""
+    def batch(self, events: DataFrame, since: Position | None, sink: Sink) -> Batch:
+        """What the events that are new do to the rows of the target."""
+        present = sink.read()
         need_columns(events, (*self.key, self.operation))
         cursor = Cursor.of(self.sequence, types_of(events), NUMBERS)
         old = since.loaded_through if since else None
@@ -147,7 +149,7 @@ class Events:
                     f"current_timestamp() AS {_AT}",
                     f"current_date() AS {_DAY}",
                 )
-                with exact(kept) as written:
+                with handed_over(kept) as written:
                     written.write.partitionBy(_DAY).mode("append").parquet(self.deleted)
         finally:
             gone.unpersist()

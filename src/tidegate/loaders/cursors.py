@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING, Any
 from tidegate.core.batch import Latest
 from tidegate.core.position import Position
 from tidegate.core.schema import Kind
-from tidegate.errors import CheckFailed, ConfigError
-from tidegate.loaders._batches import Batch, key_of, need_columns, not_outdated, one_a_key
+from tidegate.errors import ConfigError
+from tidegate.loaders._applying import LoadResult
+from tidegate.loaders._batches import Batch, key_of, need_columns, new_rows, not_outdated, one_a_key, refuse
 from tidegate.loaders._cursor import NUMBERS, TIMES, Cursor
 from tidegate.loaders._places import types_of
-from tidegate.loaders.incremental import IncrementalLoader, LoadResult, new_rows
-from tidegate.spark.dataframe_ops import count_if
+from tidegate.loaders._sink import Sink
+from tidegate.loaders.incremental import IncrementalLoader
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -101,7 +102,8 @@ def _batches(
     if on_null not in ("stop", "skip"):
         raise ConfigError(f"on_null={on_null!r} is not known", hint="Use `stop` or `skip`.")
 
-    def batch_of(source: DataFrame, since: Position | None, present: DataFrame | None) -> Batch:
+    def batch_of(source: DataFrame, since: Position | None, sink: Sink) -> Batch:
+        present = sink.read()
         cursor = Cursor.of(column, types_of(source), kinds)
         need_columns(source, key)
         old = since.loaded_through if since else None
@@ -126,13 +128,9 @@ def _batches(
 
 def _without_nulls(source: DataFrame, cursor: Cursor, on_null: str) -> DataFrame:
     if on_null == "stop":
-        (bad,) = count_if(source, f"{cursor.name} IS NULL")
-        if bad:
-            raise CheckFailed(
-                f"{bad} rows have a NULL in column {cursor.column!r}, so no watermark ever reaches them",
-                hint="Correct them at the source, or leave them out with `on_null='skip'`.",
-                column=cursor.column,
-            )
+        said = f"a NULL in column {cursor.column!r}, so no watermark ever reaches them"
+        hint = "Correct them at the source, or leave them out with `on_null='skip'`."
+        refuse(source, f"{cursor.name} IS NULL", said, hint, column=cursor.column)
     return source.where(f"{cursor.name} IS NOT NULL")
 
 

@@ -6,30 +6,28 @@ Rows count as loaded only once the caller confirms them, or the target shows the
 from __future__ import annotations
 
 import re
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from tidegate.core.batch import Latest
 from tidegate.core.ids import new_load_id
-from tidegate.errors import CheckFailed, ConfigError, HistoryGone
-from tidegate.formats.delta.change_feed import OF_THE_FEED, WENT
-from tidegate.loaders._applying import Checks, apply, position_of, sink_of
-from tidegate.loaders._batches import GONE, Batch, key_of, marked, need_columns, not_outdated, one_a_key
+from tidegate.core.position import Position
+from tidegate.errors import ConfigError, HistoryGone
+from tidegate.formats.delta.change_feed import WENT
+from tidegate.loaders._applying import Load, LoadResult
+from tidegate.loaders._batches import Batch, key_of, marked, need_columns, new_rows, not_outdated, one_a_key, refuse
 from tidegate.loaders._cursor import TIMES, Cursor
 from tidegate.loaders._places import Place, need, short_name, types_of
-from tidegate.loaders._reads import Reads
 from tidegate.loaders._records import Record, Records
-from tidegate.loaders.incremental import LoadResult, new_rows, told
-from tidegate.spark import dataframe_ops
+from tidegate.loaders._sink import Sink
+from tidegate.spark.dataframe_ops import ORDER, changelog
 from tidegate.spark.failures import everything, translated
 from tidegate.spark.sql import quote
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-_RANK = "__tidegate_present"
 _NO_FEED = re.compile(r"DELTA_MISSING_CHANGE_DATA|DELTA_CHANGE_TABLE_FEED_DISABLED|change data was not recorded")
 _NO_HISTORY = re.compile(
     r"DELTA_(?:VERSION_NOT_FOUND|VERSION_INVALID|LOG_FILE_NOT_FOUND|FILE_NOT_FOUND)|no longer exist"
@@ -64,7 +62,8 @@ class Source:
     def net(self, start: int, end: int, key: tuple[str, ...]) -> DataFrame:
         """The net change of every key in the versions, both inclusive, from the change data feed.
 
-        Rows: one a key, as the feed leaves it, and `GONE`.
+        Rows: one a key, as the feed leaves it, and `GONE`. A row that an update gave another key is gone under its old
+        one.
 
         Raises:
             HistoryGone: the feed was not on, or its files are gone.
@@ -74,7 +73,9 @@ class Source:
         where = self.place.where
         try:
             feed = reader.table(self.place.sql) if self.place.table else reader.format("delta").load(where)
-            return _net(feed, key)
+            rows = changelog(feed, went=WENT, commit="_commit_version", drop=("_commit_version", "_commit_timestamp"))
+            # Whether it was an insert or an update still tells rows apart: two that one commit brought tie.
+            return one_a_key(rows.distinct(), Latest(key=key, order=(ORDER,))).drop("_change_type", ORDER)
         except Exception as error:
             said = everything(error)
             if _NO_FEED.search(said) or _NO_HISTORY.search(said):
@@ -86,7 +87,77 @@ class Source:
             raise
 
 
-class DeltaCDFLoader:
+class _Follower:
+    """Follows a Delta table: what is read is noted in the metadata table, what is loaded in the target first.
+
+    Args:
+        column: the time that is followed; None where the versions alone tell what is new.
+    """
+
+    kind: ClassVar[str]
+
+    def __init__(  # noqa: PLR0913, PLR0917 - what people tell a loader
+        self,
+        spark: SparkSession,
+        source: str,
+        metadata: str,
+        primary_key: str | Sequence[str] | None,
+        target: str | None,
+        table_name: str | None,
+        target_format: str | None,
+        column: str | None = None,
+    ) -> None:
+        self.spark = spark
+        self.name = table_name or short_name(target or source)
+        self.key = key_of(primary_key)
+        self._source = source
+        self._target = target
+        self._target_format = target_format
+        self._column = column
+        self._records = Records(spark=spark, where=metadata, identifier=self.name)
+        self._pending: str | None = None
+
+    def confirm(self) -> None:
+        """The rows of the last `read_data` have arrived."""
+        if self._pending is not None:
+            self._records.confirm(self._pending)
+            self._pending = None
+
+    def _changes(self, last: Record | None, sink: Sink | None = None) -> tuple[DataFrame, Record]:
+        """The rows that came since a read, and what there is to note of this one; processed when there are none.
+
+        Args:
+            sink: of a load, whose rows are those that the target does not have, with `GONE` where there is a key.
+        """
+        raise NotImplementedError
+
+    def _read(self) -> DataFrame:
+        with translated(f"reading {self._source}"):
+            rows, record = self._changes(self._records.confirmed())
+            self._records.add(record)
+            self._pending = None if record.processed else record.load_id
+            return rows
+
+    def _load(self) -> LoadResult:
+        if self._target is None:
+            raise ConfigError("the loader has no target", hint="Pass `target=`, or use `read_data` and `confirm`.")
+        noted: list[Record] = []
+
+        def batch_of(since: Position | None, sink: Sink) -> Batch | None:
+            rows, record = self._changes(self._records.landed(since), sink)
+            noted.append(replace(record, processed=True))
+            if record.processed:
+                return None
+            mark = str(record.end) if self._column is None else record.last
+            state = {"start": record.start, "version": record.end}
+            return Batch(rows=rows, key=self.key, watermark=mark, state=state, load_id=record.load_id)
+
+        to, kind = self._target_format, self.kind
+        load = Load(spark=self.spark, target=self._target, name=self.name, kind=kind, column=self._column, format=to)
+        return load.run(batch_of, lambda _: self._records.add(*noted))
+
+
+class DeltaCDFLoader(_Follower):
     """Follows a Delta table by its change data feed, including deletes.
 
     Args:
@@ -112,13 +183,7 @@ class DeltaCDFLoader:
         *,
         target_format: str | None = None,
     ) -> None:
-        self.spark = spark
-        self.name = table_name or short_name(target or source)
-        self.key = key_of(primary_key)
-        self._source = source
-        self._target = target
-        self._target_format = target_format
-        self._reads = Reads(Records(spark=spark, where=metadata, identifier=self.name))
+        super().__init__(spark, source, metadata, primary_key, target, table_name, target_format)
 
     def read_data(self) -> DataFrame:
         """The net change of every key since the last confirmed read, noted as pending; `confirm` ends it.
@@ -132,12 +197,7 @@ class DeltaCDFLoader:
             HistoryGone: the source's history does not reach back to the last read.
             DuplicateKeys: the source holds several rows of a key.
         """
-        with translated(f"reading {self._source}"):
-            return self._reads.read(self._changes)
-
-    def confirm(self) -> None:
-        """The rows of the last `read_data` have arrived."""
-        self._reads.confirm()
+        return self._read()
 
     def load(self) -> LoadResult:
         """Brings the changes into the target in one commit that names the version, then notes it.
@@ -151,40 +211,26 @@ class DeltaCDFLoader:
             PositionMissing: the target has rows that no load of this name put there.
             PositionMoved: another load of this name came in between.
         """
-        started = time.monotonic()
-        with translated(f"loading {self.name}"):
-            sink = sink_of(self.spark, _need(self._target), self.name, self._target_format)
-            since = position_of(sink, self.name, kind=self.kind, column=None)
-            rows, record = self._changes(self._reads.landed(since))
-            done = None
-            if not record.processed:
-                state = {"start": record.start, "version": record.end}
-                batch = Batch(rows=rows, key=self.key, watermark=str(record.end), state=state)
-                done = apply(sink, since, batch, kind=self.kind, column=None, checks=Checks(), load_id=record.load_id)
-            self._reads.note(replace(record, processed=True))
-        return told(self.name, started, since, done, watermark=str(record.end))
+        return self._load()
 
-    def _changes(self, read: Record | None) -> tuple[DataFrame, Record]:
-        """The net changes since a read, and what there is to note of this one."""
-        last = read.end if read else None
+    def _changes(self, last: Record | None, sink: Sink | None = None) -> tuple[DataFrame, Record]:
+        del sink  # whatever it has of a key, this is what becomes of it
         source = Source.of(self.spark, self._source)
         end = source.version()
-        if last is not None and end < last:
-            raise HistoryGone(
-                f"{self._source} is at version {end} but was read up to {last}: it is a different table now",
-                hint="Load it again into an empty target with another metadata table.",
-            )
-        record = Record(load_id=new_load_id(), start=last or 0, end=end, processed=last == end)
         if last is None:
             rows = marked(one_a_key(source.at(end), Latest(key=self.key, order=())))
-        elif last == end:
-            rows = marked(source.at(end).limit(0))
-        else:
-            rows = source.net(last + 1, end, self.key)
-        return rows, record
+            return rows, Record(load_id=new_load_id(), start=0, end=end)
+        if end < last.end:
+            raise HistoryGone(
+                f"{self._source} is at version {end} but was read up to {last.end}: it is a different table now",
+                hint="Load it again into an empty target with another metadata table.",
+            )
+        same = end == last.end
+        rows = marked(source.at(end).limit(0)) if same else source.net(last.end + 1, end, self.key)
+        return rows, Record(load_id=new_load_id(), start=last.end, end=end, processed=same)
 
 
-class DeltaTimestampLoader:
+class DeltaTimestampLoader(_Follower):
     """Follows a Delta table by a time column; rows that were deleted are not seen.
 
     Args:
@@ -215,15 +261,9 @@ class DeltaTimestampLoader:
         to_timestamp: str | None = None,
         target_format: str | None = None,
     ) -> None:
-        self.spark = spark
-        self.name = table_name or short_name(target or source)
-        self.key = key_of(primary_key)
-        self._column = timestamp_column
-        self._source = source
-        self._target = target
+        super().__init__(spark, source, metadata, primary_key, target, table_name, target_format, timestamp_column)
+        self._time = timestamp_column
         self._bounds = (from_timestamp, to_timestamp)
-        self._target_format = target_format
-        self._reads = Reads(Records(spark=spark, where=metadata, identifier=self.name))
 
     def read_data(self) -> DataFrame:
         """The rows at or after the last time read that were not read yet, noted as pending; `confirm` ends it.
@@ -236,12 +276,7 @@ class DeltaTimestampLoader:
             CheckFailed: a row without a time or key.
             DuplicateKeys: rows of one key and time differ.
         """
-        with translated(f"reading {self._source}"):
-            return self._reads.read(self._rows)
-
-    def confirm(self) -> None:
-        """The rows of the last `read_data` have arrived."""
-        self._reads.confirm()
+        return self._read()
 
     def load(self) -> LoadResult:
         """Brings the rows into the target in one commit that names the time and the version, then notes it.
@@ -249,75 +284,37 @@ class DeltaTimestampLoader:
         Raises:
             As `read_data`, and as `DeltaCDFLoader.load`.
         """
-        started = time.monotonic()
-        with translated(f"loading {self.name}"):
-            sink = sink_of(self.spark, _need(self._target), self.name, self._target_format)
-            since = position_of(sink, self.name, kind=self.kind, column=self._column)
-            rows, record = self._rows(self._reads.landed(since))
-            done = None
-            if not record.processed:
-                present = sink.read() if self.key else None
-                if present is not None:
-                    rows = not_outdated(rows, present, self.key, self._column, equal=False)
-                rows = new_rows(rows, present, self.key)
-                state = {"start": record.start, "version": record.end}
-                batch = Batch(rows=rows, key=self.key, watermark=record.last, state=state)
-                done = apply(
-                    sink, since, batch, kind=self.kind, column=self._column, checks=Checks(), load_id=record.load_id
-                )
-            self._reads.note(replace(record, processed=True))
-        return told(self.name, started, since, done, watermark=record.last)
+        return self._load()
 
-    def _rows(self, last: Record | None) -> tuple[DataFrame, Record]:
-        """The rows that were not read yet, and what there is to note of the read."""
+    def _changes(self, last: Record | None, sink: Sink | None = None) -> tuple[DataFrame, Record]:
         source = Source.of(self.spark, self._source)
         end = source.version()
         now = source.at(end)
-        cursor = Cursor.of(self._column, types_of(now), TIMES)
+        cursor = Cursor.of(self._time, types_of(now), TIMES)
         need_columns(now, self.key)
-        (bad,) = dataframe_ops.count_if(now, f"{cursor.name} IS NULL")
-        if bad:
-            raise CheckFailed(
-                f"{bad} rows have a NULL in column {self._column!r}, so no read ever reaches them",
-                hint="Correct them at the source.",
-                column=self._column,
-            )
-        rows = self._within(now, cursor, last)
-        if last is not None and last.last is not None:
-            there = f"{cursor.name} = {cursor.literal(last.last)}"
+        said = f"a NULL in column {self._time!r}, so no read ever reaches them"
+        refuse(now, f"{cursor.name} IS NULL", said, "Correct them at the source.", column=self._time)
+        was = last.last if last else None
+        rows = now
+        for sign, text in ((">=", self._bounds[0]), (">=", was), ("<=", self._bounds[1])):
+            if text is not None:
+                rows = rows.where(f"{cursor.name} {sign} {cursor.literal(text)}")
+        if last is not None and was is not None:
+            there = f"{cursor.name} = {cursor.literal(was)}"
             rows = rows.exceptAll(source.at(last.end).where(there).select(*map(quote, now.columns)))
         if self.key:
-            rows = one_a_key(rows, Latest(key=self.key, order=(self._column,)))
+            rows = one_a_key(rows, Latest(key=self.key, order=(self._time,)))
         found = rows.selectExpr(f"{cursor.canonical(f'max({cursor.name})')} AS last", "count(*) AS n").collect()[0]
         record = Record(
             load_id=new_load_id(),
             start=last.end if last else 0,
             end=end,
-            last=cursor.latest(last.last if last else None, found[0]),
+            last=cursor.latest(was, found[0]),
             processed=last is not None and not found[1],
         )
+        if sink is not None and not record.processed:
+            present = sink.read() if self.key else None
+            if present is not None:
+                rows = not_outdated(rows, present, self.key, self._time, equal=False)
+            rows = new_rows(rows, present, self.key)
         return rows, record
-
-    def _within(self, rows: DataFrame, cursor: Cursor, last: Record | None) -> DataFrame:
-        low, high = self._bounds
-        lows = [cursor.literal(text) for text in (low, last.last if last else None) if text is not None]
-        for text in lows:
-            rows = rows.where(f"{cursor.name} >= {text}")
-        return rows if high is None else rows.where(f"{cursor.name} <= {cursor.literal(high)}")
-
-
-def _net(feed: DataFrame, key: tuple[str, ...]) -> DataFrame:
-    """One row a key, as the feed leaves it; `GONE` for a key that is no longer there.
-
-    A row that an update gave another key is gone under its old one.
-    """
-    ranked = feed.selectExpr("*", f"NOT ({WENT}) AS {_RANK}", f"{WENT} AS {GONE}")
-    # What a row was before is of no account beside what it is, in one version.
-    last = one_a_key(ranked.drop("_commit_timestamp").distinct(), Latest(key=key, order=("_commit_version", _RANK)))
-    return last.drop(*OF_THE_FEED, _RANK)
-
-
-def _need(target: str | None) -> str:
-    if target is None:
-        raise ConfigError("the loader has no target", hint="Pass `target=`, or use `read_data` and `confirm`.")
-    return target

@@ -14,8 +14,9 @@ from tidegate.core.ids import new_load_id
 from tidegate.core.position import Position
 from tidegate.loaders._applying import sink_of
 from tidegate.loaders._batches import GONE, Batch, aligned, key_of, need_columns, one_a_key
-from tidegate.loaders._handover import exact
+from tidegate.loaders._handover import handed_over
 from tidegate.loaders._places import empty, files, short_name
+from tidegate.loaders._sink import Sink
 from tidegate.loaders.incremental import IncrementalLoader
 from tidegate.spark import dataframe_ops
 from tidegate.spark.sql import quote
@@ -58,8 +59,7 @@ class DeltaDiffLoader(IncrementalLoader):
         folder = posixpath.join(snapshot_path, table_name or short_name(target_path))
         answer: dict[str, DataFrame] = {}
 
-        def batch_of(source: DataFrame, since: Position | None, present: DataFrame | None) -> Batch:
-            del present  # what the target should hold is the last snapshot
+        def batch_of(source: DataFrame, since: Position | None, _: Sink) -> Batch:  # it equals the last snapshot
             return self._compare(source, since, key, folder, answer)
 
         self._load(source_path, target_path, posixpath.join(snapshot_path, "_tidegate"), table_name, batch_of)
@@ -74,7 +74,7 @@ class DeltaDiffLoader(IncrementalLoader):
         last = since.state.get("snapshot") if since else None
         number = (since.sequence if since else 0) + 1
         new = f"{number:08d}-{new_load_id()[:12]}"
-        with exact(source) as written:
+        with handed_over(source) as written:
             written.write.mode("error").parquet(posixpath.join(folder, new))
         wanted = one_a_key(self._snapshot(folder, new).distinct(), Latest(key=key, order=()))
         was = wanted.limit(0) if last is None else aligned(self._snapshot(folder, last), wanted)

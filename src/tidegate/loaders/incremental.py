@@ -5,46 +5,20 @@ Always starts from the target's own position, and never touches the target befor
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from tidegate.core.position import Position
 from tidegate.loaders import _places as places
-from tidegate.loaders._applying import Applied, Checks, apply, position_of, sink_of
-from tidegate.loaders._batches import Batch, aligned, changed, key_of, marked, need_columns, need_keys
+from tidegate.loaders._applying import Checks, Load, LoadResult
+from tidegate.loaders._batches import Batch, key_of, new_rows
 from tidegate.loaders._folder import published
 from tidegate.loaders._manifest import Manifest
+from tidegate.loaders._sink import Sink
 from tidegate.loaders._watermarks import Watermarks
-from tidegate.spark.failures import translated
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LoadResult:
-    """The result of a load.
-
-    Args:
-        table_name: the stream's name in the watermark store.
-        records: rows that were added, changed or deleted in the target.
-        deleted: those of them that were deleted.
-        duration: of the whole call.
-        old_watermark: the target's watermark before; None for a first load.
-        new_watermark: the target's watermark now.
-        gaps: missing numbers between the two; None if not counted.
-    """
-
-    table_name: str
-    records: int
-    deleted: int
-    duration: timedelta
-    old_watermark: str | None
-    new_watermark: str | None
-    gaps: int | None = None
 
 
 class IncrementalLoader:
@@ -115,10 +89,10 @@ class IncrementalLoader:
         """
         key = key_of(primary_key)
 
-        def batch(source: DataFrame, since: Position | None, present: DataFrame | None) -> Batch:
+        def batch(source: DataFrame, since: Position | None, sink: Sink) -> Batch:
             old = since.loaded_through if since else None
             rows = self.select(source, old)
-            return Batch(rows=new_rows(rows, present, key), key=key, watermark=self.watermark(rows, old))
+            return Batch(rows=new_rows(rows, sink.read(), key), key=key, watermark=self.watermark(rows, old))
 
         return self._load(source_path, target_path, watermark_path, table_name, batch)
 
@@ -135,48 +109,21 @@ class IncrementalLoader:
         target_path: str,
         watermark_path: str,
         table_name: str | None,
-        batch_of: Callable[[DataFrame, Position | None, DataFrame | None], Batch],
+        batch_of: Callable[[DataFrame, Position | None, Sink], Batch],
         column: str | None = None,
     ) -> LoadResult:
-        started = time.monotonic()
-        name = table_name or places.short_name(target_path)
-        with translated(f"loading {name}", target_path):
-            sink = sink_of(self.spark, target_path, name, self._target_format, self._partition_by)
-            since = position_of(sink, name, kind=self.kind, column=column)
-            batch = batch_of(self.read(source_path), since, sink.read())
-            done = apply(sink, since, batch, kind=self.kind, column=column, checks=self._checks)
-            Watermarks(spark=self.spark, path=watermark_path).put(name, batch.watermark)
-        return told(name, started, since, done, watermark=batch.watermark, gaps=batch.gaps)
-
-
-def told(  # noqa: PLR0913 - what a result is made of
-    name: str,
-    started: float,
-    since: Position | None,
-    done: Applied | None,
-    *,
-    watermark: str | None,
-    gaps: int | None = None,
-) -> LoadResult:
-    """What a load did; `done` is None for one that found nothing to do."""
-    return LoadResult(
-        table_name=name,
-        records=done.records if done else 0,
-        deleted=done.deleted if done else 0,
-        duration=timedelta(seconds=time.monotonic() - started),
-        old_watermark=since.loaded_through if since else None,
-        new_watermark=watermark,
-        gaps=gaps,
-    )
-
-
-def new_rows(rows: DataFrame, present: DataFrame | None, key: Sequence[str]) -> DataFrame:
-    """The rows that the target does not hold: compared by key, or without one by the whole row and how often it comes.
-
-    Rows: with a key one a key and `GONE`.
-    """
-    need_columns(rows, key)
-    if not key:
-        return rows if present is None else rows.exceptAll(aligned(present, rows))
-    need_keys(rows, key)
-    return marked(rows) if present is None else changed(rows, present, key)
+        load = Load(
+            spark=self.spark,
+            target=target_path,
+            name=table_name or places.short_name(target_path),
+            kind=self.kind,
+            column=column,
+            format=self._target_format,
+            partition_by=self._partition_by,
+            checks=self._checks,
+        )
+        marks = Watermarks(spark=self.spark, path=watermark_path)
+        return load.run(
+            lambda since, sink: batch_of(self.read(source_path), since, sink),
+            lambda watermark: marks.put(load.name, watermark),
+        )

@@ -8,9 +8,10 @@ import pytest
 from tidegate.core import schema as types
 from tidegate.core.position import Position, property_name
 from tidegate.errors import ColumnMissing, ConfigError, PositionMissing, WriteError
+from tidegate.formats.delta.log import Commit
 from tidegate.formats.shared.statements import merge
 from tidegate.loaders._cursor import NUMBERS, TIMES, Cursor
-from tidegate.loaders._delta import Commit, position_in
+from tidegate.loaders._delta import History
 from tidegate.loaders._manifest import Entry, replay
 from tidegate.loaders._places import is_name, planned, short_name
 from tidegate.loaders._watermarks import escaped
@@ -94,11 +95,13 @@ def commit(at, sequence=None, operation="WRITE", uid=UID, **parameters):
     if sequence is not None:
         position = Position(sequence=sequence, load_id=f"load{sequence}", kind="timestamp")
         metadata = json.dumps({property_name(uid): position.to_dict()})
-    return Commit(version=at, operation=operation, parameters=parameters, metadata=metadata)
+    return Commit(
+        at, ({"commitInfo": {"operation": operation, "operationParameters": parameters, "userMetadata": metadata}},)
+    )
 
 
 def found(*history):
-    position = position_in(history, UID)
+    position = History.of(history).position(UID)
     return position and (position.sequence, position.load_id)
 
 
@@ -106,6 +109,13 @@ def test_a_delta_tables_position_is_the_newest_of_its_stream():
     assert found() is None
     assert found(commit(3), commit(2, 2), commit(1, 1), commit(0)) == (2, "load2")
     assert found(commit(1, 7, uid="somebody else"), commit(0)) is None
+
+
+def test_a_position_that_cannot_be_read_is_never_passed_over_for_an_older_one():
+    newer = json.dumps({property_name(UID): {"version": 2}})
+    damaged = Commit(2, ({"commitInfo": {"operation": "WRITE", "operationParameters": {}, "userMetadata": newer}},))
+    with pytest.raises(WriteError, match="the position in version 2 of the table cannot be read"):
+        found(damaged, commit(1, 1), commit(0))
 
 
 def test_a_restored_delta_table_stands_where_it_was_and_never_counts_backwards():

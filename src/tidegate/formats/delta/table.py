@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, Protocol
 
 from tidegate.core import schema as types
 from tidegate.core.plan import Prune
@@ -52,6 +52,13 @@ class Landed:
     number: int | None = None
 
 
+class Commits(Protocol):
+    """What knows commits by their versions: a log, or a table's history."""
+
+    def commit(self, version: int) -> Commit | None:
+        """The commit that made the version; None if it is not kept any more."""
+
+
 def landed(log: Log, snapshot: Snapshot, uid: str) -> Landed:
     """The stream's newest load among the commits that the visible version stands on.
 
@@ -72,7 +79,7 @@ def landed(log: Log, snapshot: Snapshot, uid: str) -> Landed:
     return Landed(number=None if restored else snapshot.transactions.get(uid))
 
 
-def ancestors(log: Log, version: int) -> Iterator[Commit | None]:
+def ancestors(log: Commits, version: int) -> Iterator[Commit | None]:
     """The commits that a version stands on, newest first; None and the end where one is not kept any more."""
     while version >= 0:
         commit = log.commit(version)
@@ -83,7 +90,7 @@ def ancestors(log: Log, version: int) -> Iterator[Commit | None]:
         version = version - 1 if back is None else back
 
 
-def restored_from(log: Log, commit: Commit) -> int | None:
+def restored_from(log: Commits, commit: Commit) -> int | None:
     """The version that a RESTORE brought back; None for any other commit."""
     if commit.info.get("operation") != "RESTORE":
         return None
