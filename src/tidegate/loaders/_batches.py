@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 from tidegate.core.batch import Latest
 from tidegate.errors import CheckFailed, ColumnMissing, DuplicateKeys
-from tidegate.loaders._places import types_of
 from tidegate.spark import dataframe_ops
 from tidegate.spark.sql import quote
 
@@ -144,6 +143,6 @@ def aligned(present: DataFrame, rows: DataFrame) -> DataFrame:
     return present.selectExpr(
         *(
             quote(name) if name in present.columns else f"CAST(NULL AS {kind}) AS {quote(name)}"
-            for name, kind in types_of(rows).items()
+            for name, kind in rows.dtypes
         )
     )

@@ -17,7 +17,7 @@ from tidegate.core.position import Position
 from tidegate.errors import SchemaRefused
 from tidegate.loaders._handover import handed_over
 from tidegate.loaders._manifest import Entry, Manifest
-from tidegate.loaders._places import OPTIONS, ddl_of, empty, files, types_of
+from tidegate.loaders._places import OPTIONS, ddl_of, empty, files
 from tidegate.loaders._sink import missing, moved
 from tidegate.spark.sql import quote
 
@@ -122,8 +122,8 @@ class Folder:
                 empty(self.spark, posixpath.join(self.path, folder))
 
     def _widened(self, last: Entry, rows: DataFrame) -> str:
-        known = types_of(published(self.spark, self.path, last))
-        for name, kind in types_of(rows).items():
+        known = dict(published(self.spark, self.path, last).dtypes)
+        for name, kind in rows.dtypes:
             if known.setdefault(name, kind) != kind:
                 raise SchemaRefused(
                     f"column {name!r} is {kind} now and {known[name]} in {self.path}",

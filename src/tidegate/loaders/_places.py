@@ -180,14 +180,9 @@ def empty(spark: SparkSession, folder: str) -> None:
     nothing.write.partitionBy("nothing").mode("overwrite").parquet(folder)
 
 
-def types_of(rows: DataFrame) -> dict[str, str]:
-    """Column names to Spark's names of their types."""
-    return dict(rows.dtypes)
-
-
 def ddl_of(rows: DataFrame) -> str:
     """The columns as a schema that Spark reads back."""
-    return ", ".join(f"{quote(name)} {kind}" for name, kind in types_of(rows).items())
+    return ", ".join(f"{quote(name)} {kind}" for name, kind in rows.dtypes)
 
 
 def create(table: str, kind: str, rows: DataFrame, partition_by: Sequence[str]) -> str:

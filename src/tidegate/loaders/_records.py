@@ -16,6 +16,7 @@ from tidegate.loaders._places import find, planned
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+_text = Spark().string
 COLUMNS = {
     "table_identifier": "string",
     "start_commit_ver": "bigint",
@@ -78,20 +79,20 @@ class Records:
     def add(self, record: Record) -> None:
         """One more row."""
         values = (
-            self._text(self.identifier),
+            _text(self.identifier),
             f"{record.start}L",
             f"{record.end}L",
-            "NULL" if record.last is None else self._text(record.last),
+            "NULL" if record.last is None else _text(record.last),
             str(record.processed).lower(),
             str(record.stale).lower(),
-            self._text(record.load_id),
+            _text(record.load_id),
             "current_timestamp()",
         )
         self._write(f"INSERT INTO {self._table} ({', '.join(COLUMNS)}) VALUES ({', '.join(values)})")
 
     def confirm(self, load_id: str) -> None:
         """The read with that mark has arrived."""
-        self._update("is_processed = true", f"load_id = {self._text(load_id)}")
+        self._update("is_processed = true", f"load_id = {_text(load_id)}")
 
     def _all(self) -> list[Record]:
         """What was read, oldest first; makes the table if it is not there."""
@@ -101,7 +102,7 @@ class Records:
             return []
         found = self.spark.sql(
             f"SELECT load_id, start_commit_ver, end_commit_ver, last_read_timestamp, is_processed, is_stale "
-            f"FROM {self._table} WHERE table_identifier = {self._text(self.identifier)} ORDER BY read_at"
+            f"FROM {self._table} WHERE table_identifier = {_text(self.identifier)} ORDER BY read_at"
         ).collect()
         return [
             Record(load_id=row[0], start=row[1], end=row[2], last=row[3], processed=row[4], stale=row[5])
@@ -109,7 +110,7 @@ class Records:
         ]
 
     def _update(self, change: str, where: str) -> None:
-        mine = f"table_identifier = {self._text(self.identifier)}"
+        mine = f"table_identifier = {_text(self.identifier)}"
         self._write(f"UPDATE {self._table} SET {change} WHERE {mine} AND {where}")
 
     def _write(self, statement: str) -> None:
@@ -119,6 +120,3 @@ class Records:
     @property
     def _table(self) -> str:
         return planned(self.where, "delta").sql
-
-    def _text(self, text: str) -> str:
-        return Spark().string(text)

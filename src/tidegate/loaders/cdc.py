@@ -18,7 +18,7 @@ from tidegate.loaders._applying import LoadResult
 from tidegate.loaders._batches import GONE, Batch, key_of, need_columns, not_outdated, one_a_key
 from tidegate.loaders._cursor import NUMBERS, Cursor
 from tidegate.loaders._handover import handed_over
-from tidegate.loaders._places import files, short_name, types_of
+from tidegate.loaders._places import files, short_name
 from tidegate.loaders._sink import Sink, uid_of
 from tidegate.loaders.incremental import IncrementalLoader
 from tidegate.spark.dataframe_ops import count_if, of_keys
@@ -101,7 +101,7 @@ class Events:
         """What the events that are new do to the rows of the target."""
         present = sink.read()
         need_columns(events, (*self.key, self.operation))
-        cursor = Cursor.of(self.sequence, types_of(events), NUMBERS)
+        cursor = Cursor.of(self.sequence, dict(events.dtypes), NUMBERS)
         old = since.loaded_through if since else None
         low = cursor.low(old, self.lookback)
         if low is not None:

@@ -16,7 +16,6 @@ from tidegate.errors import ConfigError
 from tidegate.loaders._applying import LoadResult
 from tidegate.loaders._batches import Batch, key_of, need_columns, new_rows, not_outdated, one_a_key, refuse
 from tidegate.loaders._cursor import NUMBERS, TIMES, Cursor
-from tidegate.loaders._places import types_of
 from tidegate.loaders._sink import Sink
 from tidegate.loaders.incremental import IncrementalLoader
 
@@ -104,7 +103,7 @@ def _batches(
 
     def batch_of(source: DataFrame, since: Position | None, sink: Sink) -> Batch:
         present = sink.read()
-        cursor = Cursor.of(column, types_of(source), kinds)
+        cursor = Cursor.of(column, dict(source.dtypes), kinds)
         need_columns(source, key)
         old = since.loaded_through if since else None
         rows = _without_nulls(source, cursor, on_null)

@@ -18,7 +18,7 @@ from tidegate.formats.delta.change_feed import WENT
 from tidegate.loaders._applying import Load, LoadResult
 from tidegate.loaders._batches import Batch, key_of, marked, need_columns, new_rows, not_outdated, one_a_key, refuse
 from tidegate.loaders._cursor import TIMES, Cursor
-from tidegate.loaders._places import Place, need, short_name, types_of
+from tidegate.loaders._places import Place, need, short_name
 from tidegate.loaders._records import Record, Records
 from tidegate.loaders._sink import Sink
 from tidegate.spark.dataframe_ops import ORDER, changelog
@@ -87,7 +87,7 @@ class Source:
             raise
 
 
-class _Follower:
+class DeltaLoader:
     """Follows a Delta table: what is read is noted in the metadata table, what is loaded in the target first.
 
     Args:
@@ -157,7 +157,7 @@ class _Follower:
         return load.run(batch_of, lambda _: self._records.add(*noted))
 
 
-class DeltaCDFLoader(_Follower):
+class DeltaCDFLoader(DeltaLoader):
     """Follows a Delta table by its change data feed, including deletes.
 
     Args:
@@ -230,7 +230,7 @@ class DeltaCDFLoader(_Follower):
         return rows, Record(load_id=new_load_id(), start=last.end, end=end, processed=same)
 
 
-class DeltaTimestampLoader(_Follower):
+class DeltaTimestampLoader(DeltaLoader):
     """Follows a Delta table by a time column; rows that were deleted are not seen.
 
     Args:
@@ -290,7 +290,7 @@ class DeltaTimestampLoader(_Follower):
         source = Source.of(self.spark, self._source)
         end = source.version()
         now = source.at(end)
-        cursor = Cursor.of(self._time, types_of(now), TIMES)
+        cursor = Cursor.of(self._time, dict(now.dtypes), TIMES)
         need_columns(now, self.key)
         said = f"a NULL in column {self._time!r}, so no read ever reaches them"
         refuse(now, f"{cursor.name} IS NULL", said, "Correct them at the source.", column=self._time)

@@ -74,15 +74,16 @@ class DeltaDiffLoader(IncrementalLoader):
         last = since.state.get("snapshot") if since else None
         number = (since.sequence if since else 0) + 1
         new = f"{number:08d}-{new_load_id()[:12]}"
+        copy, spark = posixpath.join(folder, new), self.spark
         with handed_over(source) as written:
-            written.write.mode("error").parquet(posixpath.join(folder, new))
-        wanted = one_a_key(self._snapshot(folder, new).distinct(), Latest(key=key, order=()))
-        was = wanted.limit(0) if last is None else aligned(self._snapshot(folder, last), wanted)
+            written.write.mode("error").parquet(copy)
+        wanted = one_a_key(spark.read.parquet(copy).distinct(), Latest(key=key, order=()))
+        was = wanted.limit(0) if last is None else aligned(spark.read.parquet(posixpath.join(folder, last)), wanted)
         others = [name for name in wanted.columns if name not in key]
         found = dataframe_ops.differences(wanted, was, key=key, others=others)
         if last is not None and found.isEmpty():
             answer.update({kind: was.limit(0) for kind in CHANGES})
-            empty(self.spark, posixpath.join(folder, new))
+            empty(spark, copy)
             return Batch(rows=was.limit(0), watermark=since.loaded_through if since else None)
         gone = found.where(GONE).select(*(quote(name) for name in key))
         columns = [quote(name) for name in wanted.columns]
@@ -93,9 +94,6 @@ class DeltaDiffLoader(IncrementalLoader):
         return Batch(
             rows=found.drop(dataframe_ops.TWICE, dataframe_ops.NEW), key=key, watermark=str(number), state=state
         )
-
-    def _snapshot(self, folder: str, name: str) -> DataFrame:
-        return self.spark.read.parquet(posixpath.join(folder, name))
 
     def _clear(self, folder: str, name: str, target_path: str) -> None:
         """Empties the snapshots that neither the target's commit names nor the one before it."""
