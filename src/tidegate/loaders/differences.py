@@ -74,16 +74,16 @@ class DeltaDiffLoader(IncrementalLoader):
         last = since.state.get("snapshot") if since else None
         number = (since.sequence if since else 0) + 1
         new = f"{number:08d}-{new_load_id()[:12]}"
-        copy, read = posixpath.join(folder, new), self.spark.read
+        copy, spark = posixpath.join(folder, new), self.spark
         with handed_over(source) as written:
             written.write.mode("error").parquet(copy)
-        wanted = one_a_key(read.parquet(copy).distinct(), Latest(key=key, order=()))
-        was = wanted.limit(0) if last is None else aligned(read.parquet(posixpath.join(folder, last)), wanted)
+        wanted = one_a_key(spark.read.parquet(copy).distinct(), Latest(key=key, order=()))
+        was = wanted.limit(0) if last is None else aligned(spark.read.parquet(posixpath.join(folder, last)), wanted)
         others = [name for name in wanted.columns if name not in key]
         found = dataframe_ops.differences(wanted, was, key=key, others=others)
         if last is not None and found.isEmpty():
             answer.update({kind: was.limit(0) for kind in CHANGES})
-            empty(self.spark, copy)
+            empty(spark, copy)
             return Batch(rows=was.limit(0), watermark=since.loaded_through if since else None)
         gone = found.where(GONE).select(*(quote(name) for name in key))
         columns = [quote(name) for name in wanted.columns]

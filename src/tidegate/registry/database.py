@@ -37,7 +37,6 @@ class Database:
         self._file = parsed.database or ""
         if self.is_sqlite and parsed.query.get("vfs") != IN_MEMORY:
             self._prepare_file(read_only=read_only)
-            self._prepare_file(read_only=read_only)
         self._engine = _engine(parsed)
         if read_only:
             event.listen(self._engine, "connect", _forbid_writes)
