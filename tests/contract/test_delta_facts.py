@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from support.lake import ROWS, UID, Lake, make_delta_lake, put
+from support.lake import Lake, make_delta_lake
 from tidegate.core.plan import Mode
 from tidegate.core.ports.format import Layout
 from tidegate.core.schema import BIGINT, DATE, INT, REAL, TEXT, ChangeKind, Column, Schema, SchemaChange, decimal
@@ -17,6 +17,7 @@ from tidegate.core.slices import Partition
 from tidegate.errors import PositionMoved
 from tidegate.formats.delta.staging import DeltaStaging
 from tidegate.spark.session import Sessions
+from tidegate.testing.contracts.lake import ROWS, UID, put
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from support.lake import ROWS, UID, Lake, put
+from support.lake import Lake
 from tidegate.core.changes import ChangeSet
 from tidegate.core.effects import Mirror, Upsert
 from tidegate.core.plan import Mode
@@ -19,6 +19,7 @@ from tidegate.core.slices import Everything, Partition, Slice
 from tidegate.formats.shared.statements import merge
 from tidegate.spark import sql
 from tidegate.spark.failures import translate
+from tidegate.testing.contracts.lake import ROWS, UID, put
 
 if TYPE_CHECKING:
     from tidegate.core.ids import Target

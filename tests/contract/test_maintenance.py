@@ -9,13 +9,14 @@ from typing import Any
 
 import pytest
 
-from support.lake import QUICK, UID, Lake, make_delta_lake, make_lake
+from support.lake import QUICK, Lake, make_delta_lake, make_lake
 from tidegate.core.plan import Mode
 from tidegate.core.policies.maintenance import Maintenance, Step, Upkeep
 from tidegate.core.ports.format import Layout
 from tidegate.formats.delta import Delta
 from tidegate.formats.iceberg import maintenance
 from tidegate.spark.session import Sessions
+from tidegate.testing.contracts.lake import UID
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
 

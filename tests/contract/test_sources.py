@@ -13,9 +13,8 @@ from tidegate.testing.contracts.source import COLUMNS
 DDL = "CREATE TABLE orders (id {big} PRIMARY KEY NOT NULL, code {text}, changed timestamp, day date)"
 
 
+@pytest.mark.spark
 class TestMemory(SourceContract):
-    test_the_rows_of_a_slice_are_read = None  # the tests of the documents read them
-
     @pytest.fixture
     def make(self):
         source = MemorySource(schema=COLUMNS, key=("id",))
@@ -31,9 +30,8 @@ def texts(rows):
     return [tuple(None if value is None else str(value) for value in row.values()) for row in rows]
 
 
+@pytest.mark.spark
 class TestSqlite(SourceContract):
-    test_the_rows_of_a_slice_are_read = None  # tests/integration/source reads every type
-
     @pytest.fixture
     def make(self, tmp_path):
         path = tmp_path / "shop.db"
@@ -48,8 +46,8 @@ class TestSqlite(SourceContract):
         return put
 
 
+@pytest.mark.spark
 class TestDuckdb(SourceContract):
-    test_the_rows_of_a_slice_are_read = None  # tests/integration/source reads every type
     test_every_answer_is_of_one_moment = None  # a file that is read here is locked against every writer
 
     @pytest.fixture
@@ -63,5 +61,25 @@ class TestDuckdb(SourceContract):
                 database.execute(DDL.format(big="bigint", text="varchar"))
                 database.executemany("INSERT INTO orders VALUES (?, ?, ?, ?)", texts(rows))
             return Database(connection=Connection(name="shop", url=f"duckdb:///{path}"), table="orders")
+
+        return put
+
+
+@pytest.mark.spark
+@pytest.mark.postgres
+class TestPostgresql(SourceContract):
+    @pytest.fixture
+    def make(self, postgres):
+        import psycopg
+
+        url = postgres.create_database()
+
+        def put(rows):
+            with psycopg.connect(url, autocommit=True) as database:
+                database.execute("DROP TABLE IF EXISTS orders")
+                database.execute(DDL.format(big="bigint", text="text"))
+                with database.cursor() as cursor:
+                    cursor.executemany("INSERT INTO orders VALUES (%s, %s, %s, %s)", texts(rows))
+            return Database(connection=Connection(name="shop", url=url), table="orders")
 
         return put

@@ -19,6 +19,7 @@ from tidegate.core.outcome import Result
 from tidegate.core.plan import Mode, Reset, WriteFacts
 from tidegate.engine.events import BOUNDARIES, Moment, Stage
 from tidegate.errors import PlanError
+from tidegate.testing import WriterContract
 
 WRITERS = plugins.names("writers")
 KEEPS_ALL = {"append", "scd2"}
@@ -187,9 +188,8 @@ def test_a_writer_chooses_for_whatever_is_known_and_says_why(kind: str, facts: W
         assert choice.mode is Mode.OVERWRITE, "a full refresh leaves no row of before"
 
 
-@each_writer
-def test_a_writer_says_what_it_takes(kind: str) -> None:
-    writer = plugins.load("writers", kind)
-    assert writer.kind == kind
-    assert writer.accepts
-    assert writer.idempotent or Mirror not in writer.accepts, "a whole table added again would be there twice"
+@pytest.mark.spark
+class TestWriters(WriterContract):
+    @pytest.fixture(params=WRITERS)
+    def writer(self, request):
+        return plugins.load("writers", request.param)()

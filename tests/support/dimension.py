@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from support.lake import ROWS, UID, Lake
+from support.lake import Lake
 from tidegate.core.batch import Batch, Checked, Fence, Latest
 from tidegate.core.changes import ChangeSet
 from tidegate.core.effects import Apply, Effect, Upsert
@@ -18,6 +18,7 @@ from tidegate.core.ports.format import Layout
 from tidegate.core.schema import Schema
 from tidegate.core.slices import Everything
 from tidegate.spark import dataframe_ops, sql
+from tidegate.testing.contracts.lake import ROWS, UID
 from tidegate.writers.scd2 import Scd2
 
 NOW = datetime(2025, 6, 1, 12, tzinfo=UTC)

@@ -5,24 +5,15 @@ Asked for by every test marked `spark`. Must never leave a JVM behind, nor share
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tidegate.core.changes import ChangeSet
-from tidegate.core.effects import Upsert
-from tidegate.core.ids import Target, new_load_id
-from tidegate.core.plan import LoadPlan, Mode, WriteChoice
-from tidegate.core.ports.format import Layout
-from tidegate.core.position import Position
-from tidegate.core.schema import BIGINT, TEXT, TIMESTAMP, Column, Schema
-from tidegate.core.slices import Everything
+from tidegate.core.ids import Target
 from tidegate.dialects.duckdb import Duckdb
 from tidegate.dialects.mariadb import Mariadb
 from tidegate.dialects.trino import Trino
@@ -33,9 +24,10 @@ from tidegate.sources.change_log.topic.log import JARS as KAFKA
 from tidegate.sources.files.source import AVRO
 from tidegate.spark import jars, sql
 from tidegate.spark.session import Sessions, local_files
+from tidegate.testing import FormatBench
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
 EXTENSIONS = {
     "spark.sql.extensions": "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions"
@@ -53,76 +45,14 @@ QUICK = {
     "spark.sql.shuffle.partitions": "1",
     "spark.databricks.delta.snapshotPartitions": "1",
 }
-UID = "0123456789abcdef"
-ROWS = Schema(
-    columns=(
-        Column(name="id", type=BIGINT),
-        Column(name="name", type=TEXT),
-        Column(name="changed_at", type=TIMESTAMP),
-    )
-)
 
 
 @dataclass(kw_only=True)
-class Lake:
+class Lake(FormatBench):
     """A lake of one test: its format, a session as loads get it, and tables made in it."""
 
     format: Iceberg | Delta
-    session: SparkSession
     folder: Path
-    namespace: tuple[str, ...] = ("shop",)
-    _names: Iterator[int] = field(default_factory=itertools.count)
-
-    def target(self, name: str | None = None) -> Target:
-        """A table that nobody has used."""
-        return Target(lake=self.format.name, namespace=self.namespace, table=name or f"t{next(self._names)}")
-
-    def table(self, schema: Schema = ROWS, layout: Layout | None = None, **named: Any) -> Target:
-        """A new, empty table."""
-        target = self.target(**named)
-        self.format.create(self.session, target, schema, layout or Layout())
-        return target
-
-    def plan(self, target: Target, mode: Mode, *, uid: str = UID, **changes: Any) -> LoadPlan:
-        """A plan on the table as it stands."""
-        state = self.format.state(target, uid)
-        load_id = new_load_id()
-        sequence = state.position.sequence + 1 if state.position else 1
-        plan = LoadPlan(
-            load_id=load_id,
-            stream="orders",
-            uid=uid,
-            target=str(target),
-            created_at=datetime.now(UTC),
-            base=state.snapshot,
-            since=state.position,
-            position=Position(sequence=sequence, load_id=load_id, kind="test", state={"upto": str(sequence)}),
-            changes=ChangeSet(slices=(Everything(),), effect=Upsert()),
-            columns=ROWS,
-            key=("id",),
-            write=WriteChoice(mode=mode, reason="the test says so"),
-        )
-        return replace(plan, **changes)
-
-    def rows(self, *rows: Sequence[Any], schema: Schema = ROWS) -> DataFrame:
-        """Rows as a source would give them; times as text."""
-        ddl = ", ".join(f"{sql.quote(column.name)} {column.type.spark}" for column in schema)
-        values = [
-            tuple(
-                datetime.fromisoformat(value) if column.type == TIMESTAMP and value else value
-                for value, column in zip(row, schema, strict=True)
-            )
-            for row in rows
-        ]
-        return self.session.createDataFrame(values, ddl)
-
-    def load(self, target: Target, mode: Mode, *rows: Sequence[Any], uid: str = UID) -> LoadPlan:
-        """One whole load, published."""
-        plan = self.plan(target, mode, uid=uid)
-        staging = self.format.stage(self.session, target, plan)
-        put(staging, self.rows(*rows), mode)
-        staging.publish()
-        return plan
 
     def oracle(self, target: Target) -> list[dict[str, Any]]:
         """The visible rows, sorted, as PyIceberg or delta-rs reads them."""
@@ -134,9 +64,22 @@ class Lake:
             rows = table.scan().to_arrow().to_pylist()
         return sorted(rows, key=lambda row: [(value is None, str(value)) for value in row.values()])
 
-    def ids(self, target: Target) -> list[int]:
-        """The visible ids, with multiplicity, as PyIceberg or delta-rs reads them."""
-        return sorted(row["id"] for row in self.oracle(target))
+    def insert(self, target: Target, *values: Any) -> None:
+        literals = ", ".join("NULL" if value is None else repr(value) for value in values)
+        self.session.sql(f"INSERT INTO {self.sql_name(target)} VALUES ({literals})")
+
+    def alter(self, target: Target) -> None:
+        table = f"ALTER TABLE {self.sql_name(target)}"
+        self.session.sql(f"{table} SET TBLPROPERTIES ('comment.of' = 'somebody')")
+        self.session.sql(f"{table} ADD COLUMN later string")
+
+    def compact(self, target: Target) -> None:
+        if isinstance(self.format, Delta):
+            self.session.sql(f"OPTIMIZE {self.sql_name(target)}").collect()
+            return
+        call = f"CALL {sql.quote(target.lake)}.system.rewrite_data_files"
+        name = sql.string(sql.table(target))
+        self.session.sql(f"{call}(table => {name}, options => map('rewrite-all', 'true'))").collect()
 
     def sql_name(self, target: Target) -> str:
         """The table in a statement of somebody else."""
@@ -153,16 +96,6 @@ def delta_rows(location: str) -> list[dict[str, Any]]:
     return rows
 
 
-def put(staging: Any, rows: DataFrame, mode: Mode) -> None:
-    """Writes the rows in that mode."""
-    if mode is Mode.APPEND:
-        staging.append(rows)
-    elif mode is Mode.OVERWRITE:
-        staging.overwrite(rows)
-    else:
-        staging.merge(rows, prune=(), skip_equal=False)
-
-
 def make_lake(
     folder: Path,
     session_of: Callable[[Iceberg], SparkSession],
@@ -173,7 +106,7 @@ def make_lake(
 ) -> Lake:
     """A lake in a folder of its own; `session_of` gives a load's session from the lake's settings."""
     lake = Iceberg(name=name, warehouse=warehouse, catalog=catalog or {"type": "sqlite"}, folder=folder)
-    return Lake(format=lake, session=session_of(lake), folder=folder)
+    return Lake(format=lake, session=session_of(lake), lake=name, folder=folder)
 
 
 def make_delta_lake(folder: Path, session_of: Callable[[Delta], SparkSession], **options: Any) -> Lake:

@@ -8,6 +8,9 @@ import pytest
 pytest.register_assert_rewrite("tidegate.testing.contracts")
 
 from tidegate.testing.contracts import (  # noqa: E402 - asserts are rewritten in what is imported later
+    FormatBench,
+    FormatContract,
+    MemoryBench,
     SourceContract,
     StrategyContract,
     WriterContract,
@@ -21,6 +24,9 @@ from tidegate.testing.source import Clock, MemorySource  # noqa: E402 - as above
 __all__ = [
     "Clock",
     "Crash",
+    "FormatBench",
+    "FormatContract",
+    "MemoryBench",
     "MemoryFormat",
     "MemoryProject",
     "MemoryRegistry",

@@ -11,13 +11,14 @@ from typing import Any
 import pytest
 
 from support.dimension import NOW, Dimension, day
-from support.lake import QUICK, UID, Lake, make_delta_lake, make_lake
+from support.lake import QUICK, Lake, make_delta_lake, make_lake
 from support.scd2_model import Change, versions
 from tidegate.core.effects import Apply, Insert, Mirror
 from tidegate.core.slices import Keys
 from tidegate.errors import CheckFailed, DuplicateKeys, VerifyFailed
 from tidegate.spark import sql
 from tidegate.spark.session import Sessions
+from tidegate.testing.contracts.lake import UID
 from tidegate.writers.scd2 import Scd2
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]

@@ -1,7 +1,16 @@
 """Suites that a plugin's tests inherit: each holds what its kind of plugin owes the engine."""
 
+from tidegate.testing.contracts.format import FormatContract
+from tidegate.testing.contracts.lake import FormatBench, MemoryBench
 from tidegate.testing.contracts.source import SourceContract
 from tidegate.testing.contracts.strategy import StrategyContract
 from tidegate.testing.contracts.writer import WriterContract
 
-__all__ = ["SourceContract", "StrategyContract", "WriterContract"]
+__all__ = [
+    "FormatBench",
+    "FormatContract",
+    "MemoryBench",
+    "SourceContract",
+    "StrategyContract",
+    "WriterContract",
+]

@@ -1,0 +1,164 @@
+"""A run on the fakes ends at every boundary of every stage; one more run, and nothing is lost, nothing twice.
+
+What a process that was killed leaves is what tables and registry hold at that moment: nothing cleans up after it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from contextlib import ExitStack
+from dataclasses import replace
+from datetime import datetime, timedelta
+from itertools import count
+
+import pytest
+
+from tidegate.core.compatibility import incompatibilities
+from tidegate.core.effects import Mirror
+from tidegate.core.outcome import Result
+from tidegate.core.schema import BIGINT, TEXT, TIMESTAMP, Column, Schema
+from tidegate.engine.events import BOUNDARIES, Moment, Stage
+from tidegate.strategies.checksum import Checksum, Method
+from tidegate.strategies.full import Full
+from tidegate.strategies.snapshot_diff import SnapshotDiff
+from tidegate.strategies.watermark import Watermark
+from tidegate.testing import Crash, MemoryProject, MemoryRegistry, MemorySource
+from tidegate.testing.project import TARGET
+from tidegate.writers.append import Append
+from tidegate.writers.merge import Merge
+from tidegate.writers.replace import Replace
+from tidegate.writers.scd2 import Scd2
+
+COLUMNS = Schema(
+    columns=(
+        Column(name="id", type=BIGINT, nullable=False),
+        Column(name="title", type=TEXT),
+        Column(name="changed", type=TIMESTAMP, nullable=False),
+    )
+)
+START = datetime(2025, 1, 1)  # noqa: DTZ001 - of a column without a zone
+STRATEGIES = (
+    Watermark(column="changed"),
+    Full(),
+    Checksum(method=Method.BY_INTEGER, column="id", modulus=4),
+    SnapshotDiff(),
+)
+WRITERS = (Append(), Merge(), Replace(), Scd2())
+PAIRS = [
+    pytest.param(strategy, writer, id=f"{strategy.kind}-{writer.kind}")
+    for strategy in STRATEGIES
+    for writer in WRITERS
+    if not incompatibilities(strategy=strategy, writer=writer, key=("id",))
+]
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
+
+
+class Books:
+    """A source, and a plain dictionary of what its table should hold."""
+
+    def __init__(self, strategy, writer):
+        self.source = MemorySource(schema=COLUMNS, key=("id",))
+        self.mirror, self.kind = strategy.emits == {Mirror}, writer.kind
+        self.held: dict[int, tuple[int, str]] = {}
+        self.read: list[tuple[int, str]] = []
+        self._moments = count()
+
+    def change(self, *ids, gone=None):
+        for number in ids:
+            moment = next(self._moments)
+            title, changed = f"{number}|~{moment}", START + timedelta(seconds=moment)
+            self.source.rows[:] = [row for row in self.source.rows if row["id"] != number]
+            self.source.rows.append({"id": number, "title": title, "changed": changed})
+            self.held[number] = (number, title)
+            self.read.append((number, title))
+        if gone is not None and self.mirror:
+            self.source.rows[:] = [row for row in self.source.rows if row["id"] != gone]
+            del self.held[gone]
+
+    def check(self, project):
+        """The table is the model, and table and registry agree on where it stands."""
+        rows = project.rows()
+        current = [row for row in rows if row.get("is_current", True)]
+        all_kept = self.kind in ("append", "scd2")
+        assert Counter(map(seen, rows)) == Counter(self.read if all_kept else self.held.values())
+        if self.kind != "append":
+            assert Counter(map(seen, current)) == Counter(self.held.values())
+        uid = project.stream.uid
+        state, registered = project.lake.state(TARGET, uid), project.registry.position(uid)
+        assert state.branches == ()
+        assert registered is not None
+        assert registered.position == state.position
+        assert project.registry.open_plans(uid) == []
+
+
+def seen(row):
+    return row["id"], row["title"]
+
+
+def started(strategy, writer, spark):
+    books = Books(strategy, writer)
+    books.change(1, 2, 3)
+    project = MemoryProject(source=books.source, strategy=strategy, writer=writer, spark=spark, key=("id",))
+    assert project.load().verified is True
+    books.check(project)
+    return books, project
+
+
+def changes():
+    """What happens before each crash: one row changes, one comes, one that came goes."""
+    for (stage, moment), number in zip(BOUNDARIES, count(4), strict=False):
+        yield stage, moment, (1 + number % 3, number), number - 1 if number > 4 else None
+
+
+def landed(stage, moment):
+    return stage is Stage.ADVANCE and moment is not Moment.START
+
+
+def settle(books, project, stage, moment):
+    """One run; where the load had landed already, nothing is loaded again."""
+    outcome = project.load()
+    books.check(project)
+    if not books.mirror:
+        assert outcome.outcome is (Result.UNCHANGED if landed(stage, moment) else Result.LOADED)
+
+
+@pytest.mark.parametrize(("strategy", "writer"), PAIRS)
+def test_what_a_kill_leaves_is_mended_by_one_run(strategy, writer, spark):
+    books, project = started(strategy, writer, spark)
+    with ExitStack() as held:
+        held.enter_context(project)
+        for stage, moment, ids, gone in changes():
+            books.change(*ids, gone=gone)
+            project = held.enter_context(project.killed(stage, moment))
+            settle(books, project, stage, moment)
+        again = project.load()
+        books.check(project)
+        assert again.outcome is Result.UNCHANGED or books.mirror
+
+
+@pytest.mark.parametrize(("strategy", "writer"), PAIRS[:1] + PAIRS[-1:])
+def test_after_an_interruption_one_run_mends_it(strategy, writer, spark):
+    books, project = started(strategy, writer, spark)
+    with project:
+        for stage, moment, ids, gone in changes():
+            books.change(*ids, gone=gone)
+
+            def end(event, boundary=(stage, moment)):
+                if (event.stage, event.moment) == boundary:
+                    raise Crash
+
+            with pytest.raises(Crash):
+                project.run(on_event=end)
+            settle(books, project, stage, moment)
+
+
+@pytest.mark.parametrize(("strategy", "writer"), PAIRS[:2])
+def test_a_killed_run_and_a_lost_registry_are_mended_by_one_run(strategy, writer, spark):
+    books, project = started(strategy, writer, spark)
+    with ExitStack() as held:
+        held.enter_context(project)
+        for stage, moment, ids, gone in changes():
+            books.change(*ids, gone=gone)
+            left = held.enter_context(project.killed(stage, moment))
+            project = held.enter_context(replace(left, registry=MemoryRegistry.new(left.now)))
+            settle(books, project, stage, moment)
