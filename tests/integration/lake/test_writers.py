@@ -101,7 +101,7 @@ def test_superseded_rows_never_arrive(lake: Lake, mode: Mode) -> None:
     ]
     _, checked = run(lake, target, Merge(), mode, rows)
     assert checked.rows == 2
-    assert checked.latest == LATEST, "so the source can be asked for the same rows"
+    assert checked.compared.latest == LATEST, "so the source can be asked for the same rows"
     assert seen(lake, target) == [(1, "new", "2024-01-01T00:00:00.000001"), (2, "b", None)]
 
 
@@ -123,7 +123,7 @@ def test_a_stated_rule_breaks_ties(lake: Lake) -> None:
     tied = [(1, "a", "2024-01-01T00:00:00"), (1, "b", "2024-01-01T00:00:00"), (1, "z", "2023-01-01T00:00:00")]
     _, checked = run(lake, target, Merge(order_by=("name",)), Mode.MERGE_ON_READ, tied)
     assert [row[1] for row in seen(lake, target)] == ["b"]
-    assert checked.latest == Latest(key=("id",), order=("changed_at", "name"))
+    assert checked.compared.latest == Latest(key=("id",), order=("changed_at", "name"))
 
 
 def test_without_any_order_equal_rows_collapse_and_others_stop(lake: Lake) -> None:
@@ -170,7 +170,7 @@ def test_a_bulk_load_of_unique_keys_reads_its_rows_once(lake: Lake) -> None:
     checked = Merge().check(rows, plan, Batch(latest=LATEST, keys_unique=True, skip_equal=False))
     Merge().write(checked, plan, staging)
     staging.publish()
-    assert (checked.keys, checked.held, checked.latest) == (None, None, None)
+    assert (checked.keys, checked.held, checked.compared.latest) == (None, None, None)
     assert counted.value == 50
     assert lake.ids(target) == list(range(50))
 

@@ -1,5 +1,6 @@
 """A shop on a real PostgreSQL whose commits are on disk before they are answered, and what reads its slot."""
 
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -10,7 +11,6 @@ import pytest
 
 from tidegate.core.ids import Connection
 from tidegate.core.log import LogSpan
-from tidegate.core.position import Position
 from tidegate.sources.change_log.slot import log, slot
 from tidegate.sources.change_log.slot.events import Event
 from tidegate.sources.database import Database
@@ -64,6 +64,16 @@ class SlotShop:
         with self.log() as log:
             return log.after(state, most=most)
 
+    def begun(self):
+        """A position after the first load, with nothing behind it that the server itself wrote meanwhile."""
+        self.claim()
+        state = self.after(None).state
+        self.sql("insert into orders (id) values (-1)", "delete from orders where id = -1")
+        while not (span := self.after(state)).slices:  # not flushed yet
+            time.sleep(0.05)
+        self.acknowledge(span.state)
+        return span.state
+
     def read(self, state, most=None) -> tuple[LogSpan, list[Event]]:
         """What lies after a position."""
         with self.log() as log:
@@ -71,8 +81,7 @@ class SlotShop:
             return span, [event for part in span.slices for event in log._events(part, log.schema())]
 
     def acknowledge(self, state) -> None:
-        position = Position(sequence=1, load_id="0" * 32, kind="cdc", state=state)
-        slot.acknowledge(self.options, position)
+        slot.acknowledge(self.options, state)
 
     def confirmed(self) -> str:
         return self.rows(f"select confirmed_flush_lsn::text from pg_replication_slots where slot_name = '{SLOT}'")[0][0]

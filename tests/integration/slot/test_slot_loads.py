@@ -158,7 +158,7 @@ def test_what_happens_around_the_first_load_is_neither_lost_nor_doubled(loaded, 
     assert 9 not in {row["id"] for row in loaded.rows()}
     monkeypatch.setattr(spool, "CHUNK", 50)
     loaded.sql(FEW.format(100, 250), "update orders set big = 'small' where id = 100")
-    monkeypatch.setattr(slot, "acknowledge", interrupted)
+    monkeypatch.setattr(slot, "acknowledge", interrupted_after(before))
     with pytest.raises(KeyboardInterrupt):
         loaded.run()
     assert loaded.confirmed() == before.position["state"]["lsn"]
@@ -179,7 +179,7 @@ def test_a_server_that_does_not_take_the_confirmation_is_told_later(loaded, monk
     confirmed = loaded.confirmed()
     loaded.sql("delete from orders where id = 1")
 
-    def away(options, position):
+    def away(_options, _state):
         raise SourceUnavailable("the server is away")
 
     monkeypatch.setattr(slot, "acknowledge", away)
@@ -261,7 +261,11 @@ def at(stage: Stage, moment: Moment, action):
     return listen
 
 
-def interrupted(options, position) -> None:
-    """Ends the run once its load is published; what it says before that is of the load before."""
-    if position.sequence == 2:
-        raise KeyboardInterrupt
+def interrupted_after(load):
+    """Ends the run once its own load is published; what is acknowledged before that is of the load given."""
+
+    def acknowledge(_options, state) -> None:
+        if state["lsn"] != load.position["state"]["lsn"]:
+            raise KeyboardInterrupt
+
+    return acknowledge

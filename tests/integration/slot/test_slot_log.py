@@ -85,8 +85,7 @@ def test_every_kind_of_change_in_every_kind_of_transaction(shop):
 
 def test_a_load_takes_whole_transactions_and_goes_on_where_it_stopped(shop):
     shop.sql(ORDERS)
-    shop.claim()
-    state = shop.after(None).state
+    state = shop.begun()
     shop.sql(*(f"insert into orders select {k} * 1000 + i, 'n', 'b' from generate_series(1, 40) i" for k in range(5)))
     sizes, rows = [], {}
     while (found := shop.read(state, most=50))[0].slices:
@@ -102,8 +101,7 @@ def test_a_load_takes_whole_transactions_and_goes_on_where_it_stopped(shop):
 
 def test_a_slot_tells_what_lies_behind_a_position_and_for_how_long(shop):
     shop.sql(ORDERS)
-    shop.claim()
-    state = shop.after(None).state
+    state = shop.begun()
     with shop.log() as log:
         assert (log.lag(None).events, log.lag(state).events, log.lag(state).seconds) == (None, 0, 0)
     shop.sql("insert into orders select i, 'a' from generate_series(1, 60) i", "create table beside (id int)")
@@ -326,8 +324,7 @@ def test_a_user_who_may_not_is_told_what_to_grant(shop, postgres):
 
 def test_a_slot_that_somebody_reads_now_is_worth_another_try(shop, postgres):
     shop.sql(ORDERS)
-    shop.claim()
-    state = shop.after(None).state
+    state = shop.begun()
     reader = subprocess.Popen(
         [
             *(str(binaries() / "pg_recvlogical"), "-d", shop.url, "-S", "tidegate_orders", "--start", "-f", "-"),
