@@ -9,7 +9,7 @@ SIDES := -n 2 --dist loadfile
 MATRIX = $(PYTEST) -n 2 --dist worksteal tests/matrix/test_matrix.py $(if $(SOURCES),-k "$(SOURCES)")
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-full test-endurance test-servers matrix matrix-sample check lint types imports bench services docs clean
+.PHONY: help setup demo test test-slow test-full test-endurance test-servers matrix matrix-sample check lint types imports bench services docs clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
@@ -23,10 +23,13 @@ $(READY): pyproject.toml uv.lock scripts/setup.sh
 demo: setup ## the main job on real data, in ./demo
 	@$(BIN)/tidegate demo demo
 
-test: setup services ## the tests, on SQLite and PostgreSQL
-	$(PYTEST) $(SIDES) -m "not slow and not servers"
+test: setup services ## the tests, in ten minutes on two cores
+	$(PYTEST) $(SIDES) -m "not slow and not exhaustive and not servers"
 
-test-full: setup services matrix-sample ## the same with the full samples, and the sample of the matrix
+test-slow: setup services ## the tests that take longer than a few seconds each
+	$(PYTEST) $(SIDES) -m "slow and not exhaustive and not servers"
+
+test-full: setup services matrix-sample ## both, with the full samples, and the sample of the matrix
 	$(PYTEST) $(SIDES) -m "not servers" --deselect tests/matrix/test_matrix.py
 
 test-endurance: setup ## 1,000 loads with maintenance between them, on each format

@@ -30,7 +30,7 @@ each_writer = pytest.mark.parametrize("kind", WRITERS)
 AROUND = ((Stage.WRITE, Moment.DONE), (Stage.VERIFY, Moment.DONE), (Stage.ADVANCE, Moment.PUBLISHED))
 BOUNDED = [
     pytest.param(AROUND, id="around the commit"),
-    pytest.param(BOUNDARIES, id="every boundary", marks=pytest.mark.slow),
+    pytest.param(BOUNDARIES, id="every boundary", marks=pytest.mark.exhaustive),
 ]
 
 

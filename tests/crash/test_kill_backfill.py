@@ -20,7 +20,7 @@ SEED = 20250131
 
 @pytest.mark.spark
 @pytest.mark.timeout(1800)
-@pytest.mark.parametrize("kills", [2, pytest.param(10, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("kills", [2, pytest.param(10, marks=pytest.mark.exhaustive)])
 def test_a_backfill_is_killed_while_loads_go_on(tmp_path: Path, spark, monkeypatch, kills: int) -> None:
     chance = random.Random(SEED)
     shop = SqliteShop(path=tmp_path / "shop.db")

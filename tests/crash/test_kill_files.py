@@ -32,7 +32,7 @@ def commits(workspace: Workspace, lake: str) -> int:
 
 
 @pytest.mark.spark
-@pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(("lake", "stage", "moment"), CASES, ids=str)
 def test_kill_while_files_are_loaded(tmp_path, spark, lake, stage, moment):
     workspace = Workspace(folder=tmp_path)

@@ -48,7 +48,7 @@ class Sample:
 
 
 @pytest.fixture(
-    params=[Sample(seconds=2, writers=2), pytest.param(Sample(seconds=30, writers=4), marks=pytest.mark.slow)]
+    params=[Sample(seconds=2, writers=2), pytest.param(Sample(seconds=30, writers=4), marks=pytest.mark.exhaustive)]
 )
 def sample(request) -> Sample:
     return request.param

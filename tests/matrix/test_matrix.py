@@ -74,7 +74,7 @@ def grounds(request, spark, tmp_path):
 
 def marks_of(name):
     heavy = FLAVOURS[name].server in ("kafka", "trino_server")
-    return [pytest.mark.slow, *([pytest.mark.servers] if heavy else [])]
+    return [pytest.mark.exhaustive, *([pytest.mark.servers] if heavy else [])]
 
 
 @pytest.mark.spark

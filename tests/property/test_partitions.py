@@ -140,7 +140,7 @@ def test_histories(spark, history):
     tell(history, spark)
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.timeout(3000)
 @settings(SAMPLE, max_examples=60)
 @given(history=HISTORIES)

@@ -90,7 +90,7 @@ def test_two_days(workspace, sales, engine, spark):
 
 # Each method by one writer; the other half belongs to the full sample.
 CASES = [
-    pytest.param(method, write, marks=() if (place + number) % 2 else pytest.mark.slow)
+    pytest.param(method, write, marks=() if (place + number) % 2 else pytest.mark.exhaustive)
     for place, method in enumerate(METHODS)
     for number, write in enumerate(("replace", "merge"))
 ]

@@ -64,7 +64,7 @@ def equal(workspace, shop) -> bool:
     return texts(tuple(row.values()) for row in workspace.rows("shop.sales")) == texts(there)
 
 
-@pytest.mark.parametrize("kind", ["date", pytest.param("timestamptz", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("kind", ["date", pytest.param("timestamptz", marks=pytest.mark.exhaustive)])
 def test_what_differs_of_the_sources_own_ranges_is_loaded(workspace, shop, spark, kind):
     end = "" if kind == "date" else " 00:00:00.000000"
     shop.sql(*(each.format(kind=kind) for each in SALES))

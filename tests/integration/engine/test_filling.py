@@ -27,7 +27,7 @@ TABLE = (
 COME = ("alter table t add column size integer default 7", "update t set size = null where id = 2")
 
 
-@pytest.mark.parametrize("lake_format", ["iceberg", pytest.param("delta", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("lake_format", ["iceberg", pytest.param("delta", marks=pytest.mark.exhaustive)])
 def test_old_rows_get_the_values_of_a_new_column(tmp_path, spark, lake_format):
     shop, workspace = SqliteShop(path=tmp_path / "shop.db"), Workspace(folder=tmp_path)
     shop.sql(*TABLE)

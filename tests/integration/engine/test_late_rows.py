@@ -21,7 +21,7 @@ STREAM = {
 }
 
 
-@pytest.mark.parametrize("lake_format", ["iceberg", pytest.param("delta", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("lake_format", ["iceberg", pytest.param("delta", marks=pytest.mark.exhaustive)])
 def test_days_that_changed_are_read_again_and_others_are_not(tmp_path, spark, monkeypatch, lake_format):
     shop, workspace = SqliteShop(path=tmp_path / "shop.db"), Workspace(folder=tmp_path)
     shop.sql("create table t (id integer not null primary key, at timestamp not null)")

@@ -30,7 +30,7 @@ def ask(pg_url: str, *statements: str) -> None:
             session.execute(statement)
 
 
-@pytest.mark.parametrize("lake_format", ["iceberg", pytest.param("delta", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("lake_format", ["iceberg", pytest.param("delta", marks=pytest.mark.exhaustive)])
 def test_a_rename_is_seen_and_followed(tmp_path, spark, pg_url, lake_format):
     workspace = Workspace(folder=tmp_path)
 

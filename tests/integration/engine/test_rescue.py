@@ -21,7 +21,7 @@ STREAM = {
 }
 
 
-@pytest.mark.parametrize("lake_format", ["iceberg", pytest.param("delta", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("lake_format", ["iceberg", pytest.param("delta", marks=pytest.mark.exhaustive)])
 def test_new_columns_go_into_one(tmp_path, spark, lake_format):
     shop, workspace = SqliteShop(path=tmp_path / "shop.db"), Workspace(folder=tmp_path)
     shop.sql(

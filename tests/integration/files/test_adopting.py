@@ -97,7 +97,7 @@ def test_a_spark_table_is_taken_over_beside_the_old_one_and_adopted(workspace, o
         idle(workspace, name)
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_a_spark_table_that_was_migrated_is_adopted_and_loaded_on(workspace, old, tmp_path, spark, rest_catalog):
     """`migrate` needs a session whose catalog is Iceberg's, over the very catalog that the lake is."""
     shop = SqliteShop(path=tmp_path / "shop.db")

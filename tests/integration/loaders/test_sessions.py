@@ -35,7 +35,7 @@ def remote(connect_server, tmp_path):
 
 PATTERNS = [
     pytest.param(("differences",), id="sample"),
-    pytest.param(("timestamps", "change_events", "sequences"), id="others", marks=pytest.mark.slow),
+    pytest.param(("timestamps", "change_events", "sequences"), id="others", marks=pytest.mark.exhaustive),
 ]
 
 
@@ -49,7 +49,7 @@ def test_files_are_loaded_at_a_connect_server_whose_session_stays_as_it_was(remo
     assert remote.settings() == settings
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_delta_tables_are_source_and_target_at_a_connect_server(remote):
     settings = remote.settings()
     events = remote.write("events", EVENTS, (1, "a", "INSERT", 1), (2, "b", "INSERT", 2), (1, "c", "UPDATE", 3))

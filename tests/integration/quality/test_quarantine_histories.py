@@ -19,9 +19,9 @@ KINDS = {
 }
 CASES = [
     ("iceberg", "merge"),
-    pytest.param("delta", "soft", marks=pytest.mark.slow),
-    pytest.param("iceberg", "mirror", marks=pytest.mark.slow),
-    pytest.param("delta", "replace", marks=pytest.mark.slow),
+    pytest.param("delta", "soft", marks=pytest.mark.exhaustive),
+    pytest.param("iceberg", "mirror", marks=pytest.mark.exhaustive),
+    pytest.param("delta", "replace", marks=pytest.mark.exhaustive),
     ("delta", "scd2"),
 ]
 

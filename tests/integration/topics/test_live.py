@@ -115,7 +115,7 @@ def killed(folder, after: float) -> None:
         process.wait(timeout=30)
 
 
-@pytest.mark.parametrize("kills", [2, pytest.param(10, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("kills", [2, pytest.param(10, marks=pytest.mark.exhaustive)])
 def test_postgresql_to_the_lake_through_debezium(kafka, connect, postgres, tmp_path, kills):
     seed = random.randrange(10**6)
     print(f"seed {seed}")  # noqa: T201 - told when it fails

@@ -16,7 +16,7 @@ from tidegate.formats.shared.storage import usage
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(7200)]
 
 ASKED = os.environ.get("TIDEGATE_LOADS")
-SAMPLES = [pytest.param(int(ASKED or 60), marks=pytest.mark.slow)]
+SAMPLES = [pytest.param(int(ASKED or 60), marks=pytest.mark.exhaustive)]
 MANY = 500
 ROWS = 100
 NOW = {"expire_after": "0s", "keep": 2}
