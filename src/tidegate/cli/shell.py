@@ -90,7 +90,7 @@ class Shell:
         lines = [f"error[{code}]: {message}", *(f"error[{code}]: {text}" for text in more)]
         if hint:
             lines.append(f"  hint: {hint}")
-        if explanations.find(code):
+        if hint and explanations.find(code):
             lines.append(f"  more: `tidegate explain {code}`")
         _write(sys.stderr, self.redact("\n".join(lines)))
 
