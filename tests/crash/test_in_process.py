@@ -123,7 +123,7 @@ def settle(books, project, stage, moment):
 
 
 @pytest.mark.parametrize(("strategy", "writer"), PAIRS)
-def test_what_a_kill_leaves_is_mended_by_one_run(strategy, writer, spark):
+def test_what_a_kill_leaves_is_repaired_by_one_run(strategy, writer, spark):
     books, project = started(strategy, writer, spark)
     with ExitStack() as held:
         held.enter_context(project)
@@ -137,7 +137,7 @@ def test_what_a_kill_leaves_is_mended_by_one_run(strategy, writer, spark):
 
 
 @pytest.mark.parametrize(("strategy", "writer"), PAIRS[:1] + PAIRS[-1:])
-def test_after_an_interruption_one_run_mends_it(strategy, writer, spark):
+def test_after_an_interruption_one_run_repairs_it(strategy, writer, spark):
     books, project = started(strategy, writer, spark)
     with project:
         for stage, moment, ids, gone in changes():
