@@ -11,7 +11,6 @@ from integration.source import vectors
 from tidegate.core.fingerprint import Fingerprint
 from tidegate.core.grouping import Period, Periods, Prefixes, Steps
 from tidegate.core.schema import BIGINT, BINARY, BOOLEAN, DATE, TEXT, TIMESTAMP, TIMESTAMPTZ, UUID, Column, decimal
-from tidegate.dialects.shared import generated
 from tidegate.dialects.shared.buckets import bucket, field, row_of
 from tidegate.dialects.snowflake import Snowflake
 
@@ -97,6 +96,6 @@ def test_the_integer_slices_cannot_run_there(snowflake) -> None:
     """Once they can, the fingerprint itself is to be compared here."""
     from snowflake.connector.errors import ProgrammingError
 
-    made = generated.statements(Snowflake(), ["VECTORS"], COLUMNS)
+    made = Snowflake().fingerprint(["VECTORS"], list(COLUMNS))
     with pytest.raises(ProgrammingError, match="not implemented"):
-        snowflake.execute(generated.fingerprint(made, None, ()))
+        snowflake.execute(made)
