@@ -65,6 +65,7 @@ def test_of_two_numbers_that_differ_both_land_and_the_second_is_told(
         lake.format.stage(lake.session, target, mine).append(lake.rows(A, B))
 
 
+@pytest.mark.slow
 def test_a_restore_brings_rows_and_position_back_and_keeps_the_number(lake: Lake) -> None:
     target = lake.table()
     first = lake.load(target, Mode.APPEND, A)
@@ -99,6 +100,7 @@ def test_a_load_whose_reply_is_lost_has_landed(lake: Lake, monkeypatch: pytest.M
     assert lake.format.state(target, UID).position == plan.position
 
 
+@pytest.mark.slow
 def test_a_slice_is_replaced_in_one_commit_though_its_files_hold_other_rows(lake: Lake) -> None:
     target = lake.table()
     lake.load(target, Mode.APPEND, A, B, C, (11, "k", None), (12, "l", None))
@@ -112,6 +114,7 @@ def test_a_slice_is_replaced_in_one_commit_though_its_files_hold_other_rows(lake
     assert {row["id"]: row["name"] for row in lake.oracle(target)} == {2: "x", 5: "y", 11: "k", 12: "l"}
 
 
+@pytest.mark.slow
 def test_a_load_may_merge_twice(lake: Lake) -> None:
     """Rows of a key that is there several times all go, and the one that is wanted comes."""
     target = lake.table()
@@ -127,6 +130,7 @@ def test_a_load_may_merge_twice(lake: Lake) -> None:
 ODD = Schema(columns=(Column(name="id", type=BIGINT), Column(name="a place", type=TEXT), Column(name="day", type=DATE)))
 
 
+@pytest.mark.slow
 def test_what_an_append_added_is_found_in_partitions_of_any_value(lake: Lake) -> None:
     target = lake.table(schema=ODD, layout=Layout(partition_by=("a place", "day")))
     rows = [(1, "x/y =%", "2024-01-01"), (2, None, "2024-01-02"), (3, "it's", None), (4, "🐘", "2024-01-01")]
@@ -140,6 +144,7 @@ def test_what_an_append_added_is_found_in_partitions_of_any_value(lake: Lake) ->
     assert lake.ids(target) == [1, 1, 2, 2, 3, 4]
 
 
+@pytest.mark.slow
 def test_columns_widen_and_old_rows_are_read_as_wide(lake: Lake) -> None:
     narrow = Schema(
         columns=(

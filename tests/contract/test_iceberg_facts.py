@@ -175,6 +175,7 @@ def newest_mark(lake: Lake, target: Target) -> str | None:
     return snapshot.summary.get(property_name(UID))
 
 
+@pytest.mark.slow
 def test_few_rows_are_read_back_without_spark_or_not_at_all(lake: Lake) -> None:
     target = lake.table()
     lake.load(target, Mode.APPEND, A, B)
@@ -204,6 +205,7 @@ def test_few_rows_are_read_back_without_spark_or_not_at_all(lake: Lake) -> None:
     assert written(two, Mode.COPY_ON_WRITE) is None, "files written anew hold other rows, too"
 
 
+@pytest.mark.slow
 def test_rows_are_read_back_beside_files_of_which_rows_are_deleted(lake: Lake) -> None:
     """A key counts where its row is live, in whichever part of a file, and not where it is deleted."""
     target = lake.table()

@@ -65,6 +65,7 @@ def maintain(lake: Lake, asked: Upkeep) -> dict[Step, str]:
     return done
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("lake", "version"), [("iceberg", 2), ("iceberg", 3), ("delta", None)], indirect=["lake"])
 def test_deletes_leave_their_files_and_every_position_stays(lake: Lake, version: int | None) -> None:
     # Versions of the format are Iceberg's.
@@ -98,6 +99,7 @@ def test_below_its_thresholds_a_table_is_left_alone(lake: Lake) -> None:
     assert lake.format.survey(replace(asked, looked_at=asked.now)) == ()
 
 
+@pytest.mark.slow
 def test_an_old_position_is_carried_on(lake: Lake) -> None:
     """Nobody loads for long, others write: the commit that carries the position would be forgotten."""
     target = lake.table()

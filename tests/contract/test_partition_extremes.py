@@ -76,6 +76,7 @@ def asked(lake: Lake, target: Any, where: str) -> set[int]:
     return {int(row.g) for row in lake.session.sql(f"SELECT g FROM {lake.sql_name(target)} WHERE {where}").collect()}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "values"),
     [

@@ -107,6 +107,7 @@ def any_lake(request: pytest.FixtureRequest, tmp_path: Path) -> Lake:
 NASTY = 'ta`ble "select" it\'s. ../🐘'
 
 
+@pytest.mark.slow
 def test_names_of_any_kind(any_lake: Lake) -> None:
     columns = (Column(name="order", type=BIGINT), Column(name="a.b `c` 'd'", type=TEXT), Column(name="🐘", type=TEXT))
     schema = Schema(columns=columns)

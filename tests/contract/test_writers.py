@@ -112,6 +112,7 @@ def books(tmp_path: Any, spark: Any, kind: str, lake: str) -> Books:
 @pytest.mark.spark
 @pytest.mark.timeout(600)
 class TestLoads:
+    @pytest.mark.slow
     @pytest.mark.parametrize("boundaries", BOUNDED)
     def test_every_row_lands_once_wherever_a_run_ends(self, books: Books, boundaries: Any) -> None:
         books.change(1, 2, 3)

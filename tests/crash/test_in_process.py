@@ -44,8 +44,15 @@ STRATEGIES = (
     SnapshotDiff(),
 )
 WRITERS = (Append(), Merge(), Replace(), Scd2())
+
+
+def marks(strategy, writer):
+    """One pair is always played, and takes seconds."""
+    return () if (strategy.kind, writer.kind) == ("watermark", "merge") else pytest.mark.slow
+
+
 PAIRS = [
-    pytest.param(strategy, writer, id=f"{strategy.kind}-{writer.kind}")
+    pytest.param(strategy, writer, id=f"{strategy.kind}-{writer.kind}", marks=marks(strategy, writer))
     for strategy in STRATEGIES
     for writer in WRITERS
     if not incompatibilities(strategy=strategy, writer=writer, key=("id",))

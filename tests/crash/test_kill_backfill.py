@@ -14,6 +14,8 @@ from tidegate.core.backfill import Progress
 from tidegate.engine.backfill import backfill as engine
 from tidegate.engine.backfill.backfill import Request
 
+pytestmark = pytest.mark.slow
+
 ROWS = 240
 SEED = 20250131
 

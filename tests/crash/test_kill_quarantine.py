@@ -11,6 +11,8 @@ from support.workspace import Workspace
 from tidegate.core.outcome import Result
 from tidegate.engine.events import Moment, Stage
 
+pytestmark = pytest.mark.slow
+
 BESIDE = "orders__tidegate_quarantine"
 
 

@@ -17,7 +17,7 @@ from support.workspace import Crash, Workspace, crash_at
 from tidegate.engine.applied_events import Applied
 from tidegate.engine.events import Moment, Stage
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(600), pytest.mark.slow]
 
 COLUMNS = {
     "operation": "text",

@@ -19,6 +19,8 @@ from support.workspace import Crash, SqliteShop, Workspace, crash_at
 from tidegate.core.outcome import Result
 from tidegate.engine.events import BOUNDARIES
 
+pytestmark = pytest.mark.slow
+
 STREAMS = {
     "orders": {
         "source": {"connection": "shop", "table": "orders"},

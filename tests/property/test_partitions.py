@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from support.workspace import SqliteShop, Workspace
 from tidegate.core.outcome import Result
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 COLUMNS = "day date, shop text, amount integer"
 METHODS = {

@@ -81,6 +81,7 @@ def load(spark: SparkSession, table: list[Row], batch: list[Row]) -> list[Row]:
     return [*rest, *(tuple(row) for row in made.selectExpr("id", "name", "at", "since", "until", "now").collect())]
 
 
+@pytest.mark.slow
 @settings(max_examples=2, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 @given(worlds())
 def test_a_history_is_a_function_of_its_changes(spark: SparkSession, world: Any) -> None:

@@ -10,7 +10,7 @@ from tidegate.core.backfill import Progress
 from tidegate.engine.backfill import backfill as engine
 from tidegate.engine.backfill.backfill import Request
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(600), pytest.mark.slow]
 
 COLUMNS = "id integer primary key, name text, at timestamp"
 WATERMARK = {"kind": "watermark", "column": "at"}

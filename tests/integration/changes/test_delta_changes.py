@@ -9,7 +9,7 @@ import pytest
 
 from tidegate.spark.session import Sessions
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(600), pytest.mark.slow]
 
 FED = "TBLPROPERTIES ('delta.enableChangeDataFeed' = 'true')"
 CTAS = "AS SELECT id, concat('n', id) AS name, id % 2 AS half FROM range(6)"

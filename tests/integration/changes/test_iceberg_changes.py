@@ -52,6 +52,7 @@ def no_spark(monkeypatch):
     monkeypatch.undo()
 
 
+@pytest.mark.slow
 def test_what_happened_is_loaded(lake, no_spark, monkeypatch):
     first = lake.loaded("orders")
     assert (first.rows_inserted, first.meaning, first.verified) == (5, "insert", True)
@@ -96,6 +97,7 @@ def test_a_table_that_was_empty_when_it_was_loaded_is_compared_with_nothing(lake
     assert same(lake)
 
 
+@pytest.mark.slow
 def test_what_snapshots_do_not_tell_is_compared(lake):
     lake.loaded("orders")
     lake.sql(
@@ -155,6 +157,7 @@ def test_another_table_of_the_same_name_stops(lake):
     assert lake.rows("out.orders") == before
 
 
+@pytest.mark.slow
 def test_several_rows_of_one_key_and_a_key_of_null_are_refused(lake):
     lake.loaded("orders")
     before = lake.rows("out.orders")
@@ -169,6 +172,7 @@ def test_several_rows_of_one_key_and_a_key_of_null_are_refused(lake):
     assert lake.rows("out.orders") == before
 
 
+@pytest.mark.slow
 def test_a_second_row_of_a_key_that_came_and_went_leaves_the_first(lake):
     """Within one load, and over two of which the first saw it."""
     lake.loaded("orders")

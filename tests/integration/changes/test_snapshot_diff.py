@@ -64,6 +64,7 @@ def test_a_column_without_exact_text_is_compared_all_the_same(lake_of, shop):
     assert [row[3] for row in lake.rows("out.diff")] == [2.5, None]
 
 
+@pytest.mark.slow
 def test_only_what_differs_is_written(lake_of):
     lake = of_lake(lake_of, *(f"({n}, 'n', {n}, {n})" for n in range(50)))
     lake.loaded("diff")
@@ -89,6 +90,7 @@ def test_rows_of_the_table_that_nobody_wrote_are_mended(lake_of):
     assert lake.rows("out.diff") == lake.rows("src.t")
 
 
+@pytest.mark.slow
 def test_without_a_key_rows_are_counted(lake_of):
     lake = of_lake(lake_of, "(1, 'a', 1, 1)", "(1, 'a', 1, 1)", "(NULL, NULL, NULL, NULL)", key=[], write="replace")
     lake.loaded("diff")
@@ -118,6 +120,7 @@ def test_bad_keys_are_refused(lake_of):
     assert lake.rows("out.diff") == before
 
 
+@pytest.mark.slow
 def test_what_is_not_significant_waits(lake_of):
     rule = {"columns": ["price", "weight"], "absolute": 0.5, "relative": 0.1, "min_rows": 2, "min_fraction": 0.3}
     strategy = {"kind": "snapshot_diff", "significant_change": rule}

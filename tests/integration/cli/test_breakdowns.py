@@ -54,6 +54,7 @@ def shows_nothing(workspace: Workspace) -> bool:
     return not workspace.has_table("shop.orders") or workspace.rows("shop.orders") == []
 
 
+@pytest.mark.slow
 def test_the_jvm_dies_in_the_middle(tidegate, many, spark):
     """By a hand, or by the kernel for its memory."""
     process = tidegate.start("run")
@@ -67,6 +68,7 @@ def test_the_jvm_dies_in_the_middle(tidegate, many, spark):
     complete(tidegate, many, MANY)
 
 
+@pytest.mark.slow
 def test_ctrl_c_in_the_middle_of_a_write(tidegate, many, spark):
     process = tidegate.start("run")
     process.reach(": check ")
@@ -81,6 +83,7 @@ def test_ctrl_c_in_the_middle_of_a_write(tidegate, many, spark):
     complete(tidegate, many, MANY)
 
 
+@pytest.mark.slow
 @root
 def test_a_warehouse_that_may_not_be_written(tidegate, many, spark, tmp_path_factory):
     """As a user without rights: root is never refused."""
@@ -122,6 +125,7 @@ def tiny(workspace) -> Iterator[Path]:
     subprocess.run(["umount", "--lazy", str(folder)], check=True)  # a Spark may not have closed its last file yet
 
 
+@pytest.mark.slow
 @root
 def test_a_disk_that_is_full(tidegate, workspace, shop, spark, tiny):
     assert tidegate("run").exit_code == 0

@@ -57,6 +57,7 @@ SQLITE = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["full", "watermark"])
 def test_sqlite(tmp_path, capfd, spark, kind):
     """One table a poison, so that one project shows them all."""
@@ -111,6 +112,7 @@ POSTGRESQL = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.postgres
 def test_postgresql(tmp_path, capfd, spark, pg_url):
     workspace = Workspace(folder=tmp_path)

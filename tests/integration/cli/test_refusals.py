@@ -174,6 +174,7 @@ def test_a_table_with_rows_of_somebody_else(tidegate, workspace, spark):
     assert workspace.rows("shop.orders") == [{"id": 7, "amount": "theirs"}]
 
 
+@pytest.mark.slow
 def test_duplicate_keys(tidegate, workspace, shop, spark):
     assert tidegate("run").exit_code == 0
     before = workspace.rows("shop.orders")

@@ -103,6 +103,7 @@ def dump(postgres, name: str) -> bytes:
     return repr(rows).encode()
 
 
+@pytest.mark.slow
 def test_no_output_and_no_file_holds_a_password(project, capfd, postgres, guarded):
     """One process of its own: what Spark and py4j write there is looked at too."""
     tidegate = Terminal(folder=project.folder, capfd=capfd)

@@ -10,7 +10,7 @@ from contextlib import closing
 
 import pytest
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(300), pytest.mark.slow]
 
 PROJECT = """\
 connections: {shop: "sqlite:///shop.db"}

@@ -33,6 +33,7 @@ def way(request, monkeypatch):
     return request.param
 
 
+@pytest.mark.slow
 def test_deleted_rows_go_with_the_changed_ones(bench_of, way, monkeypatch):
     type_ = "text" if way == "hashes" else "integer"
     bench = bench_of(columns=COLUMNS.format(type=type_), strategy=WATERMARK, deletes=KEY_DIFF)
@@ -107,6 +108,7 @@ def test_the_hash_of_the_source_itself_says_whether_a_key_is_gone(bench_of, pg_u
         assert bench.run().outcome == "unchanged"
 
 
+@pytest.mark.slow
 def test_marked_on_delta_and_back_again(bench_of, monkeypatch):
     monkeypatch.setattr(key_diff, "FEW_KEYS", 0)
     bench = bench_of(
@@ -154,6 +156,7 @@ def test_a_window_is_looked_through_and_nothing_else(bench_of):
     assert bench.ids() == [0, 1, 2, 3, 4, 5, 6, 7, 9]
 
 
+@pytest.mark.slow
 def test_the_fuse(bench_of):
     deletes = {"detect": "key_diff"}
     bench = bench_of(columns=COLUMNS.format(type="integer"), strategy=WATERMARK, deletes=deletes)

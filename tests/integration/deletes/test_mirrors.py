@@ -10,7 +10,7 @@ import pytest
 from tidegate.core.cost_model import Cost, Experience, LoadMethod
 from tidegate.engine import load_history
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(900), pytest.mark.slow]
 
 FULLY = ["full", {"kind": "smart"}]
 DEAR = Experience(costs=tuple(Cost(way=way, rows=4, seconds=90) for way in LoadMethod if way is not LoadMethod.FULL))

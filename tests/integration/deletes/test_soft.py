@@ -7,6 +7,7 @@ import pytest
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("strategy", ["snapshot_diff", {"kind": "checksum", "method": "whole_table"}])
 def test_deleted_rows_are_marked_and_come_back(bench_of, format_, strategy):
     bench = bench_of(format_=format_, strategy=strategy, deletes={"apply": "soft"})
@@ -44,6 +45,7 @@ def test_a_table_that_deleted_for_good_begins_to_mark(bench_of):
     assert len(bench.rows()) == 3
 
 
+@pytest.mark.slow
 def test_a_key_that_is_there_twice_is_mended(bench_of):
     bench = bench_of(strategy="snapshot_diff", deletes={"apply": "soft"})
     bench.shop.sql("insert into t values (1, 'a'), (2, 'b')")

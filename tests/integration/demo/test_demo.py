@@ -36,6 +36,7 @@ def count(folder, query):
         return connection.execute(query).fetchone()[0]
 
 
+@pytest.mark.slow
 def test_it_ends_well_and_both_sides_are_equal(demo):
     folder, document = demo
     assert document["equal"] is True
@@ -77,6 +78,7 @@ def test_a_run_without_changes_needs_no_spark(demo):
     assert steps(document)["nothing changed"]["spark_started"] is False
 
 
+@pytest.mark.slow
 def test_the_user_can_go_on(demo):
     folder, _ = demo
     day = tidegate("tidegate_demo", str(folder))

@@ -125,6 +125,7 @@ def test_another_method_moves_only_what_differs(workspace, sales, engine, spark)
     assert run(workspace, spark).outcome is Result.UNCHANGED
 
 
+@pytest.mark.slow
 def test_a_load_that_is_tried_again_finds_the_columns_that_the_first_try_added(workspace, sales, spark):
     """A marked row that comes back looks like one that has moved, so the first try is given up once `note` is added."""
     marking = stream("by_integer", write="merge") | {"deletes": {"apply": "soft"}}

@@ -7,7 +7,7 @@ import pytest
 from support.shops import PostgresShop
 from support.workspace import SqliteShop, Workspace
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 LEAST, GREATEST = -(2**31), 2**31 - 1
 

@@ -177,6 +177,7 @@ def asked(monkeypatch) -> list[int]:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 def test_a_silent_update_is_found_and_the_rest_is_not_looked_at(lake, shop, spark, asked):
     assert lake.run("t", spark=spark).streams[0].slices_changed == 4

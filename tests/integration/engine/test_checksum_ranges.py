@@ -64,6 +64,7 @@ def equal(workspace, shop) -> bool:
     return texts(tuple(row.values()) for row in workspace.rows("shop.sales")) == texts(there)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["date", pytest.param("timestamptz", marks=pytest.mark.exhaustive)])
 def test_what_differs_of_the_sources_own_ranges_is_loaded(workspace, shop, spark, kind):
     end = "" if kind == "date" else " 00:00:00.000000"
@@ -102,6 +103,7 @@ def test_what_differs_of_the_sources_own_ranges_is_loaded(workspace, shop, spark
     assert (outcome.outcome, outcome.spark_started) == (Result.UNCHANGED, False)
 
 
+@pytest.mark.slow
 def test_ranges_of_numbers_by_key_into_a_table_laid_out_otherwise(workspace, shop, spark):
     shop.sql(
         "create table sales (id int primary key, day date, amount int) partition by range (id)",

@@ -120,6 +120,7 @@ def test_columns_and_sizes_are_refused_before_spark_starts(lake, sales, strategy
 # What a table shows
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 def test_a_user_s_layout_is_compared_by_key(lake, sales, spark):
     layout = {"partition_by": ["bucket(2, id)"]}
@@ -183,6 +184,7 @@ def twisted(lake, spark, monkeypatch, day: str) -> None:
     monkeypatch.setattr(kind, "read", read)
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 @pytest.mark.parametrize("how", ["replace", "merge"])
 def test_a_partition_whose_rows_are_wrong_fails_alone(lake, sales, spark, monkeypatch, how):
@@ -206,6 +208,7 @@ def test_a_partition_whose_rows_are_wrong_fails_alone(lake, sales, spark, monkey
     assert run(lake).outcome is Result.UNCHANGED
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 def test_two_rows_of_one_key_stop_their_partition_alone(lake, sales, spark):
     write(lake, sales, write="merge")
@@ -276,6 +279,7 @@ def small_groups(monkeypatch) -> None:
     monkeypatch.setattr(partitions, "groups", lambda changes: whole(changes, 4))
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 @pytest.mark.parametrize("how", ["replace", "merge"])
 def test_each_group_is_a_commit_of_its_own(lake, sales, spark, small_groups, how):
@@ -300,6 +304,7 @@ def test_a_full_refresh_in_several_commits_holds_every_row(lake, sales, spark, s
 # Rows that move, and methods that change
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 @pytest.mark.parametrize("how", ["replace", "merge"])
 def test_a_row_that_moves_into_the_lookback_is_there_once(lake, sales, spark, how):
@@ -313,6 +318,7 @@ def test_a_row_that_moves_into_the_lookback_is_there_once(lake, sales, spark, ho
     assert loaded(lake) == there(sales)
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 def test_a_row_that_moves_into_the_lookback_and_back_is_not_lost(lake, sales, spark):
     write(lake, sales)
@@ -325,6 +331,7 @@ def test_a_row_that_moves_into_the_lookback_and_back_is_not_lost(lake, sales, sp
     assert loaded(lake) == there(sales)
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 def test_a_row_that_comes_back_to_a_partition_that_failed_is_not_lost(lake, sales, spark, monkeypatch):
     write(lake, sales, write="merge")
@@ -338,6 +345,7 @@ def test_a_row_that_comes_back_to_a_partition_that_failed_is_not_lost(lake, sale
     assert loaded(lake) == there(sales)
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 def test_another_method_forgets_nothing_that_the_table_holds(lake, sales, spark):
     write(lake, sales, {"method": "by_substr", "column": "shop", "length": 1})

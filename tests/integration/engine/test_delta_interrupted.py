@@ -8,7 +8,7 @@ from support.lake import QUICK, delta_rows
 from support.workspace import Crash, SqliteShop, Workspace, crash_at
 from tidegate.engine.events import Moment, Stage
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(600), pytest.mark.slow]
 INSERT = "insert into t values ({0}, '2025-01-{0:02} 00:00:00', 'row {0}')"
 
 

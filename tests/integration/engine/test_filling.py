@@ -80,6 +80,7 @@ def sizes_of(workspace: Workspace) -> dict[int, int | None]:
     return {row["id"]: row["size"] for row in workspace.rows("out.t")}
 
 
+@pytest.mark.slow
 def test_backfill_of_some_rows_has_not_filled_the_others(tmp_path, spark):
     shop, workspace = SqliteShop(path=tmp_path / "shop.db"), Workspace(folder=tmp_path)
     shop.sql(*TABLE)

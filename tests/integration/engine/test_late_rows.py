@@ -11,7 +11,7 @@ from support.workspace import SqliteShop, Workspace
 from tidegate.core.outcome import Result
 from tidegate.errors import SourceError
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
 STREAM = {
     "source": {"connection": "shop", "table": "t"},
     "target": "lake.out.t",

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 __all__ = ["bench_of", "format_"]
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(900), pytest.mark.slow]
 
 COLUMNS = "id integer, name text, at timestamp"
 WATERMARK = {"kind": "watermark", "column": "at", "on_null": "include"}

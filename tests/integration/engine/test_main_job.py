@@ -25,6 +25,7 @@ def equal(workspace, shop) -> None:
         assert table == texts(shop.rows(f"select * from {stream}"))
 
 
+@pytest.mark.slow
 def test_first_load_increment_and_nothing(workspace, shop, engine, spark):
     first = workspace.run(spark=spark)
     assert first.exit_code == 0, [stream.error for stream in first.streams]

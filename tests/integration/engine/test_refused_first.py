@@ -7,7 +7,7 @@ from deltalake import DeltaTable
 
 from support.workspace import SqliteShop, Workspace
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ import pytest
 from support.lake import QUICK, delta_rows
 from support.workspace import Workspace
 
-pytestmark = [pytest.mark.spark, pytest.mark.postgres]
+pytestmark = [pytest.mark.spark, pytest.mark.postgres, pytest.mark.slow]
 
 STREAM = {
     "source": {"connection": "shop", "table": "public.t"},

@@ -13,7 +13,7 @@ from support.lake import QUICK, delta_rows
 from support.workspace import Workspace
 from tidegate.formats.delta import Delta
 
-pytestmark = [pytest.mark.spark, pytest.mark.postgres, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.spark, pytest.mark.postgres, pytest.mark.timeout(900), pytest.mark.slow]
 
 VALUES = {
     "uuid": ("uuid", [f"123e4567-e89b-12d3-a456-42661417400{n}" for n in range(6)]),

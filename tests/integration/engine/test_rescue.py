@@ -10,7 +10,7 @@ from support.lake import QUICK, delta_rows
 from support.workspace import SqliteShop, Workspace
 from tidegate.core.outcome import Result
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
 STREAM = {
     "source": {"connection": "shop", "table": "t"},
     "target": "lake.out.t",

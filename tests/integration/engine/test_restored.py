@@ -11,7 +11,7 @@ from support.workspace import SqliteShop, Workspace
 from tidegate.engine.backfill.backfill import Request
 from tidegate.errors import HistoryGone
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
 STREAM = {
     "source": {"connection": "shop", "table": "t"},
     "target": "lake.out.t",

@@ -9,7 +9,7 @@ from support.workspace import Crash, SqliteShop, Workspace, crash_at
 from tidegate.core.outcome import Result
 from tidegate.engine.events import Moment, Stage
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(600), pytest.mark.slow]
 
 CUSTOMERS = {
     "source": {"connection": "shop", "table": "customers"},

@@ -11,7 +11,7 @@ from tidegate.core.cost_model import Cost, Experience, LoadMethod
 from tidegate.core.outcome import Result
 from tidegate.engine import load_history
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 TABLE = "create table sales (id integer primary key, day date not null, amount integer, changed_at timestamp not null)"
 

@@ -4,7 +4,7 @@ import pytest
 
 from support.shops import change, texts
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 WRONG = {
     "changed": "UPDATE lake.shop.{table} SET {column} = 'wrong' WHERE id = 7",

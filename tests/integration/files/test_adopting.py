@@ -13,7 +13,7 @@ from integration.files.landing import good, idle, loaded, run, stream
 from support.workspace import SqliteShop
 from tidegate.errors import VerifyFailed
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 OVER = "spark.sql.catalog.spark_catalog"
 

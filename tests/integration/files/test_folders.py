@@ -10,7 +10,7 @@ from tidegate.engine.stages import advance
 from tidegate.registry.store import Registry
 from tidegate.sources.files import Files
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 
 def test_a_folder_from_first_file_to_last(workspace, landing, spark):

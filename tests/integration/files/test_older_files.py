@@ -8,7 +8,7 @@ import pytest
 
 from integration.files.landing import good, idle, loaded, stream, write_csv
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 MERGED = {
     "key": ["id"],

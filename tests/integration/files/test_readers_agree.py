@@ -119,6 +119,7 @@ FILES = {
 }
 
 
+@pytest.mark.slow
 def test_rows_of_csv(tmp_path, spark):
     differ = {}
     for number, (what, (content, options)) in enumerate(FILES.items()):
@@ -165,6 +166,7 @@ WHOLE = {
 }
 
 
+@pytest.mark.slow
 def test_documents_of_json(tmp_path, spark):
     differ = {}
     cases = [(what, content, {}) for what, content in DOCUMENTS.items()]

@@ -62,6 +62,7 @@ def rows_in(folder: Path, form: str, spark) -> None:
             frame.write.format("avro").mode("overwrite").save(str(folder))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("level", [VerifyLevel.COUNTS, VerifyLevel.MOVED])
 def test_a_wrong_option_of_spark_is_found_at_every_level(workspace, landing, spark, wrong, level):
     (landing / "a.csv").write_bytes(RFC)
@@ -71,6 +72,7 @@ def test_a_wrong_option_of_spark_is_found_at_every_level(workspace, landing, spa
     assert workspace.rows("s.t") == []
 
 
+@pytest.mark.slow
 def test_rows_that_spark_loses_are_missed_in_every_format(workspace, landing, spark, wrong):
     for form in FORMATS:
         (landing / form).mkdir()
@@ -85,6 +87,7 @@ def test_rows_that_spark_loses_are_missed_in_every_format(workspace, landing, sp
     assert codes == dict.fromkeys(FORMATS, "verify_failed")
 
 
+@pytest.mark.slow
 def test_verify_and_repair_ask_the_second_reader(workspace, landing, spark, monkeypatch, wrong):
     """Loaded wrongly and not verified, the table is found wrong at every level, and repaired."""
     (landing / "a.csv").write_bytes(RFC)

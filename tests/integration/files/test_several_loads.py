@@ -18,7 +18,7 @@ from support.lake import delta_rows
 from support.workspace import Crash, Workspace, crash_at
 from tidegate.engine.events import Moment, Stage
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(900), pytest.mark.slow]
 
 NAMES = ("id", "name", "at")
 COLUMNS = {"id": "bigint", "name": "text", "at": "bigint"}

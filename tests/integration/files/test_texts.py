@@ -112,6 +112,7 @@ def test_what_python_writes_is_what_is_loaded(tmp_path, spark, name):
     assert found == sorted(((n, null(a), null(b)) for n, a, b in wanted), key=str)
 
 
+@pytest.mark.slow
 def test_the_report_through_whole_loads(workspace, landing, spark):
     """What was loaded as something else, or not at all; read back by PyIceberg."""
     for name in ("csv", "west", "json", "array"):
@@ -205,6 +206,7 @@ FAULTS = {
 }
 
 
+@pytest.mark.slow
 def test_what_cannot_be_taken_stops_with_file_line_and_column(workspace, landing, spark):
     streams = {}
     for name, (form, content, _) in FAULTS.items():

@@ -18,7 +18,7 @@ from tidegate.loaders import CDCLoader, DeltaCDFLoader, DeltaDiffLoader, Sequenc
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(600), pytest.mark.slow]
 
 # A session of somebody who has set all that changes how values lie in files.
 ODD = {

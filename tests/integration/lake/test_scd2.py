@@ -21,7 +21,7 @@ from tidegate.spark.session import Sessions
 from tidegate.testing.contracts.lake import UID
 from tidegate.writers.scd2 import Scd2
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(600), pytest.mark.slow]
 
 
 @pytest.fixture(params=["iceberg", "delta"])

@@ -17,7 +17,7 @@ from tidegate.core.schema import BIGINT, DATE, TEXT, Column, Schema, array
 from tidegate.core.slices import Partition
 from tidegate.writers.scd2 import Scd2
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(600), pytest.mark.slow]
 
 ALL = Mirror()
 

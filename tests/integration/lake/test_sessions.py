@@ -64,6 +64,7 @@ def run(program: str, *arguments: str, **variables: str) -> subprocess.Completed
     )
 
 
+@pytest.mark.slow
 def test_a_jvm_of_our_own_is_quiet_keeps_secrets_and_is_gone_after_stop(tmp_path: Path) -> None:
     made = run(ARCHIVE, str(tmp_path), "1g").stdout.strip()
     done = run(ONCE + ONCE, str(tmp_path), "1g", made)
@@ -71,6 +72,7 @@ def test_a_jvm_of_our_own_is_quiet_keeps_secrets_and_is_gone_after_stop(tmp_path
     assert done.stdout.split() == ["AnalysisException", "10", "[]"] * 2
 
 
+@pytest.mark.slow
 def test_no_program_is_started_for_a_file_of_a_table(tmp_path: Path) -> None:
     """Hadoop would start `chmod` for the file and for its checksum."""
     told, tools = tmp_path / "told", tmp_path / "tools"
@@ -113,6 +115,7 @@ print(children())
     assert left == "[]"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
 def test_no_jvm_is_left_behind(tmp_path: Path, how: signal.Signals) -> None:
     program = "sessions.load_session()\nprint(children()[0], flush=True)\nimport time\ntime.sleep(200)"
@@ -142,6 +145,7 @@ def alive(pid: int) -> bool:
         return False
 
 
+@pytest.mark.slow
 def test_a_session_of_the_caller_without_the_jars_is_told_which_and_how(tmp_path: Path) -> None:
     program = """
 import pathlib, sqlite3, sys

@@ -76,6 +76,7 @@ def batches(draw: st.DrawFn) -> list[tuple[Any, ...]]:
     return rows + draw(st.lists(st.sampled_from(rows), max_size=3)) if rows else rows
 
 
+@pytest.mark.slow
 @settings(max_examples=6, deadline=None, suppress_health_check=list(HealthCheck))
 @given(
     st.lists(st.tuples(st.sampled_from([Mode.MERGE_ON_READ, Mode.COPY_ON_WRITE]), batches()), min_size=1, max_size=3)
@@ -203,6 +204,7 @@ def test_the_choice_from_file_bounds_is_right(lake: Lake) -> None:
     assert modes == [Mode.APPEND, Mode.COPY_ON_WRITE]
 
 
+@pytest.mark.slow
 def test_a_warehouse_that_cannot_be_written_leaves_the_table(lake: Lake) -> None:
     target = lake.table()
     lake.load(target, Mode.APPEND, (1, "a", None))

@@ -12,7 +12,7 @@ from tidegate.loaders._applying import Checks
 from tidegate.loaders._manifest import Entry, Manifest
 from tidegate.loaders._watermarks import Watermarks
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 ROWS = "id bigint, name string, at timestamp_ntz"
 EVENTS = "id bigint, name string, operation string, sequence_num bigint"

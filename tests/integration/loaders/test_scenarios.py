@@ -8,7 +8,7 @@ from tidegate.errors import HistoryGone, TidegateError
 from tidegate.loaders import DeltaCDFLoader, DeltaTimestampLoader
 from tidegate.loaders._records import Records
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 COLUMNS = "id_col bigint NOT NULL, partition_col string NOT NULL, value_col string"
 FEED = "TBLPROPERTIES (delta.enableChangeDataFeed = true)"

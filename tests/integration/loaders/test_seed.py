@@ -11,7 +11,7 @@ from tidegate.loaders import (
 )
 from tidegate.loaders._selftest import SelfTest
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 EVENTS = "id bigint, name string, age int, operation string, sequence_num bigint"
 

@@ -14,7 +14,7 @@ from support.loading import Bench
 from tidegate.loaders import CDCLoader, DeltaCDFLoader, SequenceBasedLoader
 from tidegate.loaders._selftest import SelfTest
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 ROOT = Path(__file__).parents[3]
 EVENTS = "id bigint, name string, operation string, sequence_num bigint"

@@ -10,7 +10,7 @@ import pytest
 from tidegate.cli.app import main
 from tidegate.spark.session import Sessions
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(600), pytest.mark.slow]
 
 
 def put(sequence, key, name, operation="U", **more):

@@ -11,7 +11,7 @@ import pytest
 from tidegate.engine import applied_events
 from tidegate.errors import PlanError
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(900), pytest.mark.slow]
 
 COLUMNS = {"operation": "text", "sequence": "bigint", "id": "bigint", "name": "text", "at": "timestamp"}
 SOURCE = {"path": "events/*.json", "envelope": "rows", "columns": COLUMNS}

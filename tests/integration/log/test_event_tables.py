@@ -9,7 +9,7 @@ import pytest
 from tidegate.errors import InternalError
 from tidegate.spark.session import Sessions
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(600), pytest.mark.slow]
 
 COLUMNS = "(op string, lsn bigint, id bigint, name string)"
 FED = "TBLPROPERTIES ('delta.enableChangeDataFeed' = 'true')"

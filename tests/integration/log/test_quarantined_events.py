@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(900), pytest.mark.slow]
 
 RULE = {"expression": "amount >= 0", "on_fail": "quarantine"}
 NONE = {"expression": "amount > -1000000", "on_fail": "quarantine"}

@@ -16,7 +16,7 @@ from support.workspace import Crash, crash_at
 from tidegate.engine import applied_events
 from tidegate.engine.events import Moment, Stage
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(1800)]
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(1800), pytest.mark.slow]
 
 COLUMNS = {"operation": "text", "sequence": "bigint", "id": "bigint", "name": "text", "note": "text", "at": "timestamp"}
 START = datetime(2024, 1, 1)  # noqa: DTZ001 - a time without a zone is what is stored

@@ -7,7 +7,7 @@ import pytest
 from tidegate.core.outcome import Result
 from tidegate.engine.events import Moment, Stage
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 ASIDE = {"on_fail": "quarantine"}
 CHECKS = [

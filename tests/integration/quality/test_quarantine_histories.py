@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(1500)]
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(1500), pytest.mark.slow]
 
 BAD = {"expression": "amount >= 0", "on_fail": "quarantine"}
 ANY = {"expression": "amount > -1000000", "on_fail": "quarantine"}

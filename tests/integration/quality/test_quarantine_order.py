@@ -2,7 +2,7 @@
 
 import pytest
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(900), pytest.mark.slow]
 
 BAD = {"expression": "amount >= 0", "on_fail": "quarantine"}
 ANY = {"expression": "amount > -1000000", "on_fail": "quarantine"}

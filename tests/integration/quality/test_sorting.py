@@ -31,7 +31,7 @@ from tidegate.spark import validation
 from tidegate.spark.dataframe_ops import GONE
 from tidegate.spark.validation import Condition
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 STAMP = ("7L", "'load'", "TIMESTAMP '2025-01-01 00:00:00+00:00'")
 KINDS = {

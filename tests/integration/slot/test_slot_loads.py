@@ -15,7 +15,7 @@ from tidegate.engine.events import Moment, Stage
 from tidegate.errors import SourceUnavailable
 from tidegate.sources.change_log.slot import log, slot, spool
 
-pytestmark = [pytest.mark.postgres, pytest.mark.spark, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.postgres, pytest.mark.spark, pytest.mark.timeout(600), pytest.mark.slow]
 
 SLOT = "tidegate_orders"
 NARROW = "create table orders (id bigint primary key, name text, day date, tags text[], big text)"

@@ -154,6 +154,7 @@ def test_vectors(mariadb: MariadbServer, maria_database: str) -> None:
                 assert probe.fingerprint(part) == Fingerprint.of_texts([row["text"]])
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 @pytest.mark.parametrize("zone", ["America/New_York", "UTC"])
 def test_vectors_to_spark(mariadb: MariadbServer, maria_database: str, spark_with_driver, zone: str) -> None:
@@ -601,6 +602,7 @@ def older_updates_a_loaded_row(shop: Writers) -> Iterator[None]:
     yield
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("no_settling")
 @pytest.mark.parametrize(
     ("strategy", "scenario"),

@@ -20,7 +20,7 @@ from tidegate.sources.database import Database
 from tidegate.strategies.sequence import Sequence
 from tidegate.strategies.watermark import Watermark
 
-pytestmark = pytest.mark.postgres
+pytestmark = [pytest.mark.postgres, pytest.mark.slow]
 
 
 @pytest.fixture

@@ -21,6 +21,7 @@ from unit.envelopes.test_avro import DELETE, ENVELOPE, INSERT
 pytestmark = [pytest.mark.spark]
 
 
+@pytest.mark.slow
 def test_postgresql_with_every_type(session):
     toast = json.loads(golden("postgresql")[0][1])
     toast["payload"]["op"] = "u"
@@ -81,6 +82,7 @@ def test_postgresql_with_every_type(session):
     assert (unlogged["tx"], unlogged["ai"], unlogged["vc"], unlogged[REFUSED]) == (None, None, "x", None)
 
 
+@pytest.mark.slow
 def test_mariadb(session):
     snapshot, gone, came = told(session, Debezium(table="test_0.t"), golden("mariadb"))
     expected = {
@@ -217,6 +219,7 @@ def test_flattened_rows(session):
     assert broken[REFUSED] == "it is not a complete JSON object", "whose event it is, nobody can tell"
 
 
+@pytest.mark.slow
 def test_avro_by_the_schemas_of_a_registry(session, monkeypatch):
     source = {"name": "source", "type": {"type": "record", "name": "Source", "fields": [
         {"name": "connector", "type": "string"}, {"name": "sequence", "type": ["null", "string"]}]}}  # fmt: skip
