@@ -79,7 +79,7 @@ def test_four_days(tmp_path, shop, url, raw, ask, spark):
 
     shop.sql("insert into transactions values (8, '2025-01-05', 5), (20, '2025-01-10', 5)")
     assert run().error.code == "duplicate_keys"
-    (failure,) = ask("failures that nothing has mended yet")
+    (failure,) = ask("failures that nothing has repaired yet")
     assert (failure.object_name, failure.extract_group_id) == ("transactions", "20250105")
     assert (failure.error_code, bool(failure.error_message)) == ("duplicate_keys", True)
     assert ask("the condition of an alert: did a load fail in the last hour?")[0].failed in (1, True)
@@ -90,7 +90,7 @@ def test_four_days(tmp_path, shop, url, raw, ask, spark):
 
     shop.sql("delete from transactions where id = 8 and amount = 5")
     assert run().error is None
-    assert ask("failures that nothing has mended yet") == []
+    assert ask("failures that nothing has repaired yet") == []
     (total,) = ask("the whole, what runs, and what ran")
     assert tuple(total.values()) == ("OK", 1, 9, 17)
     durations = [row.duration_sec for row in ask("loads of partitions, the last ones first")]
