@@ -52,7 +52,7 @@ class Store:
     Args:
         where: the folder for people; with its scheme unless it is on disk.
         base: the folder as the client names it.
-        files: a client with the calls of fsspec's file systems.
+        files: the client: `Disk`, `Fsspec` or `ArrowFiles`.
         problem: what every method raises where the client raises OSError or ValueError.
     """
 
@@ -81,29 +81,20 @@ class Store:
             skip: names of folders on disk that need not be entered; an object store lists all at once.
             at_work: others may remove files meanwhile; these are left out instead of being an error.
         """
-        self.files.invalidate_cache()
         with self._told(""):
-            if isinstance(self.files, Disk):
-                limit = None if depth is None else depth + 1
-                found = self.files.find(self.base, detail=True, maxdepth=limit, skip=skip, at_work=at_work)
-            elif isinstance(self.files, ArrowFiles) or (depth is None and self.where.startswith(FLAT)):
-                found = self.files.find(self.base, detail=True)
-            else:
-                found = dict(self._listed(self.base, depth))
+            found = self.files.find(self.base, depth=depth, skip=skip, at_work=at_work)
         base = self.base.strip("/")
         return [_file(name.lstrip("/").removeprefix(base).lstrip("/"), about) for name, about in found.items()]
 
     def names(self, folder: str) -> tuple[str, ...] | None:
         """Names of what is in the folder; None if there is no such folder."""
-        self.files.invalidate_cache()
         with self._told(folder), suppress(FileNotFoundError):
-            found = self.files.ls(self._whole(folder), detail=False)
+            found = self.files.ls(self._whole(folder))
             return tuple(name.rstrip("/").rpartition("/")[2] for name in found)
         return None
 
     def look(self, path: str) -> FileInfo | None:
         """The file as it is now; None when it is gone, or a folder."""
-        self.files.invalidate_cache()
         with self._told(path), suppress(FileNotFoundError, NotADirectoryError):
             about = self.files.info(self._whole(path))
             return None if about.get("type") == "directory" else _file(path, about)
@@ -112,34 +103,17 @@ class Store:
     def open(self, path: str) -> IO[bytes]:
         """The content."""
         with self._told(path):
-            return cast("IO[bytes]", self.files.open(self._whole(path), "rb"))
+            return cast("IO[bytes]", self.files.open(self._whole(path)))
 
     def read(self, path: str) -> bytes:
         """The whole content."""
-        with self._told(path), self.files.open(self._whole(path), "rb") as content:
+        with self._told(path), self.files.open(self._whole(path)) as content:
             return bytes(content.read())
 
     def uri(self, path: str) -> str:
         """The file by the scheme that Spark's own file systems have; `file:`, so that no setting gives it another."""
         scheme, found, _ = self.where.partition("://")
         return f"{FOR_SPARK.get(scheme, scheme) if found else 'file'}://{self.root.rstrip('/')}/{path}"
-
-    def _listed(self, folder: str, depth: int | None) -> Iterator[tuple[str, dict[str, Any]]]:
-        """Folder by folder: fsspec's own `find` leaves out in silence what cannot be listed."""
-        try:
-            entries = self.files.ls(folder, detail=True)
-        except FileNotFoundError:
-            if folder != self.base:
-                raise
-            return
-        for about in entries:
-            name = about["name"].rstrip("/")
-            if name.strip("/") == folder.strip("/"):
-                continue
-            if about.get("type") != "directory":
-                yield name, about
-            elif depth != 0:
-                yield from self._listed(name, None if depth is None else depth - 1)
 
     def _whole(self, path: str) -> str:
         return f"{self.base.rstrip('/')}/{path}" if path else self.base
@@ -149,48 +123,37 @@ class Store:
         try:
             yield
         except (OSError, ValueError) as error:
-            own = str(getattr(error, "filename", None) or "") if isinstance(self.files, Disk) else ""
+            own = "" if "://" in self.where else str(getattr(error, "filename", None) or "")
             raise self.problem(own or (f"{self.where}/{path}" if path else self.where), error) from error
 
 
 @dataclass(frozen=True, slots=True)
 class Disk:
-    """This machine's file system with the calls of fsspec's, which takes a fifth of a second to import."""
-
-    def invalidate_cache(self) -> None:
-        """Does nothing: nothing is cached."""
+    """This machine's file system, without fsspec, which takes a fifth of a second to import."""
 
     def exists(self, path: str) -> bool:
         """Whether it is a folder."""
         return Path(path).is_dir()
 
-    def ls(self, path: str, *, detail: bool) -> list[str]:
+    def ls(self, path: str) -> list[str]:
         """Names of what is in the folder."""
-        del detail
         return os.listdir(path)  # noqa: PTH208 - names are all that is wanted
 
     def info(self, path: str) -> dict[str, Any]:
         """What the file system tells of a file."""
         return _of_stat(Path(path).stat())
 
-    def open(self, path: str, mode: str) -> IO[Any]:
+    def open(self, path: str) -> IO[bytes]:
         """The content."""
-        return Path(path).open(mode)
+        return Path(path).open("rb")
 
     def find(
-        self,
-        path: str,
-        *,
-        detail: bool,
-        maxdepth: int | None = None,
-        skip: Callable[[str], bool] | None = None,
-        at_work: bool = False,
+        self, path: str, *, depth: int | None, skip: Callable[[str], bool] | None, at_work: bool
     ) -> dict[str, dict[str, Any]]:
         """Every file, see `Store.walk`; links are followed, and no folder is entered again on its own way down."""
-        del detail
         gone = (FileNotFoundError,) if at_work else ()
 
-        def below(folder: str, depth: int, above: tuple[tuple[int, int], ...]) -> Iterator[tuple[str, dict[str, Any]]]:
+        def below(folder: str, level: int, above: tuple[tuple[int, int], ...]) -> Iterator[tuple[str, dict[str, Any]]]:
             with suppress(*gone):
                 status = Path(folder).stat()
                 here = (status.st_dev, status.st_ino)
@@ -199,32 +162,84 @@ class Disk:
                 with os.scandir(folder) as entries:
                     for entry in entries:
                         if entry.is_dir():
-                            if depth != maxdepth and not (skip and skip(entry.name)):
-                                yield from below(entry.path, depth + 1, (*above, here))
+                            if level != depth and not (skip and skip(entry.name)):
+                                yield from below(entry.path, level + 1, (*above, here))
                         elif entry.is_file():
                             with suppress(*gone):
                                 yield entry.path, _of_stat(entry.stat())
 
-        return dict(below(path, 1, ())) if self.exists(path) else {}
+        return dict(below(path, 0, ())) if self.exists(path) else {}
+
+
+@dataclass(frozen=True, slots=True)
+class Fsspec:
+    """A file system of fsspec; nothing that it has cached is believed.
+
+    Args:
+        flat: it lists everything below a prefix at once, so that no folder can be left out.
+    """
+
+    files: Any
+    flat: bool = False
+
+    def exists(self, path: str) -> bool:
+        """Whether there is a file or a folder."""
+        return bool(self.files.exists(path))
+
+    def ls(self, path: str) -> list[str]:
+        """Paths of what is in the folder."""
+        self.files.invalidate_cache()
+        return list(self.files.ls(path, detail=False))
+
+    def info(self, path: str) -> dict[str, Any]:
+        """What the store tells of a file."""
+        self.files.invalidate_cache()
+        return dict(self.files.info(path))
+
+    def open(self, path: str) -> IO[bytes]:
+        """The content."""
+        return cast("IO[bytes]", self.files.open(path, "rb"))
+
+    def find(self, path: str, *, depth: int | None, **_: Any) -> dict[str, dict[str, Any]]:
+        """Every file, see `Store.walk`.
+
+        Folder by folder where the store is not flat: fsspec's own `find` leaves out in silence what cannot be listed.
+        """
+        self.files.invalidate_cache()
+        if self.flat and depth is None:
+            return dict(self.files.find(path, detail=True))
+
+        def below(folder: str, depth: int | None) -> Iterator[tuple[str, dict[str, Any]]]:
+            try:
+                entries = self.files.ls(folder, detail=True)
+            except FileNotFoundError:
+                if folder != path:
+                    raise
+                return
+            for about in entries:
+                name = about["name"].rstrip("/")
+                if name.strip("/") == folder.strip("/"):
+                    continue
+                if about.get("type") != "directory":
+                    yield name, about
+                elif depth != 0:
+                    yield from below(name, None if depth is None else depth - 1)
+
+        return dict(below(path, depth))
 
 
 @dataclass(frozen=True, slots=True)
 class ArrowFiles:
-    """A file system of Arrow with those calls of fsspec's that lakes need; it takes no other package to read one."""
+    """A file system of Arrow, for what lakes ask; it takes no other package to read one."""
 
     files: Any
 
-    def invalidate_cache(self) -> None:
-        """Does nothing: nothing is cached."""
-
-    def ls(self, path: str, *, detail: bool) -> list[str]:
-        """Names of what is in the folder; none where there is no such folder."""
-        del detail
+    def ls(self, path: str) -> list[str]:
+        """Paths of what is in the folder; none where there is no such folder."""
         return [each.path for each in self._listed(path)]
 
-    def open(self, path: str, mode: str) -> Any:
+    def open(self, path: str) -> Any:
         """The content."""
-        del mode
         return self.files.open_input_stream(path)
 
     def find(self, path: str, **_: Any) -> dict[str, dict[str, Any]]:
@@ -257,7 +272,8 @@ def by_fsspec(text: str, root: str, problem: Problem) -> Store:
     import fsspec  # type: ignore[import-untyped]  # noqa: PLC0415 - a fifth of a second, and most folders are local
 
     files, _ = fsspec.core.url_to_fs(text)
-    return Store(where=f"{text.partition('://')[0]}://{root}", base=root, files=files, problem=problem)
+    client = Fsspec(files, flat=text.startswith(FLAT))
+    return Store(where=f"{text.partition('://')[0]}://{root}", base=root, files=client, problem=problem)
 
 
 def of_lake(location: str, problem: Problem) -> Store:

@@ -14,7 +14,7 @@ from pyarrow import fs
 
 from tidegate.errors import SourceRefused, SourceUnavailable
 from tidegate.sources.shared.files.store import folder_of
-from tidegate.storage import ArrowFiles, Store, by_fsspec, local_path, of_lake, on_disk
+from tidegate.storage import ArrowFiles, Fsspec, Store, by_fsspec, local_path, of_lake, on_disk
 
 
 class Told(Exception):
@@ -110,7 +110,7 @@ def test_files_of_a_source_are_told_by_what_can_be_done(folder):
     memory = by_fsspec("memory://b/in", "b/in", folder_of("/").problem)
     with pytest.raises(SourceRefused, match=r"memory://b/in/absent\.csv cannot be read"):
         memory.open("absent.csv")
-    broken = replace(memory, files=Broken())
+    broken = replace(memory, files=Fsspec(Broken()))
     with pytest.raises(SourceUnavailable, match="memory://b/in cannot be reached"):
         broken.walk()
 
@@ -127,7 +127,7 @@ class Broken(fsspec.AbstractFileSystem):
 @pytest.mark.parametrize("depth", [1, 2, None])
 def test_a_folder_that_cannot_be_listed_is_never_an_empty_one(depth):
     """What is not listed would seem to be deleted."""
-    store = replace(by_fsspec("memory://b/in", "b/in", problem), files=Broken())
+    store = replace(by_fsspec("memory://b/in", "b/in", problem), files=Fsspec(Broken()))
     assert store.walk(0) == []
     with pytest.raises(Told) as caught:
         store.walk(depth)
