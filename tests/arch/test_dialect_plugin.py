@@ -1,14 +1,12 @@
 """A database is one file: the example of docs/extending, as printed, is a dialect of another package."""
 
 import ast
-import re
-import subprocess
-import sys
 from pathlib import Path
 
 import duckdb
 import pytest
 
+from support.plugin import install, tidegate
 from tidegate import plugins
 
 ROOT = Path(__file__).parents[2]
@@ -27,13 +25,7 @@ streams:
 
 @pytest.fixture
 def installed(tmp_path):
-    example = re.search(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
-    assert example
-    (tmp_path / "quack_plugin.py").write_text(example[1], encoding="utf-8")
-    about = tmp_path / "quack_plugin-1.0.dist-info"
-    about.mkdir()
-    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: quack-plugin\nVersion: 1.0\n", encoding="utf-8")
-    (about / "entry_points.txt").write_text("[tidegate.dialects]\nquack = quack_plugin:Quack\n", encoding="utf-8")
+    install(tmp_path, page=PAGE, name="quack_plugin", entry="[tidegate.dialects] quack = quack_plugin:Quack")
     (tmp_path / "tidegate.yaml").write_text(PROJECT, encoding="utf-8")
     write(tmp_path, "CREATE TABLE ducks (id BIGINT NOT NULL, name VARCHAR)")
     write(tmp_path, "INSERT INTO ducks VALUES (1, 'Daisy'), (2, 'it''s'), (3, NULL), (4, ''), (5, 'Ü|~')")
@@ -43,13 +35,6 @@ def installed(tmp_path):
 def write(folder, sql):
     with duckdb.connect(str(folder / "pond.db")) as database:
         database.execute(sql)
-
-
-def tidegate(folder, *words):
-    code = f"import sys; sys.path.insert(0, '.'); from tidegate.cli.app import main; sys.exit(main({list(words)!r}))"
-    return subprocess.run(
-        [sys.executable, "-c", code], cwd=folder, capture_output=True, text=True, check=False, timeout=200
-    )
 
 
 def test_nothing_but_its_dialect_names_a_database():

@@ -1,11 +1,12 @@
 """A plugin is one file: the example of CONTRIBUTING, as printed, is a strategy of another package."""
 
-import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+from support.plugin import install, tidegate
 
 CONTRIBUTING = Path(__file__).parents[2] / "CONTRIBUTING.md"
 PROJECT = """\
@@ -21,14 +22,12 @@ streams:
 
 @pytest.fixture
 def installed(tmp_path):
-    example = re.search(r"```python\n(.*?)```", CONTRIBUTING.read_text(encoding="utf-8"), re.DOTALL)
-    assert example
-    (tmp_path / "nightly_plugin.py").write_text(example[1], encoding="utf-8")
-    about = tmp_path / "nightly_plugin-1.0.dist-info"
-    about.mkdir()
-    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: nightly-plugin\nVersion: 1.0\n", encoding="utf-8")
-    entry = "[tidegate.strategies]\nnightly = nightly_plugin:Nightly\n"
-    (about / "entry_points.txt").write_text(entry, encoding="utf-8")
+    install(
+        tmp_path,
+        page=CONTRIBUTING,
+        name="nightly_plugin",
+        entry="[tidegate.strategies] nightly = nightly_plugin:Nightly",
+    )
     (tmp_path / "tidegate.yaml").write_text(PROJECT, encoding="utf-8")
     subprocess.run([sys.executable, "-c", MAKE_DATABASE], cwd=tmp_path, check=True, timeout=60)
     return tmp_path
@@ -42,13 +41,6 @@ database.execute("INSERT INTO orders VALUES (1), (2)")
 database.commit()
 database.close()
 """
-
-
-def tidegate(folder, *words):
-    code = f"import sys; sys.path.insert(0, '.'); from tidegate.cli.app import main; sys.exit(main({list(words)!r}))"
-    return subprocess.run(
-        [sys.executable, "-c", code], cwd=folder, capture_output=True, text=True, check=False, timeout=120
-    )
 
 
 def test_a_strategy_of_another_package_is_found_validated_and_planned(installed):

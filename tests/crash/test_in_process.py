@@ -22,7 +22,7 @@ from tidegate.strategies.checksum import Checksum, Method
 from tidegate.strategies.full import Full
 from tidegate.strategies.snapshot_diff import SnapshotDiff
 from tidegate.strategies.watermark import Watermark
-from tidegate.testing import Crash, MemoryProject, MemoryRegistry, MemorySource
+from tidegate.testing import Crash, MemoryProject, MemoryRegistry, MemorySource, crash_at
 from tidegate.testing.project import TARGET
 from tidegate.writers.append import Append
 from tidegate.writers.merge import Merge
@@ -149,18 +149,13 @@ def test_after_an_interruption_one_run_repairs_it(strategy, writer, spark):
     with project:
         for stage, moment, ids, gone in changes():
             books.change(*ids, gone=gone)
-
-            def end(event, boundary=(stage, moment)):
-                if (event.stage, event.moment) == boundary:
-                    raise Crash
-
             with pytest.raises(Crash):
-                project.run(on_event=end)
+                project.run(on_event=crash_at((stage, moment)))
             settle(books, project, stage, moment)
 
 
 @pytest.mark.parametrize(("strategy", "writer"), PAIRS[:2])
-def test_a_killed_run_and_a_lost_registry_are_mended_by_one_run(strategy, writer, spark):
+def test_a_killed_run_and_a_lost_registry_are_repaired_by_one_run(strategy, writer, spark):
     books, project = started(strategy, writer, spark)
     with ExitStack() as held:
         held.enter_context(project)

@@ -12,9 +12,9 @@ from matrix.histories import HELD, identity
 from matrix.model import UID, Appended, Event, Merged, Mirror, multiset
 from matrix.play import Place, Player
 from matrix.shapes import Shape
-from support.workspace import Crash, crash_at
 from tidegate.engine.events import BOUNDARIES
 from tidegate.errors import TidegateError
+from tidegate.testing import Crash, crash_at
 
 FOREIGN = -77
 """The key of a row that no source has."""

@@ -13,9 +13,10 @@ import pytest
 
 from support.histories import Carrier, Source, cut, lines
 from support.lake import QUICK, delta_rows
-from support.workspace import Crash, Workspace, crash_at
+from support.workspace import Workspace
 from tidegate.engine.applied_events import Applied
 from tidegate.engine.events import Moment, Stage
+from tidegate.testing import Crash, crash_at
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(600), pytest.mark.slow]
 

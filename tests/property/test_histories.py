@@ -15,9 +15,10 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from support.workspace import Crash, SqliteShop, Workspace, crash_at
+from support.workspace import SqliteShop, Workspace
 from tidegate.core.outcome import Result
 from tidegate.engine.events import BOUNDARIES
+from tidegate.testing import Crash, crash_at
 
 pytestmark = pytest.mark.slow
 

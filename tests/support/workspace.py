@@ -5,7 +5,6 @@ import os
 import sqlite3
 import subprocess
 import sys
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,21 +12,6 @@ import yaml
 from pyiceberg.catalog.sql import SqlCatalog
 
 from tidegate.api import Project
-from tidegate.engine.events import Event, Moment, Stage
-
-
-class Crash(BaseException):
-    """Ends a run like Ctrl-C does: no handler of ordinary errors sees it."""
-
-
-def crash_at(boundary: tuple[Stage, Moment]) -> Callable[[Event], None]:
-    """What ends a run there that is told of its events."""
-
-    def end(event: Event) -> None:
-        if (event.stage, event.moment) == boundary:
-            raise Crash
-
-    return end
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -16,7 +16,7 @@ from tidegate.testing.contracts import (  # noqa: E402 - asserts are rewritten i
     WriterContract,
 )
 from tidegate.testing.format import MemoryFormat  # noqa: E402 - as above
-from tidegate.testing.project import Crash, MemoryProject, load  # noqa: E402 - as above
+from tidegate.testing.project import Crash, MemoryProject, crash_at, load  # noqa: E402 - as above
 from tidegate.testing.registry import MemoryRegistry  # noqa: E402 - as above
 from tidegate.testing.session import spark_session  # noqa: E402 - as above
 from tidegate.testing.source import Clock, MemorySource  # noqa: E402 - as above
@@ -34,6 +34,7 @@ __all__ = [
     "SourceContract",
     "StrategyContract",
     "WriterContract",
+    "crash_at",
     "load",
     "spark_session",
 ]

@@ -37,6 +37,16 @@ class Crash(BaseException):
     """Ends a load as Ctrl-C does: no handler of ordinary errors sees it."""
 
 
+def crash_at(boundary: tuple[Stage, Moment]) -> Listener:
+    """What ends a run at that boundary when it is told of the run's events; everything is cleaned up on the way out."""
+
+    def end(event: Event) -> None:
+        if (event.stage, event.moment) == boundary:
+            raise Crash
+
+    return end
+
+
 @dataclass(slots=True, kw_only=True)
 class MemoryProject:
     """One stream from a source to a table in memory; every load is the engine's own, with all seven stages.

@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from support.lake import QUICK, delta_rows
-from support.workspace import Crash, SqliteShop, Workspace, crash_at
+from support.workspace import SqliteShop, Workspace
 from tidegate.engine.events import Moment, Stage
+from tidegate.testing import Crash, crash_at
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(600), pytest.mark.slow]
 INSERT = "insert into t values ({0}, '2025-01-{0:02} 00:00:00', 'row {0}')"

@@ -6,10 +6,11 @@ import psycopg
 import pytest
 
 from support.lake import QUICK, delta_rows
-from support.workspace import Crash, SqliteShop, Workspace, crash_at
+from support.workspace import SqliteShop, Workspace
 from tidegate.core.outcome import Result
 from tidegate.engine.backfill.backfill import Request
 from tidegate.engine.events import Moment, Stage
+from tidegate.testing import Crash, crash_at
 
 pytestmark = pytest.mark.spark
 STREAM = {

@@ -5,9 +5,10 @@ from datetime import datetime
 import pytest
 
 from support.lake import QUICK, delta_rows
-from support.workspace import Crash, SqliteShop, Workspace, crash_at
+from support.workspace import SqliteShop, Workspace
 from tidegate.core.outcome import Result
 from tidegate.engine.events import Moment, Stage
+from tidegate.testing import Crash, crash_at
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(600), pytest.mark.slow]
 

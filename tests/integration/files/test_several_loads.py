@@ -15,8 +15,9 @@ from pyarrow import parquet
 
 from integration.files.landing import good, idle, run, stream, write_csv
 from support.lake import delta_rows
-from support.workspace import Crash, Workspace, crash_at
+from support.workspace import Workspace
 from tidegate.engine.events import Moment, Stage
+from tidegate.testing import Crash, crash_at
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(900), pytest.mark.slow]
 

@@ -12,9 +12,9 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from support.scd2_model import Event, of_load, of_log
-from support.workspace import Crash, crash_at
 from tidegate.engine import applied_events
 from tidegate.engine.events import Moment, Stage
+from tidegate.testing import Crash, crash_at
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(1800), pytest.mark.slow]
 

@@ -12,7 +12,7 @@ import pytest
 
 from tidegate.core.effects import Apply, Effect, Insert, Mirror, Upsert, WriteHint
 from tidegate.core.grouping import Whole
-from tidegate.core.plan import Mode, WriteFacts
+from tidegate.core.plan import Mode, WriteChoice, WriteFacts
 from tidegate.core.ports.writer import Writer
 from tidegate.core.schema import BIGINT, TEXT, TIMESTAMP, Column, Schema
 from tidegate.errors import PlanError
@@ -60,14 +60,7 @@ class WriterContract:
     def test_it_chooses_for_whatever_is_known_and_says_why(self, writer: Writer) -> None:
         """The same facts give the same choice; only rows that may come again can be refused here."""
         for facts in _facts():
-            try:
-                choice = writer.choose(facts)
-            except PlanError:
-                assert getattr(facts.effect, "repeats", None), "nothing else is refused here"
-                continue
-            assert isinstance(choice.mode, Mode)
-            assert choice.reason
-            assert choice == writer.choose(facts), "the same facts, the same choice"
+            chosen(writer, facts)
 
     def test_every_row_that_a_load_reads_is_in_the_table(self, writer: Writer, spark: SparkSession) -> None:
         """Rows of known keys and of new ones; a load without changes writes no row."""
@@ -81,6 +74,19 @@ class WriterContract:
                 assert outcome.verified is True or not ids
                 found = {(row["id"], row["title"]) for row in project.rows("id", "title")}
                 assert {(row["id"], row["title"]) for row in source.rows} <= found
+
+
+def chosen(writer: Writer, facts: WriteFacts) -> WriteChoice | None:
+    """What the writer chooses, found to be explained and repeatable; None where it refuses rows that may come again."""
+    try:
+        choice = writer.choose(facts)
+    except PlanError:
+        assert getattr(facts.effect, "repeats", None), "nothing else is refused here"
+        return None
+    assert isinstance(choice.mode, Mode)
+    assert choice.reason
+    assert choice == writer.choose(facts), "the same facts, the same choice"
+    return choice
 
 
 def _facts() -> Iterator[WriteFacts]:
