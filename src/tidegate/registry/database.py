@@ -36,7 +36,10 @@ class Database:
         self.name = f"registry {parsed.database if self.is_sqlite else parsed.render_as_string(hide_password=True)}"
         self._file = parsed.database or ""
         if self.is_sqlite and parsed.query.get("vfs") != IN_MEMORY:
-            self._prepare_file(read_only=read_only)
+            if read_only:
+                self._need_file()
+            else:
+                self._make_folder()
         self._engine = _engine(parsed)
         if read_only:
             event.listen(self._engine, "connect", _forbid_writes)
@@ -57,11 +60,11 @@ class Database:
         with self._translated(), self._engine.connect() as connection:
             yield connection.execution_options(sqlite_begin="BEGIN")
 
-    def _prepare_file(self, *, read_only: bool) -> None:
-        if read_only:
-            if not Path(self._file).exists():
-                raise RegistryError(f"{self.name} does not exist", hint="The first `tidegate run` creates it.")
-            return
+    def _need_file(self) -> None:
+        if not Path(self._file).exists():
+            raise RegistryError(f"{self.name} does not exist", hint="The first `tidegate run` creates it.")
+
+    def _make_folder(self) -> None:
         try:
             Path(self._file).absolute().parent.mkdir(parents=True, exist_ok=True)
         except OSError as error:

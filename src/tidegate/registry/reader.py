@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from types import TracebackType
 from typing import Self
 
@@ -43,9 +43,12 @@ class RegistryReader:
             RegistryUnavailable: unreachable or locked; a retry may help.
             RegistryError: absent, damaged, not permitted, wrong password, or of another version.
         """
-        database = Database(url, read_only=True)
+        return cls._opened(Database(url, read_only=True), require_schema)
+
+    @classmethod
+    def _opened(cls, database: Database, prepare: Callable[[Database], None]) -> Self:
         try:
-            require_schema(database)
+            prepare(database)
         except BaseException:
             database.close()
             raise

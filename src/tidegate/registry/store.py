@@ -61,13 +61,7 @@ class Registry(RegistryReader):
             ...     registry.register(uid="a1b2", name="orders", source="shop: orders", target="lake.shop.orders")
             1
         """
-        database = Database(url)
-        try:
-            ensure_schema(database)
-        except BaseException:
-            database.close()
-            raise
-        return cls(database)
+        return cls._opened(Database(url), ensure_schema)
 
     # Streams and positions
 
