@@ -10,7 +10,7 @@ from tidegate.sources.database import Database
 from tidegate.testing import MemorySource, SourceContract
 from tidegate.testing.contracts.source import COLUMNS
 
-DDL = "CREATE TABLE orders (id {big} PRIMARY KEY NOT NULL, code {text}, changed timestamp, day date)"
+DDL = "CREATE TABLE IF NOT EXISTS orders (id {big} PRIMARY KEY NOT NULL, code {text}, changed timestamp, day date)"
 
 
 @pytest.mark.spark
@@ -38,8 +38,8 @@ class TestSqlite(SourceContract):
 
         def put(rows):
             with closing(sqlite3.connect(path)) as database, database:
-                database.execute("DROP TABLE IF EXISTS orders")
                 database.execute(DDL.format(big="bigint", text="text"))
+                database.execute("DELETE FROM orders")
                 database.executemany("INSERT INTO orders VALUES (CAST(? AS integer), ?, ?, ?)", texts(rows))
             return Database(connection=Connection(name="shop", url=f"sqlite:///{path}"), table="orders")
 
@@ -57,8 +57,8 @@ class TestDuckdb(SourceContract):
 
         def put(rows):
             with duckdb.connect(str(path)) as database:
-                database.execute("DROP TABLE IF EXISTS orders")
                 database.execute(DDL.format(big="bigint", text="varchar"))
+                database.execute("DELETE FROM orders")
                 database.executemany("INSERT INTO orders VALUES (?, ?, ?, ?)", texts(rows))
             return Database(connection=Connection(name="shop", url=f"duckdb:///{path}"), table="orders")
 
@@ -76,8 +76,8 @@ class TestPostgresql(SourceContract):
 
         def put(rows):
             with psycopg.connect(url, autocommit=True) as database:
-                database.execute("DROP TABLE IF EXISTS orders")
                 database.execute(DDL.format(big="bigint", text="text"))
+                database.execute("DELETE FROM orders")
                 with database.cursor() as cursor:
                     cursor.executemany("INSERT INTO orders VALUES (%s, %s, %s, %s)", texts(rows))
             return Database(connection=Connection(name="shop", url=url), table="orders")

@@ -46,11 +46,12 @@ CONTENT = (
     _row(0, "~N", "2025-01-01 00:00:00", "2025-01-01"),
     _row(1, "", "2025-01-01 00:00:00", "2025-01-01"),
     _row(10, "äöü 🐘", "2025-01-01 12:00:00.5", "2025-01-31"),
+    _row(11, "it's\\ \\n'", "2025-01-01 13:00:00", "2025-02-01"),
     _row(99, "Zz", "2025-02-28 08:00:00.000001", "2025-04-01"),
     _row(100, None, None, None),
     _row(2**40, "abc", "2025-12-31 00:00:00", "2025-12-31"),
 )
-"""Texts that look like separators, ties, NULLs, and numbers on both sides of zero."""
+"""Texts that look like separators and escapes, ties, NULLs, and numbers on both sides of zero."""
 
 _UPTO = "2025-01-01 12:00:00.500000"
 SLICES: tuple[Slice, ...] = (
@@ -63,7 +64,10 @@ SLICES: tuple[Slice, ...] = (
     Partition(column="day", label="202501", low="2025-01-01", high="2025-02-01"),
     Partition(column="code", label="a", prefix="a", length=1),
     Partition(column="day", label="~N"),
+    Partition(column="code", label="it's\\", prefix="it's\\", length=5),
+    Range(cursor=("code",), after="it's\\", upto="it's\\ \\n'"),
     Keys(columns=("id",), values=(("10",), ("-7",), ("5",))),
+    Keys(columns=("code",), values=(("it's\\ \\n'",), ("a|b",))),
 )
 GROUPINGS: tuple[Grouping, ...] = (
     Whole(),
