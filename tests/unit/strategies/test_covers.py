@@ -27,7 +27,7 @@ class LakeTable:
     """One that keeps them."""
 
     def between(self, _after: str):
-        raise AssertionError("nobody asks here what happened since")
+        raise AssertionError("a position was asked for changes")
 
 
 @pytest.mark.parametrize(

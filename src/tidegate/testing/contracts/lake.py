@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -34,7 +35,7 @@ ROWS = Schema(
 
 
 @dataclass(kw_only=True)
-class FormatBench:
+class FormatBench(ABC):
     """A format under test, a session for its loads, and tables that no two tests share.
 
     A format's author adds what only that format knows: a reader that is not the format itself, and what somebody else
@@ -51,21 +52,21 @@ class FormatBench:
     namespace: tuple[str, ...] = ("shop",)
     _names: Iterator[int] = field(default_factory=itertools.count)
 
+    @abstractmethod
     def oracle(self, target: Target) -> list[dict[str, Any]]:
         """The visible rows, sorted by their values, NULL last, as a reader sees them that is not the format."""
-        raise NotImplementedError
 
+    @abstractmethod
     def insert(self, target: Target, *values: Any) -> None:
         """One row, values in the order of the table's columns, that somebody else commits."""
-        raise NotImplementedError
 
+    @abstractmethod
     def alter(self, target: Target) -> None:
         """Somebody else changes the table without touching a row: a property, one more column."""
-        raise NotImplementedError
 
+    @abstractmethod
     def compact(self, target: Target) -> None:
         """Somebody else commits a version that has the same rows."""
-        raise NotImplementedError
 
     def target(self, name: str | None = None) -> Target:
         """A table that nobody has used."""
