@@ -9,7 +9,7 @@ from contextlib import closing
 
 import pytest
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 PROJECT = """\
 connections: {shop: "sqlite:///shop.db"}

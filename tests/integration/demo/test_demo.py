@@ -12,7 +12,7 @@ import pytest
 
 from tidegate_demo.proof import prove
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(600)]
 
 
 def tidegate(*arguments):
@@ -36,7 +36,6 @@ def count(folder, query):
         return connection.execute(query).fetchone()[0]
 
 
-@pytest.mark.slow
 def test_it_ends_well_and_both_sides_are_equal(demo):
     folder, document = demo
     assert document["equal"] is True
@@ -78,7 +77,6 @@ def test_a_run_without_changes_needs_no_spark(demo):
     assert steps(document)["nothing changed"]["spark_started"] is False
 
 
-@pytest.mark.slow
 def test_the_user_can_go_on(demo):
     folder, _ = demo
     day = tidegate("tidegate_demo", str(folder))

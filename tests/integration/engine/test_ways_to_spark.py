@@ -45,6 +45,7 @@ def test_a_session_of_the_caller_stays_as_it_was(tmp_path, shop, spark):
 
 
 @pytest.mark.spark
+@pytest.mark.slow
 def test_a_connect_server_by_its_url(tmp_path, shop, connect_server):
     with Project.from_dict(values(shop, spark={"remote": connect_server}), folder=tmp_path) as project:
         load_twice(project, shop, lambda table: Workspace(folder=tmp_path).rows(f"shop.{table}"))

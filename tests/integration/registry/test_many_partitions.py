@@ -10,6 +10,7 @@ from unit.registry.loads import UID
 
 METHOD = {"type": "by_integer", "column_name": "id", "modulus": 1}
 MANY = 70_000
+pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.postgres)])

@@ -12,7 +12,7 @@ from integration.source.loading import Careful, Loader, Naive, Shop
 from tidegate.strategies.sequence import Sequence
 from tidegate.strategies.watermark import Watermark
 
-pytestmark = [pytest.mark.postgres, pytest.mark.usefixtures("no_settling")]
+pytestmark = [pytest.mark.postgres, pytest.mark.slow, pytest.mark.usefixtures("no_settling")]
 SESSIONS = 3
 STEP = st.tuples(
     st.integers(0, SESSIONS - 1), st.sampled_from(["begin", "insert", "update", "save", "commit", "rollback"])
