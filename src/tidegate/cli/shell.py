@@ -10,7 +10,7 @@ import sys
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -77,8 +77,8 @@ class Shell:
         from tidegate.cli.tables import render  # noqa: PLC0415 - not needed for JSON
 
         if not self.quiet and not self.as_json:
-            clean = [[self.redact(cell) for cell in row] for row in table.rows]
-            render(table.columns, clean, sys.stdout)
+            clean = tuple(tuple(self.redact(cell) for cell in row) for row in table.rows)
+            render(replace(table, rows=clean), sys.stdout)
 
     def say(self, text: str) -> None:
         """A remark on stderr, unless --quiet or --json."""

@@ -5,11 +5,14 @@ Values are never truncated in a pipe, where a program may read them.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
 from dataclasses import dataclass
-from typing import TextIO
+from typing import TYPE_CHECKING, TextIO
 
 from tidegate.core.display import as_text
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
 
 COLOURS = {
     "loaded": "green",
@@ -22,36 +25,99 @@ COLOURS = {
     "OK": "green",
     "ERROR": "red",
     "missing": "red",
+    "interrupted": "yellow",
+    "running": "cyan",
 }
+NOTHING = frozenset({"", "-", "0"})
+"""What an optional column says where there is nothing to say."""
+UNSAID = frozenset({"", "-"})
+GAP = 2
+_NUMBER = re.compile(r"-|[\d,]+|[\d.,]+ (s|B|kB|MB|GB|TB)")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Table:
-    """Rows of text with column names."""
+    """Rows of text with column names.
+
+    Args:
+        optional: columns that a terminal shows only where a row has something in them; a pipe always gets them.
+    """
 
     columns: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
+    optional: frozenset[str] = frozenset()
+
+    @property
+    def useful(self) -> Table:
+        """The same without optional columns that have nothing to say."""
+        kept = [
+            place
+            for place, name in enumerate(self.columns)
+            if name not in self.optional or any(row[place] not in NOTHING for row in self.rows)
+        ]
+        rows = tuple(tuple(row[place] for place in kept) for row in self.rows)
+        return Table(columns=tuple(self.columns[place] for place in kept), rows=rows)
+
+    def cells(self, place: int) -> tuple[str, ...]:
+        """A column from top to bottom, its name first."""
+        return (self.columns[place], *(row[place] for row in self.rows))
 
 
-def render(columns: Sequence[str], rows: Sequence[Sequence[str]], stream: TextIO) -> None:
-    """Writes the table."""
-    if stream.isatty():
-        _rich(columns, rows, stream)
-    else:
-        stream.write(as_text(columns, rows) + "\n")
+def render(table: Table, stream: TextIO) -> None:
+    """Writes the table: on a terminal one that fits its width, in a pipe every cell as it is."""
+    if not stream.isatty():
+        stream.write(as_text(table.columns, table.rows) + "\n")
         stream.flush()
+        return
+    from rich.console import Console  # noqa: PLC0415 - a pipe needs no Rich
+
+    console = Console(file=stream, highlight=False)
+    console.print(for_terminal(table.useful, console.width))
 
 
-def _rich(columns: Sequence[str], rows: Sequence[Sequence[str]], stream: TextIO) -> None:
+def for_terminal(table: Table, width: int) -> RenderableType:
+    """A table; or, where its longest words side by side are wider than the terminal, a block of lines for each row."""
+    words = [max(len(word) for cell in table.cells(place) for word in [*cell.split(), ""]) for place in _places(table)]
+    return _table(table) if sum(words) + GAP * (len(words) - 1) <= width or not table.rows else _blocks(table)
+
+
+def _table(table: Table) -> RenderableType:
     from rich import box  # noqa: PLC0415 - a pipe needs no Rich
-    from rich.console import Console  # noqa: PLC0415 - as above
+    from rich.table import Table as RichTable  # noqa: PLC0415 - as above
+
+    made = RichTable(box=box.SIMPLE_HEAD, pad_edge=False)
+    for place in _places(table):
+        number = all(map(_NUMBER.fullmatch, table.cells(place)[1:])) and bool(table.rows)
+        made.add_column(table.columns[place], justify="right" if number else "left", no_wrap=number)
+    for row in table.rows:
+        made.add_row(*map(_cell, row))
+    return made
+
+
+def _blocks(table: Table) -> RenderableType:
+    from rich.console import Group  # noqa: PLC0415 - a pipe needs no Rich
+    from rich.padding import Padding  # noqa: PLC0415 - as above
     from rich.table import Table as RichTable  # noqa: PLC0415 - as above
     from rich.text import Text  # noqa: PLC0415 - as above
 
-    table = RichTable(*columns, box=box.SIMPLE_HEAD, pad_edge=False)
-    for row in rows:
-        table.add_row(*(Text(cell, style=COLOURS.get(cell, ""), overflow="fold") for cell in row))
-    Console(file=stream).print(table)
+    parts: list[RenderableType] = []
+    for row in table.rows:
+        block = RichTable.grid(padding=(0, GAP, 0, 0))
+        for name, cell in list(zip(table.columns, row, strict=True))[1:]:
+            if cell not in UNSAID:
+                block.add_row(Text(name, style="dim"), _cell(cell))
+        parts += [Text(row[0], style="bold", overflow="fold"), Padding(block, (0, 0, 1, GAP))]
+    return Group(*parts)
+
+
+def _cell(cell: str) -> RenderableType:
+    from rich.text import Text  # noqa: PLC0415 - a pipe needs no Rich
+
+    return Text(cell, style=COLOURS.get(cell, ""), overflow="fold")
+
+
+def _places(table: Table) -> range:
+    return range(len(table.columns))
 
 
 def count(value: int | None) -> str:

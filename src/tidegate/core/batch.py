@@ -198,11 +198,13 @@ class Verdicts:
     Args:
         aside: the rows that are not written, because they break a rule; None for none.
         findings: what is to be told, one sentence each.
+        warned: rows that are written although they break a rule that only warns.
         refused: events among the rows that cannot be taken, so that nothing was made of any.
     """
 
     aside: Aside | None = None
     findings: tuple[str, ...] = ()
+    warned: int = 0
     refused: int = 0
 
 

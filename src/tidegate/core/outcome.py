@@ -50,9 +50,10 @@ class Outcome(Shown):
 
     Units: `seconds` by stage (`detect`, `plan`, `read_write`, `verify`, `total`); rows and bytes as named.
     `verified` is None when no verification was asked for or nothing moved. `notes` are for people: who holds
-    the edge, rows held back, columns that no fingerprint covers. `looked_through` is the bound of the cursor up to
-    which the source was looked at; None without a cursor. `arrivals` see `ChangeSet`. `log_taken` and `log_behind`
-    are of a log, in its own unit: events of a topic, files, bytes of a server's log.
+    the edge, rows held back, columns that no fingerprint covers. `rows_quarantined` were read and are not in the table;
+    `rows_warned` are in it although they break a check that only warns. `looked_through` is the bound of the cursor
+    up to which the source was looked at; None without a cursor. `arrivals` see `ChangeSet`. `log_taken` and
+    `log_behind` are of a log, in its own unit: events of a topic, files, bytes of a server's log.
     """
 
     shown: ClassVar[tuple[str, ...]] = (
@@ -65,6 +66,7 @@ class Outcome(Shown):
         "rows_updated",
         "rows_deleted",
         "rows_quarantined",
+        "rows_warned",
         "verified",
         "notes",
         "error",
@@ -80,6 +82,7 @@ class Outcome(Shown):
     rows_updated: int = 0
     rows_deleted: int = 0
     rows_quarantined: int = 0
+    rows_warned: int = 0
     rows_superseded: int = 0
     log_taken: int = 0
     log_behind: int = 0
@@ -95,6 +98,17 @@ class Outcome(Shown):
     seconds: dict[str, float] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     error: Problem | None = None
+
+    @property
+    def set_aside(self) -> str | None:
+        """How many of the rows that were read are not in the table, for people; None where all of them are."""
+        if not self.rows_quarantined:
+            return None
+        are = "is" if self.rows_quarantined == 1 else "are"
+        return (
+            f"{self.rows_quarantined:,} of {self.rows_read:,} rows that were read {are} in quarantine, not in the "
+            f"table; `tidegate quarantine show {self.stream}` shows them"
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """JSON types only."""

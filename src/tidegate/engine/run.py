@@ -118,4 +118,5 @@ def _timed(outcome: Outcome, journal: Journal, began: float) -> Outcome:
         "verify": spent.get("verify", 0.0),
         "total": time.monotonic() - began,
     }
-    return replace(outcome, seconds={name: round(value, 3) for name, value in seconds.items()})
+    notes = (outcome.set_aside, *outcome.notes) if outcome.set_aside else outcome.notes
+    return replace(outcome, notes=notes, seconds={name: round(value, 3) for name, value in seconds.items()})

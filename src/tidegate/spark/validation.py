@@ -30,6 +30,10 @@ PASSED = f"{WAITS} AND {PASSES}"
 STAYS = f"{WAITS} AND NOT {PASSES}"
 REPLAY_COUNTS = (f"count_if({PASSED})", f"count_if({STAYS})")
 BROKEN = f"count_if(exists({ERRORS}, e -> e.on_fail = '{OnFail.QUARANTINE}'))"
+WARNED = (
+    f"count_if(exists({ERRORS}, e -> e.on_fail = '{OnFail.WARN}') "
+    f"AND NOT exists({ERRORS}, e -> e.on_fail = '{OnFail.QUARANTINE}'))"
+)
 BAD = f"exists({ERRORS}, e -> e.on_fail = '{OnFail.QUARANTINE}')"
 
 

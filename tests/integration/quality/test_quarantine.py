@@ -22,7 +22,10 @@ def test_good_and_quarantined_rows_are_what_was_read(bench, spark):
     assert (outcome.error, outcome.outcome, outcome.verified) == (None, Result.LOADED, True)
     assert (outcome.rows_read, outcome.rows_inserted, outcome.rows_quarantined) == (4, 2, 2)
     assert bench.good == [(1, 10), (4, None)]
-    assert any("not_null(amount)" in note and "1 rows" in note for note in outcome.notes)
+    assert outcome.rows_warned == 1
+    assert outcome.notes[0].startswith("2 of 4 rows that were read are in quarantine, not in the table; ")
+    assert "check not_null(amount): 1 rows: no value in amount; loaded, with a warning" in outcome.notes
+    assert "check expression(amount >= 0): 1 rows: amount >= 0 does not hold; not loaded, quarantined" in outcome.notes
     first, second = bench.kept
     assert (first["rule"], first["reason"]) == ("expression(amount >= 0)", "amount >= 0 does not hold")
     assert json.loads(second["row"]) == {

@@ -3,6 +3,7 @@
 import io
 import json
 import logging
+import re
 import sys
 from pathlib import Path
 
@@ -11,7 +12,7 @@ import pytest
 from tidegate.cli.logs import LogFormat
 from tidegate.cli.progress import progress
 from tidegate.cli.shell import Shell
-from tidegate.cli.tables import render
+from tidegate.cli.tables import Table, render
 from tidegate.engine.events import STAGES, Event, Moment, Stage
 
 
@@ -93,8 +94,48 @@ def test_a_table_on_a_terminal_shows_every_cell_as_it_is(cell, monkeypatch):
     monkeypatch.setenv("COLUMNS", "60")
     monkeypatch.setenv("TERM", "xterm")
     terminal = Terminal()
-    render(("stream", "outcome"), ((cell, "loaded"),), terminal)
+    render(Table(columns=("stream", "outcome"), rows=((cell, "loaded"),)), terminal)
     shown = terminal.getvalue()
     assert "\x1b[" in shown
     assert sum(shown.count(letter) for letter in set(cell)) >= len(cell)
     assert "loaded" in shown
+
+
+RAN = ("orders", "loaded", "20,000", "13,333", "6,667")
+
+
+def shown(columns, rows, monkeypatch, *, width, optional=()):
+    monkeypatch.setenv("COLUMNS", str(width))
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("NO_COLOR", "1")
+    terminal = Terminal()
+    render(Table(columns=columns, rows=rows, optional=frozenset(optional)), terminal)
+    return [line.rstrip() for line in re.sub(r"\x1b\[[0-9;]*m", "", terminal.getvalue()).splitlines()]
+
+
+def test_a_terminal_aligns_numbers_to_the_right(monkeypatch):
+    rows = (("a", "1,234"), ("b", "5"))
+    lines = [line.strip() for line in shown(("stream", "read"), rows, monkeypatch, width=80)]
+    assert lines[-3:-1] == ["a        1,234", "b            5"]
+
+
+def test_a_terminal_leaves_out_what_has_nothing_to_say_and_a_pipe_does_not(monkeypatch, capsys):
+    columns, rows = ("stream", "read", "quarantined"), (("a", "12", "0"), ("b", "-", "-"))
+    assert "quarantined" not in "".join(shown(columns, rows, monkeypatch, width=80, optional=["quarantined"]))
+    one = (*rows, ("c", "12", "3"))
+    assert "quarantined" in "".join(shown(columns, one, monkeypatch, width=80, optional=["quarantined"]))
+    render(Table(columns=columns, rows=rows, optional=frozenset({"quarantined"})), sys.stdout)
+    assert capsys.readouterr().out.splitlines()[0].split() == list(columns)
+
+
+def test_a_table_wider_than_the_terminal_becomes_blocks_and_no_number_is_broken(monkeypatch):
+    columns = ("stream", "outcome", "read", "inserted", "quarantined")
+    assert len(shown(columns, (RAN,), monkeypatch, width=60)) == 5, "it fits as a table"
+    lines = shown(columns, (RAN, RAN), monkeypatch, width=30)
+    assert lines[:5] == [
+        "orders",
+        "  outcome      loaded",
+        "  read         20,000",
+        "  inserted     13,333",
+        "  quarantined  6,667",
+    ]

@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 from typer import Option
 
 from tidegate.cli.command import Select, Stream, Streams
+from tidegate.cli.moved import MOVED, OPTIONAL, moved
 from tidegate.cli.shell import Shell
-from tidegate.cli.tables import Table, count, seconds, size, yes
+from tidegate.cli.tables import Table, count, size
 from tidegate.errors import ConfigError
 
 if TYPE_CHECKING:
     from tidegate.api import Project
-    from tidegate.core.outcome import Outcome, Problem
+    from tidegate.core.outcome import Problem
     from tidegate.core.report import RunReport
     from tidegate.engine.preview import StreamPlan
 
@@ -187,8 +188,8 @@ def _tell_plan(shell: Shell, plan: StreamPlan) -> None:
 
 
 def _tell_run(shell: Shell, report: RunReport) -> None:
-    columns = ("stream", "outcome", "read", "inserted", "updated", "deleted", "verified", "time")
-    shell.table(Table(columns=columns, rows=tuple(_run_row(outcome) for outcome in report.streams)))
+    rows = tuple((outcome.stream, *moved(outcome.to_dict())) for outcome in report.streams)
+    shell.table(Table(columns=("stream", *MOVED), rows=rows, optional=OPTIONAL))
     for outcome in report.streams:
         for note in outcome.notes:
             shell.result(f"note: {outcome.stream}: {note}")
@@ -200,14 +201,3 @@ def _tell_run(shell: Shell, report: RunReport) -> None:
 def _tell_problem(shell: Shell, stream: str, problem: Problem) -> None:
     about = "" if repr(stream) in problem.message else f"{stream}: "
     shell.problem(code=problem.code, message=about + problem.message, hint=problem.hint)
-
-
-def _run_row(outcome: Outcome) -> tuple[str, ...]:
-    moved = (outcome.rows_read, outcome.rows_inserted, outcome.rows_updated, outcome.rows_deleted)
-    return (
-        outcome.stream,
-        str(outcome.outcome),
-        *(count(value) for value in moved),
-        yes(value=outcome.verified),
-        seconds(outcome.seconds.get("total")),
-    )

@@ -13,15 +13,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 from typer import Argument, Option
 
 from tidegate.cli.command import Stream
+from tidegate.cli.moved import MOVED, OPTIONAL, moved
 from tidegate.cli.shell import Shell
-from tidegate.cli.tables import Table, count, seconds, yes
+from tidegate.cli.tables import Table, count, yes
 from tidegate.errors import ConfigError
 
 if TYPE_CHECKING:
     from tidegate.core.intervals import Intervals
     from tidegate.core.lateness import Lateness
     from tidegate.core.policies.maintenance import Version
-    from tidegate.registry.values import RunRecord, StreamStatus
+    from tidegate.registry.values import StreamStatus
 
 Limit = Annotated[int, Option(min=1, metavar="N", help="Show at most this many, newest first.")]
 
@@ -117,8 +118,18 @@ def history(
     if shell.as_json:
         shell.document({"stream": stream, "runs": [run.to_dict() for run in runs]})
         return 0
-    columns = ("started", "outcome", "read", "inserted", "updated", "deleted", "verified", "time", "run", "error")
-    shell.table(Table(columns=columns, rows=tuple(_run_row(run) for run in runs)))
+    rows = (
+        (
+            moment(run.started_at),
+            *moved({**(run.details or {}), "outcome": run.outcome}),
+            run.run_id[:12],
+            _told(run.error) if run.error else "-",
+        )
+        for run in runs
+    )
+    shell.table(
+        Table(columns=("started", *MOVED, "run", "error"), rows=tuple(rows), optional=OPTIONAL | frozenset({"error"}))
+    )
     return 0
 
 
@@ -174,20 +185,6 @@ def tasks(
 def moment(value: datetime | None) -> str:
     """Formats a time in UTC, to the second."""
     return "-" if value is None else f"{value:%Y-%m-%d %H:%M:%S}Z"
-
-
-def _run_row(run: RunRecord) -> tuple[str, ...]:
-    details = run.details or {}
-    moved = ("rows_read", "rows_inserted", "rows_updated", "rows_deleted")
-    return (
-        moment(run.started_at),
-        run.outcome,
-        *(count(details.get(name)) for name in moved),
-        yes(value=details.get("verified")),
-        seconds(details.get("seconds", {}).get("total")),
-        run.run_id[:12],
-        _told(run.error) if run.error else "-",
-    )
 
 
 def _lag(stream: StreamStatus) -> str:

@@ -58,12 +58,16 @@ def _tell(shell: Shell, turned: WatchResult) -> None:
         sys.stdout.flush()
         return
     moved = f"{count(outcome.rows_inserted)} inserted, {count(outcome.rows_updated)} updated, "
-    moved += f"{count(outcome.rows_deleted)} deleted, " if outcome.rows_deleted else ""
+    for name in ("deleted", "quarantined", "warned"):
+        rows = getattr(outcome, f"rows_{name}")
+        moved += f"{count(rows)} {name}, " if rows else ""
     took = seconds(outcome.seconds.get("total"))
     loaded = moved if outcome.outcome == "loaded" else ""
     shell.result(
         f"{moment(turned.ended_at)}  {turned.stream}: {outcome.outcome}, {loaded}{took}, next {moment(turned.next_at)}"
     )
+    if outcome.set_aside:
+        shell.result(f"{turned.stream}: {outcome.set_aside}")
     if outcome.error:
         shell.problem(code=outcome.error.code, message=outcome.error.message, hint=outcome.error.hint)
     for table in turned.upkeep.tables if turned.upkeep else ():

@@ -132,7 +132,7 @@ class Broken:
     @property
     def sentence(self) -> str:
         """For people."""
-        found = f"{self.rows} rows: " if self.rows is not None else ""
+        found = f"{self.rows:,} rows: " if self.rows is not None else ""
         return f"check {self.rule}: {found}{self.reason}"
 
 

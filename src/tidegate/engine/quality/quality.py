@@ -10,7 +10,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from tidegate.core.batch import Batch, Checked, Latest
+from tidegate.core.batch import Aside, Batch, Checked, Latest, Verdicts
 from tidegate.core.effects import Apply, Mirror
 from tidegate.core.log import ORIGIN, REFUSED
 from tidegate.core.outcome import Result
@@ -45,6 +45,7 @@ class ValidationSplit:
         good: the rows that go on.
         read: every row that was read, with `validation.ERRORS` where rules of rows were asked.
         rows, bad: how many were read and how many are set aside; None where nobody counted.
+        warned: how many of the good ones break a rule that only warns.
         findings: see `Checked`.
     """
 
@@ -52,6 +53,7 @@ class ValidationSplit:
     read: DataFrame
     rows: int | None = None
     bad: int = 0
+    warned: int = 0
     findings: tuple[str, ...] = ()
 
 
@@ -93,7 +95,11 @@ def check(work: LoadContext, planned: PlannedLoad, batch: Batch, rows: DataFrame
         folded=checked.folded,
     )
     aside = put_aside(work.context, stream, session, load)
-    return replace(checked, verdicts=replace(checked.verdicts, aside=aside, findings=found.findings))
+    return replace(checked, verdicts=_told(checked.verdicts, aside, found))
+
+
+def _told(verdicts: Verdicts, aside: Aside | None, found: ValidationSplit) -> Verdicts:
+    return replace(verdicts, aside=aside, findings=found.findings, warned=found.warned)
 
 
 def good(work: LoadContext, plan: LoadPlan, rows: DataFrame) -> DataFrame:
@@ -178,9 +184,9 @@ def _sorted(work: LoadContext, plan: LoadPlan, rows: DataFrame) -> ValidationSpl
             return ValidationSplit(good=rows, read=rows)
         read = read if read is not None else validation.annotated(rows, (), refused=stream.refused)
         names = [each.rule for each in asked]
-        counts = ["count(*)", validation.BROKEN, *map(validation.breaking, [*names, REFUSED_EVENT])]
+        counts = ["count(*)", validation.BROKEN, validation.WARNED, *map(validation.breaking, [*names, REFUSED_EVENT])]
         answers, found = _answers(read, counts, of_load, plan)
-    total, bad, *each = (int(number) for number in answers)
+    total, bad, warned, *each = (int(number) for number in answers)
     broken = [
         Broken(rule=one.rule, columns=one.columns, on_fail=one.on_fail, reason=one.reason, rows=number)
         for one, number in zip(asked, each, strict=False)
@@ -191,7 +197,8 @@ def _sorted(work: LoadContext, plan: LoadPlan, rows: DataFrame) -> ValidationSpl
         broken.append(Broken(rule=REFUSED_EVENT, columns=(), on_fail=stream.refused, reason=reason, rows=each[-1]))
     broken += _judged(found, _known(work, of_load))
     findings = rules.settle(stream.name, broken, total)
-    return ValidationSplit(good=validation.good(read, columns), read=read, rows=total, bad=bad, findings=findings)
+    kept = validation.good(read, columns)
+    return ValidationSplit(good=kept, read=read, rows=total, bad=bad, warned=warned, findings=findings)
 
 
 def _first(read: DataFrame) -> str:

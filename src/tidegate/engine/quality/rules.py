@@ -16,6 +16,8 @@ from tidegate.spark import validation
 from tidegate.spark.expressions import columns_of
 from tidegate.spark.validation import Condition
 
+ENDINGS = {OnFail.STOP: "", OnFail.QUARANTINE: "; not loaded, quarantined", OnFail.WARN: "; loaded, with a warning"}
+
 
 def refuse_rules(name: str, rules: Sequence[Rule], columns: Schema) -> None:
     """Refuses checks that cannot be applied to these columns.
@@ -108,7 +110,7 @@ def settle(stream: str, broken: Sequence[Broken], read: int | None) -> tuple[str
             column=", ".join(first.columns),
             rows=first.rows,
         )
-    return tuple(each.sentence for each in broken if each.on_fail is OnFail.WARN)
+    return tuple(each.sentence + ENDINGS[each.on_fail] for each in broken)
 
 
 def renamed(rules: Sequence[Rule]) -> tuple[Rule, ...]:
