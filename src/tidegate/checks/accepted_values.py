@@ -6,9 +6,10 @@ NULL passes; use `not_null` to exclude it.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 from tidegate.checks._values import Value, literal
+from tidegate.core.policies.rules import Judges
 from tidegate.core.schema import Schema
 from tidegate.errors import ConfigError
 from tidegate.spark.sql import quote
@@ -25,6 +26,7 @@ class AcceptedValues:
 
     kind: ClassVar[str] = "accepted_values"
     main: ClassVar[str] = "column"
+    judges: ClassVar[Literal[Judges.ROW]] = Judges.ROW
 
     column: str
     values: tuple[Value, ...]

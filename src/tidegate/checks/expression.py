@@ -6,8 +6,9 @@ A row for which the condition is NULL passes, as in a SQL CHECK constraint.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Literal
 
+from tidegate.core.policies.rules import Judges
 from tidegate.core.schema import Schema
 from tidegate.spark.expressions import columns_of
 
@@ -22,6 +23,7 @@ class Expression:
 
     kind: ClassVar[str] = "expression"
     main: ClassVar[str] = "sql"
+    judges: ClassVar[Literal[Judges.ROW]] = Judges.ROW
     any_case: ClassVar[bool] = True
 
     sql: str

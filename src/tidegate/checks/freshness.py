@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
-from tidegate.core.policies.rules import Known, Scope
+from tidegate.core.policies.rules import Judges, Known, Scope
 from tidegate.core.schema import Kind, Schema
 from tidegate.dialects.spark import Spark
 from tidegate.errors import ConfigError
@@ -32,6 +32,7 @@ class Freshness:
 
     kind: ClassVar[str] = "freshness"
     main: ClassVar[str] = "column"
+    judges: ClassVar[Literal[Judges.AGGREGATE]] = Judges.AGGREGATE
     scope: ClassVar[Scope] = Scope.LOAD
 
     column: str

@@ -6,8 +6,9 @@ An empty string is not NULL.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Literal
 
+from tidegate.core.policies.rules import Judges
 from tidegate.core.schema import Schema
 from tidegate.spark.sql import quote
 
@@ -22,6 +23,7 @@ class NotNull:
 
     kind: ClassVar[str] = "not_null"
     main: ClassVar[str] = "columns"
+    judges: ClassVar[Literal[Judges.ROW]] = Judges.ROW
 
     columns: tuple[str, ...]
 

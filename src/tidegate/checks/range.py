@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 from tidegate.checks._values import Value, literal
+from tidegate.core.policies.rules import Judges
 from tidegate.core.schema import Schema
 from tidegate.errors import ConfigError
 from tidegate.spark.sql import quote
@@ -28,6 +29,7 @@ class Range:
 
     kind: ClassVar[str] = "range"
     main: ClassVar[str] = "column"
+    judges: ClassVar[Literal[Judges.ROW]] = Judges.ROW
 
     column: str
     min: Value | None = None

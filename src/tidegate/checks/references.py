@@ -8,9 +8,10 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 from tidegate.core.ids import Target, split_name
+from tidegate.core.policies.rules import Judges
 from tidegate.core.ports.format import Format
 from tidegate.core.schema import Schema
 from tidegate.errors import ConfigError
@@ -34,6 +35,7 @@ class References:
 
     kind: ClassVar[str] = "references"
     main: ClassVar[str] = "columns"
+    judges: ClassVar[Literal[Judges.LOOKUP]] = Judges.LOOKUP
 
     columns: tuple[str, ...]
     to: str

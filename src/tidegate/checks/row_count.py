@@ -8,9 +8,9 @@ from __future__ import annotations
 import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
-from tidegate.core.policies.rules import Known, Scope
+from tidegate.core.policies.rules import Judges, Known, Scope
 from tidegate.core.schema import Schema
 from tidegate.errors import ConfigError
 
@@ -34,6 +34,7 @@ class RowCount:
 
     kind: ClassVar[str] = "row_count"
     main: ClassVar[str] = "min"
+    judges: ClassVar[Literal[Judges.AGGREGATE]] = Judges.AGGREGATE
 
     min: int | None = None
     max: int | None = None

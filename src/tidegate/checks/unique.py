@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
-from tidegate.core.policies.rules import Known, Scope
+from tidegate.core.policies.rules import Judges, Known, Scope
 from tidegate.core.schema import Kind, Schema
 from tidegate.errors import ConfigError
 from tidegate.spark.sql import names, quote
@@ -25,6 +25,7 @@ class Unique:
 
     kind: ClassVar[str] = "unique"
     main: ClassVar[str] = "columns"
+    judges: ClassVar[Literal[Judges.AGGREGATE]] = Judges.AGGREGATE
     scope: ClassVar[Scope] = Scope.TABLE
 
     columns: tuple[str, ...]

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol
 
 from tidegate.core.schema import Schema
 
@@ -35,6 +35,19 @@ class Scope(StrEnum):
     TABLE = "table"
 
 
+class Judges(StrEnum):
+    """What a check decides about."""
+
+    ROW = "row"
+    """Each row by itself: a `RowCheck`."""
+
+    LOOKUP = "lookup"
+    """Each row by other rows: a `Lookup`."""
+
+    AGGREGATE = "aggregate"
+    """Rows as a whole: a `MeasuredCheck`."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Known:
     """What is known besides the rows.
@@ -48,8 +61,8 @@ class Known:
     loads: Sequence[int] = ()
 
 
-class Check(Protocol):
-    """A check's own options; every kind is also a `RowCheck`, a `Lookup` or a `MeasuredCheck`."""
+class _AnyCheck(Protocol):
+    """What every check has: its options, and how it refuses them."""
 
     kind: ClassVar[str]
     main: ClassVar[str]
@@ -63,9 +76,10 @@ class Check(Protocol):
         """Refuses options that do not fit the columns. Raises ConfigError."""
 
 
-@runtime_checkable
-class RowCheck(Check, Protocol):
+class RowCheck(_AnyCheck, Protocol):
     """Decides for each single row whether it is valid."""
+
+    judges: ClassVar[Literal[Judges.ROW]]
 
     def condition(self, schema: Schema) -> str:
         """Spark SQL that is false for a row that breaks the rule; true or NULL for a good one."""
@@ -74,9 +88,10 @@ class RowCheck(Check, Protocol):
         """What is wrong with a row for which it is false; no value of a row."""
 
 
-@runtime_checkable
-class Lookup(Check, Protocol):
+class Lookup(_AnyCheck, Protocol):
     """Decides for each row whether its values exist in other rows; a row with a NULL among them is valid."""
+
+    judges: ClassVar[Literal[Judges.LOOKUP]]
 
     def there(self, session: SparkSession) -> DataFrame:
         """Rows: the values that are there: the check's columns, under the names that they have in the batch."""
@@ -85,9 +100,10 @@ class Lookup(Check, Protocol):
         """What is wrong with a row whose values are not there; no value of a row."""
 
 
-@runtime_checkable
-class MeasuredCheck(Check, Protocol):
+class MeasuredCheck(_AnyCheck, Protocol):
     """Evaluates rows as a whole, by aggregates."""
+
+    judges: ClassVar[Literal[Judges.AGGREGATE]]
 
     @property
     def scope(self) -> Scope:
@@ -98,6 +114,10 @@ class MeasuredCheck(Check, Protocol):
 
     def judge(self, answers: Sequence[Any], known: Known) -> str | None:
         """What is wrong, without a value of a row; None for nothing."""
+
+
+Check = RowCheck | Lookup | MeasuredCheck
+"""A check with its options; `judges` says which of the three it is."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

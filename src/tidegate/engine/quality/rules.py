@@ -9,7 +9,7 @@ import difflib
 from collections.abc import Sequence
 from dataclasses import replace
 
-from tidegate.core.policies.rules import Broken, Lookup, MeasuredCheck, OnFail, RowCheck, Rule, Scope
+from tidegate.core.policies.rules import Broken, Judges, Lookup, MeasuredCheck, OnFail, Rule, Scope
 from tidegate.core.schema import Schema
 from tidegate.errors import CheckFailed, ColumnMissing, ConfigError
 from tidegate.spark import validation
@@ -38,7 +38,7 @@ def refuse_rules(name: str, rules: Sequence[Rule], columns: Schema) -> None:
                 column=missing[0],
                 rule=rule.name,
             )
-        if rule.on_fail is OnFail.QUARANTINE and isinstance(rule.check, MeasuredCheck):
+        if rule.on_fail is OnFail.QUARANTINE and rule.check.judges is Judges.AGGREGATE:
             raise ConfigError(
                 f"stream {name!r}: check {rule.name} evaluates the rows as a whole, so no single row can be "
                 f"quarantined",
@@ -58,20 +58,18 @@ def conditions(rules: Sequence[Rule], columns: Schema) -> list[Condition]:
     """The rules of single rows, compiled; a lookup is a condition on the columns that `looked_up` adds."""
     found = []
     for rule in rules:
-        if isinstance(rule.check, RowCheck):
-            good = rule.check.condition(columns)
-        elif isinstance(rule.check, Lookup):
-            good = validation.found(rule.name, rule.check.columns)
-        else:
+        check = rule.check
+        if check.judges is Judges.AGGREGATE:
             continue
+        good = check.condition(columns) if check.judges is Judges.ROW else validation.found(rule.name, check.columns)
         found.append(
             Condition(
                 rule=rule.name,
-                reason=rule.check.reason(),
+                reason=check.reason(),
                 on_fail=rule.on_fail,
                 good=good,
                 where=rule.where,
-                columns=rule.check.columns,
+                columns=check.columns,
             )
         )
     return found
@@ -79,12 +77,12 @@ def conditions(rules: Sequence[Rule], columns: Schema) -> list[Condition]:
 
 def lookups(rules: Sequence[Rule]) -> list[tuple[Rule, Lookup]]:
     """The checks that look up rows in other tables."""
-    return [(rule, rule.check) for rule in rules if isinstance(rule.check, Lookup)]
+    return [(rule, rule.check) for rule in rules if rule.check.judges is Judges.LOOKUP]
 
 
 def measured(rules: Sequence[Rule], scope: Scope) -> list[tuple[Rule, MeasuredCheck]]:
     """The checks that evaluate rows as a whole."""
-    found = ((rule, rule.check) for rule in rules if isinstance(rule.check, MeasuredCheck))
+    found = ((rule, rule.check) for rule in rules if rule.check.judges is Judges.AGGREGATE)
     return [(rule, check) for rule, check in found if check.scope is scope]
 
 
