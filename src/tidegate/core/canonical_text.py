@@ -11,7 +11,7 @@ from array import array
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, date, datetime
 from decimal import Context, Decimal, Inexact
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any
 
 from tidegate.core.fingerprint import Fingerprint
 from tidegate.core.schema import TEXT, Column, Kind, Type
@@ -22,18 +22,6 @@ if TYPE_CHECKING:
 EXACTLY = Context(prec=38, traps=[Inexact])
 PLAIN_SCALE = 6
 """Up to so many digits behind the point Arrow writes a decimal without an exponent, however small it is."""
-
-
-@runtime_checkable
-class ReadsCommittedRows(Protocol):
-    """A staging whose few rows can be read again without Spark."""
-
-    def written(self) -> pa.Table | None:
-        """The rows that an append or a merge added, or that stand in the partitions of an overwrite, as committed.
-
-        Columns: the plan's covered ones. None where there are too many rows, or where they may not be all that the
-        version holds of their keys.
-        """
 
 
 def of_table(columns: Sequence[Column], rows: pa.Table) -> Fingerprint:

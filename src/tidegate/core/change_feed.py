@@ -7,9 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING, ClassVar, Protocol, runtime_checkable
-
-from tidegate.core.ids import Target
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -48,32 +46,6 @@ class Span:
     content: FeedContent
     reason: str = ""
     rows: int | None = None
-
-
-class ChangeFeed(Protocol):
-    """The part of a format that makes its tables a source."""
-
-    kind: ClassVar[str]
-
-    def between(self, target: Target, after: str, upto: str) -> Span:
-        """What happened after one version up to another, from the metadata alone, without Spark.
-
-        Raises:
-            HistoryGone: the table cannot even be compared any more with what was loaded.
-        """
-
-    def deaf(self, target: Target) -> str:
-        """The statement that enables the table's change data feed; empty if it is enabled."""
-
-    def appended(self, session: SparkSession, target: Target, after: str, upto: str) -> DataFrame:
-        """The inserted rows, of a range that has nothing else."""
-
-    def changes(self, session: SparkSession, target: Target, after: str, upto: str) -> DataFrame:
-        """Every inserted or deleted row.
-
-        Rows: the table's columns; `frames.GONE`, true for a row that went; `frames.ORDER`, a bigint that is greater
-        for a later commit, and within one commit for a row that came: of each key the greatest one counts.
-        """
 
 
 @runtime_checkable

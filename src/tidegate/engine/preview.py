@@ -13,7 +13,6 @@ from tidegate.core.display import Shown
 from tidegate.core.ledger import Ledger
 from tidegate.core.outcome import Problem
 from tidegate.core.plan import LoadPlan
-from tidegate.core.policies.maintenance import Maintained
 from tidegate.core.report import StreamReport
 from tidegate.engine import partitions
 from tidegate.engine.context import LoadContext, RunContext
@@ -142,9 +141,10 @@ def _keep_nothing(plan: LoadPlan) -> None:
 
 def _layout(stream: Stream) -> tuple[str, ...]:
     """A note that a table's layout differs from the project's, which a run does not change."""
-    if not isinstance(stream.format, Maintained):
+    maintenance = stream.format.maintenance
+    if maintenance is None:
         return ()
-    reason = stream.format.layout_differs(stream.target, stream.layout.partition_by)
+    reason = maintenance.layout_differs(stream.target, stream.layout.partition_by)
     return (f"{reason}; `tidegate maintain {stream.name}` applies it to new rows, if the format can",) if reason else ()
 
 

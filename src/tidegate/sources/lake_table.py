@@ -9,17 +9,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from tidegate import plugins
 from tidegate.core.batch import Latest
 from tidegate.core.bounds import BoundRequest
 from tidegate.core.bucketing import Buckets, RowDigest
-from tidegate.core.change_feed import EMPTY, ChangeFeed, Span
+from tidegate.core.change_feed import EMPTY, Span
 from tidegate.core.fingerprint import Fingerprint
 from tidegate.core.flavours import Flavour
 from tidegate.core.ids import Target, split_name
-from tidegate.core.ports.format import Format
+from tidegate.core.ports.format import ChangeFeed, Format
 from tidegate.core.ports.source import Probe, Sparks
 from tidegate.core.schema import Schema
 from tidegate.core.slices import Everything, Slice, SnapshotPair
@@ -52,6 +52,7 @@ class LakeTable:
     lakes: Mapping[str, Format] = field(default_factory=dict, metadata={"given": True}, repr=False)
     folder: Path = field(default_factory=Path.cwd, metadata={"given": True}, repr=False)
     _format: Any = field(init=False, repr=False, compare=False)
+    _feed: ChangeFeed = field(init=False, repr=False, compare=False)
     _target: Target = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -59,7 +60,11 @@ class LakeTable:
             raise ConfigError("a lake table needs either `iceberg:` or `delta:`")
         kind, name = ("iceberg", self.iceberg) if self.iceberg is not None else ("delta", self.delta)
         found, target = self._of_lake(kind, name or "") or self._of_path(kind, name or "")
+        feed = found.change_feed
+        if feed is None:
+            raise ConfigError(f"{kind}: tables of this format do not tell their changes, so they cannot be a source")
         object.__setattr__(self, "_format", found)
+        object.__setattr__(self, "_feed", feed)
         object.__setattr__(self, "_target", target)
 
     @staticmethod
@@ -96,7 +101,7 @@ class LakeTable:
         )
         spark = LazySpark(sparks)
         try:
-            probe = LakeProbe(frame, spark, self._format, self._target)
+            probe = LakeProbe(frame, spark, self._format, self._feed, self._target)
             probe.bound = bound
             yield probe
         finally:
@@ -153,10 +158,10 @@ class LakeTable:
 class LakeProbe(FrameProbe):
     """Answers questions about one version of a lake table, and the changes before it."""
 
-    def __init__(self, frame: Frame, spark: LazySpark, table: Format, target: Target) -> None:
+    def __init__(self, frame: Frame, spark: LazySpark, table: Format, feed: ChangeFeed, target: Target) -> None:
         super().__init__(frame, spark)
         self._table = table
-        self._feed = cast("ChangeFeed", table)
+        self._feed = feed
         self._target = target
 
     def between(self, after: str, upto: str | None = None) -> Span:
@@ -164,7 +169,7 @@ class LakeProbe(FrameProbe):
         return self._feed.between(self._target, after, upto or self.frame.version or EMPTY)
 
     def deaf(self) -> str:
-        """See `core.change_feed.ChangeFeed`."""
+        """See `core.ports.format.ChangeFeed`."""
         return self._feed.deaf(self._target)
 
     def happened(self, session: SparkSession, pair: SnapshotPair, schema: Schema) -> DataFrame:

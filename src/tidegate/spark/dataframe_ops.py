@@ -161,7 +161,7 @@ def ties(rows: DataFrame, rule: Latest) -> int:
 
 
 def changelog(rows: DataFrame, *, went: str, commit: str, drop: Sequence[str]) -> DataFrame:
-    """What a format tells of rows that came or went, as `core.change_feed.ChangeFeed` wants it.
+    """What a format tells of rows that came or went, as `core.ports.format.ChangeFeed` wants it.
 
     Rows: as given, without the columns of `drop`; `GONE`; `ORDER`, greater for a later commit, and within one commit
     for a row that came.

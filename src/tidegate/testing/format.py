@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from tidegate.core.grouping import Grouping
 from tidegate.core.ids import Target
 from tidegate.core.plan import LoadPlan, Prune, branch_prefix
-from tidegate.core.ports.format import Layout, TableState
+from tidegate.core.ports.format import Format, Layout, TableState
 from tidegate.core.position import Position
 from tidegate.core.schema import Column, Schema, SchemaChange
 from tidegate.errors import CommitConflict, VersionGone
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 
-class MemoryFormat:
+class MemoryFormat(Format):
     """Tables in memory as a lake, for tests; safe for many threads.
 
     Args:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from tidegate.core.ids import Target
 from tidegate.core.plan import LoadPlan, Mode, Prune
 from tidegate.core.policies.deletes import DELETED_AT
-from tidegate.core.ports.format import Receipt
+from tidegate.core.ports.format import Receipt, Staging
 from tidegate.core.schema import Schema
 from tidegate.core.slices import Keys, Slice
 from tidegate.errors import CommitConflict, InternalError, WriteError
@@ -37,7 +37,7 @@ class Change:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MemoryStaging:
+class MemoryStaging(Staging):
     """A branch of a table, opened at the version that the load's position was read from."""
 
     invisible: ClassVar[bool] = True
@@ -117,7 +117,7 @@ class MemoryStaging:
         return self._frame(added)
 
     def written(self) -> pa.Table | None:
-        """The rows that the load's one commit wrote, see `core.canonical_text.ReadsCommittedRows`."""
+        """The rows that the load's one commit wrote, see `Staging.written`."""
         with self.tables.lock:
             table = self.tables.table(self.target)
             steps = self._steps(table, self._head(table))

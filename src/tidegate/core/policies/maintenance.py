@@ -1,18 +1,13 @@
-"""The `maintenance:` of a stream, the maintenance steps, and the protocol that a table format implements for them."""
+"""The `maintenance:` of a stream, the maintenance steps, and the versions of a table."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from tidegate.core.display import Shown
 from tidegate.core.ids import Target
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 SIDE = "__tidegate_"
 """Between the name of a stream's table and the rest of the names of the tables that belong to it."""
@@ -146,34 +141,6 @@ class Usage:
     bytes: int
 
 
-@runtime_checkable
-class Maintained(Protocol):
-    """The part of a format that maintains its tables."""
-
-    def side_tables(self, target: Target) -> tuple[Target, ...]:
-        """The tables that belong to a stream beside its own: `<table>__tidegate_…`."""
-
-    def layout_differs(self, target: Target, partition_by: Sequence[str]) -> str:
-        """Why the table is not partitioned like that; empty where it is, or there is no table or nothing asked for."""
-
-    def survey(self, upkeep: Upkeep) -> tuple[Need, ...]:
-        """The steps that are worth doing, in order, told by the metadata alone; none of a table that is not there.
-
-        Raises:
-            ConfigError: the layout asks for what the format cannot change in a table that is there.
-        """
-
-    def maintain(self, session: SparkSession, upkeep: Upkeep, step: Step) -> str:
-        """Does the step; what it did, for people. The rows and the position of every stream stay as they are.
-
-        Raises:
-            CommitConflict: another writer came in between; the step can be done again.
-        """
-
-    def usage(self, target: Target) -> Usage | None:
-        """What the table takes up in the warehouse; None where that cannot be listed."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Version(Shown):
     """One version of a table that was visible to readers.
@@ -195,18 +162,3 @@ class Version(Shown):
     operation: str
     readable: bool = True
     current: bool = False
-
-
-@runtime_checkable
-class Travelling(Protocol):
-    """The part of a format that rolls tables back."""
-
-    def versions(self, target: Target, uid: str) -> Sequence[Version]:
-        """The versions that are kept, oldest first, without Spark; none of a table that is not there."""
-
-    def rollback(self, session: SparkSession, target: Target, version: str) -> None:
-        """Makes that version the visible one; what was made since is kept until it expires.
-
-        Raises:
-            CommitConflict: another writer came in between.
-        """

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar, Protocol
 
+from tidegate.core.change_feed import Span
 from tidegate.core.grouping import Grouping
 from tidegate.core.ids import Target
 from tidegate.core.plan import LoadPlan, Prune
+from tidegate.core.policies.maintenance import Need, Step, Upkeep, Usage, Version
 from tidegate.core.position import Position
 from tidegate.core.schema import Schema, SchemaChange
 from tidegate.core.slices import Slice
 
 if TYPE_CHECKING:
+    import pyarrow as pa  # type: ignore[import-untyped]
     from pyspark.sql import DataFrame, SparkSession
 
 
@@ -77,16 +81,18 @@ class Receipt:
 
 
 class Staging(Protocol):
-    """A load of a table, opened at the plan's base; one write, then publish or discard.
+    """A load of a table, opened at the plan's base; one write, then publish or discard. A staging is a subclass.
 
     `invisible` says that nobody sees the write before it is published; else it is seen at once, fenced by itself.
     """
 
     invisible: ClassVar[bool]
 
+    @abstractmethod
     def append(self, rows: DataFrame) -> None:
         """Adds the rows."""
 
+    @abstractmethod
     def overwrite(self, rows: DataFrame, parts: Sequence[Slice] | None = None) -> None:
         """The rows become all that the table holds, or all that it holds of these partitions.
 
@@ -95,6 +101,7 @@ class Staging(Protocol):
                 whole table.
         """
 
+    @abstractmethod
     def merge(  # noqa: PLR0913 - what a merge is made of
         self,
         rows: DataFrame,
@@ -116,12 +123,15 @@ class Staging(Protocol):
                 column of the table.
         """
 
+    @abstractmethod
     def delete(self, keys: DataFrame, *, prune: Sequence[Prune]) -> None:
         """Deletes the rows of these keys as the plan's `deletes` say; `prune` bounds the table's side."""
 
+    @abstractmethod
     def read(self) -> DataFrame:
         """The whole version, as committed; here and below without rows that are marked as deleted."""
 
+    @abstractmethod
     def read_keys(self, keys: DataFrame | None, *, prune: Sequence[Prune]) -> DataFrame:
         """The rows of the whole version, as committed, whose key is among `keys` and within `prune`.
 
@@ -129,59 +139,169 @@ class Staging(Protocol):
             keys: only columns that rows are found by, usually the key; None when `prune` alone says which keys.
         """
 
+    @abstractmethod
     def read_partitions(self, parts: Sequence[Slice]) -> DataFrame:
         """The rows of these partitions of the whole version, as committed."""
 
+    @abstractmethod
     def read_added(self) -> DataFrame:
         """The rows of the files that an append added, as committed."""
 
+    def written(self) -> pa.Table | None:
+        """The rows that an append or a merge added, or that stand in the partitions of an overwrite, as committed.
+
+        Read again without Spark, so only where they are few.
+
+        Columns: the plan's covered ones. None where there are too many rows, or where they may not be all that the
+        version holds of their keys.
+        """
+        return None
+
+    @abstractmethod
     def receipt(self) -> Receipt:
         """What the commit did; read from the commit itself."""
 
+    @abstractmethod
     def publish(self) -> Receipt:
         """Makes it visible at once, or not at all. Raises CommitConflict when the table has moved."""
 
+    @abstractmethod
     def discard(self) -> None:
         """Drops it; the table stays as it was."""
 
 
 class Format(Protocol):
-    """A table format in one lake; `invisible` is that of its stagings."""
+    """A table format in one lake; `invisible` is that of its stagings. A format is a subclass.
+
+    What only some formats can do is `maintenance`, `time_travel` and `change_feed`: None where a format cannot.
+    """
 
     invisible: ClassVar[bool]
 
+    @property
+    def maintenance(self) -> TableMaintenance | None:
+        """How its tables are kept small."""
+        return None
+
+    @property
+    def time_travel(self) -> TimeTravel | None:
+        """The versions of its tables."""
+        return None
+
+    @property
+    def change_feed(self) -> ChangeFeed | None:
+        """The changes between two versions of a table, without which no table is a source."""
+        return None
+
+    @abstractmethod
     def state(self, target: Target, uid: str) -> TableState:
         """Without Spark. Raises WriteError when catalog or metadata cannot be read."""
 
+    @abstractmethod
     def may_hold(self, target: Target, bound: Prune) -> bool:
         """Whether a file may hold a value within the bound, without Spark; yes where nothing proves otherwise."""
 
+    @abstractmethod
     def layout_problems(self, layout: Layout) -> Iterable[str]:
         """Why no table can have that layout, whatever its columns, one sentence each."""
 
+    @abstractmethod
     def partition_by(self, grouping: Grouping) -> tuple[str, ...]:
         """The layout in which every partition of the grouping is whole files; nothing where there is none."""
 
+    @abstractmethod
     def aligned(self, target: Target, grouping: Grouping) -> bool:
         """Whether every partition of the grouping is whole files, so that it is overwritten without another."""
 
+    @abstractmethod
     def spark_conf(self) -> Mapping[str, str]:
         """Settings that make the lake a catalog of a session."""
 
+    @abstractmethod
     def jars(self) -> tuple[str, ...]:
         """Maven coordinates."""
 
+    @abstractmethod
     def read(self, session: SparkSession, target: Target, snapshot: str | None) -> DataFrame:
         """The rows of one version of the table; none of an empty table."""
 
+    @abstractmethod
     def create(self, session: SparkSession, target: Target, schema: Schema, layout: Layout) -> None:
         """Makes an empty table (and its namespace); no error when it is there already."""
 
+    @abstractmethod
     def evolve(self, session: SparkSession, target: Target, changes: Sequence[SchemaChange], schema: Schema) -> None:
         """Applies changes of columns, all or none visible to a load."""
 
+    @abstractmethod
     def stage(self, session: SparkSession, target: Target, plan: LoadPlan) -> Staging:
         """Opens an invisible version at `plan.base`. Raises CommitConflict when the table is not there any more."""
 
+    @abstractmethod
     def drop_branches(self, session: SparkSession, target: Target, branches: Sequence[str]) -> None:
         """Drops what a crash left behind."""
+
+
+class TableMaintenance(Protocol):
+    """How a format keeps its tables small."""
+
+    def side_tables(self, target: Target) -> tuple[Target, ...]:
+        """The tables that belong to a stream beside its own: `<table>__tidegate_…`."""
+
+    def layout_differs(self, target: Target, partition_by: Sequence[str]) -> str:
+        """Why the table is not partitioned like that; empty where it is, or there is no table or nothing asked for."""
+
+    def survey(self, upkeep: Upkeep) -> tuple[Need, ...]:
+        """The steps that are worth doing, in order, told by the metadata alone; none of a table that is not there.
+
+        Raises:
+            ConfigError: the layout asks for what the format cannot change in a table that is there.
+        """
+
+    def maintain(self, session: SparkSession, upkeep: Upkeep, step: Step) -> str:
+        """Does the step; what it did, for people. The rows and the position of every stream stay as they are.
+
+        Raises:
+            CommitConflict: another writer came in between; the step can be done again.
+        """
+
+    def usage(self, target: Target) -> Usage | None:
+        """What the table takes up in the warehouse; None where that cannot be listed."""
+
+
+class TimeTravel(Protocol):
+    """The versions of a format's tables, and the way back to one."""
+
+    def versions(self, target: Target, uid: str) -> Sequence[Version]:
+        """The versions that are kept, oldest first, without Spark; none of a table that is not there."""
+
+    def rollback(self, session: SparkSession, target: Target, version: str) -> None:
+        """Makes that version the visible one; what was made since is kept until it expires.
+
+        Raises:
+            CommitConflict: another writer came in between.
+        """
+
+
+class ChangeFeed(Protocol):
+    """What a format tells of the changes between two versions of a table, which makes its tables a source."""
+
+    def between(self, target: Target, after: str, upto: str) -> Span:
+        """What happened after one version up to another, from the metadata alone, without Spark.
+
+        Raises:
+            HistoryGone: the table cannot even be compared any more with what was loaded.
+        """
+
+    def deaf(self, target: Target) -> str:
+        """The statement that enables the table's change data feed; empty if it is enabled."""
+
+    def appended(self, session: SparkSession, target: Target, after: str, upto: str) -> DataFrame:
+        """The inserted rows, of a range that has nothing else."""
+
+    def changes(self, session: SparkSession, target: Target, after: str, upto: str) -> DataFrame:
+        """Every inserted or deleted row.
+
+        Rows: the table's columns; `frames.GONE`, true for a row that went; `frames.ORDER`, a bigint that is greater
+        for a later commit, and within one commit for a row that came: of each key the greatest one counts.
+        """

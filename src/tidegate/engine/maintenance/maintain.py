@@ -12,7 +12,8 @@ from typing import Any, ClassVar
 
 from tidegate.core.display import Shown
 from tidegate.core.outcome import Problem
-from tidegate.core.policies.maintenance import Maintained, Need, Step, Upkeep, Usage
+from tidegate.core.policies.maintenance import Need, Step, Upkeep, Usage
+from tidegate.core.ports.format import TableMaintenance
 from tidegate.core.report import StreamReport
 from tidegate.engine.context import RunContext
 from tidegate.engine.outcome import failure
@@ -195,15 +196,16 @@ def _do(stream: Stream, context: RunContext, lease: Lease, upkeep: Upkeep, step:
     return retrying()(once)
 
 
-def maintained(stream: Stream) -> Maintained:
+def maintained(stream: Stream) -> TableMaintenance:
     """The part of the stream's format that keeps tables small.
 
     Raises:
         ConfigError: it has none.
     """
-    if not isinstance(stream.format, Maintained):
+    found = stream.format.maintenance
+    if found is None:
         raise ConfigError(
             f"the lake of stream {stream.name!r} has a format that Tidegate cannot maintain",
             hint="Use the format's own tools; keep the newest version of the table.",
         )
-    return stream.format
+    return found

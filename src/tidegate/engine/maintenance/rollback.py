@@ -11,7 +11,8 @@ from datetime import datetime
 from typing import Any
 
 from tidegate.core.display import Shown
-from tidegate.core.policies.maintenance import Travelling, Version
+from tidegate.core.policies.maintenance import Version
+from tidegate.core.ports.format import TimeTravel
 from tidegate.core.position import Position
 from tidegate.engine.context import RunContext
 from tidegate.engine.recovery.recovery import unproven
@@ -46,7 +47,7 @@ class RolledBack(Shown):
 
 def versions(stream: Stream) -> Sequence[Version]:
     """The versions of the stream's table that are kept, newest first, without Spark."""
-    return tuple(reversed(travelling(stream).versions(stream.target, stream.uid)))
+    return tuple(reversed(time_travel(stream).versions(stream.target, stream.uid)))
 
 
 def choose(stream: Stream, found: Sequence[Version], to: str) -> Version:
@@ -97,7 +98,7 @@ def rollback(stream: Stream, context: RunContext, to: str) -> RolledBack:
             if not version.current:
                 with context.session(small=True) as session:
                     lease.check()
-                    travelling(stream).rollback(session, stream.target, version.id)
+                    time_travel(stream).rollback(session, stream.target, version.id)
             table = stream.format.state(stream.target, stream.uid)
             if table.position is None or table.position.sequence != version.load:
                 raise VersionGone(f"the table of stream {stream.name!r} does not show version {version.id} as expected")
@@ -115,18 +116,19 @@ def rollback(stream: Stream, context: RunContext, to: str) -> RolledBack:
     return RolledBack(stream=stream.name, version=version, snapshot=table.snapshot, position=table.position.to_dict())
 
 
-def travelling(stream: Stream) -> Travelling:
+def time_travel(stream: Stream) -> TimeTravel:
     """The part of the stream's format that rolls tables back.
 
     Raises:
         ConfigError: it has none.
     """
-    if not isinstance(stream.format, Travelling):
+    found = stream.format.time_travel
+    if found is None:
         raise ConfigError(
             f"the lake of stream {stream.name!r} has a format whose tables keep no versions",
             hint=f"`tidegate state rewind {stream.name}` sets the position back and keeps the rows.",
         )
-    return stream.format
+    return found
 
 
 def _verified(stream: Stream, context: RunContext, position: Position) -> bool | None:

@@ -85,7 +85,7 @@ def read_back(plan: LoadPlan, staging: Staging, checked: Checked, level: VerifyL
     apart = (compared.where, aside, compared.moved, checked.gone, checked.dated.touched, checked.folded)
     if isinstance(plan.changes.effect, Apply) or any(each is not None for each in apart):
         return None
-    rows = staging.written() if isinstance(staging, canonical_text.ReadsCommittedRows) else None
+    rows = staging.written()
     if rows is None:
         return None
     if level is VerifyLevel.COUNTS:

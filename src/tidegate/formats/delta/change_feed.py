@@ -54,7 +54,7 @@ def deaf(log: Log, location: str) -> str:
 
 
 def feed(session: SparkSession, log: Log, location: str, after: str, upto: str) -> DataFrame:
-    """Every row that came or went, see `core.change_feed.ChangeFeed`."""
+    """Every row that came or went, see `core.ports.format.ChangeFeed`."""
     moved = [commit.version for commit in _commits(log, after, upto) if commit.changes_rows]
     reader = session.read.format("delta").option("readChangeFeed", "true")
     # From the first version that moved rows on: those before it need not have had a feed.

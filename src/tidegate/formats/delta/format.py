@@ -15,7 +15,7 @@ from tidegate.core.grouping import Grouping
 from tidegate.core.ids import Target
 from tidegate.core.plan import LoadPlan, Prune
 from tidegate.core.policies.maintenance import SIDE, Need, Step, Upkeep, Usage, Version
-from tidegate.core.ports.format import Layout, TableState
+from tidegate.core.ports.format import ChangeFeed, Format, Layout, TableMaintenance, TableState, TimeTravel
 from tidegate.core.schema import Schema, SchemaChange
 from tidegate.errors import ConfigError, WriteError
 from tidegate.formats.delta import change_feed as history
@@ -34,7 +34,7 @@ EXTENSIONS = "io.delta.sql.DeltaSparkSessionExtension"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Delta:
+class Delta(Format):
     """Delta tables below one folder.
 
     Args:
@@ -63,6 +63,21 @@ class Delta:
             where = f"file://{(self.folder / self.warehouse).resolve()}"
             object.__setattr__(self, "warehouse", where)
         object.__setattr__(self, "warehouse", self.warehouse.rstrip("/"))
+
+    @property
+    def maintenance(self) -> TableMaintenance:
+        """Its own."""
+        return self
+
+    @property
+    def time_travel(self) -> TimeTravel:
+        """Its own."""
+        return self
+
+    @property
+    def change_feed(self) -> ChangeFeed:
+        """Its own."""
+        return self
 
     def state(self, target: Target, uid: str) -> TableState:
         """What the table says of itself, read from its log.
@@ -173,7 +188,7 @@ class Delta:
         return self.changes(session, target, after, upto)
 
     def changes(self, session: SparkSession, target: Target, after: str, upto: str) -> DataFrame:
-        """Every row that came or went, see `core.change_feed.ChangeFeed`."""
+        """Every row that came or went, see `ChangeFeed`."""
         return history.feed(session, self._need_log(target), self._location(target), after, upto)
 
     def drop_branches(self, session: SparkSession, target: Target, branches: Sequence[str]) -> None:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from tidegate.core.ids import Target
 from tidegate.core.plan import LoadPlan, Mode, Prune
-from tidegate.core.ports.format import Receipt
+from tidegate.core.ports.format import Receipt, Staging
 from tidegate.core.slices import Slice
 from tidegate.dialects.spark import Spark
 from tidegate.errors import CommitConflict, InternalError, PositionMoved, TidegateError
@@ -41,7 +41,7 @@ SMALL_TABLE = 200_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DeltaStaging:
+class DeltaStaging(Staging):
     """A load of one table, from the version that its position was read from.
 
     Args:

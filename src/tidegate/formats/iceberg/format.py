@@ -16,7 +16,7 @@ from tidegate.core.grouping import Grouping
 from tidegate.core.ids import Target
 from tidegate.core.plan import ORDERED, LoadPlan, Prune, branch_prefix
 from tidegate.core.policies.maintenance import SIDE, Need, Step, Upkeep, Usage, Version
-from tidegate.core.ports.format import Layout, TableState
+from tidegate.core.ports.format import ChangeFeed, Format, Layout, TableMaintenance, TableState, TimeTravel
 from tidegate.core.schema import Schema, SchemaChange
 from tidegate.errors import WriteError
 from tidegate.formats.iceberg import change_feed as history
@@ -38,7 +38,7 @@ CREATE_TRIES = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Iceberg:
+class Iceberg(Format):
     """Iceberg tables in one catalog.
 
     Args:
@@ -61,6 +61,21 @@ class Iceberg:
     def __post_init__(self) -> None:
         where = Catalog.of(name=self.name, warehouse=self.warehouse, catalog=self.catalog, folder=self.folder.resolve())
         object.__setattr__(self, "_where", where)
+
+    @property
+    def maintenance(self) -> TableMaintenance:
+        """Its own."""
+        return self
+
+    @property
+    def time_travel(self) -> TimeTravel:
+        """Its own."""
+        return self
+
+    @property
+    def change_feed(self) -> ChangeFeed:
+        """Its own."""
+        return self
 
     def state(self, target: Target, uid: str) -> TableState:
         """What the table says of itself, read from the catalog and one metadata file.
@@ -200,7 +215,7 @@ class Iceberg:
         return history.appended(session, target, after, upto)
 
     def changes(self, session: SparkSession, target: Target, after: str, upto: str) -> DataFrame:
-        """Every row that came or went between two snapshots, see `core.change_feed.ChangeFeed`."""
+        """Every row that came or went between two snapshots, see `ChangeFeed`."""
         return history.changes(session, target, after, upto)
 
     def drop_branches(self, session: SparkSession, target: Target, branches: Sequence[str]) -> None:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from tidegate.core.ids import Target
 from tidegate.core.plan import LoadPlan, Mode, Prune
-from tidegate.core.ports.format import Receipt
+from tidegate.core.ports.format import Receipt, Staging
 from tidegate.core.position import property_name
 from tidegate.core.refusals import marked
 from tidegate.core.slices import Slice
@@ -48,7 +48,7 @@ APART = {"distribution-mode": "none", "fanout-enabled": "true"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class IcebergStaging:
+class IcebergStaging(Staging):
     """A branch of a table, opened at the snapshot that the load's position was read from.
 
     Args:
@@ -192,7 +192,7 @@ class IcebergStaging:
             return reader.option("end-snapshot-id", str(self._head().id)).table(self._table)
 
     def written(self) -> pa.Table | None:
-        """The rows that the load's one commit added or replaced, see `core.canonical_text.ReadsBack`."""
+        """The rows that the load's one commit added or replaced, see `Staging.written`."""
         mode, columns = self.plan.write.mode, self.plan.columns
         whole = mode is Mode.OVERWRITE_PARTITIONS
         if not (whole or mode in (Mode.APPEND, Mode.MERGE_ON_READ)) or not read_back(self.plan):

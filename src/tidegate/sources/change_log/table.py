@@ -29,10 +29,10 @@ class Table(Probe, Protocol):
     frame: Frame
 
     def between(self, after: str, upto: str | None = None) -> Span:
-        """See `core.change_feed.ChangeFeed`; up to the version that is read unless given."""
+        """See `core.ports.format.ChangeFeed`; up to the version that is read unless given."""
 
     def deaf(self) -> str:
-        """See `core.change_feed.ChangeFeed`."""
+        """See `core.ports.format.ChangeFeed`."""
 
     def happened(self, session: SparkSession, pair: SnapshotPair, schema: Schema) -> DataFrame:
         """The rows that came."""
