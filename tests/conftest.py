@@ -6,6 +6,7 @@ pytest_plugins = [
     "support.postgres",
     "support.lake",
     "support.lake_servers",
+    "support.no_spark",
     "support.hive",
     "support.object_store",
     "support.cluster",

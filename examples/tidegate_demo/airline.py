@@ -60,8 +60,8 @@ class Arrivals:
         return self.scheduled + self.closed + self.cancelled + self.corrected
 
 
-def create(file: Path, folder: Path) -> dict[str, int]:
-    """Makes the database as it stood at `OPENING`; rows by table."""
+def create(file: Path, folder: Path, *, at: datetime = OPENING) -> dict[str, int]:
+    """Makes the database as it stood at that moment; rows by table."""
     with closing(sqlite3.connect(file)) as database:
         # Nothing of a half made demo is kept, so nothing has to survive a power cut.
         database.execute("PRAGMA synchronous = OFF")
@@ -69,10 +69,10 @@ def create(file: Path, folder: Path) -> dict[str, int]:
         with database:
             for name in data.SMALL:
                 _put(database, name, data.small(folder, name))
-            _put(database, "weather", data.weather(folder, after=None, until=OPENING))
-            _put(database, "flights", data.flights(folder, after=None, until=OPENING))
+            _put(database, "weather", data.weather(folder, after=None, until=at))
+            _put(database, "flights", data.flights(folder, after=None, until=at))
             database.execute("CREATE INDEX flights_updated_at ON flights (updated_at)")
-            database.execute("INSERT INTO demo_clock VALUES (?)", (OPENING.isoformat(),))
+            database.execute("INSERT INTO demo_clock VALUES (?)", (at.isoformat(),))
         return {name: _count(database, name) for name in (*data.SMALL, "weather", "flights")}
 
 

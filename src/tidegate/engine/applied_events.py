@@ -81,16 +81,12 @@ class Applied:
 
     def keep(self, folded: Folded) -> None:
         """Remembers what this load applies; counts from the moment on at which the load's own commit is seen."""
-        rows, marks, told = self._new(folded), self._marks, {LOADS: self._told.get(LOADS, 0) + 1}
-        compact = told[LOADS] > MOST_LOADS or bool(marks.get(STALE))
-        if compact:
-            rows, told = self._compacted().unionByName(rows), {LOADS: 1}  # the next load asks for the rest
+        rows, loads = self._new(folded), self._told.get(LOADS, 0) + 1
+        if loads > MOST_LOADS or self._marks.get(STALE):
+            # The next load asks for the rest.
+            mode, rows, told = Mode.OVERWRITE, self._compacted().unionByName(rows), {LOADS: 1}
         else:
-            told[NEWEST] = _greatest(self._newest, folded.newest, folded.emptied)
-            if not marks.get(FOREIGN):
-                after = {FLOOR: _greatest(marks.get(FLOOR), folded.emptied), OPEN: marks.get(OPEN) or folded.open}
-                told |= {LAST: self.plan.load_id, MARKS: {HORIZON: marks.get(HORIZON), **after}}
-        mode = Mode.OVERWRITE if compact else Mode.APPEND
+            mode, told = Mode.APPEND, {LOADS: loads, **told_after(self._marks, self._newest, folded, self.plan.load_id)}
         self._table.commit(self.session, rows, mode, now=datetime.now(UTC), state=told)
 
     @property
@@ -298,6 +294,19 @@ class Applied:
 
         one = dataframe_ops.latest(rows, Latest(key=self.plan.key, order=(dataframe_ops.ORDER, NUMBER)))
         return one.where(young), one.where(f"NOT ({young})")
+
+
+def told_after(marks: Mapping[str, Any], newest: str | None, folded: Folded, load: str) -> dict[str, Any]:
+    """What the commit of a load tells the next one; of the marks nothing where rows of others are left.
+
+    Args:
+        marks, newest: what counted before it.
+    """
+    told: dict[str, Any] = {NEWEST: _greatest(newest, folded.newest, folded.emptied)}
+    if marks.get(FOREIGN):
+        return told
+    after = {FLOOR: _greatest(marks.get(FLOOR), folded.emptied), OPEN: marks.get(OPEN) or folded.open}
+    return told | {LAST: load, MARKS: {HORIZON: marks.get(HORIZON), **after}}
 
 
 def updates(plan: LoadPlan) -> bool:

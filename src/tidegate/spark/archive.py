@@ -15,7 +15,7 @@ import os
 import shlex
 import sys
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -105,10 +105,16 @@ def make(coordinates: Sequence[str]) -> Path | None:
     archive = _file(lake)
     if archive.is_file():
         return archive
+    _put(archive, lambda file: _work(lake, jars, file.parent, file))
+    return archive
+
+
+def _put(archive: Path, write: Callable[[Path], None]) -> None:
+    """Writes an archive, whole or not at all; those of the same Java, Spark and jars that no longer fit go."""
     try:
         archive.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix=".archive-", dir=archive.parent) as folder:
-            _work(lake, jars, Path(folder), Path(folder) / archive.name)
+            write(Path(folder) / archive.name)
             (Path(folder) / archive.name).replace(archive)
         for other in archive.parent.glob(f"{archive.name.rpartition('-')[0]}-*.jsa"):
             if other != archive:
@@ -118,7 +124,6 @@ def make(coordinates: Sequence[str]) -> Path | None:
             f"no class archive was written to {archive.parent}",
             hint="Set TIDEGATE_CACHE to a folder that can be written; runs work without it, but start more slowly.",
         ) from error
-    return archive
 
 
 def _lake(coordinates: Sequence[str]) -> Lake | None:

@@ -7,7 +7,7 @@ import shutil
 
 import pytest
 
-from tidegate.spark.session import Sessions
+from support.no_spark import without_spark
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(600), pytest.mark.slow]
 
@@ -46,13 +46,12 @@ def same(lake) -> bool:
     return sorted(lake.rows("out.orders"), key=json.dumps) == source(lake)
 
 
-def test_the_feed_is_loaded(lake, monkeypatch):
+def test_the_feed_is_loaded(lake):
     make(lake, layout="PARTITIONED BY (half)")
     first = lake.loaded("orders")
     assert (first.rows_inserted, first.position["state"]) == (6, {"version": "0"})
     assert same(lake), "the rows of version 0 are there"
-    with monkeypatch.context() as patch:
-        patch.setattr(Sessions, "load_session", None)
+    with without_spark():
         assert lake.run("orders").outcome == "unchanged"
 
     lake.sql(f"INSERT INTO {lake.name} VALUES (10, 'n10', 0)")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tidegate.errors import InternalError, PlanError
-from tidegate.spark.session import Sessions
+from support.no_spark import without_spark
+from tidegate.errors import PlanError
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
 
@@ -38,28 +38,13 @@ def same(lake, target: str = "out.orders") -> bool:
     return lake.rows(target) == lake.rows("src.orders")
 
 
-@pytest.fixture
-def no_spark(monkeypatch):
-    """Nothing may ask for a session."""
-
-    def refuse(*_, **__):
-        raise InternalError("Spark was asked for")
-
-    def forbid():
-        monkeypatch.setattr(Sessions, "load_session", refuse)
-
-    yield forbid
-    monkeypatch.undo()
-
-
 @pytest.mark.slow
-def test_what_happened_is_loaded(lake, no_spark, monkeypatch):
+def test_what_happened_is_loaded(lake):
     first = lake.loaded("orders")
     assert (first.rows_inserted, first.meaning, first.verified) == (5, "insert", True)
     assert same(lake), "the rows of the CREATE itself, too"
-    no_spark()
-    assert lake.run("orders").outcome == "unchanged"
-    monkeypatch.undo()
+    with without_spark():
+        assert lake.run("orders").outcome == "unchanged"
 
     lake.sql("INSERT INTO lake.src.orders VALUES (5, 'n5', NULL), (6, NULL, 2.0)")
     appended = lake.loaded("orders")
@@ -83,8 +68,8 @@ def test_what_happened_is_loaded(lake, no_spark, monkeypatch):
     lake.sql("CALL lake.system.rewrite_data_files(table => 'src.orders', options => map('rewrite-all', 'true'))")
     compacted = lake.loaded("orders")
     assert (compacted.rows_read, compacted.rows_inserted + compacted.rows_updated + compacted.rows_deleted) == (0, 0)
-    no_spark()
-    assert lake.run("orders").outcome == "unchanged", "the position moved beyond the compaction"
+    with without_spark():
+        assert lake.run("orders").outcome == "unchanged", "the position moved beyond the compaction"
 
 
 def test_a_table_that_was_empty_when_it_was_loaded_is_compared_with_nothing(lake):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from support.no_spark import without_spark
 from support.workspace import SqliteShop
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
@@ -38,13 +39,10 @@ def of_lake(lake_of, *rows, **stream):
     return lake
 
 
-def test_a_database_without_timestamps(lake_of, shop, monkeypatch):
-    from tidegate.spark.session import Sessions
-
+def test_a_database_without_timestamps(lake_of, shop):
     lake = of_shop(lake_of, shop, columns="id, name, price")
     assert lake.loaded("diff").rows_inserted == 2
-    with monkeypatch.context() as patch:
-        patch.setattr(Sessions, "load_session", None)
+    with without_spark():
         assert lake.run("diff").outcome == "unchanged"
     shop.sql(
         "update t set name = 'B' where id = 2", "delete from t where id = 1", "insert into t values (3, 'c', '3', 1)"

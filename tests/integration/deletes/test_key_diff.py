@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from support.no_spark import without_spark
 from support.shops import PostgresShop
 from tidegate.engine.deletes import key_diff
-from tidegate.spark.session import Sessions
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
 
@@ -41,8 +41,7 @@ def test_deleted_rows_go_with_the_changed_ones(bench_of, way, monkeypatch):
     fill(bench, keys)
     bench.loaded()
 
-    with monkeypatch.context() as patch:
-        patch.setattr(Sessions, "load_session", None)
+    with without_spark():
         assert bench.run().outcome == "unchanged"
         bench.shop.sql(f"delete from t where id in ({keys[0]!r}, {keys[300]!r}, {keys[599]!r})")
         with bench.workspace.project() as project:
@@ -65,8 +64,7 @@ def test_deleted_rows_go_with_the_changed_ones(bench_of, way, monkeypatch):
     assert (found.rows_deleted, found.rows_read) == (2, 2)
     assert bench.ids() == bench.wanted()
     assert bench.workspace.snapshots("out.t") == before + 2
-    with monkeypatch.context() as patch:
-        patch.setattr(Sessions, "load_session", None)
+    with without_spark():
         assert bench.run().outcome == "unchanged"
     with bench.workspace.project(bench.spark) as project:
         assert project.verify(level="rows").streams[0].equal
@@ -89,8 +87,7 @@ def test_the_hash_of_the_source_itself_says_whether_a_key_is_gone(bench_of, pg_u
     moment = "timestamp '2025-01-01' + n * interval '1 s'"
     bench.shop.sql(f"insert into t select {key}, n % 3, 'n', {moment} from generate_series(1, 500) n")
     bench.loaded()
-    with monkeypatch.context() as patch:
-        patch.setattr(Sessions, "load_session", None)
+    with without_spark():
         assert bench.run().outcome == "unchanged"
         # As many go as come, and none that comes is newer than what was loaded.
         bench.shop.sql(
@@ -103,8 +100,7 @@ def test_the_hash_of_the_source_itself_says_whether_a_key_is_gone(bench_of, pg_u
     assert bench.loaded().rows_deleted == 3
     held = {str(id_) for (id_,) in bench.shop.rows("select id from t where name <> 'late'")}
     assert {str(row["id"]) for row in bench.rows()} == held
-    with monkeypatch.context() as patch:
-        patch.setattr(Sessions, "load_session", None)
+    with without_spark():
         assert bench.run().outcome == "unchanged"
 
 

@@ -8,7 +8,6 @@ import pytest
 from support.workspace import SqliteShop, Workspace
 from tidegate.core.outcome import Result
 from tidegate.errors import ConfigError, LeaseHeld
-from tidegate.spark.session import Sessions
 
 pytestmark = pytest.mark.spark
 
@@ -49,16 +48,6 @@ def loaded(workspace, shop, spark) -> Workspace:
     shop.sql("update sales set amount = -1 where id = 5")
     assert run(workspace, spark).slices_changed == 1
     return workspace
-
-
-@pytest.fixture
-def no_spark(monkeypatch):
-    """Nobody may ask for a session."""
-
-    def refuse(*_arguments, **_options):
-        raise AssertionError("Spark was asked for")
-
-    monkeypatch.setattr(Sessions, "load_session", refuse)
 
 
 def configure(workspace, shop, **strategy):

@@ -6,7 +6,7 @@ import shutil
 
 import pytest
 
-from tidegate.errors import InternalError
+from support.no_spark import without_spark
 from tidegate.spark.session import Sessions
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(600), pytest.mark.slow]
@@ -53,14 +53,13 @@ def events(request, log_of, tmp_path):
     return found
 
 
-def test_versions_of_events_are_applied_once(events, monkeypatch):
+def test_versions_of_events_are_applied_once(events):
     log = events.log
     events.add(("I", 1, 1, "a"), ("I", 2, 2, "b"), ("U", 4, 1, "c"))
     first = log.loaded()
     assert (first.rows_read, first.rows_inserted, first.rows_superseded) == (3, 2, 1)
     assert log.rows() == [(1, "c"), (2, "b")]
-    with monkeypatch.context() as patch:
-        patch.setattr(Sessions, "load_session", refuse)
+    with without_spark():
         assert log.run().outcome == "unchanged", "found without Spark"
     events.add(("D", 5, 2, "x"), ("U", 3, 1, "late"))
     events.add(("I", 6, 3, "d"))
@@ -158,7 +157,3 @@ def test_a_delta_table_without_its_feed_is_refused_with_the_statement_that_helps
     assert events.log.loaded().rows_inserted == 1
     events.add(("I", 2, 2, "b"))
     assert events.log.loaded().rows_inserted == 1
-
-
-def refuse(*_, **__):
-    raise InternalError("Spark was asked for")

@@ -24,7 +24,6 @@ def terminate(_: object = None) -> None:
 def test_one_that_comes_while_garbage_is_collected_is_said_again(monkeypatch: pytest.MonkeyPatch) -> None:
     told: list[object] = []
     monkeypatch.setattr(sys, "unraisablehook", told.append)
-    monkeypatch.setattr(app, "AGAIN", 0.05)
     thing, began = Thing(), time.monotonic()
     kept = weakref.ref(thing, terminate)
     with pytest.raises(KeyboardInterrupt), app._terminated_like_interrupted():  # noqa: PT012 - it may come anywhere
@@ -47,8 +46,7 @@ def test_what_else_a_callback_raises_is_told(monkeypatch: pytest.MonkeyPatch) ->
     assert sys.unraisablehook == told.append
 
 
-def test_what_ends_because_of_it_is_not_interrupted_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(app, "AGAIN", 0.02)
+def test_what_ends_because_of_it_is_not_interrupted_again() -> None:
     done = []
     with pytest.raises(KeyboardInterrupt), app._terminated_like_interrupted():  # noqa: PT012 - it may come anywhere
         try:
@@ -58,8 +56,8 @@ def test_what_ends_because_of_it_is_not_interrupted_again(monkeypatch: pytest.Mo
             try:
                 raise ValueError  # noqa: TRY301 - handled meanwhile
             except ValueError:
-                time.sleep(0.2)
+                time.sleep(1.2 * app.AGAIN)
             done.append("given back")
     assert done == ["given back"]
-    time.sleep(0.1)
+    time.sleep(1.2 * app.AGAIN)
     assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL

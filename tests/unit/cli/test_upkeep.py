@@ -4,13 +4,7 @@ import pytest
 
 from tidegate.api import Project
 
-
-@pytest.fixture(autouse=True)
-def no_spark(monkeypatch):
-    def start(*_given, **_named):
-        raise AssertionError("Spark was started")
-
-    monkeypatch.setattr("tidegate.spark.session.Sessions.load_session", start)
+pytestmark = pytest.mark.usefixtures("no_spark")
 
 
 def test_tables_that_are_not_there_need_nothing(folder, tidegate):

@@ -15,10 +15,9 @@ OPENING = datetime(2013, 1, 3, 5, tzinfo=UTC)
 
 
 @pytest.fixture
-def database(tmp_path, january, monkeypatch):
-    monkeypatch.setattr(airline, "OPENING", OPENING)
+def database(tmp_path, january):
     file = tmp_path / "airline.db"
-    airline.create(file, january)
+    airline.create(file, january, at=OPENING)
     return file
 
 
@@ -54,7 +53,8 @@ def test_days_lead_to_the_same_rows_as_one_jump(database, january):
     )
 
 
-def test_the_year_ends(database, january, monkeypatch):
-    monkeypatch.setattr(airline, "END", OPENING)
+def test_the_year_ends(tmp_path, january):
+    file = tmp_path / "airline.db"
+    airline.create(file, january, at=airline.END)
     with pytest.raises(HistoryGone):
-        airline.next_day(database, january)
+        airline.next_day(file, january)

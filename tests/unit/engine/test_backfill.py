@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import time
 from datetime import timedelta
 
 import pytest
 
 from tidegate.core.backfill import Progress
-from tidegate.engine import retries
 from tidegate.engine.backfill import backfill
 from tidegate.engine.backfill.backfill import Request
 from tidegate.errors import ConfigError, HistoryGone, PlanError, PositionMissing, SourceUnavailable, VerifyFailed
@@ -37,14 +37,13 @@ def context(shop, tmp_path):
 @pytest.fixture
 def loads(monkeypatch):
     """Groups of chunks as they are loaded; those that are named fail so often."""
-    monkeypatch.setattr(backfill, "BREATH", 0)
-    monkeypatch.setattr(retries, "ATTEMPTS", 1)
+    monkeypatch.setattr(time, "sleep", lambda _seconds: None)
 
     class Loads:
         groups: list[list[int]] = []  # noqa: RUF012 - of one test
         failing: dict[int, int] = {}  # noqa: RUF012 - as above
 
-        def load(self, _stream, _context, group):
+        def load(self, group):
             numbers = [chunk.number for chunk in group]
             self.groups.append(numbers)
             for number in numbers:
@@ -55,7 +54,6 @@ def loads(monkeypatch):
 
     loads = Loads()
     loads.groups, loads.failing = [], {}
-    monkeypatch.setattr(backfill, "_load", loads.load)
     return loads
 
 
@@ -137,7 +135,7 @@ def test_a_table_without_a_position_and_another_source(shop, context):
 def test_chunks_are_loaded_in_groups_and_told(shop, context, loads):
     made = backfill.start(shop.stream(), context, Request(**WEEK, chunk=timedelta(days=1), parallel=3))
     told = []
-    done = backfill.work_off(shop.stream(), context, made, told.append)
+    done = backfill.work_off(context, made, loads.load, told.append)
     assert loads.groups == [[1, 2, 3], [4, 5, 6], [7]]
     assert [each.rows_done for each in told] == [72, 144, 168]
     assert done.status is Progress.DONE
@@ -146,31 +144,35 @@ def test_chunks_are_loaded_in_groups_and_told(shop, context, loads):
 def test_a_group_that_fails_is_taken_apart_and_what_is_done_stays_done(shop, context, loads):
     made = backfill.start(shop.stream(), context, Request(**WEEK, chunk=timedelta(days=1), parallel=2))
     loads.failing = {4: 2}
-    found = backfill.work_off(shop.stream(), context, made, backfill.ignore)
+    found = backfill.work_off(context, made, loads.load, backfill.ignore)
     assert loads.groups == [[1, 2], [3, 4], [3], [4], [5, 6], [7]]
     assert found.status is Progress.FAILED
     assert [chunk.number for chunk in found.chunks if chunk.status is Progress.FAILED] == [4]
     assert "they differ" in (found.chunks[3].error or "")
     loads.groups.clear()
     again = backfill.resume(shop.stream(), context)
-    assert backfill.work_off(shop.stream(), context, again, backfill.ignore).status is Progress.DONE
+    assert backfill.work_off(context, again, loads.load, backfill.ignore).status is Progress.DONE
     assert loads.groups == [[4]]
 
 
 def test_it_stops_by_itself_when_nothing_goes(shop, context, loads):
     made = backfill.start(shop.stream(), context, Request(**WEEK, chunk=timedelta(days=1)))
     loads.failing = dict.fromkeys(range(1, 8), 9)
-    found = backfill.work_off(shop.stream(), context, made, backfill.ignore)
+    found = backfill.work_off(context, made, loads.load, backfill.ignore)
     assert found.status is Progress.FAILED
-    assert len(loads.groups) == 3
+    assert loads.groups == [[1], [1], [1], [2], [3], [3], [3]], "what may pass is tried again, what is wrong is not"
 
 
 def test_pause_resume_and_cancel(shop, context, loads):
     stream = shop.stream()
     verbs = backfill.Backfills(lambda _name: stream, context)
-    found = verbs.start("t", Request(**WEEK, chunk=timedelta(days=1)), on_progress=lambda _now: verbs.pause("t"))
+    made = backfill.start(stream, context, Request(**WEEK, chunk=timedelta(days=1)))
+    found = backfill.work_off(context, made, loads.load, lambda _now: verbs.pause("t"))
     assert (found.status, loads.groups) == (Progress.PAUSED, [[1]])
-    found = verbs.resume("t", on_progress=lambda now: verbs.cancel("t") if now.rows_done == 72 else None)
+    again = backfill.resume(stream, context)
+    found = backfill.work_off(
+        context, again, loads.load, lambda now: verbs.cancel("t") if now.rows_done == 72 else None
+    )
     assert (found.status, loads.groups) == (Progress.CANCELLED, [[1], [2], [3]])
     with pytest.raises(PlanError, match="no open backfill"):
         verbs.resume("t")

@@ -7,7 +7,6 @@ import pytest
 
 from support.workspace import SqliteShop, Workspace
 from tidegate.errors import ConfigError
-from tidegate.spark.session import Sessions
 
 BY_DAY = {"kind": "checksum", "method": "by_date", "column": "day", "period": "day"}
 
@@ -48,11 +47,7 @@ def write(tmp_path, shop):
 
 
 @pytest.fixture
-def project(write, monkeypatch):
-    def refuse(*_arguments, **_options):
-        raise AssertionError("Spark was asked for")
-
-    monkeypatch.setattr(Sessions, "load_session", refuse)
+def project(write, no_spark):
     with write().project() as project:
         yield project
 

@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 
 from tidegate.core.bucketing import Buckets, RowDigest
 from tidegate.core.fingerprint import Fingerprint, row_text
-from tidegate.engine.verification import drilldown
 from tidegate.engine.verification.drilldown import LEAF_ROWS, MOST_LEAF_ROWS, Difference, buckets_for, compare
 
 Row = tuple[int, str]
@@ -98,21 +97,19 @@ def test_few_differing_rows_fetch_no_more_than_their_leaves():
     assert difference.fetched <= 2 * LEAF_ROWS * difference.buckets
 
 
-def test_a_large_bucket_is_divided_before_its_rows_are_fetched(monkeypatch):
-    monkeypatch.setattr(drilldown, "MOST_BUCKETS", 2)
+def test_a_large_bucket_is_divided_before_its_rows_are_fetched():
     rows = 4 * MOST_LEAF_ROWS
     source = Memory(rows=[(number, "a") for number in range(rows)])
     target = Memory(rows=[(number, "a") for number in range(rows) if number != 4711])
-    difference = compare(source, target, rows=rows, to_rows=True)
+    difference = compare(source, target, rows=2 * LEAF_ROWS, to_rows=True)  # far fewer than there are
     assert numbers(difference.missing) == {4711}
     assert difference.fetched < MOST_LEAF_ROWS
     assert [spread.count for spread in source.asked] == [2, 128]
     assert source.asked[1].within == ("1",)
 
 
-def test_a_key_that_stands_there_too_often_ends_the_division(monkeypatch):
-    monkeypatch.setattr(drilldown, "MOST_LEAF_ROWS", 1)
-    difference = found([(1, "a")] * 5, [(1, "a")] * 4)
+def test_a_key_that_stands_there_too_often_ends_the_division():
+    difference = found([(1, "a")] * (2 * MOST_LEAF_ROWS + 1), [(1, "a")])
     assert numbers(difference.changed) == {1}
 
 

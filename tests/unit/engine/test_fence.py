@@ -13,7 +13,7 @@ from tidegate.core.changes import ChangeSet
 from tidegate.core.effects import Apply, Mirror, Upsert
 from tidegate.core.ids import Target
 from tidegate.core.log import EventRules
-from tidegate.core.plan import Mode, Reset, WriteFacts
+from tidegate.core.plan import Reset, WriteFacts
 from tidegate.core.ports.format import TableState
 from tidegate.core.ports.strategy import Strategy
 from tidegate.core.position import Position
@@ -25,7 +25,7 @@ from tidegate.engine.events import Journal
 from tidegate.engine.planner import PlanInputs, make_plan
 from tidegate.engine.stages import detect
 from tidegate.engine.stream import Stream
-from tidegate.errors import PlanError
+from tidegate.errors import PlanError, VersionGone
 from tidegate.strategies.cdc import Cdc
 from tidegate.writers.merge import Merge
 from tidegate.writers.scd2 import Scd2
@@ -135,50 +135,40 @@ def test_the_table_beside_has_a_name_and_loads_of_its_own():
 TOLD = {"loads": 3, "newest": "7", "load": "old", "marks": {"floor": "2", "horizon": None, "open": False}}
 
 
-def remembered(monkeypatch, plan, told, *, asked=None):
-    """What is kept beside a table, as its last commit tells it; what is asked of its rows is answered by `asked`."""
+def remembered(plan, told):
+    """What is kept beside a table, as its last commit tells it; its rows cannot be read."""
     position = Position(sequence=3, load_id="kept", kind="applied", state=told)
     state = TableState(exists=True, snapshot="5", rows=9, position=position)
-    found = applied_events.Applied(
-        stream=replace(STREAM, format=SimpleNamespace(state=lambda *_: state)), session=None, plan=plan
-    )
-    monkeypatch.setattr(applied_events.Applied, "_asked", lambda _: asked)
-    return found
+
+    def read(*_):
+        raise VersionGone("its rows were asked for")
+
+    format_ = SimpleNamespace(state=lambda *_: state, read=read)
+    return applied_events.Applied(stream=replace(STREAM, format=format_), session=None, plan=plan)
 
 
-def test_a_load_that_landed_tells_what_counts_and_another_is_not_believed(monkeypatch):
-    landed = remembered(monkeypatch, planned(EVENTS, position(4, 2)), TOLD)
-    fence = landed.fence()
+def test_a_load_that_landed_tells_what_counts():
+    fence = remembered(planned(EVENTS, position(4, 2)), TOLD).fence()
     assert (fence.newest, fence.floor, fence.horizon, fence.open) == ("7", "2", None, False)
-    asked = {"floor": "1", "horizon": None, "open": True, "stale": False, "foreign": False}
-    for made, told in (
-        (planned(EVENTS, position(4, 2, load="rolled back")), TOLD),
-        (planned(EVENTS, position(4, 2)), {"loads": 1, "newest": "7"}),
-    ):
-        fence = remembered(monkeypatch, made, told, asked=asked).fence()
-        assert (fence.newest, fence.floor, fence.open) == ("7", "1", True)
+
+
+@pytest.mark.parametrize(("load", "told"), [("rolled back", TOLD), ("old", {"loads": 1, "newest": "7"})])
+def test_another_load_is_not_believed(load, told):
+    with pytest.raises(VersionGone, match="its rows were asked for"):
+        remembered(planned(EVENTS, position(4, 2, load=load)), told).fence()
 
 
 @pytest.mark.parametrize(
-    ("marks", "landed", "tells"),
+    ("marks", "tells"),
     [
-        ({}, True, {**TOLD, "loads": 4, "newest": "9", "marks": {"floor": "8", "horizon": None, "open": True}}),
-        ({"foreign": True}, False, {"loads": 4, "newest": "9"}),
-        ({"stale": True}, False, {"loads": 1}),
+        (TOLD["marks"], {"load": "mine", "marks": {"floor": "8", "horizon": None, "open": True}}),
+        ({"floor": "9", "horizon": "3"}, {"load": "mine", "marks": {"floor": "9", "horizon": "3", "open": True}}),
+        ({**TOLD["marks"], "foreign": True}, {}),
     ],
 )
-def test_a_load_tells_nothing_where_rows_of_others_are_left(monkeypatch, marks, landed, tells):
-    plan = planned(EVENTS, position(4, 2, load="old" if landed else "another"))
-    kept, said = remembered(monkeypatch, plan, TOLD, asked=marks), []
-    rows = SimpleNamespace(unionByName=lambda _: None)
-    monkeypatch.setattr(applied_events.Applied, "_new", lambda *_: None)
-    monkeypatch.setattr(applied_events.Applied, "_every", None)
-    monkeypatch.setattr(applied_events.Applied, "_compacted", lambda *_: rows)
-    commit = lambda _session, _rows, mode, *, now, state: said.append((mode, state))  # noqa: ARG005, E731 - as it is called
-    monkeypatch.setattr(applied_events.Applied, "_table", SimpleNamespace(commit=commit))
-    kept.keep(Folded(applied=None, emptied="8", newest="9", open=True))
-    mode = Mode.OVERWRITE if marks.get("stale") else Mode.APPEND
-    assert said == [(mode, {**tells, "load": plan.load_id} if "marks" in tells else tells)]
+def test_a_load_tells_the_next_one_unless_rows_of_others_are_left(marks, tells):
+    folded = Folded(applied=None, emptied="8", newest="9", open=True)
+    assert applied_events.told_after(marks, "7", folded, "mine") == {"newest": "9", **tells}
 
 
 class Asked(Strategy):
@@ -216,9 +206,9 @@ def test_resync_looks_at_everything_and_refuses_what_is_no_whole():
     assert detect.detect(work(EVENTS))[0] is EVENTS
 
 
-def test_what_is_forgotten_is_what_the_stream_says_also_where_its_rows_are_replayed(monkeypatch):
+def test_what_is_forgotten_is_what_the_stream_says_also_where_its_rows_are_replayed():
     stream = replace(STREAM, strategy=Cdc(remember=timedelta(days=30)))
     for effect, days in ((Upsert(), 30), (Apply(rules=EventRules(remember=timedelta(days=2))), 2)):
         plan = replace(planned(EVENTS), changes=replace(EVENTS, effect=effect))
-        rules = replace(remembered(monkeypatch, plan, TOLD), stream=stream).rules
+        rules = replace(remembered(plan, TOLD), stream=stream).rules
         assert rules.remember == timedelta(days=days)

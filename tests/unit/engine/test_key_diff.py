@@ -65,29 +65,38 @@ def test_the_position_vouches_for_the_keys(shop, registry):
     assert watched(shop, registry)[1] is not None
 
 
-def test_ranges_hashes_and_all_keys(shop, registry, monkeypatch, tmp_path):
+MANY = 2 * key_diff.FEW_KEYS
+
+
+def many(shop: Shop) -> None:
+    rows = (f"({number}, '2025-01-09')" for number in range(200, MANY))
+    shop.sql(f"insert into t values {', '.join(rows)}")
+
+
+def test_ranges_hashes_and_all_keys(shop, registry, tmp_path):
     work, _ = watched(shop, registry, SOME)
     assert work.key_diff.buckets is None, "few keys are fetched"
-    monkeypatch.setattr(key_diff, "FEW_KEYS", 10)
-    work, found = watched(shop, registry, SOME)
+    many(shop)
+    work, found = watched(shop, registry, SOME, rows=MANY)
     assert work.key_diff.buckets.width == 256
     assert "ranges of 256" in found.notes[-1]
-    assert sum(one.rows for one in work.key_diff.source.values()) == 200
-    work, found = watched(shop, registry, SOME, rows=390)
+    assert sum(one.rows for one in work.key_diff.source.values()) == MANY
+    work, found = watched(shop, registry, SOME, rows=MANY * 2 - 100)
     assert work.key_diff.buckets is None, "most buckets would be fetched anyway"
     (tmp_path / "texts").mkdir()
     texts = Shop(folder=tmp_path / "texts", columns="id text primary key not null, at timestamp")
     texts.fill(200)
+    many(texts)
     texts.loaded()
-    work, found = watched(texts, registry, SOME)
+    work, found = watched(texts, registry, SOME, rows=MANY)
     assert work.key_diff.buckets.width is None
     assert "fingerprints" in found.notes[-1]
 
 
-def test_keys_far_apart_are_hashed(shop, registry, monkeypatch):
-    monkeypatch.setattr(key_diff, "FEW_KEYS", 10)
+def test_keys_far_apart_are_hashed(shop, registry):
+    many(shop)
     shop.sql("insert into t values (9000000000000000000, '2025-01-01')")
-    work, _ = watched(shop, registry, SOME)
+    work, _ = watched(shop, registry, SOME, rows=MANY)
     assert work.key_diff.buckets.width is None
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Callable
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
@@ -11,9 +13,9 @@ import fsspec
 import pytest
 
 from tidegate.errors import SourceError, SourceMoved, SourceRefused
-from tidegate.sources.files import listing
 from tidegate.sources.files.listing import listed, still
 from tidegate.sources.shared.files.store import Place, place
+from tidegate.storage import Store
 
 NOW = timedelta(0)
 LONG_AGO = time.time() - 3600
@@ -21,7 +23,7 @@ LONG_AGO = time.time() - 3600
 
 @pytest.fixture(autouse=True)
 def at_once(monkeypatch):
-    monkeypatch.setattr(listing, "LOOK_AGAIN", 0.0)
+    monkeypatch.setattr(time, "sleep", lambda _seconds: None)
 
 
 def put(path: Path, text: str = "x", *, aged: bool = True) -> Path:
@@ -41,13 +43,28 @@ def later() -> float:
     return time.time() + 60
 
 
-def hashes(where: Place, known=None, monkeypatch=None):
+class Watched:
+    """A store of which is told what is opened, before it is."""
+
+    def __init__(self, store: Store, tell: Callable[[str], object]) -> None:
+        self.store, self.tell = store, tell
+
+    def __getattr__(self, name: str):
+        return getattr(self.store, name)
+
+    def open(self, path: str):
+        self.tell(path)
+        return self.store.open(path)
+
+
+def watched(where: Place, tell: Callable[[str], object]) -> Place:
+    return replace(where, store=Watched(where.store, tell))
+
+
+def hashes(where: Place, known=None):
     """A listing and how often a content was hashed for it."""
     counted = []
-    opened = type(where.store).open
-    monkeypatch.setattr(type(where.store), "open", lambda self, path: counted.append(path) or opened(self, path))
-    found = listed(where, NOW, known, now=later)
-    monkeypatch.undo()
+    found = listed(watched(where, counted.append), NOW, known, now=later)
     return found.ready, counted
 
 
@@ -102,47 +119,45 @@ def test_unfinished_and_young_files_wait(tmp_path):
     assert list(listed(where, timedelta(seconds=30), None, now=later).ready.files) == ["a.csv", "c.csv"]
 
 
-def test_a_file_that_grows_while_it_is_looked_at_waits(tmp_path, monkeypatch):
+def test_a_file_that_grows_while_it_is_looked_at_waits(tmp_path):
     put(tmp_path / "still.csv")
     growing = put(tmp_path / "growing.csv", aged=False)
     where = place(f"{tmp_path}/*.csv")
-    opened = type(where.store).open
 
-    def meanwhile(self, path):
+    def meanwhile(path):
         if path == growing.name:
             growing.write_text("xx")
-        return opened(self, path)
 
-    monkeypatch.setattr(type(where.store), "open", meanwhile)
-    assert listed(where, NOW, None, now=later).waiting == ("growing.csv",)  # too old to be looked at twice
+    found = listed(watched(where, meanwhile), NOW, None, now=later)
+    assert found.waiting == ("growing.csv",), "too old to be looked at twice"
 
 
 def test_a_file_that_grows_between_two_looks_waits(tmp_path, monkeypatch):
     growing = put(tmp_path / "growing.csv", aged=False)
-    monkeypatch.setattr(listing.time, "sleep", lambda _seconds: growing.write_text("xx"))
+    monkeypatch.setattr(time, "sleep", lambda _seconds: growing.write_text("xx"))
     assert listed(place(f"{tmp_path}/*.csv"), NOW, None).waiting == ("growing.csv",)
 
 
-def test_a_content_is_hashed_once_and_again_when_it_may_have_changed(tmp_path, monkeypatch):
+def test_a_content_is_hashed_once_and_again_when_it_may_have_changed(tmp_path):
     file = put(tmp_path / "a.csv", "one")
     where = place(f"{tmp_path}/*.csv")
-    first, counted = hashes(where, None, monkeypatch)
+    first, counted = hashes(where, None)
     assert counted == ["a.csv"]
-    second, counted = hashes(where, first, monkeypatch)
+    second, counted = hashes(where, first)
     assert (second, counted) == (first, [])
     os.utime(file)  # another time, the same content
-    third, counted = hashes(where, second, monkeypatch)
+    third, counted = hashes(where, second)
     assert counted == ["a.csv"]
     assert third.digest == second.digest
     assert third != second
 
 
-def test_another_content_of_the_same_size_and_time_is_seen(tmp_path, monkeypatch):
+def test_another_content_of_the_same_size_and_time_is_seen(tmp_path):
     file = put(tmp_path / "a.csv", "one")
     where = place(f"{tmp_path}/*.csv")
-    known, _ = hashes(where, None, monkeypatch)
+    known, _ = hashes(where, None)
     put(file, "two")  # sets the time of modification back, too
-    found, counted = hashes(where, known, monkeypatch)
+    found, counted = hashes(where, known)
     assert counted == ["a.csv"]
     assert found.digest != known.digest
 
@@ -173,7 +188,7 @@ def test_a_store_without_etags_is_hashed_and_one_with_them_is_not(monkeypatch):
     memory.pipe("/bucket/in/a.csv", b"one")
     memory.pipe("/bucket/in/deep/b.csv", b"two")
     where = place("memory://bucket/in/**/*.csv")
-    found, counted = hashes(where, None, monkeypatch)
+    found, counted = hashes(where, None)
     assert sorted(counted) == list(found.files) == ["a.csv", "deep/b.csv"]
     assert {file.stamp for file in found.files.values()} == {""}
     assert list(listed(place("memory://bucket/in/*.csv"), NOW, None).ready.files) == ["a.csv"]

@@ -28,7 +28,6 @@ from tidegate.core.slices import Everything, Files, Keys, Partition, Range
 from tidegate.errors import ConfigError, FileUnreadable
 from tidegate.sources.shared.files.store import folder_of
 from tidegate.sources.shared.reference import Answers, FileRows
-from tidegate.sources.shared.reference import latest as latest_rows
 from tidegate.sources.shared.reference.patterns import parser
 
 TWO = Schema(columns=(Column(name="id", type=BIGINT), Column(name="v", type=TEXT)))
@@ -383,9 +382,7 @@ def test_ranges_of_keys_count_and_sum(tmp_path):
     assert {name: (each.rows, each.s0) for name, each in found.items()} == {"-10": (2, -1), "0": (3, 8), "10": (1, 0)}
 
 
-@pytest.mark.parametrize("most", [latest_rows.MOST, 50])
-def test_of_each_key_the_latest_row_also_with_little_memory(tmp_path, monkeypatch, most):
-    monkeypatch.setattr(latest_rows, "MOST", most)
+def test_of_each_key_the_latest_row(tmp_path):
     chance = random.Random(3)
     schema = Schema(columns=tuple(Column(name=n, type=k) for n, k in (("id", BIGINT), ("t", TIMESTAMP), ("v", TEXT))))
     rows = [(chance.randint(0, 99), n if n % 5 else None, f"v{n}") for n in range(1_000)]

@@ -16,7 +16,6 @@ from tidegate.core.ids import Connection
 from tidegate.core.policies.contract import ColumnMapping
 from tidegate.core.schema import DATE, TEXT, Column, Schema
 from tidegate.core.slices import Everything, Range
-from tidegate.dialects.sqlite.session import SqliteSession
 from tidegate.errors import ColumnMissing, ConfigError, EdgeUnknown, SchemaRefused, SourceMoved, SourceUnavailable
 from tidegate.sources.database import Database
 from tidegate.sources.database.source import list_tables, table_facts
@@ -99,8 +98,8 @@ def test_number_that_is_given_again_has_no_edge(file: File) -> None:
 
 
 def test_file_that_nobody_here_may_write(file: File, monkeypatch: pytest.MonkeyPatch) -> None:
-    opened = SqliteSession._open
-    monkeypatch.setattr(SqliteSession, "_open", lambda self, _, timeout=NONE: opened(self, "ro", timeout))
+    connect = sqlite3.connect
+    monkeypatch.setattr(sqlite3, "connect", lambda file, **named: connect(file.replace("mode=rw", "mode=ro"), **named))
     with pytest.raises(EdgeUnknown, match="only a user who may write"), file.source().probe(bound=TIME):
         pass
     with file.source().probe(bound=TimeBound(column="updated_at", clock=Clock.APPLICATION)) as probe:

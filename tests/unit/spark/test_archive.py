@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tidegate.spark import archive
-from tidegate.spark.jars import DELTA, DELTA_STORAGE, ICEBERG, POSTGRESQL
+from tidegate.spark.jars import DELTA, DELTA_STORAGE, ICEBERG, POSTGRESQL, Coordinate
 
 
 @pytest.fixture
@@ -62,12 +62,19 @@ def test_another_java_or_spark_at_the_same_place_gets_another_one(
     assert len({each.name.rpartition("-")[0] for each in places}) == 1, "so that the old one can be told"
 
 
-def test_one_that_no_longer_fits_goes_when_the_next_is_made(java: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(archive, "resolve", lambda _jars: ())
-    monkeypatch.setattr(archive, "_work", lambda *words: words[-1].touch())
+def test_one_that_no_longer_fits_goes_when_the_next_is_made(java: Path) -> None:
     old, delta = place((ICEBERG,)), place((DELTA, DELTA_STORAGE))
-    assert (archive.make((ICEBERG,)), archive.make((DELTA, DELTA_STORAGE))) == (old, delta)
+    archive._put(old, Path.touch)
+    archive._put(delta, Path.touch)
     os.utime(java, ns=(1, 1))
-    new = archive.make((ICEBERG,))
-    assert new is not None
+    new = place((ICEBERG,))
+    archive._put(new, Path.touch)
     assert (old.is_file(), delta.is_file(), new.is_file()) == (False, True, True)
+
+
+def test_one_that_is_there_is_not_made_again(java: Path) -> None:
+    jars = java.parents[1] / "a cache"
+    for coordinate in (ICEBERG, DELTA, DELTA_STORAGE):
+        (jars / Coordinate.parse(coordinate).file_name).touch()
+    place((ICEBERG,)).touch()
+    assert archive.make((ICEBERG,)) == place((ICEBERG,))

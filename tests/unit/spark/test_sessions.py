@@ -7,6 +7,7 @@ import logging
 import re
 import subprocess
 import sys
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -143,15 +144,18 @@ def test_catalogs_write_files_of_this_machine_without_programs_where_the_jvm_has
     assert not any(".hadoop." in key for key in Sessions(borrowed=mine, lakes=lakes).load_session().conf)
 
 
-def test_local_and_cluster_get_their_jars_differently(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tidegate.spark.session.resolve", lambda names: tuple(f"/jars/{name}" for name in names))
-    local = Sessions(master="local[4]", jars=["a", "b"], lakes=[LAKE], conf={"spark.sql.extensions": "mine"})
-    cluster = Sessions(master="yarn", jars=["a", "b"], lakes=[LAKE, LAKE], conf={"spark.driver.memory": "9g"})
+def test_local_and_cluster_get_their_jars_differently(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("TIDEGATE_CACHE", str(tmp_path))
+    jars, files = ["x:a:1", "x:b:2"], [tmp_path / "a-1.jar", tmp_path / "b-2.jar"]
+    for file in files:
+        file.touch()
+    local = Sessions(master="local[4]", jars=jars, lakes=[LAKE], conf={"spark.sql.extensions": "mine"})
+    cluster = Sessions(master="yarn", jars=jars, lakes=[LAKE, LAKE], conf={"spark.driver.memory": "9g"})
     here, there = local._start_conf(small=True), cluster._start_conf(small=True)
     assert here["spark.sql.extensions"] == "iceberg.Ext,mine"
     assert "-XX:TieredStopAtLevel=1" in here["spark.driver.extraJavaOptions"]
     assert "spark.jars" not in here
-    assert there["spark.jars"] == "/jars/a,/jars/b"
+    assert there["spark.jars"] == ",".join(map(str, files))
     assert there["spark.sql.extensions"] == "iceberg.Ext"
     assert there["spark.driver.memory"] == "9g"
     assert "TieredStopAtLevel" not in there["spark.driver.extraJavaOptions"]

@@ -7,9 +7,10 @@ as those in the table.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
+from functools import partial
 
 from tidegate.core.backfill import MOST_CHUNKS, Backfill, Chunk, Progress, Scale, cut_by_rows, cut_evenly
 from tidegate.core.changes import ChangeSet
@@ -37,6 +38,7 @@ BREATH = 0.5  # between two commits, so that a load that waits gets its turn
 IN_A_ROW = 3
 KINDS = (Kind.INTEGER, Kind.DATE, Kind.TIMESTAMP, Kind.TIMESTAMPTZ)
 OnProgress = Callable[[Backfill], None]
+LoadGroup = Callable[[Sequence[Chunk]], Mapping[int, int]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,12 +71,12 @@ class Backfills:
     def start(self, name: str, request: Request, *, on_progress: OnProgress = ignore) -> Backfill:
         """Plans the chunks of a range and loads them; what became of them. Raises like `start`."""
         stream = self._find(name)
-        return work_off(stream, self._context, start(stream, self._context, request), on_progress)
+        return self._work_off(stream, start(stream, self._context, request), on_progress)
 
     def resume(self, name: str, *, on_progress: OnProgress = ignore) -> Backfill:
         """Goes on with the stream's open backfill; chunks that failed are tried again."""
         stream = self._find(name)
-        return work_off(stream, self._context, resume(stream, self._context), on_progress)
+        return self._work_off(stream, resume(stream, self._context), on_progress)
 
     def pause(self, name: str) -> Backfill:
         """Pauses the stream's backfill after its current commit; `resume` continues it."""
@@ -87,6 +89,9 @@ class Backfills:
     def list(self, *names: str) -> list[Backfill]:
         """The backfills of these streams, newest first."""
         return self._context.registry.backfills.all_of([self._find(name).uid for name in names])
+
+    def _work_off(self, stream: Stream, backfill: Backfill, on_progress: OnProgress) -> Backfill:
+        return work_off(self._context, backfill, partial(_load, stream, self._context), on_progress)
 
     def _mark(self, name: str, status: Progress) -> Backfill:
         kept, found = self._context.registry.backfills, opened(self._find(name), self._context)
@@ -153,10 +158,11 @@ def opened(stream: Stream, context: RunContext) -> Backfill:
     return found
 
 
-def work_off(stream: Stream, context: RunContext, backfill: Backfill, on_progress: OnProgress) -> Backfill:
+def work_off(context: RunContext, backfill: Backfill, load_group: LoadGroup, on_progress: OnProgress) -> Backfill:
     """Loads the pending chunks, until none is left or the backfill is paused or cancelled.
 
     Args:
+        load_group: loads some chunks in one commit and gives the rows of each by its number.
         on_progress: after each commit, how far it is.
 
     Raises:
@@ -175,7 +181,7 @@ def work_off(stream: Stream, context: RunContext, backfill: Backfill, on_progres
             group = now.waiting[: now.parallel]
             # A chunk that failed beside others is tried alone.
             group = group[:1] if group[0].attempts else tuple(chunk for chunk in group if not chunk.attempts)
-            loaded = _loaded(stream, context, group)
+            loaded = _loaded(context, load_group, group)
             kept.keep(number, *loaded)
             failures = 0 if loaded[0].status is Progress.DONE else failures + int(loaded[0].status is Progress.FAILED)
             on_progress(kept.get(number))
@@ -183,11 +189,11 @@ def work_off(stream: Stream, context: RunContext, backfill: Backfill, on_progres
             time.sleep(max(BREATH, rows / now.rate - seconds if now.rate else 0))
 
 
-def _loaded(stream: Stream, context: RunContext, group: Sequence[Chunk]) -> list[Chunk]:
+def _loaded(context: RunContext, load_group: LoadGroup, group: Sequence[Chunk]) -> list[Chunk]:
     """The chunks as they stand after one commit, or after an attempt at it."""
     began = time.monotonic()
     try:
-        rows = retrying()(_load, stream, context, group)
+        rows = retrying()(load_group, group)
     except TidegateError as error:
         text = f"{error.code}: {context.redact(error.message)}"
         status = Progress.WAITING if len(group) > 1 else Progress.FAILED

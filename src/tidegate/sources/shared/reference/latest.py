@@ -15,7 +15,6 @@ import pyarrow.compute as pc  # type: ignore[import-untyped]
 
 KEY = "__key"
 MOST = 500_000
-"""Rows that are held in memory; beyond them they are put aside."""
 BUCKETS = 64
 
 
@@ -24,12 +23,14 @@ class LatestRows:
 
     Args:
         order: columns of the rows; of rows that tie, any.
+        most: rows that are held in memory; beyond them they are put aside.
 
     Rows: with the column `KEY`, a text.
     """
 
-    def __init__(self, order: Sequence[str]) -> None:
+    def __init__(self, order: Sequence[str], *, most: int = MOST) -> None:
         self._order = order
+        self._most = most
         self._held: list[pa.Table] = []
         self._rows = 0
         self._aside: list[Any] = []
@@ -48,10 +49,10 @@ class LatestRows:
         """Some more rows."""
         self._held.append(rows)
         self._rows += rows.num_rows
-        if self._rows > MOST:
+        if self._rows > self._most:
             one = self._reduced(pa.concat_tables(self._held))
             self._held, self._rows = [one], one.num_rows
-            if self._rows > MOST // 2:
+            if self._rows > self._most // 2:
                 self._put_aside(one)
 
     def tables(self) -> Iterator[pa.Table]:
