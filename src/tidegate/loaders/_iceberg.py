@@ -6,6 +6,7 @@ format's staging. Never writes to main.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -29,6 +30,8 @@ from tidegate.spark.sql import namespaces, table
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+log = logging.getLogger("tidegate")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,17 +103,23 @@ class Iceberg:
                 else:
                     staging.append(given)
                 staging.publish()
-                # Whoever left another branch of this stream started from a version that is no longer the newest.
-                now = load(session, self.target)
-                for branch in now.branches(branch_prefix(self.uid)) if now else ():
-                    drop_branch(session, self.target, branch, None)
             except BaseException as error:
                 staging.discard()
                 if isinstance(error, CommitConflict):
                     raise moved(str(self.target), self.name) from error
                 raise
+            self._drop_branches(session)
         # The caller's session would go on reading the version that it knows.
         self.spark.sql(f"REFRESH TABLE {table(self.target)}")
+
+    def _drop_branches(self, session: SparkSession) -> None:
+        """Whoever left a branch of this stream started from a version that is no longer the newest."""
+        try:
+            now = load(session, self.target)
+            for branch in now.branches(branch_prefix(self.uid)) if now else ():
+                drop_branch(session, self.target, branch, None)
+        except Exception as error:  # noqa: BLE001 - the rows are published, and the next load tries again
+            log.warning("%s is loaded, but a branch of an earlier load could not be dropped: %s", self.target, error)
 
     def _plan(
         self, base: str | None, mode: Mode, position: Position, columns: tuple[str, ...], key: tuple[str, ...]

@@ -6,10 +6,12 @@ from datetime import timedelta
 
 import pytest
 
+from tidegate.core.plan import branch_prefix
 from tidegate.errors import CheckFailed, ConfigError, DuplicateKeys, PositionMissing, PositionMoved, TidegateError
 from tidegate.loaders import CDCLoader, IncrementalLoader, SequenceBasedLoader, TimestampBasedLoader
 from tidegate.loaders._applying import Checks
 from tidegate.loaders._manifest import Entry, Manifest
+from tidegate.loaders._sink import uid_of
 from tidegate.loaders._watermarks import Watermarks
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
@@ -213,7 +215,7 @@ def test_a_key_keeps_the_latest_row_and_csv_sources_are_read(bench):
     assert found == [(1, "newer"), (2, "b")]
 
 
-def test_an_iceberg_table_of_the_callers_catalog(bench, lake):
+def test_an_iceberg_table_of_the_callers_catalog(bench, lake, caplog):
     for name, value in lake.format.spark_conf().items():
         if not name.startswith("spark.sql.extensions"):
             bench.spark.conf.set(name, value)
@@ -234,3 +236,9 @@ def test_an_iceberg_table_of_the_callers_catalog(bench, lake):
     assert rows == [(2, "b", 2), (3, "c", 4)] == bench.rows(loader, target)
     with pytest.raises(PositionMissing):
         loader.process_cdc(source, target, bench.marks, "id", "another")
+    # What cannot be cleaned up after the commit is told, and does not deny it: a tag is not dropped as a branch is.
+    bench.spark.sql(f"ALTER TABLE {target} CREATE TAG {branch_prefix(uid_of('customers'))}tag")
+    bench.write("events", EVENTS, (4, "d", "INSERT", 5))
+    assert apply().records == 1
+    assert "could not be dropped" in caplog.text
+    assert len(lake.oracle(lake.target("customers"))) == 3
