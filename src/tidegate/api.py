@@ -135,9 +135,23 @@ class Project:
         """
         return assemble.streams(self.config, self.lakes, Choice(names=names, select=select, options=options or {}))
 
-    def check(self) -> list[CheckedStream]:
-        """Every stream and its problems; opens a source only to expand a pattern."""
-        return check_streams(self.config, self.lakes)
+    @classmethod
+    def inspect(cls, path: str | Path = "tidegate.yaml") -> Project:
+        """The valid part of a file's project; `config.problems` holds everything that is wrong with the file.
+
+        Raises:
+            ConfigError: the file cannot be read, or is not YAML.
+        """
+        return cls(config.inspect(Path(path)))
+
+    def check(self, *, source: bool = False) -> list[CheckedStream]:
+        """Every stream and its problems; opens a source only to expand a pattern.
+
+        Args:
+            source: ask the sources as well: tables, columns, unique keys, privileges. Counts the keys of a source that
+                does not enforce them; starts Spark only where nothing else can count them.
+        """
+        return check_streams(self.config, self.lakes, self.sessions if source else None)
 
     def plan(
         self,

@@ -158,7 +158,7 @@ class ColumnMissing(SourceError):
 
     code = "column_missing"
     exit_code = 2
-    default_hint = "Correct the name in tidegate.yaml, then run `tidegate check`."
+    default_hint = "Correct the name in tidegate.yaml, then run `tidegate check --source`, which asks the source."
 
 
 class HistoryGone(SourceError):
@@ -213,6 +213,10 @@ class DuplicateKeys(CheckFailed):
     """Several rows with one key, and no rule to choose between them. Nothing committed."""
 
     code = "duplicate_keys"
+    default_hint = (
+        "Choose a `key:` that identifies one row; `tidegate check --source` counts rows and keys. If a key has several "
+        "versions, name the columns that order them: `write: {kind: merge, order_by: [column]}`."
+    )
 
 
 class WriteError(TidegateError):

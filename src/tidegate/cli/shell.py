@@ -54,12 +54,16 @@ class Shell:
         set_up(level=level, form=self.log_format, redact=self._masked)
 
     @contextmanager
-    def project(self) -> Iterator[Project]:
-        """The project, closed at the end. From here on its secrets are masked and the log is set up."""
+    def project(self, *, partly: bool = False) -> Iterator[Project]:
+        """The project, closed at the end. From here on its secrets are masked and the log is set up.
+
+        Args:
+            partly: of a file with problems, the part that is valid.
+        """
         from tidegate.api import Project  # noqa: PLC0415 - a command that needs no project stays fast
 
         self.set_up_log()
-        with Project.load(self.folder) as project:
+        with (Project.inspect if partly else Project.load)(self.folder) as project:
             self.redact = project.config.redact
             yield project
 
@@ -113,7 +117,8 @@ class Shell:
 
     def _refuse(self, code: str, message: str, hint: str, exit_code: int, more: Sequence[str] = ()) -> int:
         if self.as_json:
-            self.document({"error": {"code": code, "message": message, "hint": hint}, "exit_code": exit_code})
+            error = {"code": code, "message": message, "hint": hint, **({"more": list(more)} if more else {})}
+            self.document({"error": error, "exit_code": exit_code})
         else:
             self.problem(code=code, message=message, hint=hint, more=more)
         return exit_code

@@ -2,8 +2,20 @@
 
 from tidegate.config.nodes import Mark, Node
 from tidegate.config.options import build
-from tidegate.config.project import Config, StreamConfig, from_dict, load
+from tidegate.config.project import Config, from_dict, inspect, load
 from tidegate.config.schema import json_schema
 from tidegate.config.sections import SparkOptions
+from tidegate.config.streams import StreamConfig
 
-__all__ = ["Config", "Mark", "Node", "SparkOptions", "StreamConfig", "build", "from_dict", "json_schema", "load"]
+__all__ = [
+    "Config",
+    "Mark",
+    "Node",
+    "SparkOptions",
+    "StreamConfig",
+    "build",
+    "from_dict",
+    "inspect",
+    "json_schema",
+    "load",
+]

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass
 from typing import Any
 
 from tidegate import plugins
-from tidegate.config.nodes import Node
+from tidegate.config.nodes import Node, Problems
 from tidegate.config.options import (
     KIND,
     build,
@@ -56,15 +57,26 @@ def read_checks(node: Node | None) -> tuple[Node, ...]:
         return ()
     if not isinstance(node.value, list):
         raise node.mark.error("must be a list: `checks: [{not_null: id}]`")
-    return tuple(_one(each) for each in node.value)
+    problems, found = Problems(), []
+    for each in node.value:
+        with problems.kept():
+            found.append(_one(each))
+    problems.refuse()
+    return tuple(found)
 
 
 def _one(node: Node) -> Node:
     whole = _with_kind(node)
     cls = plugin_of(GROUP, whole)
-    without(whole, KIND).refuse_unknown([*fields(cls), *fields(Common)])
-    check(cls, without(whole, KIND, *fields(Common)))
-    read(Common, _common(whole))
+    problems, known = Problems(), {*fields(cls), *fields(Common)}
+    with problems.kept():
+        without(whole, KIND).refuse_unknown(known)
+    with problems.kept():
+        own = known - fields(Common).keys()
+        check(cls, dataclasses.replace(whole, value={key: each for key, each in whole.items.items() if key in own}))
+    with problems.kept():
+        read(Common, _common(whole))
+    problems.refuse()
     return whole
 
 

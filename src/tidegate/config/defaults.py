@@ -6,10 +6,12 @@ A default is only applied to a strategy that has the option.
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable
 
 from tidegate import plugins
-from tidegate.config.nodes import Node
+from tidegate.config.nodes import Node, Problems
 from tidegate.config.options import KIND, as_plugin, fields, missing, plugin_of
+from tidegate.core.spelling import nearest
 
 INHERITED = (
     "source",
@@ -44,26 +46,36 @@ INFERRED_KINDS = {
 }
 
 
-def complete(stream: Node, defaults: Node) -> Node:
+def complete(stream: Node, defaults: Node, problems: Problems) -> Node:
     """The stream with everything it inherits, and every plugin as a mapping with its `kind`.
 
-    Raises:
-        ConfigError: an unknown or a missing key, of the stream or of the defaults.
+    Args:
+        problems: gets the keys that are unknown or missing, of the stream or of the defaults; parts that are wrong are
+            left out.
     """
-    stream.refuse_unknown(STREAM_KEYS)
+    with problems.kept():
+        stream.refuse_unknown(STREAM_KEYS)
     inherited = {key: node for key, node in defaults.items.items() if key in INHERITED}
     options = {key: node for key, node in defaults.items.items() if key not in INHERITED}
     entries = {**inherited, **stream.items}
     for key in MERGED:
         mine, theirs = stream.get(key), inherited.get(key)
         if mine is not None and theirs is not None:
-            entries[key] = dataclasses.replace(mine, value={**theirs.items, **mine.items})
-    for key, example in REQUIRED.items():
-        if key not in entries:
-            raise missing(stream.mark, key, example)
-    entries["strategy"] = _with_options(as_plugin(entries["strategy"]), options)
-    entries["write"] = as_plugin(entries["write"])
-    entries["source"] = _with_source_kind(entries["source"])
+            with problems.kept():
+                entries[key] = dataclasses.replace(mine, value={**theirs.items, **mine.items})
+    parts: dict[str, Callable[[Node], Node]] = {
+        "source": _with_source_kind,
+        "target": lambda node: node,
+        "strategy": lambda node: _with_options(as_plugin(node), options),
+        "write": as_plugin,
+    }
+    for key, read in parts.items():
+        with problems.kept():
+            if key not in entries and stream.misspelt(key, STREAM_KEYS):
+                continue
+            if key not in entries:
+                raise missing(stream.mark, key, REQUIRED[key])
+            entries[key] = read(entries.pop(key))
     return dataclasses.replace(stream, value=entries)
 
 
@@ -79,15 +91,15 @@ def _with_source_kind(node: Node) -> Node:
     for key, kind in INFERRED_KINDS.items():
         if key in node.items:
             return node.updated({KIND: Node(value=kind, mark=node.mark)})
+    meant = next((f" (did you mean {near!r}?)" for key in node.items if (near := nearest(key, INFERRED_KINDS))), "")
     known = ", ".join(f"`{key}:`" for key in INFERRED_KINDS)
-    raise node.mark.error(f"needs one of {known}, or the `kind:` of another source")
+    raise node.mark.error(f"needs one of {known}, or the `kind:` of another source{meant}")
 
 
 def _with_options(strategy: Node, options: dict[str, Node]) -> Node:
     unknown = options.keys() - fields(plugin_of("strategies", strategy)).keys()
     if unknown:
         known = {*INHERITED, *strategy_options()}
-        for key in sorted(unknown - known):
-            Node(value={key: options[key]}, mark=options[key].mark).refuse_unknown(known)
+        Node(value={key: options[key] for key in sorted(unknown)}, mark=strategy.mark).refuse_unknown(known)
     applied = {key: node for key, node in options.items() if key not in unknown}
     return dataclasses.replace(strategy, value={**applied, **strategy.items})

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import yaml
 
-from tidegate.core.spelling import suggest
+from tidegate.core.spelling import nearest, suggest
 from tidegate.errors import ConfigError
 
 Scalar = str | int | float | bool | None
@@ -84,16 +85,52 @@ class Node:
         """A mapping with these entries added or replaced."""
         return replace(self, value={**self.items, **entries})
 
+    def misspelt(self, key: str, known: Iterable[str]) -> bool:
+        """Whether an unknown key is nearest to this one, which then is not missing but misspelt."""
+        known = tuple(known)
+        return any(nearest(each, known) == key for each in self.items if each not in known)
+
     def refuse_unknown(self, known: Iterable[str]) -> None:
         """Refuses keys that nobody reads.
 
         Raises:
-            ConfigError: names the first such key and the nearest known one.
+            ConfigError: every such key, each with the nearest known one.
         """
-        known = tuple(known)
+        known, problems = tuple(known), Problems()
         for key, node in self.items.items():
             if key not in known:
-                raise node.mark.error(f"unknown key; {suggest(key, known)}")
+                problems.found.append(node.mark.error(f"unknown key; {suggest(key, known)}"))
+        problems.refuse()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Problems:
+    """Collects what is wrong with a project, so that all of it is told at once."""
+
+    found: list[ConfigError] = field(default_factory=list)
+
+    @contextmanager
+    def kept(self) -> Iterator[None]:
+        """Keeps the problems of a block, which ends there; what follows goes on."""
+        try:
+            yield
+        except ConfigError as error:
+            self.found.extend(every(error))
+
+    def refuse(self) -> None:
+        """Raises the first problem, which carries the others; nothing where there is none."""
+        if len(self.found) > 1:
+            first = self.found[0]
+            context = {**first.context, "also": tuple(self.found[1:])}
+            raise type(first)(first.message, hint=first.hint, **context)
+        if self.found:
+            raise self.found[0]
+
+
+def every(error: ConfigError) -> tuple[ConfigError, ...]:
+    """The error and those that it carries, see `Problems.refuse`."""
+    alone = type(error)(error.message, hint=error.hint, **{k: v for k, v in error.context.items() if k != "also"})
+    return (alone.with_traceback(error.__traceback__), *error.context.get("also", ()))
 
 
 def parse(text: str, file: str) -> Node:

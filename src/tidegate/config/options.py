@@ -20,7 +20,7 @@ from pydantic import BeforeValidator, InstanceOf, TypeAdapter, ValidationError, 
 
 from tidegate import plugins
 from tidegate.config.durations import PATTERN, duration
-from tidegate.config.nodes import Mark, Node
+from tidegate.config.nodes import Mark, Node, Problems
 from tidegate.config.sizes import PATTERN as SIZE
 from tidegate.config.sizes import size
 from tidegate.core.ids import Connection
@@ -83,16 +83,20 @@ def read(cls: type[T], node: Node, **given: Any) -> T:
 def check(cls: type[Any], node: Node, given: Iterable[str] = ()) -> dict[str, Any]:
     """The validated values of a class's fields, without those that the program gives. Raises ConfigError."""
     wanted = {name: field for name, field in fields(cls).items() if name not in given}
-    without(node, *given).refuse_unknown(wanted)
+    problems = Problems()
+    with problems.kept():
+        without(node, *given).refuse_unknown(wanted)
     values = {}
     for name, field in wanted.items():
         entry = node.get(name)
-        if entry is not None and field.plugin:
-            values[name] = build(field.plugin, as_plugin(entry))
-        elif entry is not None:
-            values[name] = convert(field.hint, entry)
-        elif field.required:
-            raise node.mark.error(f"needs the key {name!r}")
+        with problems.kept():
+            if entry is not None and field.plugin:
+                values[name] = build(field.plugin, as_plugin(entry))
+            elif entry is not None:
+                values[name] = convert(field.hint, entry)
+            elif field.required and not node.misspelt(name, wanted):
+                raise node.mark.error(f"needs the key {name!r}")
+    problems.refuse()
     return values
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from urllib.parse import quote
 
-from tidegate.config.nodes import Mark, Node
+from tidegate.config.nodes import Mark, Node, Problems
 from tidegate.errors import ConfigError
 
 _REFERENCE = re.compile(r"\$\$\{|\$\{(?P<body>[^{}]*)\}|\$\{")
@@ -46,12 +46,16 @@ class References:
             return replace(node, value=self._text(node.value, node.mark))
         return node
 
-    def resolve_project(self, root: Node) -> tuple[Node, dict[str, ConfigError]]:
-        """The same for a whole project; connections that refer to what is absent stay as they are, with the reason."""
+    def resolve_project(self, root: Node, problems: Problems) -> tuple[Node, dict[str, ConfigError]]:
+        """The same for a whole project; connections that refer to what is absent stay as they are, with the reason.
+
+        Args:
+            problems: gets what is wrong elsewhere; values with a problem stay as they are.
+        """
         absent: dict[str, ConfigError] = {}
         section = root.get("connections")
         if section is None or not isinstance(section.value, dict):
-            return self.resolve(root), absent
+            return self._resolve_each(root, problems), absent
         ready: dict[str, Node] = {}
         for name, node in section.items.items():
             mark = len(self.found)
@@ -59,11 +63,20 @@ class References:
                 ready[name] = self.resolve(node)
             except ConfigError as error:
                 if "absent" not in error.context:
-                    raise
+                    problems.found.append(error)
                 del self.found[mark:]
                 ready[name], absent[name] = self._defaults_alone(node), error
-        others = {name: self.resolve(node) for name, node in root.items.items() if name != "connections"}
+        others = {
+            name: self._resolve_each(node, problems) for name, node in root.items.items() if name != "connections"
+        }
         return replace(root, value={**others, "connections": replace(section, value=ready)}), absent
+
+    def _resolve_each(self, node: Node, problems: Problems) -> Node:
+        if isinstance(node.value, dict):
+            return replace(node, value={key: self._resolve_each(item, problems) for key, item in node.value.items()})
+        with problems.kept():
+            return self.resolve(node)
+        return node
 
     def _defaults_alone(self, node: Node) -> Node:
         """A connection whose own references are absent; the defaults of its streams are resolved all the same."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from tidegate.config.nodes import Mark
+from tidegate.config.nodes import Mark, Problems
 from tidegate.core.ids import join_name
 from tidegate.core.spelling import suggest
 from tidegate.errors import ConfigError
@@ -38,9 +38,11 @@ def refuse_placeholders(mark: Mark, parts: Iterable[str], *, filled: bool) -> No
                 f"has {whole}, which only works in a stream with * or ? in its name; write the table's name"
             )
         return
-    unknown = next((word for word in found if word not in PLACEHOLDERS), None)
-    if unknown is not None:
-        raise mark.error(f"has {unknown}, which is not a placeholder; {suggest(unknown, PLACEHOLDERS)}")
+    problems = Problems()
+    for word in dict.fromkeys(found):
+        if word not in PLACEHOLDERS:
+            problems.found.append(mark.error(f"has {word}, which is not a placeholder; {suggest(word, PLACEHOLDERS)}"))
+    problems.refuse()
     if not found:
         raise mark.error("is one table for all matching tables; put {table} where the name of each belongs")
 

@@ -14,5 +14,17 @@ def suggest(word: str, known: Iterable[str]) -> str:
         "did you mean 'verify'?"
     """
     ordered = sorted(known)
-    near = difflib.get_close_matches(word, ordered, n=1, cutoff=0.6)
-    return f"did you mean {near[0]!r}?" if near else f"known: {', '.join(ordered) or 'none'}"
+    near = nearest(word, ordered)
+    return f"did you mean {near!r}?" if near else f"known: {', '.join(ordered) or 'none'}"
+
+
+def nearest(word: str, known: Iterable[str]) -> str | None:
+    """The nearest known word; None when none is near.
+
+    Example:
+        >>> nearest("Orders", ["orders", "items"])
+        'orders'
+    """
+    folded = {each.casefold(): each for each in sorted(known, reverse=True)}
+    near = difflib.get_close_matches(word.casefold(), sorted(folded), n=1, cutoff=0.6)
+    return folded[near[0]] if near else None

@@ -21,6 +21,7 @@ from tidegate.core.ports.format import TableState
 from tidegate.core.position import Position
 from tidegate.core.position_state import FENCE, WHOLE, EventFence
 from tidegate.core.schema import FOLLOWED, RESCUED, ChangeKind, Column, Schema, SchemaChange, compare
+from tidegate.core.spelling import suggest
 from tidegate.engine.quality.rules import refuse_rules
 from tidegate.engine.reconcile import next_sequence
 from tidegate.engine.stream import Stream
@@ -237,8 +238,8 @@ def refuse_columns(stream: Stream, columns: Schema) -> None:
     if absent:
         raise ColumnMissing(
             f"stream {stream.name!r} has the key column {absent[0]!r}, which {stream.source_name} does not have; "
-            f"it has: {', '.join(columns.names)}",
-            hint="Correct `key:` in tidegate.yaml, then run `tidegate check`.",
+            f"{suggest(absent[0], columns.names)}",
+            hint="Correct `key:` in tidegate.yaml, then run `tidegate check --source`.",
         )
     for folded, count in Counter(name.casefold() for name in columns.names).items():
         if count > 1:

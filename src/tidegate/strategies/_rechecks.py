@@ -16,6 +16,7 @@ from tidegate.core.grouping import Period, Periods
 from tidegate.core.ports.source import Probe
 from tidegate.core.schema import Column, Kind
 from tidegate.core.slices import Range
+from tidegate.core.spelling import suggest
 from tidegate.errors import ColumnMissing
 
 HOUR, DAY, TICK = timedelta(hours=1), timedelta(days=1), timedelta(microseconds=1)
@@ -157,7 +158,10 @@ class Rechecks:
     def _column(self, probe: Probe) -> Column:
         column = probe.schema().find(self.column)
         if column is None:
-            raise ColumnMissing(f"the source has no column {self.column!r}", column=self.column)
+            raise ColumnMissing(
+                f"the source has no column {self.column!r}; {suggest(self.column, probe.schema().names)}",
+                column=self.column,
+            )
         return column
 
     def _start(self, value: str) -> datetime:

@@ -20,6 +20,7 @@ from tidegate.core.ports.strategy import Strategy
 from tidegate.core.position import Position
 from tidegate.core.slices import Range
 from tidegate.core.source_identity import check_continues, check_owner
+from tidegate.core.spelling import suggest
 from tidegate.errors import ColumnMissing, ConfigError, PlanError
 
 
@@ -141,7 +142,10 @@ class Sequence(Strategy):
     def _check_nulls(self, probe: Probe) -> None:
         column = probe.schema().find(self.column)
         if column is None:
-            raise ColumnMissing(f"the source has no column {self.column!r}", column=self.column)
+            raise ColumnMissing(
+                f"the source has no column {self.column!r}; {suggest(self.column, probe.schema().names)}",
+                column=self.column,
+            )
         if not column.nullable:
             return
         rows = probe.stats(Range(cursor=self.cursor, after=None, upto=None, nulls=True)).rows

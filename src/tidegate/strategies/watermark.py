@@ -22,6 +22,7 @@ from tidegate.core.ports.strategy import Strategy
 from tidegate.core.position import Position
 from tidegate.core.slices import Range
 from tidegate.core.source_identity import check_continues, check_owner
+from tidegate.core.spelling import suggest
 from tidegate.errors import ColumnMissing, ConfigError, PlanError
 from tidegate.strategies._rechecks import Found, Rechecks, Span
 
@@ -257,7 +258,10 @@ class Watermark(Strategy):
         columns = [probe.schema().find(name) for name in self.cursor]
         missing = [name for name, column in zip(self.cursor, columns, strict=True) if column is None]
         if missing:
-            raise ColumnMissing(f"the source has no column {missing[0]!r}", column=missing[0])
+            raise ColumnMissing(
+                f"the source has no column {missing[0]!r}; {suggest(missing[0], probe.schema().names)}",
+                column=missing[0],
+            )
         if any(column is not None and not column.nullable for column in columns):
             return False, None
         part = Range(cursor=self.cursor, after=None, upto=None, nulls=True)

@@ -98,9 +98,9 @@ class MemoryFormat(Format):
         del target, bound
         return True
 
-    def layout_problems(self, layout: Layout) -> Iterable[str]:
+    def layout_problems(self, layout: Layout, columns: Schema | None = None) -> Iterable[str]:
         """None: any layout is accepted and ignored."""
-        del layout
+        del layout, columns
         return ()
 
     def partition_by(self, grouping: Grouping) -> tuple[str, ...]:

@@ -68,7 +68,6 @@ def keyed(held: DataFrame, plan: LoadPlan, rule: Latest, *, unique: bool, also: 
     if tied:
         raise DuplicateKeys(
             f"{tied} keys ({', '.join(rule.key)}) have several different rows and nothing says which one is later",
-            hint="Set the columns that order them: `write: {kind: merge, order_by: [column]}`.",
         )
     return Keyed(frame=dataframe_ops.latest(held, rule), rows=rows, prune=prune, dropped=True, also=found.also)
 

@@ -150,7 +150,61 @@ def test_everything_wrong_is_told_at_once(tmp_path):
     text = changed("write: merge", "wirte: merge").replace("url:", "uri:") + "  other: {source: {}}\n"
     error = refused(text, tmp_path)
     assert error.message.startswith(f"{tmp_path}/tidegate.yaml:2: connections.shop.uri")
-    assert [line.split(": ")[1] for line in error.context["more"]] == ["streams.orders.wirte", "streams.other"]
+    told = [line.split(": ")[1] for line in error.context["more"]]
+    assert told == ["streams.orders.wirte", "streams.other.source", *["streams.other"] * 3]
+
+
+EVERYTHING = """\
+registry: postgresql://a:${NOPE}@host/registry
+regsitry: x
+lakes: {lake: {warehose: x}}
+connections: {shop: {url: "sqlite:///shop.db"}}
+streams:
+  orders:
+    source: {connection: shopp, tabel: orders}
+    target: lake.shop.orders
+    strategy: {kind: watermark, colum: x}
+    write: {kind: merge, order: x}
+    contract: {ad_column: evolve, widen: sto}
+    checks: [{not_nul: x}, {not_null: id, onfail: stop}]
+  "raw.*":
+    source: {connection: shop, table: "raw_*"}
+    target: "lake.{shema}.{tabel}"
+    strategy: full
+    write: replace
+  again:
+    source: {connection: shop, table: orders}
+    target: lake.shop.orders
+    strategy: full
+    write: replace
+"""
+
+
+def test_every_level_of_a_file_is_told_at_once(tmp_path):
+    error = refused(EVERYTHING, tmp_path)
+    told = [text.removeprefix(f"{tmp_path}/tidegate.yaml:") for text in (error.message, *error.context["more"])]
+    assert told == [
+        "1: registry: needs the environment variable NOPE, which is not set",
+        "2: regsitry: unknown key; did you mean 'registry'?",
+        "3: lakes.lake.warehose: unknown key; did you mean 'warehouse'?",
+        "7: streams.orders.source.connection: 'shopp' is not under `connections:`; did you mean 'shop'?",
+        (
+            "7: streams.orders.source: needs one of `topic:`, `slot:`, `envelope:`, `table:`, `query:`, `path:`, "
+            "`iceberg:`, `delta:`, or the `kind:` of another source (did you mean 'table'?)"
+        ),
+        "9: streams.orders.strategy.colum: unknown key; did you mean 'column'?",
+        "10: streams.orders.write.order: unknown key; did you mean 'order_by'?",
+        "11: streams.orders.contract.ad_column: unknown key; did you mean 'add_column'?",
+        "11: streams.orders.contract.widen: should be one of evolve, stop; did you mean 'stop'?",
+        "12: streams.orders.checks.0: must name one kind of check; did you mean 'not_null'?",
+        "12: streams.orders.checks.1.onfail: unknown key; did you mean 'on_fail'?",
+        "15: streams.raw.*.target: has {shema}, which is not a placeholder; did you mean '{schema}'?",
+        "15: streams.raw.*.target: has {tabel}, which is not a placeholder; did you mean '{table}'?",
+        (
+            "18: streams.again.target: lake.shop.orders is also the target of stream 'orders'; give each stream its "
+            "own table"
+        ),
+    ]
 
 
 def test_without_streams_there_is_no_project(tmp_path):
@@ -274,7 +328,9 @@ def test_names_with_dots(target, tmp_path):
 def test_a_uid_stands_for_one_stream(tmp_path):
     twin = BASE.partition("  orders:")[2].replace("key: [id]", "uid: x1")
     text = BASE.replace("key: [id]", "uid: x1") + "  other:" + twin
-    assert "the uid 'x1' is used by more than one stream" in refused(text, tmp_path).message
+    error = refused(text, tmp_path)
+    assert "also the target of stream 'orders'" in error.message
+    assert all("the uid 'x1' is used by more than one stream" in told for told in error.context["more"])
     pattern = changed("orders:\n    source", '"o*":\n    uid: x\n    source').replace(
         "lake.shop.orders", "lake.s.{table}"
     )

@@ -222,7 +222,7 @@ def test_types_that_a_table_keeps_as_text_are_no_change():
 
 
 def test_a_key_column_that_is_not_there_is_named_with_those_that_are():
-    with pytest.raises(ColumnMissing, match=r"'id'.*it has: ident, name"):
+    with pytest.raises(ColumnMissing, match=r"'id'.*known: ident, name"):
         plan(schema(ident=INT, name=TEXT))
 
 

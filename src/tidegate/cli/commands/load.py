@@ -10,11 +10,13 @@ from tidegate.cli.command import Select, Stream, Streams
 from tidegate.cli.moved import MOVED, OPTIONAL, moved
 from tidegate.cli.shell import Shell
 from tidegate.cli.tables import Table, count, size
+from tidegate.core.outcome import Problem
 from tidegate.errors import ConfigError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from tidegate.api import Project
-    from tidegate.core.outcome import Problem
     from tidegate.core.report import RunReport
     from tidegate.engine.preview import StreamPlan
 
@@ -24,18 +26,26 @@ Options = Annotated[
 ]
 
 
-def check(shell: Shell) -> int:
-    """Validates the project without touching data."""
-    with shell.project() as project:
-        streams = project.check()
-    exit_code = ConfigError.exit_code if any(stream.problems for stream in streams) else 0
+def check(
+    shell: Shell,
+    source: Annotated[
+        bool, Option("--source", help="Ask the sources, too: tables, columns, unique keys, privileges.")
+    ] = False,
+) -> int:
+    """Validates the project without touching data, and shows everything that is wrong with it."""
+    with shell.project(partly=True) as project:
+        streams = project.check(source=source)
+        wrong = [Problem(code=each.code, message=each.message, hint=each.hint) for each in project.config.problems]
+    failed = wrong or any(stream.errors for stream in streams)
+    exit_code = ConfigError.exit_code if failed else 0
     if shell.as_json:
-        shell.document({"streams": [stream.to_dict() for stream in streams], "exit_code": exit_code})
+        told = {"error": wrong[0].to_dict(), "problems": [each.message for each in wrong]} if wrong else {}
+        shell.document({**told, "streams": [stream.to_dict() for stream in streams], "exit_code": exit_code})
         return exit_code
     rows = (
         (
             stream.name,
-            "stopped" if stream.problems else "ok",
+            "stopped" if stream.errors else "ok",
             stream.source,
             stream.strategy,
             stream.write,
@@ -45,9 +55,19 @@ def check(shell: Shell) -> int:
     )
     shell.table(Table(columns=("stream", "check", "source", "strategy", "write", "target"), rows=tuple(rows)))
     for stream in streams:
-        for text in stream.problems:
-            shell.problem(code="misfit", message=text, hint="")
+        for note in stream.notes:
+            shell.result(f"note: {stream.name}: {note}")
+    _tell_problems(shell, [*wrong, *(error for stream in streams for error in stream.errors)])
     return exit_code
+
+
+def _tell_problems(shell: Shell, problems: Sequence[Problem]) -> None:
+    """Each problem once, those of one code and hint together."""
+    together: dict[tuple[str, str], list[str]] = {}
+    for problem in problems:
+        together.setdefault((problem.code, problem.hint), []).append(problem.message)
+    for (code, hint), (first, *more) in together.items():
+        shell.problem(code=code, message=first, hint=hint, more=tuple(dict.fromkeys(more)))
 
 
 def plan(

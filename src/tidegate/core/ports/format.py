@@ -202,8 +202,8 @@ class Format(Protocol):
         """Whether a file may hold a value within the bound, without Spark; yes where nothing proves otherwise."""
 
     @abstractmethod
-    def layout_problems(self, layout: Layout) -> Iterable[str]:
-        """Why no table can have that layout, whatever its columns, one sentence each."""
+    def layout_problems(self, layout: Layout, columns: Schema | None = None) -> Iterable[str]:
+        """Why no table of these columns can have that layout, one sentence each; of any columns if none are given."""
 
     @abstractmethod
     def partition_by(self, grouping: Grouping) -> tuple[str, ...]:

@@ -11,6 +11,7 @@ from tidegate.core.grouping import NULL_LABEL, Grouping
 from tidegate.core.ports.dialect import Dialect, Relation
 from tidegate.core.schema import TEXT, Column, Schema
 from tidegate.core.slices import Everything, Keys, Partition, Range, Slice
+from tidegate.core.spelling import suggest
 from tidegate.dialects.shared.buckets import By, by_bucket, field, in_key_ranges, key_range, row_of, spread
 from tidegate.errors import ColumnMissing, ConfigError, InternalError
 
@@ -36,8 +37,8 @@ class Statements:
         """
         found = self.schema.find(name)
         if found is None:
-            known = ", ".join(self.schema.names)
-            raise ColumnMissing(f"{self.relation.label} has no column {name!r}; it has {known}", column=name)
+            near = suggest(name, self.schema.names)
+            raise ColumnMissing(f"{self.relation.label} has no column {name!r}; {near}", column=name)
         return found
 
     def cursor(self, names: Sequence[str]) -> tuple[str, Column]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import fnmatch
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,7 +15,7 @@ from tidegate import plugins
 from tidegate.config import Config, Node, StreamConfig, build
 from tidegate.config.checks import rule_of
 from tidegate.config.defaults import INFERRED_KINDS
-from tidegate.config.nodes import from_values
+from tidegate.config.nodes import Problems, from_values
 from tidegate.config.options import fields, located, plugin_of
 from tidegate.config.targets import shared_target
 from tidegate.core.compatibility import incompatibilities
@@ -24,6 +24,8 @@ from tidegate.core.ids import Target, join_name, stream_uid
 from tidegate.core.policies.rules import Rule
 from tidegate.core.ports.format import Format
 from tidegate.core.ports.source import Source
+from tidegate.core.ports.strategy import Strategy
+from tidegate.core.spelling import suggest
 from tidegate.engine import column_backfill, rescued_columns
 from tidegate.engine.quality.rules import renamed
 from tidegate.engine.replication_slot import refuse_shared
@@ -69,17 +71,26 @@ def streams(config: Config, lakes: dict[str, Format], choice: Choice) -> list[St
     found = {stream.name: stream for stream in _all(config, lakes, choice)}
     missing = [name for name in choice.names if name not in found]
     if missing:
-        known = ", ".join(stream.name for stream in config.streams)
-        raise ConfigError(
-            f"{missing[0]!r} is not a stream of this project; it has: {known}", hint="Run `tidegate check`."
-        )
+        near = suggest(missing[0], [*found, *(stream.name for stream in config.streams)])
+        named = ", ".join(map(repr, missing))
+        are = "is not a stream" if len(missing) == 1 else "are not streams"
+        raise ConfigError(f"{named} {are} of this project; {near}", hint="`tidegate check` lists the streams.")
     refuse_shared_targets(config, found.values())
     if not found:
         raise ConfigError(f"no stream matches {choice.select!r}", hint="`tidegate check` lists the streams.")
-    for name in choice.options:
-        if not any(hasattr(stream.strategy, name) for stream in found.values()):
-            raise ConfigError(f"none of these streams has a strategy with the option {name!r}")
+    refuse_strange_options(choice, [stream.strategy for stream in found.values()])
     return list(found.values())
+
+
+def refuse_strange_options(choice: Choice, strategies: Sequence[Strategy]) -> None:
+    """Refuses options that no strategy has. Raises ConfigError, which names the nearest one."""
+    known = {name for strategy in strategies for name in fields(type(strategy))}
+    strange = [name for name in choice.options if name not in known]
+    if strange:
+        raise ConfigError(
+            f"--set {strange[0]}: the strategies of these streams have no such option; {suggest(strange[0], known)}",
+            hint="docs/config.md lists the options of each strategy.",
+        )
 
 
 def refuse_shared_targets(config: Config, found: Iterable[Stream]) -> None:
@@ -117,37 +128,30 @@ def _overridden(entry: StreamConfig, choice: Choice) -> StreamConfig:
 
 
 def join(config: Config, lakes: dict[str, Format], entry: StreamConfig) -> Stream:
-    """One stream of its parts. Raises Misfit and ConfigError."""
-    strategy = build("strategies", entry.strategy)
-    writer = build("writers", entry.write)
-    plugin = plugin_of("sources", entry.source)
-    given: dict[str, Any] = {"connection": config.connection(entry.connection)} if entry.connection else {}
-    if (database := entry.source.get("database")) is not None and database.text() in config.absent:
-        raise config.absent[database.text()]
-    given |= _wanted(plugin, lakes=lakes, folder=config.folder, connections=config.connections)
-    source = build("sources", entry.source, **given)
-    flavour = _flavour(source, entry.source)
-    reasons = incompatibilities(strategy=strategy, writer=writer, key=entry.key, flavour=flavour, deletes=entry.deletes)
-    reasons = (
-        *reasons,
-        *rescued_columns.incompatibilities(plugin, entry.contract),
-        *column_backfill.incompatibilities(strategy, writer, entry.contract),
-    )
-    if reasons:
-        raise Misfit(f"{entry.mark}: " + "; ".join(reasons), file=entry.mark.file, line=entry.mark.line)
-    refuse_shared(config, entry)
-    target = _target(entry)
-    if problem := next(iter(lakes[target.lake].layout_problems(entry.layout)), None):
-        raise entry.layout_mark.error(problem)
+    """One stream of its parts. Raises Misfit and ConfigError, with everything that is wrong with it."""
+    makers: dict[str, Callable[[], Any]] = {
+        "strategy": lambda: build("strategies", entry.strategy),
+        "writer": lambda: build("writers", entry.write),
+        "source": lambda: _source(config, lakes, entry),
+        "target": lambda: _target(entry),
+    }
+    made, problems = {}, Problems()
+    for name, make in makers.items():
+        with problems.kept():
+            made[name] = make()
+    problems.refuse()
+    _refuse_misfits(config, lakes, entry, made)
+    target: Target = made["target"]
+    lake = lakes[target.lake]
     return Stream(
         name=entry.name,
         uid=entry.uid or stream_uid(entry.name, target),
-        source=rescued_columns.rescuing(source, entry.contract, lakes[target.lake], target, entry.key),
+        source=rescued_columns.rescuing(made["source"], entry.contract, lake, target, entry.key),
         source_name=source_name(entry),
         target=target,
-        format=lakes[target.lake],
-        strategy=strategy,
-        writer=writer,
+        format=lake,
+        strategy=made["strategy"],
+        writer=made["writer"],
         key=entry.key,
         verify=VerifyLevel(entry.verify),
         contract=entry.contract,
@@ -157,6 +161,40 @@ def join(config: Config, lakes: dict[str, Format], entry: StreamConfig) -> Strea
         schedule=entry.schedule,
         checks=renamed([_rule(node, lakes, target) for node in entry.checks]),
     )
+
+
+def _source(config: Config, lakes: dict[str, Format], entry: StreamConfig) -> Source:
+    given: dict[str, Any] = {"connection": config.connection(entry.connection)} if entry.connection else {}
+    if (database := entry.source.get("database")) is not None and database.text() in config.absent:
+        raise config.absent[database.text()]
+    given |= _wanted(
+        plugin_of("sources", entry.source), lakes=lakes, folder=config.folder, connections=config.connections
+    )
+    source: Source = build("sources", entry.source, **given)
+    return source
+
+
+def _refuse_misfits(config: Config, lakes: Mapping[str, Format], entry: StreamConfig, made: Mapping[str, Any]) -> None:
+    """Refuses parts that cannot work together. Raises Misfit and ConfigError, with every reason."""
+    strategy, writer, target = made["strategy"], made["writer"], made["target"]
+    problems = Problems()
+    with problems.kept():
+        flavour = _flavour(made["source"], entry.source)
+        reasons = (
+            *incompatibilities(strategy=strategy, writer=writer, key=entry.key, flavour=flavour, deletes=entry.deletes),
+            *rescued_columns.incompatibilities(plugin_of("sources", entry.source), entry.contract),
+            *column_backfill.incompatibilities(strategy, writer, entry.contract),
+        )
+        if reasons:
+            raise Misfit(f"{entry.mark}: " + "; ".join(reasons), file=entry.mark.file, line=entry.mark.line)
+    with problems.kept():
+        refuse_shared(config, entry)
+    for problem in lakes[target.lake].layout_problems(entry.layout):
+        problems.found.append(entry.layout_mark.error(problem))
+    for node in entry.checks:
+        with problems.kept():
+            _rule(node, dict(lakes), target)
+    problems.refuse()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

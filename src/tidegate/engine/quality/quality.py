@@ -161,7 +161,6 @@ def _refuse_ties(work: LoadContext, planned: PlannedLoad, read: DataFrame) -> No
         raise DuplicateKeys(
             f"{tied} keys ({', '.join(plan.key)}) have several different rows, valid and invalid, and nothing says "
             f"which one is later",
-            hint="Set the columns that order them: `write: {kind: merge, order_by: [column]}`.",
         )
 
 

@@ -34,7 +34,7 @@ def refuse_rules(name: str, rules: Sequence[Rule], columns: Schema) -> None:
             nearest = f"did you mean {near[0]!r}?" if near else f"it has: {', '.join(columns.names)}"
             raise ColumnMissing(
                 f"stream {name!r}: check {rule.name} names the column {missing[0]!r}, which does not exist; {nearest}",
-                hint="Correct `checks:` in tidegate.yaml, then run `tidegate check`.",
+                hint="Correct `checks:` in tidegate.yaml, then run `tidegate check --source`.",
                 column=missing[0],
                 rule=rule.name,
             )

@@ -13,7 +13,7 @@ from tidegate.core.ports.format import Layout
 from tidegate.core.schema import Kind, Schema, SchemaChange
 from tidegate.errors import ConfigError
 from tidegate.formats.shared import statements
-from tidegate.formats.shared.statements import evolved, folder, known, pairs
+from tidegate.formats.shared.statements import evolved, folder, known, pairs, problem_of
 from tidegate.spark import sql
 
 MAPPING = "delta.columnMapping.mode"
@@ -60,8 +60,8 @@ def create(location: str, schema: Schema, layout: Layout) -> str:
     return " ".join(parts)
 
 
-def layout_problems(layout: Layout) -> Iterator[str]:
-    """Why Delta has no such layout, whatever the columns."""
+def layout_problems(layout: Layout, columns: Schema | None = None) -> Iterator[str]:
+    """Why Delta has no such layout of these columns; of any columns if none are given."""
     if layout.sort_by:
         yield "sort_by is not supported on Delta; remove it and use OPTIMIZE … ZORDER BY"
     for expression in layout.partition_by:
@@ -70,6 +70,8 @@ def layout_problems(layout: Layout) -> Iterator[str]:
                 f"partition_by {expression!r} is a transform, which Delta does not have; use a column, which a "
                 f"`query:` can compute from another"
             )
+        elif columns is not None:
+            yield from problem_of(lambda each=expression: _partition(each, columns))  # type: ignore[misc]
 
 
 def register(target: Target, location: str) -> tuple[str, ...]:

@@ -110,9 +110,9 @@ class Delta(Format):
         log = self._log(target)
         return log is None or table.may_hold(log.snapshot(), bound)
 
-    def layout_problems(self, layout: Layout) -> Iterable[str]:
-        """Why no table can have that layout, whatever its columns."""
-        return ddl.layout_problems(layout)
+    def layout_problems(self, layout: Layout, columns: Schema | None = None) -> Iterable[str]:
+        """Why no table of these columns can have that layout; of any columns if none are given."""
+        return ddl.layout_problems(layout, columns)
 
     def partition_by(self, grouping: Grouping) -> tuple[str, ...]:  # noqa: ARG002 - whatever the grouping is
         """Nothing: Delta cuts tables by whole values of columns, which would be too many folders."""

@@ -13,7 +13,7 @@ from tidegate.core.ports.format import Layout
 from tidegate.core.schema import BOOLEAN, Schema, SchemaChange
 from tidegate.errors import ConfigError, SchemaRefused
 from tidegate.formats.shared import statements
-from tidegate.formats.shared.statements import evolved, folder, known, pairs, plain
+from tidegate.formats.shared.statements import evolved, folder, known, pairs, plain, problem_of
 from tidegate.spark import sql
 
 # Position deletes make small changes cheap; metadata files beyond the last few are of no use to any reader and
@@ -123,8 +123,8 @@ def partitions(expressions: Sequence[str], schema: Schema) -> tuple[str, ...]:
     return tuple(_partition(expression, schema) for expression in expressions)
 
 
-def layout_problems(layout: Layout) -> Iterator[str]:
-    """Why Iceberg has no such layout, whatever the columns.
+def layout_problems(layout: Layout, columns: Schema | None = None) -> Iterator[str]:
+    """Why Iceberg has no such layout of these columns; of any columns if none are given.
 
     Source: Iceberg, `PartitionSpec.Builder`: of one column one transform of time, and one of each other kind.
 
@@ -146,6 +146,11 @@ def layout_problems(layout: Layout) -> Iterator[str]:
         if other is not None:
             finer = " (the finer one also prunes by the other)" if kind == "time" else ""
             yield f"partition_by has both {other} and {expression}; Iceberg accepts only one of them{finer}"
+    if columns is not None:
+        for expression in layout.partition_by:
+            yield from problem_of(lambda each=expression: _partition(each, columns))  # type: ignore[misc]
+        for name in layout.sort_by:
+            yield from problem_of(lambda each=name: known(each, columns, "sort_by"))  # type: ignore[misc]
 
 
 def evolve(target: Target, changes: Sequence[SchemaChange], schema: Schema) -> Iterator[str]:

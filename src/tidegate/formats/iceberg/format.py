@@ -120,9 +120,9 @@ class Iceberg(Format):
         except OSError as error:
             raise WriteError(f"the manifests of table {target} cannot be read") from error
 
-    def layout_problems(self, layout: Layout) -> Iterable[str]:
-        """Why no table can have that layout, whatever its columns."""
-        return ddl.layout_problems(layout)
+    def layout_problems(self, layout: Layout, columns: Schema | None = None) -> Iterable[str]:
+        """Why no table of these columns can have that layout; of any columns if none are given."""
+        return ddl.layout_problems(layout, columns)
 
     def partition_by(self, grouping: Grouping) -> tuple[str, ...]:
         """The layout in which every partition of the grouping is whole files; nothing where there is none."""

@@ -17,6 +17,7 @@ from tidegate.core.policies.deletes import DELETED_AT
 from tidegate.core.ports.format import Receipt
 from tidegate.core.schema import TIMESTAMPTZ, ChangeKind, Column, Schema, SchemaChange
 from tidegate.core.slices import Keys
+from tidegate.core.spelling import suggest
 from tidegate.dialects.spark import Spark
 from tidegate.errors import ConfigError, InternalError
 from tidegate.spark import sql
@@ -203,8 +204,17 @@ def known(name: str, schema: Schema, where: str) -> str:
         ConfigError: the table has no such column.
     """
     if schema.find(name) is None:
-        raise ConfigError(f"layout: {where} names {name!r}, which is not a column of the table", column=name)
+        near = suggest(name, schema.names)
+        raise ConfigError(f"layout: {where} names {name!r}, which is not a column of the table; {near}", column=name)
     return name
+
+
+def problem_of(work: Callable[[], object]) -> Iterator[str]:
+    """What is wrong with a part of a layout; nothing where nothing is."""
+    try:
+        work()
+    except ConfigError as error:
+        yield error.message
 
 
 def pairs(properties: Mapping[str, str]) -> str:

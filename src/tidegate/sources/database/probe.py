@@ -13,20 +13,21 @@ from datetime import UTC, datetime
 from typing import Any
 
 from tidegate.core.batch import Latest
-from tidegate.core.bounds import BoundRequest, SequenceBound, TimeBound
+from tidegate.core.bounds import BoundRequest, TimeBound
 from tidegate.core.bucketing import Buckets, RowDigest
 from tidegate.core.changes import SafeBound, SliceStats
 from tidegate.core.fingerprint import Fingerprint
 from tidegate.core.grouping import TIMES, Grouping, Ranges
 from tidegate.core.plan import Prune
 from tidegate.core.policies.contract import ColumnMapping, Mode
-from tidegate.core.ports.dialect import Dialect, Entrance, Relation, Row, Session
+from tidegate.core.ports.dialect import Dialect, Relation, Row, Session
 from tidegate.core.position import Position
 from tidegate.core.position_state import cursor_of
 from tidegate.core.schema import RESCUED, Schema, SchemaChange
 from tidegate.core.slices import Partition, Range, Slice
 from tidegate.dialects.shared.statements import Statements, scope
-from tidegate.errors import ColumnMissing, InternalError, PlanError, SchemaRefused
+from tidegate.errors import InternalError, PlanError, SchemaRefused
+from tidegate.sources.database.described import described
 from tidegate.sources.database.newest_rows import Newest, newest_by
 
 # From here on a fingerprint is worth more than one connection.
@@ -340,7 +341,7 @@ class DatabaseProbe:
         return Statements(dialect=self._dialect, relation=self._relation, schema=schema)
 
     def _columns(self) -> Schema:
-        schema = self.session.columns(self._relation, self._overrides)
+        schema = described(self.session, self._relation, self._overrides)
         if self._fit is not None and self._fit.keeps and schema.find(RESCUED.name) is not None:
             raise SchemaRefused(
                 f"{self._relation.label} has a column {RESCUED.name!r}, which is the name of the column for rescued "
@@ -349,20 +350,3 @@ class DatabaseProbe:
                 column=RESCUED.name,
             )
         return schema
-
-
-def taken(session: Entrance, relation: Relation, overrides: Mapping[str, str], bound: BoundRequest) -> SafeBound:
-    """The bound as a session tells it that has answered nothing else yet.
-
-    Raises:
-        EdgeUnknown: no bound can be known.
-        ColumnMissing, ConfigError: there is no such column, or it cannot be followed.
-    """
-    found = session.columns(relation, overrides)
-    column = found.find(bound.column)
-    if column is None:
-        known = ", ".join(found.names)
-        raise ColumnMissing(f"{relation.label} has no column {bound.column!r}; it has {known}", column=bound.column)
-    if isinstance(bound, SequenceBound):
-        return session.safe_sequence_bound(relation, column, wait=bound.wait)
-    return session.safe_time_bound(relation, column, clock=bound.clock, lag=bound.lag, time_zone=bound.time_zone)

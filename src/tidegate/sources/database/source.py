@@ -24,7 +24,8 @@ from tidegate.core.slices import Range, Slice
 from tidegate.dialects.shared.statements import Statements
 from tidegate.dialects.spark import Spark
 from tidegate.errors import ConfigError, InternalError
-from tidegate.sources.database.probe import DatabaseProbe, taken
+from tidegate.sources.database.described import taken
+from tidegate.sources.database.probe import DatabaseProbe
 from tidegate.sources.database.slicing import conditions
 from tidegate.sources.shared.relation import of_query, of_table, split_name
 from tidegate.spark import sql

@@ -1,0 +1,125 @@
+"""Asks a stream's source what its project takes for granted: tables, columns, keys, privileges.
+
+Reads no row into a lake and writes nothing. Counting the keys of a source that does not enforce them reads all of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from tidegate.core.batch import Latest
+from tidegate.core.ports.source import Probe, Sparks
+from tidegate.core.schema import Column, Schema
+from tidegate.core.slices import Everything, Keys, Range
+from tidegate.core.spelling import suggest
+from tidegate.engine.quality.rules import refuse_rules
+from tidegate.engine.stream import Stream
+from tidegate.errors import CheckFailed, ColumnMissing, ConfigError, DuplicateKeys, TidegateError
+
+RERUN = "Correct tidegate.yaml, then run `tidegate check --source`."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """What a source says of a stream.
+
+    Args:
+        errors: why a run would fail.
+        notes: what a run does not fail for, and people may not expect.
+    """
+
+    errors: list[TidegateError] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+    @contextmanager
+    def kept(self) -> Iterator[None]:
+        """Keeps the error of a block, which ends there; what follows goes on."""
+        try:
+            yield
+        except TidegateError as error:
+            self.errors.append(error)
+
+
+def ask(stream: Stream, sparks: Sparks) -> Answer:
+    """Everything that is wrong with the stream in its source's eyes."""
+    answer = Answer()
+    with answer.kept(), stream.source.probe(sparks) as probe:
+        columns = probe.schema()
+        _ask_columns(stream, columns, probe, answer)
+        if not answer.errors:
+            _ask_rows(stream, probe, columns, answer)
+    if not answer.errors and stream.bound_request is not None:
+        with answer.kept(), stream.source.probe(sparks, stream.bound_request) as probe:
+            probe.identity()
+    return answer
+
+
+def _ask_columns(stream: Stream, columns: Schema, probe: Probe, answer: Answer) -> None:
+    """Every column that the project names."""
+    order = [name for name in stream.order if name not in stream.strategy.cursor]
+    for key, names in (("key", stream.key), ("strategy", stream.strategy.cursor), ("write", order)):
+        for name in dict.fromkeys(names):
+            if columns.find(name) is None:
+                answer.errors.append(absent(stream, key, name, columns))
+    if stream.strategy.partitions is not None:
+        with answer.kept():
+            by = stream.strategy.partitions.grouping(probe).column
+            if by is not None and columns.find(by) is None:
+                raise absent(stream, "strategy", by, columns)
+    added: Sequence[Column] = ()
+    with answer.kept():
+        added = stream.writer.added(columns, stream.strategy.cursor)
+    for rule in stream.checks:
+        with answer.kept():
+            refuse_rules(stream.name, [rule], columns)
+    table = Schema(columns=(*columns, *stream.added, *added))
+    for problem in stream.format.layout_problems(stream.layout, table):
+        answer.errors.append(ConfigError(f"stream {stream.name!r}: {problem}", hint=RERUN))
+
+
+def absent(stream: Stream, key: str, name: str, columns: Schema) -> ColumnMissing:
+    """The error of a column that the project names and the source does not have."""
+    return ColumnMissing(
+        f"stream {stream.name!r}: `{key}:` names the column {name!r}, which {stream.source_name} does not have; "
+        f"{suggest(name, columns.names)}",
+        hint=RERUN,
+        column=name,
+    )
+
+
+def _ask_rows(stream: Stream, probe: Probe, columns: Schema, answer: Answer) -> None:
+    """Whether every column may be read, and whether the key identifies a row."""
+    if stream.strategy.applies_events:
+        return
+    nothing = Keys(columns=(columns.names[0],), values=())
+    with answer.kept():
+        probe.fingerprint(nothing)
+    if answer.errors or not stream.key or probe.unique(stream.key):
+        return
+    with answer.kept():
+        for name in stream.key:
+            nulls = probe.count(Range(cursor=(name,), after=None, upto=None, nulls=True))
+            if nulls:
+                raise CheckFailed(
+                    f"stream {stream.name!r}: the key column {name!r} of {stream.source_name} is NULL in {nulls} rows",
+                    hint="Choose a `key:` of columns that are never NULL, or leave these rows out with a `query:`.",
+                )
+        rows = probe.count(Everything())
+        keys = probe.count(Everything(), latest=Latest(key=stream.key, order=()))
+        if rows != keys:
+            _tell_repeated(stream, rows, keys, answer)
+
+
+def _tell_repeated(stream: Stream, rows: int, keys: int, answer: Answer) -> None:
+    listed = ", ".join(stream.key)
+    told = f"{stream.source_name} has {rows} rows and {keys} different values of the key ({listed})"
+    if not stream.order:
+        raise DuplicateKeys(
+            f"stream {stream.name!r}: {told}, and nothing says which row of a key is the latest",
+        )
+    answer.notes.append(
+        f"{told}; the table keeps one row for each key, the latest by {', '.join(stream.order)}. If every row counts, "
+        f"the key needs more columns"
+    )

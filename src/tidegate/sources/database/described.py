@@ -1,0 +1,61 @@
+"""Columns and safe bounds of a relation, as its session tells them; a name that is wrong is told with the nearest."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from tidegate.core.bounds import BoundRequest, SequenceBound
+from tidegate.core.changes import SafeBound
+from tidegate.core.ids import join_name
+from tidegate.core.ports.dialect import Entrance, Relation, Session
+from tidegate.core.schema import Schema
+from tidegate.core.spelling import nearest, suggest
+from tidegate.errors import ColumnMissing, TidegateError
+
+
+def taken(session: Entrance, relation: Relation, overrides: Mapping[str, str], bound: BoundRequest) -> SafeBound:
+    """The bound as a session tells it that has answered nothing else yet.
+
+    Raises:
+        EdgeUnknown: no bound can be known.
+        ColumnMissing, ConfigError: there is no such column, or it cannot be followed.
+    """
+    found = described(session, relation, overrides)
+    column = found.find(bound.column)
+    if column is None:
+        near = suggest(bound.column, found.names)
+        raise ColumnMissing(f"{relation.label} has no column {bound.column!r}; {near}", column=bound.column)
+    if isinstance(bound, SequenceBound):
+        return session.safe_sequence_bound(relation, column, wait=bound.wait)
+    return session.safe_time_bound(relation, column, clock=bound.clock, lag=bound.lag, time_zone=bound.time_zone)
+
+
+def described(session: Session, relation: Relation, overrides: Mapping[str, str]) -> Schema:
+    """The columns of the relation.
+
+    Raises:
+        ColumnMissing: there is no such table; the nearest one that the user can see is named.
+        SchemaRefused: a column that cannot be kept.
+    """
+    try:
+        return session.columns(relation, overrides)
+    except ColumnMissing as error:
+        raise _with_nearest(session, relation, error) from error
+
+
+def _with_nearest(session: Session, relation: Relation, error: ColumnMissing) -> ColumnMissing:
+    """The error with the table that may be meant; as it is where the table exists, or nothing can be listed."""
+    try:
+        tables = session.list_tables() if relation.parts else []
+    except TidegateError:
+        return error
+    bare = {join_name(parts[1:]): parts for parts in tables}
+    if not tables or relation.parts in (*tables, *(parts[1:] for parts in tables)):
+        return error
+    if len(relation.parts) == 1:
+        near = nearest(relation.label, bare)
+    else:
+        named = nearest(relation.parts[-1], bare)
+        near = nearest(join_name(relation.parts), map(join_name, tables)) or (join_name(bare[named]) if named else None)
+    told = f"did you mean {near!r}?" if near else f"this user sees {len(tables)} tables of other names"
+    return ColumnMissing(f"there is no table {relation.label}, or this user may not see it; {told}")
