@@ -146,7 +146,7 @@ class Shape:
                 return views.files(removes=self.options.get("on_delete") == "remove")
             case "table_changes":
                 return views.appended if self.writer == "append" else views.changed
-            case "snapshot_diff" if self.method == "significant":
+            case "snapshot_diff" | "smart" if "significant" in self.method:
                 return views.significant(least=2)
             case _:
                 return views.whole(self.within)

@@ -147,7 +147,7 @@ def spoil(player: Player, text: str) -> None:
     """A value comes that its type does not hold: no load may take it for another one."""
     assert isinstance(player.place, Spoilable)
     # Where the newest rows wait, this one does; where few changes are none, one is.
-    asked = {n: s for n, s in player.alive.items() if not s.lagging and s.method != "significant"}
+    asked = {n: s for n, s in player.alive.items() if not s.lagging and "significant" not in s.method}
     player.place.spoil(text)
     for outcome in player.project.run(*asked, parallel=2).streams if asked else ():
         if outcome.error is None or outcome.error.code == "internal":

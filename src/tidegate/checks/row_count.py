@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
+from tidegate.core.fraction import Fraction
 from tidegate.core.policies.rules import Judges, Known, Scope
 from tidegate.core.schema import Schema
 from tidegate.errors import ConfigError
@@ -39,7 +40,7 @@ class RowCount:
     min: int | None = None
     max: int | None = None
     of: Scope = Scope.LOAD
-    change: float | None = None
+    change: Fraction | None = None
     loads: int = 10
 
     def __post_init__(self) -> None:

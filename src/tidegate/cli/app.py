@@ -19,6 +19,7 @@ import tidegate
 from tidegate.cli.command import command
 from tidegate.cli.commands import (
     backfill,
+    checksum_tasks,
     explain,
     load,
     maintain,
@@ -82,6 +83,7 @@ COMMANDS: dict[str, Callable[..., int]] = {
     "status": status.status,
     "history": status.history,
     "tasks": status.tasks,
+    "checksum-tasks": checksum_tasks.checksum_tasks,
     "schema": start.schema,
     "explain": explain.explain,
 }

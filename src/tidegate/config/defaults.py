@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 from tidegate import plugins
 from tidegate.config.nodes import Node, Problems
-from tidegate.config.options import KIND, as_plugin, fields, missing, plugin_of
+from tidegate.config.options import KIND, as_plugin, canonical, fields, missing, plugin_of
 from tidegate.core.spelling import nearest
 
 INHERITED = (
@@ -97,7 +97,9 @@ def _with_source_kind(node: Node) -> Node:
 
 
 def _with_options(strategy: Node, options: dict[str, Node]) -> Node:
-    unknown = options.keys() - fields(plugin_of("strategies", strategy)).keys()
+    cls = plugin_of("strategies", strategy)
+    strategy = canonical(cls, strategy)
+    unknown = options.keys() - fields(cls).keys()
     if unknown:
         known = {*INHERITED, *strategy_options()}
         Node(value={key: options[key] for key in sorted(unknown)}, mark=strategy.mark).refuse_unknown(known)

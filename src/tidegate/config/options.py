@@ -20,9 +20,12 @@ from pydantic import BeforeValidator, InstanceOf, TypeAdapter, ValidationError, 
 
 from tidegate import plugins
 from tidegate.config.durations import PATTERN, duration
+from tidegate.config.fractions import PATTERN as PERCENT
+from tidegate.config.fractions import fraction
 from tidegate.config.nodes import Mark, Node, Problems
 from tidegate.config.sizes import PATTERN as SIZE
 from tidegate.config.sizes import size
+from tidegate.core.fraction import Fraction
 from tidegate.core.ids import Connection
 from tidegate.core.policies.maintenance import Bytes
 from tidegate.core.spelling import suggest
@@ -108,6 +111,26 @@ def convert(hint: Any, node: Node) -> Any:
         raise _explain(error, node) from error
 
 
+def canonical(cls: type[Any], node: Node) -> Node:
+    """The mapping with every option under its own name and every value in its own spelling.
+
+    Raises:
+        ConfigError: an option is given under two names.
+    """
+    entries = dict(node.items)
+    for name, option in fields(cls).items():
+        given = [key for key in (name, *option.aliases) if key in entries]
+        if len(given) > 1:
+            raise entries[given[1]].mark.error(
+                f"has both {given[0]!r} and {given[1]!r}, which are one option", hint="Remove one of them."
+            )
+        if given:
+            value = entries.pop(given[0])
+            word = value.value if isinstance(value.value, str) else ""
+            entries[name] = dataclasses.replace(value, value=option.spellings.get(word, value.value))
+    return dataclasses.replace(node, value=entries)
+
+
 def as_plugin(node: Node) -> Node:
     """A plugin that is named alone, as a mapping with its `kind`."""
     return Node(value={KIND: node}, mark=node.mark) if isinstance(node.value, str) else node
@@ -124,12 +147,16 @@ class Option:
 
     Args:
         plugin: the group of which the key names a plugin; empty for a plain value.
+        aliases: other names of the key.
+        spellings: other spellings of a value, and the value.
     """
 
     hint: Any
     required: bool
     default: Any = None
     plugin: str = ""
+    aliases: tuple[str, ...] = ()
+    spellings: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
 
 def fields(cls: type[Any]) -> Mapping[str, Option]:
@@ -141,6 +168,8 @@ def fields(cls: type[Any]) -> Mapping[str, Option]:
             required=_required(field),
             default=_default(field),
             plugin=field.metadata.get("plugin", ""),
+            aliases=field.metadata.get("aliases", ()),
+            spellings=field.metadata.get("spellings", {}),
         )
         for field in dataclasses.fields(cls)
         if field.init and not field.metadata.get("given")
@@ -187,6 +216,12 @@ def schema_of(cls: type[Any], *, hidden: Iterable[str] = ()) -> dict[str, Any]:
             properties[name]["default"] = option.default
         if name in described:
             properties[name]["description"] = described[name]
+        if option.spellings:
+            properties[name] = {**properties[name], "enum": [*properties[name]["enum"], *option.spellings]}
+        for alias in option.aliases:
+            also = f"The same as `{name}`."
+            properties[alias] = {key: value for key, value in properties[name].items() if key != "default"}
+            properties[alias] |= {"description": also}
     schema: dict[str, Any] = {"type": "object", "additionalProperties": False, "properties": properties}
     required = [name for name, option in known.items() if option.required]
     return {**schema, "required": required} if required else schema
@@ -238,15 +273,12 @@ def _adapter(hint: Any) -> TypeAdapter[Any]:
 
 def _written(hint: Any) -> Any:
     """The same type, as people write it: durations as texts, one value where a list may stand."""
-    if hint is timedelta:
-        schema = WithJsonSchema({"type": "string", "pattern": PATTERN, "examples": ["5m", "7d"]})
-        return Annotated[timedelta, BeforeValidator(duration), schema]
-    if hint is Bytes:
-        schema = WithJsonSchema({"type": "string", "pattern": SIZE, "examples": ["32MB"]})
-        return Annotated[InstanceOf[Bytes], BeforeValidator(size), schema]
+    if hint in (timedelta, Bytes, Fraction):
+        return _measure(hint)
     if isinstance(hint, type) and dataclasses.is_dataclass(hint):
         named = Annotated[str, WithJsonSchema({"type": "string"})]
-        return named if hint is Connection else Annotated[hint, WithJsonSchema(schema_of(hint))]
+        section = Annotated[hint, BeforeValidator(functools.partial(_shares, hint)), WithJsonSchema(schema_of(hint))]
+        return named if hint is Connection else section
     origin, arguments = typing.get_origin(hint), typing.get_args(hint)
     if origin in (typing.Union, types.UnionType):
         return functools.reduce(operator.or_, (_written(item) for item in arguments))
@@ -256,6 +288,32 @@ def _written(hint: Any) -> Any:
         schema = WithJsonSchema({"anyOf": [one_or_more, {"type": "array", "items": one_or_more}]})
         return Annotated[types.GenericAlias(tuple, (item, ...)), BeforeValidator(_listed), schema]
     return hint
+
+
+def _measure(hint: Any) -> Any:
+    """A duration, a size or a share."""
+    if hint is timedelta:
+        schema = WithJsonSchema({"type": "string", "pattern": PATTERN, "examples": ["5m", "7d"]})
+        return Annotated[timedelta, BeforeValidator(duration), schema]
+    if hint is Bytes:
+        schema = WithJsonSchema({"type": "string", "pattern": SIZE, "examples": ["32MB"]})
+        return Annotated[InstanceOf[Bytes], BeforeValidator(size), schema]
+    percent = {"type": "string", "pattern": PERCENT, "examples": ["5%"]}
+    schema = WithJsonSchema({"anyOf": [{"type": "number", "minimum": 0, "maximum": 1}, percent]})
+    return Annotated[float, BeforeValidator(fraction), schema]
+
+
+def _shares(cls: type[Any], values: Any) -> Any:
+    """The entries of a section with its shares as numbers: pydantic reads a dataclass by its own hints."""
+    if not isinstance(values, Mapping):
+        return values
+    found = dict(values)
+    for name in found.keys() & {name for name, option in fields(cls).items() if option.hint == Fraction}:
+        try:
+            found[name] = fraction(found[name])
+        except ValueError as error:
+            raise ValueError(f"{name}: {error}") from error
+    return found
 
 
 def _listed(value: Any) -> Any:

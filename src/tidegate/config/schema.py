@@ -11,7 +11,7 @@ from typing import Any
 from tidegate import plugins
 from tidegate.config.checks import checks_schema
 from tidegate.config.defaults import INFERRED_KINDS
-from tidegate.config.options import KIND, kind_schema, schema_of, summary
+from tidegate.config.options import KIND, fields, kind_schema, schema_of, summary
 from tidegate.config.project import REGISTRY, WAREHOUSE
 from tidegate.config.references import DEFAULTS
 from tidegate.config.sections import Contract, SparkOptions
@@ -98,8 +98,10 @@ def _defaults(stream: Mapping[str, Any]) -> dict[str, Any]:
     keys["source"] = {"type": "object", "description": STREAM["source"]}
     options: dict[str, dict[str, Any]] = {}
     for kind in plugins.names("strategies"):
-        for key, schema in schema_of(plugins.load("strategies", kind))["properties"].items():
-            options.setdefault(key, {})[kind] = schema
+        cls = plugins.load("strategies", kind)
+        properties = schema_of(cls)["properties"]
+        for key in fields(cls):  # a default has one name
+            options.setdefault(key, {})[kind] = properties[key]
     return _closed({**{key: _option(kinds) for key, kinds in options.items()}, **keys})
 
 

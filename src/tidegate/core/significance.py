@@ -8,6 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from tidegate.core.fraction import Fraction
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Significance:
@@ -20,16 +22,16 @@ class Significance:
         absolute, relative: a number counts as changed if it differs by more than the greater of `absolute` and
             `relative` times its old value; values of other types count if they differ at all.
         min_rows: at least this many rows must count.
-        min_fraction: at least this share of the table's rows must count, from 0 to 1.
+        min_fraction: at least this share of the table's rows must count, such as 0.3 or 30%.
     """
 
     __pydantic_config__: ClassVar[dict[str, Any]] = {"extra": "forbid"}
 
     columns: tuple[str, ...] = ()
     absolute: float = 0.0
-    relative: float = 0.0
+    relative: Fraction = 0.0
     min_rows: int = 1
-    min_fraction: float = 0.0
+    min_fraction: Fraction = 0.0
 
     def problems(self) -> tuple[str, ...]:
         """What is wrong with the options, one sentence each."""

@@ -48,13 +48,18 @@ def _load(work: LoadContext, changes: ChangeSet, lease: Lease) -> Outcome:
     planned = plan.plan(work, changes, save=work.context.save)
     kind = "load" if changes.grouping is None else "load_partition"
     labels = [part.label for part in planned.plan.changes.slices]
-    facts = {part.slice.label: {"rows": part.rows, "action": str(part.action)} for part in changes.parts}
+    facts = {part.slice.label: {**_rows(part.rows), "action": str(part.action)} for part in changes.parts}
     with work.context.registry.task(
         work.stream.uid, kind, run_id=work.context.run_id, groups=labels, facts=facts
     ) as payload:
         done = load(work, planned, lease)
-        payload |= {"rows": done.rows_read, "snapshot": done.snapshot, "verified": done.verified}
+        payload |= {**_rows(done.rows_read), "snapshot": done.snapshot, "verified": done.verified}
         return done
+
+
+def _rows(loaded: int | None) -> dict[str, int | None]:
+    """The rows of a task, also by the name under which DMVA's payloads have them."""
+    return {"rows": loaded, "rows_affected": loaded}
 
 
 def load(work: LoadContext, planned: PlannedLoad, lease: Lease) -> Outcome:

@@ -127,7 +127,7 @@ class Quarantined:
                 done = _Replay(
                     stream=stream, context=context, session=session, stands=stands, quarantine=quarantine
                 ).run(stands.since, _own(stands.table.schema, stream, context), lease)
-                payload |= {"rows": done.rows, "snapshot": done.snapshot}
+                payload |= {"rows": done.rows, "rows_affected": done.rows, "snapshot": done.snapshot}
             return done
 
     def _of(self, stream: Stream) -> tuple[Quarantine, Position | None]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from typing import Any, ClassVar
@@ -84,8 +84,10 @@ class Checksum(Strategy):
         "by_range": {"method": "by_range"},
     }
 
-    method: Method = Method.WHOLE_TABLE
-    column: str | None = None
+    method: Method = field(
+        default=Method.WHOLE_TABLE, metadata={"aliases": ("type",), "spellings": {"WHOLE TABLE": "whole_table"}}
+    )
+    column: str | None = field(default=None, metadata={"aliases": ("column_name",)})
     modulus: int | None = None
     period: Period | None = None
     length: int | None = None

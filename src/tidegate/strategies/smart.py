@@ -16,12 +16,14 @@ from tidegate.core.changes import ChangeSet
 from tidegate.core.cost_model import CHOICE, Experience, LoadMethod
 from tidegate.core.effects import Effect, Mirror, Upsert, WriteHint
 from tidegate.core.flavours import Bound
+from tidegate.core.fraction import Fraction
 from tidegate.core.grouping import Period
 from tidegate.core.ledger import Ledger
 from tidegate.core.ports.source import Probe
 from tidegate.core.ports.strategy import Strategy
 from tidegate.core.position import Position
 from tidegate.core.position_state import BEGIN, METHOD, VOUCHER
+from tidegate.core.significance import Significance
 from tidegate.core.slices import Everything, Slice
 from tidegate.core.source_identity import check_continues, check_owner
 from tidegate.errors import ConfigError
@@ -72,6 +74,7 @@ class Smart(Strategy):
         length: how many characters of `partition_by` decide the partition.
         full_every: how often the whole table is compared or loaded, in the cheapest way.
         max_changed_fraction: if more than this share of the rows changed, the whole table is loaded or compared.
+        significant_change: which differences are worth a load, as for snapshot_diff; every row is then compared.
     """
 
     kind: ClassVar[str] = "smart"
@@ -82,6 +85,8 @@ class Smart(Strategy):
         "column": {"column": "updated_at"},
         "partitions": {"partition_by": "id", "modulus": 1000},
         "column and partitions": {"column": "updated_at", "partition_by": "id", "modulus": 1000},
+        "significant": {"significant_change": {"min_rows": 2}},
+        "column, significant": {"column": "updated_at", "significant_change": {"min_rows": 2}},
     }
 
     column: str | None = None
@@ -92,7 +97,8 @@ class Smart(Strategy):
     modulus: int | None = None
     length: int | None = None
     full_every: timedelta = timedelta(hours=24)
-    max_changed_fraction: float = 0.3
+    max_changed_fraction: Fraction = 0.3
+    significant_change: Significance | None = None
     experience: Experience = field(default_factory=Experience, metadata={"given": True}, repr=False)
 
     @property
@@ -131,6 +137,10 @@ class Smart(Strategy):
             found.append(f"max_changed_fraction is a share above 0 and up to 1, got {self.max_changed_fraction}")
         if self.full_every <= timedelta(0):
             found.append("full_every must be longer than 0")
+        if self.significant_change is not None:
+            found += self.significant_change.problems()
+            if self.partition_by is not None:
+                found.append("significant_change weighs rows and partition_by compares partitions: remove one of them")
         asked = {
             LoadMethod.INCREMENTAL: self.column is not None,
             LoadMethod.PARTITIONS: self.partition_by is not None and len(cut) == 1,
@@ -190,6 +200,8 @@ class Smart(Strategy):
 
     def _right_ways(self, since: Position, rows: int, changed: int, *, due: bool) -> tuple[tuple[LoadMethod, ...], str]:
         """The ways that would be right, and why no others."""
+        if self.significant_change is not None:
+            return (LoadMethod.SNAPSHOT_DIFF,), "differences that may be too small for a load are weighed row by row"
         whole = tuple(way for way in WHOLE if way is not LoadMethod.PARTITIONS or self.partition_by is not None)
         if due:
             return whole, f"the whole table is checked every {self.full_every}, last {since.state.get(WHOLE_AT)}"
@@ -241,6 +253,8 @@ class Smart(Strategy):
     def _options(self, way: LoadMethod) -> dict[str, Any]:
         if way is LoadMethod.INCREMENTAL:
             return {"column": self.column, "safety_lag": self.safety_lag, "time_zone": self.time_zone}
+        if way is LoadMethod.SNAPSHOT_DIFF:
+            return {"significant_change": self.significant_change}
         if way is not LoadMethod.PARTITIONS:
             return {}
         cuts = {"by_date": ("period", self.period), "by_integer": ("modulus", self.modulus)}

@@ -129,6 +129,9 @@ def test_without_a_registry_only_what_changed_is_moved(loaded, shop, spark):
         ("load_partition", 2),
         ("measure_partition", 1),
     ]
+    payloads = "select json_extract(result_payload, '$.rows_affected'), json_extract(result_payload, '$.action')"
+    moved = asked(loaded, f"{payloads} from tasks where task_type = 'load_partition' order by extract_group_id")
+    assert moved == [(10, "RELOAD"), (0, "DELETE")]
     assert kept(loaded) == {label: rows for label, rows in ALL.items() if label != "20250104"}
 
 

@@ -180,3 +180,39 @@ def test_intervals_and_lateness_of_one_stream(folder, tidegate):
     refused = tidegate("status", "--late")
     assert (refused.exit_code, refused.out) == (2, "")
     assert "--late needs exactly one stream" in refused.err
+
+
+CHECKSUM = """\
+connections: {shop: {url: "sqlite:///shop.db"}}
+streams:
+  orders:
+    source: {connection: shop, table: main.orders}
+    target: lake.shop.orders
+    key: [id]
+    strategy: {kind: checksum, type: by_integer, column_name: id, modulus: 2}
+    write: replace
+"""
+
+
+def test_checksum_tasks_lists_what_a_run_would_do(folder, tidegate):
+    (folder / "tidegate.yaml").write_text(CHECKSUM, encoding="utf-8")
+    for words in (["orders"], ["--table", "main.orders"], ["--force"]):
+        found = tidegate("checksum-tasks", "shop", *words, "--validate-only", "--json")
+        assert found.exit_code == 0, found
+        tasks = found.document["streams"][0]["tasks"]
+        assert [(task["extract_group_id"], task["action"], task["rows"]) for task in tasks] == [
+            ("0", "LOAD", 1),
+            ("1", "LOAD", 1),
+        ]
+    told = tidegate("checksum-tasks", "shop", "orders")
+    assert "2 tasks generated, 2 inserted" in told.out
+    for words in ([], ["orders", "--force"], ["--table", "orders"], ["nobody"]):
+        refused = tidegate("checksum-tasks", "shop", *words)
+        assert (refused.exit_code, "error[config]" in refused.err) == (2, True), words
+
+
+def test_checksum_tasks_fail_when_the_source_does(folder, tidegate):
+    (folder / "tidegate.yaml").write_text(CHECKSUM.replace("main.orders}", "main.gone}"), encoding="utf-8")
+    found = tidegate("checksum-tasks", "shop", "orders", "--json")
+    assert (found.exit_code, found.document["exit_code"]) == (1, 1)
+    assert found.document["streams"][0]["error"]["code"]

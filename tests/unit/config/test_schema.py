@@ -29,6 +29,16 @@ def test_defaults_know_the_options_of_strategies():
     assert not {"target", "uid"} & set(defaults["properties"])
 
 
+def test_an_option_has_its_other_names_and_a_default_has_one():
+    schema = config.json_schema()["properties"]
+    choices = schema["streams"]["additionalProperties"]["properties"]["strategy"]["anyOf"]
+    (checksum,) = (entry["properties"] for entry in choices if entry.get("title") == "checksum")
+    assert checksum["type"]["enum"] == checksum["method"]["enum"]
+    assert "WHOLE TABLE" in checksum["type"]["enum"]
+    assert checksum["column_name"]["description"] == "The same as `column`."
+    assert not {"type", "column_name"} & set(schema["defaults"]["properties"])
+
+
 def test_what_the_program_gives_is_no_key():
     lakes = config.json_schema()["properties"]["lakes"]["additionalProperties"]["anyOf"]
     assert not [lake for lake in lakes if {"name", "folder"} & set(lake["properties"])]

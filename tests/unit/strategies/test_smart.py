@@ -14,6 +14,7 @@ from tidegate.core.effects import Mirror, WriteHint
 from tidegate.core.fingerprint import Fingerprint
 from tidegate.core.grouping import Period
 from tidegate.core.ledger import Entry, Ledger
+from tidegate.core.significance import Significance
 from tidegate.core.slices import Everything, Range
 from tidegate.errors import ConfigError, HistoryGone
 from tidegate.strategies.smart import Smart
@@ -130,6 +131,18 @@ def test_every_way_is_reached_from_recorded_costs(took: dict, chosen: str) -> No
     assert (found.grouping is not None) == (chosen == "partitions")
 
 
+@pytest.mark.parametrize("column", [None, "updated_at"])
+def test_differences_that_may_be_insignificant_are_compared_row_by_row(column: str | None) -> None:
+    rule = Significance(min_rows=2)
+    stream = loaded(column=column, significant_change=rule)
+    assert asked(stream) is None
+    stream.table.put("r1", "2025-01-25 00:00:00.000000")
+    found = asked(stream, costs(incremental=0.1, full=0.1, snapshot_diff=60))
+    assert way(found) == "snapshot_diff"
+    assert found is not None
+    assert found.effect == Mirror(hint=WriteHint.COMPARE, ignore=rule)
+
+
 def test_more_than_the_stated_share_is_never_loaded_by_the_column() -> None:
     stream = loaded(column="updated_at", max_changed_fraction=0.2)
     for number in range(3):
@@ -229,6 +242,8 @@ def test_another_source_or_another_column_stops() -> None:
         ({"partition_by": "d", "period": Period.DAY, "length": 3}, "needs one of period"),
         ({"max_changed_fraction": 0.0}, "share above 0"),
         ({"full_every": timedelta(0)}, "longer than 0"),
+        ({"significant_change": Significance(min_rows=-1)}, "min_rows cannot be negative"),
+        ({"significant_change": Significance(), "partition_by": "d", "modulus": 9}, "remove one of them"),
         ({"partition_by": "d", "modulus": 0}, "modulus must be 1 or more"),
         ({"column": "c", "safety_lag": timedelta(-1)}, "cannot be negative"),
     ],

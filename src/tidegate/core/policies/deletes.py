@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
+from tidegate.core.fraction import Fraction
 from tidegate.core.schema import TIMESTAMPTZ, Column, Schema
 
 DELETED_AT = "deleted_at"
@@ -41,7 +42,7 @@ class Deletes:
         detect: how deletes are found: `key_diff` compares the keys of both sides in every run; `none` leaves it to the
             strategy.
         apply: what happens to such a row in the table: `hard` deletes it, `soft` keeps it and sets `deleted_at`.
-        max_fraction: the share of the table's rows that one load may delete, from 0 to 1. The default is 0.1 for
+        max_fraction: the share of the table's rows that one load may delete, such as 0.05 or 5%. The default is 0.1 for
             `key_diff`; deletes that a strategy finds itself are limited only if it is set. 1 lets an empty source empty
             the table.
         scope: which rows `key_diff` looks at: the whole `table`, or only rows whose cursor lies in the `window` that
@@ -50,7 +51,7 @@ class Deletes:
 
     detect: Detect = Detect.NONE
     apply: Apply = Apply.HARD
-    max_fraction: float | None = None
+    max_fraction: Fraction | None = None
     scope: Scope = Scope.TABLE
 
     def __post_init__(self) -> None:
