@@ -30,11 +30,14 @@ class Layout:
             Delta only columns.
         sort_by: the columns that rows are sorted by within files.
         format_version: the version of the Iceberg format, 2 or 3.
+        deletion_vectors: whether small changes of a Delta table mark rows as deleted beside their files, which readers
+            have to understand; as the lake says unless given.
     """
 
     partition_by: tuple[str, ...] = ()
     sort_by: tuple[str, ...] = ()
     format_version: int = 2
+    deletion_vectors: bool | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -19,11 +19,9 @@ from tidegate.spark import sql
 MAPPING = "delta.columnMapping.mode"
 WIDENING = "delta.enableTypeWidening"
 LOCAL_TIMES = "delta.feature.timestampNtz"
-# Deletion vectors make small changes cheap; two writers never both win.
-PROPERTIES = {
-    "delta.enableDeletionVectors": "true",
-    "delta.isolationLevel": "Serializable",
-}
+VECTORS = "delta.enableDeletionVectors"
+# Two writers never both win.
+PROPERTIES = {"delta.isolationLevel": "Serializable"}
 _TRANSFORM = re.compile(r"(years?|months?|days?|hours?|bucket|truncate)\(.+\)", re.DOTALL)
 # What no column of a Parquet file may be called: such names are kept in the log alone.
 _UNUSUAL = re.compile(r"[ ,;{}()\n\t=]")
@@ -39,8 +37,11 @@ def by_path(location: str) -> str:
     return f"delta.{sql.quote(location)}"
 
 
-def create(location: str, schema: Schema, layout: Layout) -> str:
+def create(location: str, schema: Schema, layout: Layout, *, vectors: bool = False) -> str:
     """The statement that makes an empty table, every column nullable.
+
+    Args:
+        vectors: the readers of the lake understand deletion vectors, so that small changes may leave files as they are.
 
     Raises:
         ConfigError: the layout asks for what Delta does not have, or names a column that there is not.
@@ -53,7 +54,8 @@ def create(location: str, schema: Schema, layout: Layout) -> str:
     parts = [f"CREATE TABLE IF NOT EXISTS {by_path(location)} ({columns}) USING delta"]
     if layout.partition_by:
         parts.append(f"PARTITIONED BY ({', '.join(_partition(each, schema) for each in layout.partition_by)})")
-    properties = dict(PROPERTIES)
+    wanted = vectors if layout.deletion_vectors is None else layout.deletion_vectors
+    properties = {**PROPERTIES, VECTORS: str(wanted).lower()}
     if any(map(unusual, schema.names)):
         properties[MAPPING] = "name"
     parts.append(f"TBLPROPERTIES ({pairs(properties)})")

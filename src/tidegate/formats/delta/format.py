@@ -41,6 +41,8 @@ class Delta(Format):
         name: the lake.
         warehouse: where the tables are stored, as `<warehouse>/<schema>/<table>`; `./warehouse` of the project by
             default.
+        deletion_vectors: whether every reader of the lake understands deletion vectors: small changes to new tables
+            then stay small. Without, a change rewrites the files that it touches, and any reader opens the table.
         catalog: with `{type: spark}` Spark's own catalog knows the tables, too, as `<schema>.<table>`.
         folder: the project's folder, which relative paths start from.
     """
@@ -50,6 +52,7 @@ class Delta(Format):
 
     name: str
     warehouse: str = "./warehouse"
+    deletion_vectors: bool = False
     catalog: Mapping[str, str] = field(default_factory=dict)
     folder: Path = field(default_factory=Path.cwd)
 
@@ -141,7 +144,7 @@ class Delta(Format):
             ConfigError: the layout does not fit the columns.
             WriteError: the warehouse refused it.
         """
-        statement = ddl.create(self._location(target), schema, layout)
+        statement = ddl.create(self._location(target), schema, layout, vectors=self.deletion_vectors)
         with translated(f"creating {target}", self.warehouse):
             session.sql(statement)
 

@@ -134,6 +134,8 @@ def layout_problems(layout: Layout, columns: Schema | None = None) -> Iterator[s
     """
     if layout.format_version not in VERSIONS:
         yield f"format_version is {layout.format_version}; it must be {' or '.join(map(str, VERSIONS))}"
+    if layout.deletion_vectors is not None:
+        yield "deletion_vectors is a setting of Delta tables; an Iceberg table has them with format_version: 3"
     seen: dict[tuple[str, str], str] = {}
     for expression in layout.partition_by:
         found = _TRANSFORM.fullmatch(expression.strip())
