@@ -145,7 +145,7 @@ def proposal(facts: TableFacts, access: Login, *, alone: bool) -> Proposal:
         layout=_layout(facts),
         remarks=tuple(
             f"{reason}; declare its type: `columns: {{{scalar(name)}: …}}` in `source:`"
-            for name, reason in facts.refused.items()
+            for name, reason in facts.unsupported.items()
         ),
     )
 

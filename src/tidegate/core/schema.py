@@ -128,9 +128,14 @@ class Column:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Schema:
-    """Columns in order; the order is part of the contract."""
+    """Columns in order; the order is part of the contract.
+
+    Args:
+        excluded: names of columns that the source has and the project does not read.
+    """
 
     columns: tuple[Column, ...]
+    excluded: tuple[str, ...] = field(default=(), compare=False)
 
     def __iter__(self) -> Iterator[Column]:
         return iter(self.columns)
@@ -209,6 +214,8 @@ def widens(old: Type, new: Type) -> bool:
 def compare(*, source: Schema, table: Schema, renames: Mapping[str, str] | None = None) -> tuple[SchemaChange, ...]:
     """Every difference between the source's columns and the table's, in the source's order, drops last.
 
+    A column that the project does not read is no difference, whatever the table has of it.
+
     Args:
         renames: new names at the source to the names that the table has, see `renamed`.
     """
@@ -234,7 +241,7 @@ def compare(*, source: Schema, table: Schema, renames: Mapping[str, str] | None 
             changes.append(_change(kind, column.name, old, new))
         if column.nullable and not mine.nullable:
             changes.append(_change(ChangeKind.NULLABILITY, column.name, old, new))
-    kept = {*source.names, *renames.values()}
+    kept = {*source.names, *renames.values(), *source.excluded}
     dropped = (column for column in table if column.name not in kept)
     changes += [_change(ChangeKind.DROP_COLUMN, column.name, column.type, None) for column in dropped]
     return tuple(changes)

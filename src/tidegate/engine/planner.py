@@ -261,7 +261,7 @@ def fit_columns(
     _refuse_taken(stream, columns)
     if table.schema is None:
         return columns, (), ()
-    wanted = Schema(columns=(*columns, *stream.added))
+    wanted = replace(columns, columns=(*columns, *stream.added))
     _refuse_case(stream, table.schema, wanted)
     _refuse_exchanged(stream, table.schema, columns, renames or {})
     keeps = stream.contract.get(ChangeKind.RENAME) == "keep"

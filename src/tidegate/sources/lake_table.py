@@ -16,6 +16,7 @@ from tidegate.core.batch import Latest
 from tidegate.core.bounds import BoundRequest
 from tidegate.core.bucketing import Buckets, RowDigest
 from tidegate.core.change_feed import EMPTY, Span
+from tidegate.core.column_selection import ColumnSelection
 from tidegate.core.fingerprint import Fingerprint
 from tidegate.core.flavours import Flavour
 from tidegate.core.ids import Target, split_name
@@ -40,6 +41,8 @@ class LakeTable:
     Args:
         iceberg: an Iceberg table, `lake.schema.table` of one of `lakes:`.
         delta: a Delta table, `lake.schema.table` of one of `lakes:`, or the path of a table.
+        include: read only these columns; a name with `*` or `?` stands for every one that matches.
+        exclude: do not read these columns.
         lakes: those of the project.
         folder: the project's folder, which relative paths start from.
     """
@@ -49,6 +52,8 @@ class LakeTable:
 
     iceberg: str | None = None
     delta: str | None = None
+    include: tuple[str, ...] = ()
+    exclude: tuple[str, ...] = ()
     lakes: Mapping[str, Format] = field(default_factory=dict, metadata={"given": True}, repr=False)
     folder: Path = field(default_factory=Path.cwd, metadata={"given": True}, repr=False)
     _format: Any = field(init=False, repr=False, compare=False)
@@ -66,6 +71,11 @@ class LakeTable:
         object.__setattr__(self, "_format", found)
         object.__setattr__(self, "_feed", feed)
         object.__setattr__(self, "_target", target)
+
+    @property
+    def selection(self) -> ColumnSelection:
+        """The columns that are read."""
+        return ColumnSelection(include=self.include, exclude=self.exclude)
 
     @staticmethod
     def flavours() -> Iterator[Flavour]:
@@ -91,11 +101,12 @@ class LakeTable:
                 f"there is no table {self._label}",
                 hint="Correct the `source:` in tidegate.yaml, then run `tidegate check`.",
             )
+        columns = self.selection.applied(self._label, table.schema)
         frame = Frame(
             label=self._label,
             identity=f"{self._format.kind}:{table.uuid}",
-            schema=lambda: table.schema,
-            rows=lambda session: _shaped(self._format.read(session, self._target, table.snapshot), table.schema),
+            schema=lambda: columns,
+            rows=lambda session: _shaped(self._format.read(session, self._target, table.snapshot), columns),
             version=table.snapshot or EMPTY,
             count=table.rows,
         )
@@ -258,8 +269,8 @@ class LakeProbe(FrameProbe):
         return dataframe_ops.of_keys(rows, keys, key)
 
 
-def _shaped(rows: DataFrame, schema: Schema | None, *more: str) -> DataFrame:
+def _shaped(rows: DataFrame, schema: Schema, *more: str) -> DataFrame:
     """The columns of the schema in order, with its stored types; a column that a version did not have yet is NULL."""
     from tidegate.spark import dataframe_ops  # noqa: PLC0415 - as above
 
-    return dataframe_ops.completed(rows, schema or Schema(columns=()), *more)
+    return dataframe_ops.completed(rows, schema, *more)

@@ -435,7 +435,7 @@ def test_what_init_asks(trino_server) -> None:
     assert list_tables(there, table) == [("default", table)]
     (facts,) = table_facts(there, f"default.{table}")
     assert [(column.name, column.nullable) for column in facts.columns] == [("id", False)]
-    assert set(facts.refused) == {"x"}
+    assert set(facts.unsupported) == {"x"}
     assert (facts.primary_key, facts.indexes, facts.rows) == ((), (), 0)
 
 
@@ -542,5 +542,6 @@ def test_errors_name_no_value() -> None:
 
 
 def test_type_that_is_known_is_exact() -> None:
-    column = column_of("x", "timestamp(9) with time zone", nullable=True, override=None)
+    column = column_of("x", ("timestamp(9) with time zone", True), None)
+    assert not isinstance(column, str)
     assert (column.type.spark, column.native) == ("timestamp", "timestamp(9) with time zone")

@@ -20,7 +20,7 @@ def facts(**values) -> TableFacts:
         "schema": "public",
         "table": "orders",
         "columns": Schema(columns=tuple(Column(name=name, type=kind) for name, kind in columns.items())),
-        "refused": {},
+        "unsupported": {},
         "primary_key": ("id",),
         "indexes": (("id",), ("updated_at", "id")),
         "rows": 10,

@@ -17,6 +17,7 @@ from typing import Any, ClassVar, Protocol
 
 from tidegate.core.bounds import Clock
 from tidegate.core.changes import SafeBound
+from tidegate.core.column_selection import ColumnSelection
 from tidegate.core.flavours import Bound
 from tidegate.core.ids import Connection
 from tidegate.core.schema import Column, Kind, Schema, Type
@@ -48,7 +49,7 @@ class TableFacts:
     schema: str
     table: str
     columns: Schema
-    refused: Mapping[str, str]
+    unsupported: Mapping[str, str]
     primary_key: tuple[str, ...]
     indexes: tuple[tuple[str, ...], ...]
     rows: int
@@ -90,8 +91,8 @@ class Session(Protocol):
         """The rows of one statement. Raises the classes of `errors`, never the driver's."""
 
     @abstractmethod
-    def columns(self, relation: Relation, overrides: Mapping[str, str]) -> Schema:
-        """The columns with their exact types. Raises SchemaRefused, ColumnMissing."""
+    def columns(self, relation: Relation, selection: ColumnSelection) -> Schema:
+        """The columns that are read, with their exact types. Raises SchemaRefused, ColumnMissing, ConfigError."""
 
     @abstractmethod
     def hold(self, relation: Relation) -> None:

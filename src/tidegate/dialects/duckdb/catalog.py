@@ -6,35 +6,33 @@ Never reads rows of a user's table, except to count them.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 
+from tidegate.core.column_selection import ColumnSelection
 from tidegate.core.ports.dialect import Asks, Relation, TableFacts
-from tidegate.core.schema import Column, Schema
+from tidegate.core.schema import Schema
 from tidegate.dialects.duckdb.types import column_of
-from tidegate.dialects.shared.columns import check_names
-from tidegate.errors import EdgeUnknown, SchemaRefused
+from tidegate.dialects.shared.columns import Described, described
+from tidegate.errors import EdgeUnknown
 
 HERE = "database_name = current_database()"
 NEXTVAL = re.compile(r"nextval\('((?:[^']|'')+)'\)", re.IGNORECASE)
 
 
-def columns(session: Asks, relation: Relation, overrides: Mapping[str, str]) -> Schema:
-    """Every column, exactly.
+def columns(session: Asks, relation: Relation, selection: ColumnSelection) -> Schema:
+    """The columns that are read, exactly.
 
     Raises:
-        SchemaRefused: a type that cannot be kept, or two names that Spark cannot tell apart.
-        ConfigError: an override.
+        SchemaRefused: types that cannot be kept, or two names that Spark cannot tell apart.
+        ConfigError: another type than text is stated.
     """
-    described = session.rows(f"DESCRIBE SELECT * FROM {relation.sql}")
-    names = [row[0] for row in described]
-    check_names(relation, names, overrides)
+    return _mapped(session, relation, selection).schema()
+
+
+def _mapped(session: Asks, relation: Relation, selection: ColumnSelection) -> Described:
+    rows = session.rows(f"DESCRIBE SELECT * FROM {relation.sql}")
     required = _not_null(session, relation)
-    return Schema(
-        columns=tuple(
-            column_of(row[0], row[1], nullable=row[0] not in required, override=overrides.get(row[0]))
-            for row in described
-        )
-    )
+    natives = [(name, (native, name not in required)) for name, native, *_ in rows]
+    return described(relation.label, natives, selection, column_of)
 
 
 def _named(session: Asks, relation: Relation) -> str:
@@ -123,20 +121,13 @@ def list_tables(session: Asks) -> list[tuple[str, str]]:
 def facts(session: Asks, schema: str, table: str) -> TableFacts:
     """Keys, types, indexes and size of one table."""
     relation = session.dialect.relation(schema, table)
-    required = _not_null(session, relation)
-    found: list[Column] = []
-    refused: dict[str, str] = {}
-    for name, native, *_ in session.rows(f"DESCRIBE SELECT * FROM {relation.sql}"):
-        try:
-            found.append(column_of(name, native, nullable=name not in required, override=None))
-        except SchemaRefused as error:
-            refused[name] = error.message
+    found = _mapped(session, relation, ColumnSelection())
     keys = _keys(session, relation)
     return TableFacts(
         schema=schema,
         table=table,
-        columns=Schema(columns=tuple(found)),
-        refused=refused,
+        columns=Schema(columns=found.columns),
+        unsupported=found.unsupported,
         primary_key=next((names for primary, names in keys if primary), ()),
         indexes=tuple(names for primary, names in keys if not primary),
         rows=session.estimate(relation, "1 = 1"),

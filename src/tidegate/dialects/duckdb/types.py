@@ -27,7 +27,9 @@ from tidegate.core.schema import (
     array,
     decimal,
 )
-from tidegate.errors import ConfigError, SchemaRefused
+from tidegate.core.yaml_text import scalar
+from tidegate.dialects.shared.type_names import parse_type
+from tidegate.errors import ConfigError
 
 PLAIN: Mapping[str, Type] = {
     "BIGINT": BIGINT,
@@ -60,27 +62,25 @@ DECIMAL = re.compile(r"DECIMAL\((\d+),(\d+)\)")
 LIST = re.compile(r"(\w+)\[\d*\]")
 
 
-def column_of(name: str, native: str, *, nullable: bool, override: str | None) -> Column:
-    """The column, exactly.
+def column_of(name: str, native: tuple[str, bool], override: str | None) -> Column | str:
+    """The column, exactly; DuckDB's word for its type where none keeps every value.
+
+    Args:
+        native: that word, and whether NULL is allowed.
 
     Raises:
-        SchemaRefused: no type keeps every value; the hint says how to cast it.
-        ConfigError: a type is stated, which says more than DuckDB does nowhere.
+        ConfigError: another type than text is stated, which says more than DuckDB does nowhere.
     """
-    if override is not None:
+    word, nullable = native
+    if override is not None and parse_type(name, override) != TEXT:
         raise ConfigError(
-            f"columns: column {name!r} has type {native}, which DuckDB already declares exactly",
-            hint=f'Remove it, or cast it with `source: {{query: "SELECT CAST({name} AS …) AS {name} FROM …"}}`.',
+            f"columns: column {name!r} has type {word}, which DuckDB already declares exactly; it can be read as text "
+            f"alone",
+            hint=f"Remove it, or use `source: {{columns: {{{scalar(name, is_key=True)}: text}}}}`.",
             column=name,
         )
-    kind = type_of(native)
-    if kind is None:
-        raise SchemaRefused(
-            f"column {name!r} has type {native}, which no column type of a lake table can store exactly",
-            hint=f'Leave it out or cast it with `source: {{query: "SELECT …, {name}::VARCHAR AS {name} FROM …"}}`.',
-            column=name,
-        )
-    return Column(name=name, type=kind, nullable=nullable, native=native)
+    kind = TEXT if override is not None else type_of(word)
+    return word if kind is None else Column(name=name, type=kind, nullable=nullable, native=word)
 
 
 def type_of(native: str) -> Type | None:

@@ -5,16 +5,15 @@ Never reads rows of a user's table.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import Protocol
 
+from tidegate.core.column_selection import ColumnSelection
 from tidegate.core.ports.dialect import Dialect, Relation, Row, TableFacts
-from tidegate.core.schema import Column, Schema
+from tidegate.core.schema import Schema
 from tidegate.dialects.mariadb.address import Address
 from tidegate.dialects.mariadb.types import Native, column_of
-from tidegate.dialects.shared.columns import check_names
-from tidegate.errors import SchemaRefused
+from tidegate.dialects.shared.columns import Described, described
 
 UNKNOWN_ROW_BYTES = 100
 SYSTEM = "'information_schema', 'mysql', 'performance_schema', 'sys'"
@@ -47,21 +46,23 @@ class Asks(Protocol):
         """The columns of a statement."""
 
 
-def columns(session: Asks, relation: Relation, overrides: Mapping[str, str]) -> Schema:
-    """Every column, exactly.
+def columns(session: Asks, relation: Relation, selection: ColumnSelection) -> Schema:
+    """The columns that are read, exactly.
 
     Raises:
-        SchemaRefused: a type that cannot be kept, or two names that Spark cannot tell apart.
-        ConfigError: an override of a column that is not there.
+        SchemaRefused: types that cannot be kept, or two names that Spark cannot tell apart.
+        ConfigError: a column is named that is not there.
     """
-    natives = session.describe(f"SELECT * FROM {relation.sql} LIMIT 0")
-    names = [native.name for native in natives]
-    check_names(relation, names, overrides)
-    found = [column_of(native, override=overrides.get(native.name)) for native in natives]
+    found = _mapped(session, relation, selection).schema()
     if relation.parts:
-        return Schema(columns=tuple(found))
+        return found
     # An outer join of the query may give NULL where the table has none.
-    return Schema(columns=tuple(replace(column, nullable=True) for column in found))
+    return replace(found, columns=tuple(replace(column, nullable=True) for column in found))
+
+
+def _mapped(session: Asks, relation: Relation, selection: ColumnSelection) -> Described:
+    natives = [(native.name, native) for native in session.describe(f"SELECT * FROM {relation.sql} LIMIT 0")]
+    return described(relation.label, natives, selection, column_of)
 
 
 def named(session: Asks, relation: Relation) -> str:
@@ -145,13 +146,7 @@ def list_tables(session: Asks) -> list[tuple[str, str]]:
 def facts(session: Asks, schema: str, table: str) -> TableFacts:
     """Keys, types, indexes and size of one table."""
     relation = session.dialect.relation(schema, table)
-    found: list[Column] = []
-    refused: dict[str, str] = {}
-    for native in session.describe(f"SELECT * FROM {relation.sql} LIMIT 0"):
-        try:
-            found.append(column_of(native, override=None))
-        except SchemaRefused as error:
-            refused[native.name] = error.message
+    found = _mapped(session, relation, ColumnSelection())
     primary = session.outside_rows(
         "SELECT column_name FROM information_schema.statistics "
         f"WHERE {named(session, relation)} AND index_name = 'PRIMARY' ORDER BY seq_in_index"
@@ -160,8 +155,8 @@ def facts(session: Asks, schema: str, table: str) -> TableFacts:
     return TableFacts(
         schema=schema,
         table=table,
-        columns=Schema(columns=tuple(found)),
-        refused=refused,
+        columns=Schema(columns=found.columns),
+        unsupported=found.unsupported,
         primary_key=tuple(name for (name,) in primary),
         indexes=tuple(indexes[1:] if primary else indexes),
         rows=table_rows(session, relation) or 0,

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar
 
 from tidegate.core.flavours import ALL_BOUNDS, Bound
@@ -16,7 +17,7 @@ from tidegate.core.ports.dialect import Connectable, doubled
 from tidegate.core.refusals import marked
 from tidegate.core.schema import Column, Kind, Type
 from tidegate.core.wire_format import Reading, Travel
-from tidegate.dialects.mariadb.types import CHARSET
+from tidegate.dialects.mariadb.types import CHARSET, STATED
 from tidegate.dialects.shared.expressions import no_literal, uncovered
 
 if TYPE_CHECKING:
@@ -190,6 +191,8 @@ class Mariadb(Connectable):
     def _plain(self, sql: str, column: Column) -> str:
         """The bytes in UTF-8 of a text in any character set, or of such bytes themselves."""
         native, _, charset = column.native.partition(CHARSET)
+        if column.native.endswith(STATED):
+            return self._as_text(sql, column)
         if native.startswith("decimal"):
             return f"CAST(CAST(CAST({sql} AS {native.split()[0].upper()}) AS CHAR) AS BINARY)"
         good = f"CAST(CONVERT({sql} USING utf8mb4) AS BINARY)"
@@ -199,9 +202,24 @@ class Mariadb(Connectable):
         same = f"{_marks(good)} = {_marks(f'CAST({sql} AS BINARY)')}"
         return self._checked(sql, same, good, column)
 
+    def _as_text(self, sql: str, column: Column) -> str:
+        """The bytes in UTF-8 of what the server writes for any value; bytes that are no UTF-8 are an error."""
+        native = column.native.removesuffix(STATED)
+        if CHARSET in native:
+            return self._plain(sql, replace(column, native=native))
+        written = sql
+        if native == "float":
+            written = f"CAST({sql} AS DOUBLE)"
+        elif native == "geometry":
+            written = f"ST_AsText({sql})"
+        elif native.startswith("bit"):
+            written = f"CAST({sql} AS UNSIGNED)"
+        good = f"CAST(CAST({written} AS CHAR CHARACTER SET utf8mb4) AS BINARY)"
+        return self._checked(sql, f"{good} IS NOT NULL", good, column)
+
     def _declared(self, column: Column) -> bool:
         """Whether the database itself holds the column to its precision and scale."""
-        return not column.native.endswith(" stated")
+        return not column.native.endswith(STATED)
 
     def _fits(self, sql: str, kind: Type) -> str:
         whole = kind.precision - kind.scale

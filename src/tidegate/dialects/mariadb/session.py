@@ -6,12 +6,12 @@ Never writes, and never reports a table as unchanged where the server cannot tel
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Any, cast
 
 from tidegate.core.bounds import Clock
 from tidegate.core.changes import SafeBound
+from tidegate.core.column_selection import ColumnSelection
 from tidegate.core.ids import Connection
 from tidegate.core.ports.dialect import Dialect, Entrance, Jdbc, Relation, Row, TableFacts
 from tidegate.core.schema import Column, Schema
@@ -104,9 +104,9 @@ class MariadbSession(Entrance):
             finally:
                 cursor.execute("SET character_set_results = utf8mb4")
 
-    def columns(self, relation: Relation, overrides: Mapping[str, str]) -> Schema:
-        """The columns with their exact types."""
-        return catalog.columns(self, relation, overrides)
+    def columns(self, relation: Relation, selection: ColumnSelection) -> Schema:
+        """The columns that are read, with their exact types."""
+        return catalog.columns(self, relation, selection)
 
     def safe_time_bound(
         self, relation: Relation, column: Column, *, clock: Clock, lag: timedelta, time_zone: str | None

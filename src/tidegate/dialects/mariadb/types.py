@@ -26,6 +26,7 @@ from tidegate.core.schema import (
     Type,
     decimal,
 )
+from tidegate.core.yaml_text import scalar
 from tidegate.dialects.shared.type_names import parse_type
 from tidegate.errors import SchemaRefused
 
@@ -33,6 +34,8 @@ NOT_NULL, UNSIGNED, ENUM, SET = 1, 32, 256, 2048  # flags of a column in the pro
 DECIMAL, BIT, BIGINT_CODE, TINY = 246, 16, 8, 1
 BINARY_CHARSET = "binary"
 CHARSET = " charset "
+STATED = " stated"
+"""Ends the label of a column whose type the project states."""
 # By the protocol's number of the type. Source: MariaDB, "Result set packets", field types.
 PLAIN: Mapping[int, tuple[str, Type]] = {
     1: ("tinyint", INT),
@@ -71,34 +74,32 @@ class Native:
         return bool(self.flags & UNSIGNED)
 
 
-def column_of(native: Native, *, override: str | None) -> Column:
-    """The column, exactly.
+def column_of(name: str, native: Native, override: str | None) -> Column | str:
+    """The column, exactly; MariaDB's word for its type where none keeps every value.
 
     Raises:
-        SchemaRefused: no type keeps every value; the hint says how to cast it.
+        SchemaRefused: a type is stated that would change values.
     """
     kind, label = _type(native)
-    name, nullable = native.name, not native.flags & NOT_NULL
+    nullable = not native.flags & NOT_NULL
     if override is not None:
-        return Column(name=name, type=_stated(name, kind, label, override), nullable=nullable, native=f"{label} stated")
-    if kind is None:
-        raise SchemaRefused(
-            f"column {name!r} has type {label}, which no column type of a lake table can store exactly",
-            hint=f'Leave it out or cast it with `source: {{query: "SELECT …, {_cast(name, label)} FROM …"}}`.',
-            column=name,
+        return Column(
+            name=name, type=_stated(name, kind, label, override), nullable=nullable, native=f"{label}{STATED}"
         )
-    return Column(name=name, type=kind, nullable=nullable, native=label)
+    return label if kind is None else Column(name=name, type=kind, nullable=nullable, native=label)
 
 
 def _stated(name: str, kind: Type | None, label: str, override: str) -> Type:
     wanted = parse_type(name, override)
+    if wanted == TEXT:
+        return wanted
     flag = wanted.kind is Kind.BOOLEAN and kind is not None and kind.kind in (Kind.INTEGER, Kind.BOOLEAN)
     number = wanted.kind is Kind.DECIMAL and (label.startswith("decimal") or label == "bigint unsigned")
     if not flag and not number:
         raise SchemaRefused(
-            f"column {name!r} of type {label} cannot be read as {override!r}: only integers can be read as boolean, "
-            f"and only decimals as decimal",
-            hint=f"Cast it in the source: {{query: 'SELECT CAST({name} AS …) AS {name} FROM …'}}.",
+            f"column {name!r} of type {label} cannot be read as {override!r}: any type can be read as text, "
+            f"integers as boolean, and decimals as decimal",
+            hint=f"Read it as text: `source: {{columns: {{{scalar(name, is_key=True)}: text}}}}`.",
             column=name,
         )
     return wanted
@@ -134,9 +135,3 @@ def _text(native: Native) -> tuple[Type, str]:
     if native.charset == BINARY_CHARSET:
         return BINARY, {"char": "binary", "varchar": "varbinary"}.get(label, "blob")
     return TEXT, f"{label}{CHARSET}{native.charset}"
-
-
-def _cast(name: str, label: str) -> str:
-    if label.startswith("bit"):
-        return f"CAST({name} AS UNSIGNED) AS {name}"
-    return f"ST_AsText({name}) AS {name}" if label == "geometry" else f"CAST({name} AS CHAR) AS {name}"

@@ -10,11 +10,12 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Protocol
 
+from tidegate.core.column_selection import ColumnSelection
 from tidegate.core.ports.dialect import Asks, Relation, TableFacts
 from tidegate.core.schema import Column, Schema
 from tidegate.dialects.postgresql.types import DESCRIBE, Native, column_of
-from tidegate.dialects.shared.columns import check_names
-from tidegate.errors import ColumnMissing, SchemaRefused
+from tidegate.dialects.shared.columns import Described, described
+from tidegate.errors import ColumnMissing
 
 TABLE_KINDS = ("r", "p")
 BOUNDS = re.compile(r"FOR VALUES FROM \((.+)\) TO \((.+)\)")
@@ -30,33 +31,30 @@ class Describes(Asks, Protocol):
         """Name, type's oid and modifier of each column of a statement."""
 
 
-def columns(session: Describes, relation: Relation, overrides: Mapping[str, str]) -> Schema:
-    """Every column, exactly.
+def columns(session: Describes, relation: Relation, selection: ColumnSelection) -> Schema:
+    """The columns that are read, exactly.
 
     Raises:
-        SchemaRefused: a type that cannot be kept, or two names that Spark cannot tell apart.
-        ConfigError: an override of a column that is not there.
+        SchemaRefused: types that cannot be kept, or two names that Spark cannot tell apart.
+        ConfigError: a column is named that is not there.
     """
-    described = session.describe(f"SELECT * FROM {relation.sql} LIMIT 0")
-    natives = _natives(session, {kind for _, kind, _ in described})
+    return _mapped(session, relation, selection).schema()
+
+
+def _mapped(session: Describes, relation: Relation, selection: ColumnSelection) -> Described:
+    rows = session.describe(f"SELECT * FROM {relation.sql} LIMIT 0")
+    natives = _natives(session, {kind for _, kind, _ in rows})
     required, numbers = _attributes(session, relation)
-    check_names(relation, [name for name, _, _ in described], overrides)
-    found = []
-    for name, kind, modifier in described:
-        native = natives[kind]
-        if modifier >= 0:
-            native = Native(
-                modifier=modifier,
-                oid=native.oid,
-                name=native.name,
-                category=native.category,
-                built_in=native.built_in,
-                element=native.element,
-                called=native.called,
-            )
-        column = column_of(name, native, nullable=name not in required, override=overrides.get(name))
-        found.append(replace(column, ident=numbers.get(name, "")))
-    return Schema(columns=tuple(found))
+
+    def column(name: str, native: Native, override: str | None) -> Column | str:
+        found = column_of(name, native, nullable=name not in required, override=override)
+        return replace(found, ident=numbers.get(name, "")) if isinstance(found, Column) else found
+
+    described_by = [
+        (name, natives[kind] if modifier < 0 else replace(natives[kind], modifier=modifier))
+        for name, kind, modifier in rows
+    ]
+    return described(relation.label, described_by, selection, column)
 
 
 def _natives(session: Describes, oids: set[int]) -> dict[int, Native]:
@@ -203,23 +201,9 @@ def list_tables(session: Describes) -> list[tuple[str, str]]:
 
 def facts(session: Describes, schema: str, table: str) -> TableFacts:
     """Keys, types, indexes and size of one table."""
-    quote = session.dialect.quote
     relation = session.dialect.relation(schema, table)
-    found: list[Column] = []
-    refused: dict[str, str] = {}
-    described = session.describe(f"SELECT * FROM {relation.sql} LIMIT 0")
-    for name, _, _ in described:
-        one = Relation(sql=f"(SELECT {quote(name)} FROM {relation.sql}) AS one", label=relation.label)
-        try:
-            found.extend(columns(session, one, {}))
-        except SchemaRefused as error:
-            refused[name] = error.message
+    found = _mapped(session, relation, ColumnSelection())
     oid = oid_of(session, relation)
-    required, _ = _attributes(session, relation)
-    ordered = [
-        Column(name=column.name, type=column.type, nullable=column.name not in required, native=column.native)
-        for column in found
-    ]
     indexes = session.rows(
         "SELECT i.indisprimary, array_agg(a.attname::text ORDER BY k.place) FROM pg_index i "
         "CROSS JOIN LATERAL unnest(i.indkey::smallint[]) WITH ORDINALITY AS k(attnum, place) "
@@ -233,8 +217,8 @@ def facts(session: Describes, schema: str, table: str) -> TableFacts:
     return TableFacts(
         schema=schema,
         table=table,
-        columns=Schema(columns=tuple(ordered)),
-        refused=refused,
+        columns=Schema(columns=found.columns),
+        unsupported=found.unsupported,
         primary_key=next((tuple(names) for primary, names in indexes if primary), ()),
         indexes=tuple(tuple(names) for primary, names in indexes if not primary),
         rows=int(rows or 0),

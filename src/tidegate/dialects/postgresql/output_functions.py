@@ -15,7 +15,7 @@ from tidegate.errors import InternalError
 
 SETTINGS = (
     "SET client_encoding = 'UTF8'; SET datestyle = 'ISO, YMD'; SET timezone = 'UTC'; SET extra_float_digits = 1; "
-    "SET bytea_output = 'hex'; SET intervalstyle = 'postgres'"
+    "SET bytea_output = 'hex'; SET intervalstyle = 'postgres'; SET lc_monetary = 'C'"
 )
 """Of the session whose output functions write; the expressions below are right for these alone."""
 
@@ -47,14 +47,20 @@ def stored(sql: str, column: Column) -> str:  # noqa: C901, PLR0911 - one answer
         case Kind.BINARY:
             return f"try_to_binary(substr({sql}, 3), 'hex')"
         case Kind.TEXT:
-            padded = column.native.split("(", 1)[0].strip() in PADDED
-            return f"rtrim({sql})" if padded else sql
+            return _text(sql, column.native.split("(", 1)[0].strip())
         case Kind.UUID | Kind.JSON:
             return sql
         case Kind.ARRAY:
             return f"from_json({sql}, {spark.string(kind.spark)}, map('mode', 'FAILFAST'))"
         case _:
             raise InternalError(f"column {column.name!r} of type {kind} has no PostgreSQL text form")
+
+
+def _text(sql: str, native: str) -> str:
+    """What a cast to text writes, which differs from what the output function of a boolean does."""
+    if native == "bool":
+        return f"CASE {sql} WHEN 't' THEN 'true' WHEN 'f' THEN 'false' END"
+    return f"rtrim({sql})" if native in PADDED else sql
 
 
 def array_json(text: str, element: Type) -> str:

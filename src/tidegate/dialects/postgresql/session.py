@@ -19,6 +19,7 @@ from psycopg.pq import TransactionStatus
 
 from tidegate.core.bounds import Clock
 from tidegate.core.changes import SafeBound
+from tidegate.core.column_selection import ColumnSelection
 from tidegate.core.ids import Connection
 from tidegate.core.ports.dialect import Dialect, Entrance, Jdbc, Relation, Row, SetBack, TableFacts
 from tidegate.core.schema import Column, Schema
@@ -33,6 +34,11 @@ APPLICATION = "tidegate"
 BEGIN = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 # The server must not end the session that holds the snapshot while Spark reads.
 SETTINGS = "SET idle_in_transaction_session_timeout = 0; SET lock_timeout = '30s'; SET extra_float_digits = 1"
+# What output functions write must be the same text on every connection, whatever the client or the role has set.
+WRITES = (
+    "SET LOCAL datestyle = 'ISO, YMD'; SET LOCAL timezone = 'UTC'; SET LOCAL intervalstyle = 'postgres'; "
+    "SET LOCAL bytea_output = 'hex'; SET LOCAL extra_float_digits = 1; SET LOCAL lc_monetary = 'C'"
+)
 # What libpq's words mean to the JDBC driver; the others have the same name or no meaning there.
 TO_JDBC = {
     "application_name": "ApplicationName",
@@ -88,9 +94,9 @@ class PostgresqlSession(Entrance):
             types = [(result.ftype(index), result.fmod(index)) for index in range(result.nfields)]
             return [(column.name, *kind) for column, kind in zip(cursor.description, types, strict=True)]
 
-    def columns(self, relation: Relation, overrides: Mapping[str, str]) -> Schema:
-        """The columns with their exact types."""
-        return catalog.columns(self, relation, overrides)
+    def columns(self, relation: Relation, selection: ColumnSelection) -> Schema:
+        """The columns that are read, with their exact types."""
+        return catalog.columns(self, relation, selection)
 
     def safe_time_bound(
         self, relation: Relation, column: Column, *, clock: Clock, lag: timedelta, time_zone: str | None
@@ -107,6 +113,7 @@ class PostgresqlSession(Entrance):
         if self._snapshot is not None:
             return
         self.rows(BEGIN)
+        self.rows(WRITES)
         if relation.parts and catalog.is_table(self, relation):
             self.rows(f"LOCK TABLE {relation.sql} IN ACCESS SHARE MODE")
         ((self._snapshot,),) = self.rows("SELECT pg_export_snapshot()")
@@ -193,7 +200,7 @@ class PostgresqlSession(Entrance):
             # Every value in binary from the first fetch on: text takes a third longer.
             "prepareThreshold": "-1",
             "sessionInitStatement": "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY; "
-            f"SET TRANSACTION SNAPSHOT '{self._snapshot}'",
+            f"SET TRANSACTION SNAPSHOT '{self._snapshot}'; {WRITES}",
             **{TO_JDBC[word]: value for word, value in self._options.items() if word in TO_JDBC},
         }
         if info.password:
@@ -218,7 +225,7 @@ class PostgresqlSession(Entrance):
     def _aside(self, sql: str) -> list[Row]:
         with self._connect() as other:
             self._ask(other, BEGIN)
-            self._ask(other, f"SET TRANSACTION SNAPSHOT '{self._snapshot}'")
+            self._ask(other, f"SET TRANSACTION SNAPSHOT '{self._snapshot}'; {WRITES}")
             return self._ask(other, sql)
 
     def _connect(self) -> psycopg.Connection[Row]:

@@ -28,6 +28,7 @@ from tidegate.core.schema import (
     array,
     decimal,
 )
+from tidegate.core.yaml_text import scalar
 from tidegate.dialects.shared.type_names import parse_type
 from tidegate.errors import SchemaRefused
 
@@ -87,32 +88,29 @@ class Native:
     called: str
 
 
-def column_of(name: str, native: Native, *, nullable: bool, override: str | None) -> Column:
-    """The column, exactly.
+def column_of(name: str, native: Native, *, nullable: bool, override: str | None) -> Column | str:
+    """The column, exactly; PostgreSQL's word for its type where none keeps every value.
 
     Raises:
-        SchemaRefused: no type keeps every value; the hint says how to cast it.
+        SchemaRefused: a type is stated that would change values.
     """
     kind, label = _type(native), _label(native)
-    if override is not None:
-        wanted = parse_type(name, override)
+    wanted = parse_type(name, override) if override is not None else None
+    if wanted == TEXT:
+        kind = TEXT
+    elif wanted is not None:
         if native.name != "numeric" or wanted.kind is not Kind.DECIMAL:
             raise SchemaRefused(
-                f"column {name!r} of type {label} cannot be read as {override!r}: only numeric can be read as decimal",
-                hint=f"Cast it in the source: {{query: 'SELECT {name}::… FROM …'}}.",
+                f"column {name!r} of type {label} cannot be read as {override!r}: any type can be read as text, and "
+                f"numeric as decimal",
+                hint=f"Read it as text: `source: {{columns: {{{scalar(name, is_key=True)}: text}}}}`.",
                 column=name,
             )
         # Without its modifier the column counts as unbounded, so that a value that does not fit is an error.
         fits = native.modifier < 0 or _within(kind, wanted)
         label = f"numeric({wanted.precision},{wanted.scale})" if fits and native.modifier >= 0 else "numeric"
         kind = wanted
-    if kind is None:
-        raise SchemaRefused(
-            f"column {name!r} has type {label}, which no column type of a lake table can store exactly",
-            hint=f'Leave it out or cast it with `source: {{query: "SELECT …, {name}::text FROM …"}}`.',
-            column=name,
-        )
-    return Column(name=name, type=kind, nullable=nullable, native=label)
+    return label if kind is None else Column(name=name, type=kind, nullable=nullable, native=label)
 
 
 def _within(inner: Type | None, outer: Type) -> bool:
@@ -155,4 +153,6 @@ def _label(native: Native) -> str:
     if native.name == "numeric" and native.modifier >= 0:
         precision, scale = _digits(native.modifier)
         return f"numeric({precision},{scale})"
+    if native.name.startswith("_") and native.category == "b":
+        return f"{native.called.removeprefix('_')}[]"
     return native.called if native.category == "e" or native.name not in PLAIN else native.name

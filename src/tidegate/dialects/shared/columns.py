@@ -2,27 +2,109 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
 
-from tidegate.core.ports.dialect import Relation
-from tidegate.errors import ConfigError, SchemaRefused
+from tidegate.core.column_selection import ColumnSelection
+from tidegate.core.schema import Column, Schema
+from tidegate.core.yaml_text import listed, mapped
+from tidegate.errors import SchemaRefused
+
+Native = TypeVar("Native")
 
 
-def check_names(relation: Relation, names: Sequence[str], overrides: Collection[str]) -> None:
-    """Refuses columns that Spark cannot tell apart, and stated types of columns that are not there.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Described:
+    """The columns of a relation that are read: those with an exact type, and the types of the others.
+
+    Args:
+        label: how people call the relation.
+        unsupported: columns of which no column of a lake table can hold every value, and the source's word for each.
+        excluded: columns that are not read.
+        as_text: whether `columns: {name: text}` reads any type.
+    """
+
+    label: str
+    columns: tuple[Column, ...]
+    unsupported: Mapping[str, str]
+    excluded: tuple[str, ...]
+    as_text: bool = True
+
+    def schema(self) -> Schema:
+        """The columns.
+
+        Raises:
+            SchemaRefused: names every column that is not supported, and the lines that read or leave out all of them.
+        """
+        if self.unsupported:
+            first = next(iter(self.unsupported))
+            raise SchemaRefused(
+                f"{self.label}: no column type of a lake table can store these columns exactly: {_named(self)}",
+                hint=_advice(self),
+                column=first,
+                columns=tuple(self.unsupported),
+            )
+        return Schema(columns=self.columns, excluded=self.excluded)
+
+
+def described(
+    label: str,
+    natives: Sequence[tuple[str, Native]],
+    selection: ColumnSelection,
+    column_of: Callable[[str, Native, str | None], Column | str],
+    *,
+    as_text: bool = True,
+) -> Described:
+    """The columns that a selection reads, each as the dialect maps it.
+
+    Args:
+        natives: every column of the relation by name, and what the database says of it.
+        column_of: the column of a name, its description and the type that is stated for it; the source's word for its
+            type where there is none that keeps every value.
 
     Raises:
-        SchemaRefused: two names differ in nothing or in case alone.
-        ConfigError: an override of a column that the relation does not have.
+        SchemaRefused: two names that Spark cannot tell apart, or a stated type that would change values.
+        ConfigError: a column is named that is not there.
     """
+    names = [name for name, _ in natives]
+    taken = selection.of(label, names)
+    _refuse_alike(label, [name for name in names if name in taken])
+    columns, unsupported = [], {}
+    for name, native in natives:
+        if name in taken:
+            found = column_of(name, native, selection.types.get(name))
+            if isinstance(found, Column):
+                columns.append(found)
+            else:
+                unsupported[name] = found
+    return Described(
+        label=label,
+        columns=tuple(columns),
+        unsupported=unsupported,
+        excluded=tuple(name for name in names if name not in taken),
+        as_text=as_text,
+    )
+
+
+def _refuse_alike(label: str, names: Sequence[str]) -> None:
     seen: dict[str, str] = {}
     for name in names:
         if (other := seen.get(name.lower())) is not None:
             raise SchemaRefused(
-                f"{relation.label} has two columns that Spark cannot tell apart: {other!r} and {name!r}",
-                hint="Rename one of them with `source: {query: 'SELECT … AS …'}`.",
+                f"{label} has two columns that Spark cannot tell apart: {other!r} and {name!r}",
+                hint=f"Leave one out with `source: {{exclude: {listed([name])}}}`, or rename it in a `query:`.",
             )
         seen[name.lower()] = name
-    for name in overrides:
-        if name not in names:
-            raise ConfigError(f"columns: {relation.label} has no column {name!r}; it has {', '.join(names)}")
+
+
+def _named(found: Described) -> str:
+    return ", ".join(f"{name!r} ({native})" for name, native in found.unsupported.items())
+
+
+def _advice(found: Described) -> str:
+    leave_out = f"leave them out with `source: {{exclude: {listed(found.unsupported)}}}`"
+    if not found.as_text:
+        return f"Cast them in a `query:`, or {leave_out}."
+    texts = mapped(dict.fromkeys(found.unsupported, "text"))
+    return f"Read them as text with `source: {{columns: {texts}}}`, or {leave_out}."

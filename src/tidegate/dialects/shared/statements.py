@@ -37,6 +37,8 @@ class Statements:
         """
         found = self.schema.find(name)
         if found is None:
+            if name in self.schema.excluded:
+                raise ConfigError(f"the stream needs column {name!r}, which `source:` leaves out (include, exclude)")
             near = suggest(name, self.schema.names)
             raise ColumnMissing(f"{self.relation.label} has no column {name!r}; {near}", column=name)
         return found

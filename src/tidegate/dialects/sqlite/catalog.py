@@ -6,34 +6,31 @@ Never reads rows of a user's table, except to count them.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 
+from tidegate.core.column_selection import ColumnSelection
 from tidegate.core.ports.dialect import Asks, Relation, Row, TableFacts
-from tidegate.core.schema import Column, Schema
-from tidegate.dialects.shared.columns import check_names
+from tidegate.core.schema import Schema
+from tidegate.dialects.shared.columns import Described, described
 from tidegate.dialects.sqlite.types import column_of
-from tidegate.errors import ColumnMissing, SchemaRefused, SourceError
+from tidegate.errors import ColumnMissing, SourceError
 
 VIEW = "tidegate described"
 ROWIDS = frozenset({"rowid", "_rowid_", "oid"})
 
 
-def columns(session: Asks, relation: Relation, overrides: Mapping[str, str]) -> Schema:
-    """Every column, exactly.
+def columns(session: Asks, relation: Relation, selection: ColumnSelection) -> Schema:
+    """The columns that are read, exactly.
 
     Raises:
         ColumnMissing: there is no such table.
-        SchemaRefused: a declaration that says too little.
+        SchemaRefused: declarations that say too little.
     """
-    described = _describe(session, relation)
-    names = [name for name, _, _ in described]
-    check_names(relation, names, overrides)
-    return Schema(
-        columns=tuple(
-            column_of(name, declared, nullable=nullable, override=overrides.get(name))
-            for name, declared, nullable in described
-        )
-    )
+    return _mapped(session, relation, selection).schema()
+
+
+def _mapped(session: Asks, relation: Relation, selection: ColumnSelection) -> Described:
+    natives = [(name, (declared, nullable)) for name, declared, nullable in _describe(session, relation)]
+    return described(relation.label, natives, selection, column_of)
 
 
 def _describe(session: Asks, relation: Relation) -> list[tuple[str, str, bool]]:
@@ -134,21 +131,15 @@ def list_tables(session: Asks) -> list[tuple[str, str]]:
 def facts(session: Asks, schema: str, table: str) -> TableFacts:
     """Keys, types, indexes and size of one table."""
     relation = session.dialect.relation(schema, table)
-    found: list[Column] = []
-    refused: dict[str, str] = {}
-    for name, declared, nullable in _describe(session, relation):
-        try:
-            found.append(column_of(name, declared, nullable=nullable, override=None))
-        except SchemaRefused as error:
-            refused[name] = error.message
+    found = _mapped(session, relation, ColumnSelection())
     keys = sorted((row[5], row[1]) for row in _info(session, relation.parts) if row[5])
     listed = session.rows(f"SELECT * FROM pragma_index_list({_arguments(session, relation.parts)})")
     indexes = [_indexed(session, relation, row[1]) for row in listed if row[3] != "pk"]
     return TableFacts(
         schema=schema,
         table=table,
-        columns=Schema(columns=tuple(found)),
-        refused=refused,
+        columns=Schema(columns=found.columns),
+        unsupported=found.unsupported,
         primary_key=tuple(name for _, name in keys),
         indexes=tuple(tuple(name for name in names if name is not None) for names in indexes),
         rows=session.estimate(relation, "1 = 1"),

@@ -6,6 +6,7 @@ expression fails on a value that the column's declared type does not allow, and 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
@@ -17,6 +18,7 @@ from tidegate.core.schema import Column, Kind, Type
 from tidegate.core.wire_format import Reading, Travel
 from tidegate.dialects.shared.database_file import file_of
 from tidegate.dialects.shared.expressions import no_literal, uncovered
+from tidegate.dialects.sqlite.types import AS_TEXT
 
 if TYPE_CHECKING:
     from tidegate.dialects.sqlite.session import SqliteSession
@@ -67,7 +69,7 @@ class Sqlite(Connectable):
             case Kind.TIME:
                 return self._time(sql, column)
             case Kind.TEXT | Kind.JSON:
-                return self._case(sql, column, (self._is(sql, "text"), sql))
+                return self._case(sql, column, *self._texts(sql, column))
             case Kind.UUID:
                 return self._case(sql, column, (f"{self._is(sql, 'text')} AND length({sql}) = 36", f"lower({sql})"))
             case Kind.BINARY:
@@ -90,8 +92,8 @@ class Sqlite(Connectable):
                 return Reading(sql=self._case(sql, column, (self._is(sql, "blob"), sql)), travel=Travel.NATIVE)
             case Kind.TEXT | Kind.JSON:
                 # The driver puts a mark in place of bytes that are no UTF-8, and says nothing.
-                good = self._case(sql, column, (self._is(sql, "text"), f"CAST({sql} AS BLOB)"))
-                return Reading(sql=good, travel=Travel.BYTES)
+                texts = ((condition, f"CAST({text} AS BLOB)") for condition, text in self._texts(sql, column))
+                return Reading(sql=self._case(sql, column, *texts), travel=Travel.BYTES)
             case _:
                 return Reading(sql=self.text(sql, column), travel=Travel.TEXT)
 
@@ -101,6 +103,8 @@ class Sqlite(Connectable):
             return self.text(sql, column)
         if column.type.kind is Kind.INTEGER:
             return self._case(sql, column, (self._is_integer(sql, column.type), sql))
+        if column.native.endswith(AS_TEXT):
+            return f"({self.text(sql, column)}) COLLATE BINARY"
         return f"{sql} COLLATE BINARY" if column.type.kind is Kind.TEXT else sql
 
     def as_text(self, sql: str) -> str:
@@ -134,6 +138,14 @@ class Sqlite(Connectable):
         return (
             f"CASE WHEN {sql} IS NULL THEN NULL {whens} ELSE json_extract('[]', {message} || substr({sql}, 1, 0)) END"
         )
+
+    def _texts(self, sql: str, column: Column) -> Iterator[tuple[str, str]]:
+        """A text as it is; where the project asks for it also the digits of a number from which it comes back."""
+        yield self._is(sql, "text"), sql
+        if column.native.endswith(AS_TEXT):
+            yield self._is(sql, "integer"), f"CAST({sql} AS TEXT)"
+            for printed in (f"printf('%!.{digits}g', {sql})" for digits in (FLOAT_DIGITS, FLOAT_DIGITS + 2)):
+                yield f"{self._is(sql, 'real')} AND CAST({printed} AS REAL) = {sql}", printed
 
     def _is(self, sql: str, storage: str) -> str:
         return f"typeof({sql}) = '{storage}'"

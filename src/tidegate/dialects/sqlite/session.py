@@ -8,13 +8,14 @@ from __future__ import annotations
 import hashlib
 import sqlite3
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from datetime import UTC, datetime, timedelta
 from urllib.parse import quote
 
 from tidegate.core.bounds import Clock
 from tidegate.core.changes import SafeBound
+from tidegate.core.column_selection import ColumnSelection
 from tidegate.core.ids import Connection
 from tidegate.core.ports.dialect import Dialect, Entrance, Jdbc, Relation, Row, TableFacts
 from tidegate.core.refusals import said
@@ -63,9 +64,9 @@ class SqliteSession(Entrance):
         with self._border(), self._lock:
             return self._connection.execute(sql).fetchall()
 
-    def columns(self, relation: Relation, overrides: Mapping[str, str]) -> Schema:
-        """The columns with their exact types."""
-        return catalog.columns(self, relation, overrides)
+    def columns(self, relation: Relation, selection: ColumnSelection) -> Schema:
+        """The columns that are read, with their exact types."""
+        return catalog.columns(self, relation, selection)
 
     def safe_time_bound(
         self, relation: Relation, column: Column, *, clock: Clock, lag: timedelta, time_zone: str | None

@@ -23,7 +23,6 @@ from tidegate.core.schema import (
     decimal,
 )
 from tidegate.dialects.shared.type_names import parse_type
-from tidegate.errors import SchemaRefused
 
 DECIMAL = re.compile(r"(?:decimal|numeric|dec)\s*\(\s*(\d+)\s*(?:,\s*(\d+)\s*)?\)", re.IGNORECASE)
 WORDS: tuple[tuple[str, Type], ...] = (
@@ -40,25 +39,24 @@ WORDS: tuple[tuple[str, Type], ...] = (
 )
 
 
-def column_of(name: str, declared: str, *, nullable: bool, override: str | None) -> Column:
-    """The column, exactly.
+AS_TEXT = " as text"
+"""Ends the label of a column that is read as text whatever is declared."""
 
-    Raises:
-        SchemaRefused: the declaration names no type that can be kept; the hint says how to state one.
+
+def column_of(name: str, native: tuple[str, bool], override: str | None) -> Column | str:
+    """The column, exactly; its declaration where that names no type that can be kept.
+
+    Args:
+        native: the declaration, and whether NULL is allowed.
     """
-    if override is not None:
-        kind: Type | None = parse_type(name, override)
-    else:
-        kind = type_of(declared)
+    declared, nullable = native
+    kind = parse_type(name, override) if override is not None else type_of(declared)
     if kind is None:
-        what = f"is declared {declared!r}" if declared else "has no declared type"
-        raise SchemaRefused(
-            f"column {name!r} {what}, which is too vague to store its values exactly",
-            hint=f'Declare its type: `source: {{columns: {{{name}: "decimal(20,4)"}}}}` (or text, bigint, timestamp '
-            f"…).",
-            column=name,
-        )
-    return Column(name=name, type=kind, nullable=nullable, native=override or declared)
+        return f"declared {declared}" if declared else "no declared type"
+    label = override or declared
+    if override is not None and kind == TEXT and type_of(declared) != TEXT:
+        label = f"{declared or 'any type'}{AS_TEXT}"
+    return Column(name=name, type=kind, nullable=nullable, native=label)
 
 
 def type_of(declared: str) -> Type | None:

@@ -5,15 +5,15 @@ Never reads rows of a user's table, except to count them.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Protocol
 
+from tidegate.core.column_selection import ColumnSelection
 from tidegate.core.ports.dialect import Dialect, Relation, Row, TableFacts
-from tidegate.core.schema import Column, Schema
-from tidegate.dialects.shared.columns import check_names
+from tidegate.core.schema import Schema
+from tidegate.dialects.shared.columns import Described, described
 from tidegate.dialects.trino.address import Address
 from tidegate.dialects.trino.types import column_of
-from tidegate.errors import ColumnMissing, ConfigError, SchemaRefused, SourceError, SourceUnavailable
+from tidegate.errors import ColumnMissing, ConfigError, SourceError, SourceUnavailable
 
 BRANCH = "main"
 
@@ -41,24 +41,22 @@ class Asks(Protocol):
         """See `Session.estimate`."""
 
 
-def columns(session: Asks, relation: Relation, overrides: Mapping[str, str]) -> Schema:
-    """Every column, exactly.
+def columns(session: Asks, relation: Relation, selection: ColumnSelection) -> Schema:
+    """The columns that are read, exactly.
 
     Raises:
         ColumnMissing: there is no such table.
-        SchemaRefused: a type that cannot be kept, or two names that Spark cannot tell apart.
-        ConfigError: an override of a column that is not there.
+        SchemaRefused: types that cannot be kept, or two names that Spark cannot tell apart.
+        ConfigError: a column is named that is not there.
     """
-    described = session.describe(f"SELECT * FROM {relation.sql} LIMIT 0")
-    names = [name for name, _ in described]
-    check_names(relation, names, overrides)
+    return _mapped(session, relation, selection).schema()
+
+
+def _mapped(session: Asks, relation: Relation, selection: ColumnSelection) -> Described:
+    rows = session.describe(f"SELECT * FROM {relation.sql} LIMIT 0")
     required = _not_null(session, relation)
-    return Schema(
-        columns=tuple(
-            column_of(name, native, nullable=name not in required, override=overrides.get(name))
-            for name, native in described
-        )
-    )
+    natives = [(name, (native, name not in required)) for name, native in rows]
+    return described(relation.label, natives, selection, column_of, as_text=False)
 
 
 def _not_null(session: Asks, relation: Relation) -> frozenset[str]:
@@ -116,19 +114,12 @@ def list_tables(session: Asks) -> list[tuple[str, str]]:
 def facts(session: Asks, schema: str, table: str) -> TableFacts:
     """Types and size of one table; Trino tells of no keys and no indexes."""
     relation = session.dialect.relation(schema, table)
-    required = _not_null(session, relation)
-    found: list[Column] = []
-    refused: dict[str, str] = {}
-    for name, native in session.describe(f"SELECT * FROM {relation.sql} LIMIT 0"):
-        try:
-            found.append(column_of(name, native, nullable=name not in required, override=None))
-        except SchemaRefused as error:
-            refused[name] = error.message
+    found = _mapped(session, relation, ColumnSelection())
     return TableFacts(
         schema=schema,
         table=table,
-        columns=Schema(columns=tuple(found)),
-        refused=refused,
+        columns=Schema(columns=found.columns),
+        unsupported=found.unsupported,
         primary_key=(),
         indexes=(),
         rows=session.estimate(relation, "1 = 1"),

@@ -56,26 +56,24 @@ DECIMAL = re.compile(r"decimal\((\d+), ?(\d+)\)")
 LENGTH = re.compile(r"\(\d+\)")
 
 
-def column_of(name: str, native: str, *, nullable: bool, override: str | None) -> Column:
-    """The column, exactly.
+def column_of(name: str, native: tuple[str, bool], override: str | None) -> Column | str:
+    """The column, exactly; Trino's word for its type where none keeps every value.
+
+    Args:
+        native: that word, and whether NULL is allowed.
 
     Raises:
-        SchemaRefused: no type keeps every value, or another type was asked for; the hint says how to cast it.
+        SchemaRefused: another type is stated; the hint says how to cast it.
     """
-    kind = type_of(native)
+    word, nullable = native
+    kind = type_of(word)
     if override is not None and parse_type(name, override) != kind:
         raise SchemaRefused(
-            f"column {name!r} of type {native} cannot be read as {override!r}: Trino already declares types exactly",
+            f"column {name!r} of type {word} cannot be read as {override!r}: Trino already declares types exactly",
             hint=f'Cast it in the source: `{{query: "SELECT CAST({name} AS …) AS {name} FROM …"}}`.',
             column=name,
         )
-    if kind is None:
-        raise SchemaRefused(
-            f"column {name!r} has type {native}, which no column type of a lake table can store exactly",
-            hint=f'Leave it out or cast it with `source: {{query: "SELECT …, CAST({name} AS varchar) AS {name} …"}}`.',
-            column=name,
-        )
-    return Column(name=name, type=kind, nullable=nullable, native=native)
+    return word if kind is None else Column(name=name, type=kind, nullable=nullable, native=word)
 
 
 def type_of(native: str) -> Type | None:

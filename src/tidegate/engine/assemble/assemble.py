@@ -18,6 +18,7 @@ from tidegate.config.defaults import INFERRED_KINDS
 from tidegate.config.nodes import Problems, from_values
 from tidegate.config.options import fields, located, plugin_of
 from tidegate.config.targets import shared_target
+from tidegate.core.column_selection import ColumnSelection
 from tidegate.core.compatibility import incompatibilities
 from tidegate.core.flavours import Flavour, flavour_of
 from tidegate.core.ids import Target, join_name, stream_uid
@@ -25,6 +26,7 @@ from tidegate.core.policies.rules import Rule
 from tidegate.core.ports.format import Format
 from tidegate.core.ports.source import Source
 from tidegate.core.ports.strategy import Strategy
+from tidegate.core.ports.writer import Writer
 from tidegate.core.spelling import suggest
 from tidegate.engine import column_backfill, rescued_columns
 from tidegate.engine.quality.rules import renamed
@@ -182,6 +184,7 @@ def _refuse_misfits(config: Config, lakes: Mapping[str, Format], entry: StreamCo
         flavour = _flavour(made["source"], entry.source)
         reasons = (
             *incompatibilities(strategy=strategy, writer=writer, key=entry.key, flavour=flavour, deletes=entry.deletes),
+            *unread_columns(made["source"], entry, strategy, writer),
             *rescued_columns.incompatibilities(plugin_of("sources", entry.source), entry.contract),
             *column_backfill.incompatibilities(strategy, writer, entry.contract),
         )
@@ -195,6 +198,14 @@ def _refuse_misfits(config: Config, lakes: Mapping[str, Format], entry: StreamCo
         with problems.kept():
             _rule(node, dict(lakes), target)
     problems.refuse()
+
+
+def unread_columns(source: Source, entry: StreamConfig, strategy: Strategy, writer: Writer) -> Iterator[str]:
+    """A sentence for each column that the stream needs and its source is told to leave out."""
+    selection = getattr(source, "selection", None)
+    if isinstance(selection, ColumnSelection):
+        order = (name for name in getattr(writer, "order_by", ()) if name not in strategy.cursor)
+        yield from selection.refused({"key": entry.key, "strategy": strategy.cursor, "write": tuple(order)})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

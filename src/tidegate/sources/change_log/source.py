@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from tidegate import plugins
 from tidegate.core.bounds import BoundRequest
+from tidegate.core.column_selection import ColumnSelection
 from tidegate.core.flavours import Flavour
 from tidegate.core.ids import Connection
 from tidegate.core.log import Envelope, Registered
@@ -54,11 +55,13 @@ class ChangeLog:
         format: the format of the files; taken from the path's suffix unless given.
         options: options of the reader of the files, such as `{sep: ";"}` of CSV.
         columns: exact types by column name, such as `{amount: "decimal(20,4)"}`; events in JSON must then have these
-            fields and no others.
+            fields and no others. Of a slot, `text` reads any type as the text that the database writes.
         settle: ignore files that were written less than this ago.
         table: the table that the log belongs to, if it can be asked: to compare with, and to load before the log.
         database: the connection of `table:`, a name under `connections:`.
         slot: a PostgreSQL replication slot, created by the first run; `table:` then is a table of `connection:`.
+        include: of a slot, read only these columns; a name with `*` or `?` stands for every one that matches.
+        exclude: of a slot, do not read these columns.
         publication: the publication that the slot reads; unless given, the first run creates one for this table.
         connection: the connection of the slot or the topic, a name under `connections:`.
         folder: the project's folder.
@@ -82,6 +85,8 @@ class ChangeLog:
     database: str | None = None
     slot: str | None = None
     publication: str | None = None
+    include: tuple[str, ...] = ()
+    exclude: tuple[str, ...] = ()
     connection: Connection | None = None
     folder: Path = field(default_factory=Path.cwd, metadata={"given": True}, repr=False)
     lakes: Mapping[str, Format] = field(default_factory=dict, metadata={"given": True}, repr=False)
@@ -98,6 +103,17 @@ class ChangeLog:
         if self.slot is not None:
             self._check_slot()
             return
+        self._check_events()
+        if self.topic is not None:
+            self._topic()
+        elif self.path is not None:
+            self._files()
+        else:
+            self._table()
+
+    def _check_events(self) -> None:
+        if self.include or self.exclude:
+            raise ConfigError("`include:` and `exclude:` are for a replication slot: other logs hold their own columns")
         if self.envelope is None:
             known = ", ".join(plugins.names("envelopes"))
             raise ConfigError(f"a change log needs `envelope:`, the format of its events: {known}")
@@ -105,12 +121,11 @@ class ChangeLog:
             raise ConfigError("the table of a change log needs both `database:` and `table:`")
         if self.database is not None and self.connections and self.database not in self.connections:
             raise ConfigError(f"database: {self.database!r} is not under `connections:`")
-        if self.topic is not None:
-            self._topic()
-        elif self.path is not None:
-            self._files()
-        else:
-            self._table()
+
+    @property
+    def selection(self) -> ColumnSelection:
+        """The columns that are read."""
+        return ColumnSelection(include=self.include, exclude=self.exclude)
 
     @staticmethod
     def flavours() -> Iterator[Flavour]:
@@ -216,14 +231,18 @@ class ChangeLog:
         if self.table is None or connection is None:
             return None
         made: Any = plugins.load("sources", "database")
-        found: Source = made(connection=connection, table=self.table)
+        # Of other logs `columns:` describes the events.
+        types = self.columns if self.slot is not None else {}
+        found: Source = made(
+            connection=connection, table=self.table, columns=types, include=self.include, exclude=self.exclude
+        )
         return found
 
     def _check_slot(self) -> None:
         if self.table is None or self.connection is None:
             raise ConfigError("a replication slot needs `connection:` and `table:`, whose changes it reports")
         others = {"path": self.path, "envelope": self.envelope, "format": self.format, "database": self.database}
-        for name, value in {**others, "options": self.options or None, "columns": self.columns or None}.items():
+        for name, value in {**others, "options": self.options or None}.items():
             if value is not None:
                 raise ConfigError(f"{name}: is not for a replication slot")
         self._slot()
@@ -237,6 +256,7 @@ class ChangeLog:
             table=self.table,
             publication=self.publication or self.slot,
             folder=self.folder,
+            selection=self.selection,
         )
         return found
 

@@ -2,25 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from tidegate.core.bounds import BoundRequest, SequenceBound
 from tidegate.core.changes import SafeBound
+from tidegate.core.column_selection import ColumnSelection
 from tidegate.core.ids import join_name
 from tidegate.core.ports.dialect import Entrance, Relation, Session
 from tidegate.core.schema import Schema
 from tidegate.core.spelling import nearest, suggest
-from tidegate.errors import ColumnMissing, TidegateError
+from tidegate.errors import ColumnMissing, InternalError, TidegateError
 
 
-def taken(session: Entrance, relation: Relation, overrides: Mapping[str, str], bound: BoundRequest) -> SafeBound:
+def taken(session: Entrance, relation: Relation, selection: ColumnSelection, bound: BoundRequest) -> SafeBound:
     """The bound as a session tells it that has answered nothing else yet.
 
     Raises:
         EdgeUnknown: no bound can be known.
         ColumnMissing, ConfigError: there is no such column, or it cannot be followed.
     """
-    found = described(session, relation, overrides)
+    found = described(session, relation, selection)
     column = found.find(bound.column)
     if column is None:
         near = suggest(bound.column, found.names)
@@ -30,17 +29,20 @@ def taken(session: Entrance, relation: Relation, overrides: Mapping[str, str], b
     return session.safe_time_bound(relation, column, clock=bound.clock, lag=bound.lag, time_zone=bound.time_zone)
 
 
-def described(session: Session, relation: Relation, overrides: Mapping[str, str]) -> Schema:
-    """The columns of the relation.
+def described(session: Session, relation: Relation, selection: ColumnSelection) -> Schema:
+    """The columns of the relation that are read.
 
     Raises:
         ColumnMissing: there is no such table; the nearest one that the user can see is named.
         SchemaRefused: a column that cannot be kept.
     """
     try:
-        return session.columns(relation, overrides)
+        found = session.columns(relation, selection)
     except ColumnMissing as error:
         raise _with_nearest(session, relation, error) from error
+    if any(not selection.takes(name) for name in found.names):
+        raise InternalError(f"the dialect reads columns of {relation.label} that the project leaves out")
+    return found
 
 
 def _with_nearest(session: Session, relation: Relation, error: ColumnMissing) -> ColumnMissing:

@@ -16,6 +16,7 @@ from tidegate.core.batch import Latest
 from tidegate.core.bounds import BoundRequest, TimeBound
 from tidegate.core.bucketing import Buckets, RowDigest
 from tidegate.core.changes import SafeBound, SliceStats
+from tidegate.core.column_selection import ColumnSelection
 from tidegate.core.fingerprint import Fingerprint
 from tidegate.core.grouping import TIMES, Grouping, Ranges
 from tidegate.core.plan import Prune
@@ -45,7 +46,7 @@ class DatabaseProbe:
         dialect: Dialect,
         session: Session,
         relation: Relation,
-        overrides: Mapping[str, str],
+        selection: ColumnSelection,
         *,
         bound: BoundRequest | None = None,
         edge: SafeBound | None = None,
@@ -53,7 +54,7 @@ class DatabaseProbe:
         self.session = session
         self._dialect = dialect
         self._relation = relation
-        self._overrides = overrides
+        self._selection = selection
         self._lock = threading.Lock()
         self._known: Statements | None = None
         self._stats: dict[Slice, SliceStats] = {}
@@ -84,7 +85,9 @@ class DatabaseProbe:
         rescued = {change.column for change, mode in self._aside.items() if mode is Mode.RESCUE}
         packed = tuple(column for column in self._columns() if column.name in rescued)
         plain = (column for column in known.schema if column.name != RESCUED.name)
-        return replace(known, schema=Schema(columns=(*plain, *packed))), tuple(column.name for column in packed)
+        return replace(known, schema=replace(known.schema, columns=(*plain, *packed))), tuple(
+            column.name for column in packed
+        )
 
     @property
     def statements(self) -> Statements:
@@ -337,11 +340,12 @@ class DatabaseProbe:
             self._aside = self._fit.aside(schema)
             left_out = {change.column for change in self._aside}
             columns = tuple(column for column in schema if column.name not in left_out)
-            schema = Schema(columns=(*columns, RESCUED) if self._fit.rescues(self._aside) else columns)
+            rescued = (RESCUED,) if self._fit.rescues(self._aside) else ()
+            schema = replace(schema, columns=(*columns, *rescued))
         return Statements(dialect=self._dialect, relation=self._relation, schema=schema)
 
     def _columns(self) -> Schema:
-        schema = described(self.session, self._relation, self._overrides)
+        schema = described(self.session, self._relation, self._selection)
         if self._fit is not None and self._fit.keeps and schema.find(RESCUED.name) is not None:
             raise SchemaRefused(
                 f"{self._relation.label} has a column {RESCUED.name!r}, which is the name of the column for rescued "

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from tidegate import plugins
 from tidegate.core.bounds import BoundRequest
+from tidegate.core.column_selection import ColumnSelection
 from tidegate.core.flavours import Bound, Flavour
 from tidegate.core.ids import Connection
 from tidegate.core.ports.dialect import Connectable, Dialect, Session, TableFacts
@@ -48,7 +49,10 @@ class Database:
         query: one SELECT statement instead of a table.
         slices: the number of parallel parts in which a load is read; chosen by size unless given.
         fetch_size: rows per round trip to the database; more rows take more memory.
-        columns: exact types where the database's own say too little: `{amount: "decimal(20,4)"}`.
+        columns: exact types where the database's own say too little, `{amount: "decimal(20,4)"}`; `text` reads any type
+            as the text that the database writes.
+        include: read only these columns; a name with `*` or `?` stands for every one that matches.
+        exclude: do not read these columns.
     """
 
     kind: ClassVar[str] = "database"
@@ -61,6 +65,8 @@ class Database:
     slices: int | None = None
     fetch_size: int = 20_000
     columns: Mapping[str, str] = field(default_factory=dict)
+    include: tuple[str, ...] = ()
+    exclude: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if (self.table is None) == (self.query is None):
@@ -68,6 +74,11 @@ class Database:
         for name, value in (("slices", self.slices), ("fetch_size", self.fetch_size)):
             if value is not None and value < 1:
                 raise ConfigError(f"{name}: must be at least 1, got {value}")
+
+    @property
+    def selection(self) -> ColumnSelection:
+        """The columns that are read."""
+        return ColumnSelection(include=self.include, exclude=self.exclude, types=self.columns)
 
     @staticmethod
     def flavours() -> Iterator[Flavour]:
@@ -98,8 +109,8 @@ class Database:
         relation = of_table(dialect, self.table) if self.table is not None else of_query(dialect, self.query or "")
         session = dialect.open(self.connection)
         try:
-            edge = taken(session, relation, self.columns, bound) if bound is not None else None
-            yield DatabaseProbe(dialect, session, relation, self.columns, bound=bound, edge=edge)
+            edge = taken(session, relation, self.selection, bound) if bound is not None else None
+            yield DatabaseProbe(dialect, session, relation, self.selection, bound=bound, edge=edge)
         finally:
             session.close()
 

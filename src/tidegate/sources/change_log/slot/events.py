@@ -201,6 +201,7 @@ class _Places:
         self._keys = frozenset(place for place, column in enumerate(relation.columns) if column.key)
         named = [at[name] for name in sorted(wanted.identity) if name in at]
         self._identity = named or sorted(at.values())
+        self._whole = not wanted.columns.excluded
 
     def filled(self, new: Tuple, old: Tuple, *, whole: bool) -> Tuple:
         """The new row, with what the old one says of values that were left alone."""
@@ -243,7 +244,9 @@ class _Places:
 
     def _refused(self, reason: str, data: bytes) -> _Told:
         nothing = (None,) * len(self._columns)
-        return _Told(values=nothing, refused=reason, raw=base64.b64encode(data).decode())
+        # The message holds the values of every column, also of those that must not be read.
+        raw = base64.b64encode(data).decode() if self._whole else None
+        return _Told(values=nothing, refused=reason, raw=raw)
 
 
 def completed(event: Event, columns: Schema, known: Mapping[str, str | None]) -> Event:

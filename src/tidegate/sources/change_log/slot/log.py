@@ -136,7 +136,7 @@ class SlotLog:
             "lsn": lsn(found.confirmed),
             "through": lsn(slots.written(self._session)),
             "publication": slot.check_publication(self._session, self._options).mark,
-            "identity": list(slot.check_identity(self._session, self._options.relation).columns),
+            "identity": list(slot.check_identity(self._session, self._options).columns),
         }
         reason = f"read completely, then its log from {state['lsn']} on by slot {self._options.slot}"
         return LogSpan(slices=(Everything(),), state=state, bulk=True, floor=floor(found.confirmed), reason=reason)
@@ -160,7 +160,7 @@ class SlotLog:
             )
         if state.get("publication") != slot.check_publication(self._session, self._options).mark:
             raise HistoryGone(f"the table was not in the publication {self._options.publication} all the time")
-        told = slot.check_identity(self._session, self._options.relation).columns
+        told = slot.check_identity(self._session, self._options).columns
         if state.get("identity") != list(told):
             raise HistoryGone(f"the log used to identify changed rows by columns other than {', '.join(told) or 'all'}")
         return position, found.confirmed < position
@@ -192,7 +192,7 @@ class SlotLog:
         )
 
     def _events(self, part: LogRange, schema: Schema) -> Iterator[Event]:
-        identity = slot.check_identity(self._session, self._options.relation)
+        identity = slot.check_identity(self._session, self._options)
         wanted = Wanted(
             slot=part.part,
             table=self._table_name(),

@@ -8,13 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from tidegate.core.column_selection import ColumnSelection
 from tidegate.core.ids import Connection
 from tidegate.core.ports.dialect import Relation
 from tidegate.core.retention import Retained
+from tidegate.core.yaml_text import listed
 from tidegate.dialects.postgresql import Postgresql
 from tidegate.dialects.postgresql import replication_slots as slots
 from tidegate.dialects.postgresql.session import PostgresqlSession
@@ -31,6 +33,7 @@ class SlotOptions:
     """What a log in a slot is, as the project says; see `ChangeLog`.
 
     Args:
+        selection: the columns that are read.
         folder: the project's.
     """
 
@@ -39,6 +42,7 @@ class SlotOptions:
     table: str
     publication: str
     folder: Path
+    selection: ColumnSelection = field(default_factory=ColumnSelection)
 
     def __post_init__(self) -> None:
         slots.check_name(self.slot)
@@ -71,7 +75,7 @@ def claim(options: SlotOptions, key: Sequence[str]) -> None:
     """
     with session_of(options) as session:
         slots.check_server(session)
-        told = check_identity(session, options.relation).columns
+        told = check_identity(session, options).columns
         if told and not set(key) <= set(told):
             raise ConfigError(
                 f"the log of {options.relation.label} identifies changed rows by {', '.join(told)}, but the key of the "
@@ -143,12 +147,13 @@ def warning_of(found: slots.Slot) -> str:
     return ""
 
 
-def check_identity(session: PostgresqlSession, relation: Relation) -> slots.Identified:
+def check_identity(session: PostgresqlSession, options: SlotOptions) -> slots.Identified:
     """How a row is identified in the log.
 
     Raises:
-        SchemaRefused: it is not, or the log does not carry every column.
+        SchemaRefused: it is not, or the log does not carry every column that is read.
     """
+    relation = options.relation
     found, table = slots.identified(session, relation), relation.sql
     if found.kind not in ("r", "p"):
         raise SchemaRefused(f"{relation.label} is not a table, and only tables have a log")
@@ -163,10 +168,12 @@ def check_identity(session: PostgresqlSession, relation: Relation) -> slots.Iden
             f"the partitions of {relation.label} do not all identify their rows by the primary key alone",
             hint="`ALTER TABLE … REPLICA IDENTITY DEFAULT` for the table and each of its partitions.",
         )
-    if found.generated:
+    generated = [name for name in found.generated if options.selection.takes(name)]
+    if generated:
         raise SchemaRefused(
-            f"column {found.generated[0]!r} of {relation.label} is generated, and the log does not contain it",
-            hint=f"`ALTER TABLE {table} ALTER COLUMN … DROP EXPRESSION`, or load the table by another strategy.",
+            f"columns of {relation.label} are generated, and the log does not contain them: {', '.join(generated)}",
+            hint=f"Leave them out with `source: {{exclude: {listed(generated)}}}`, or load the table by another "
+            "strategy.",
         )
     return found
 
