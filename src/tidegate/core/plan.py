@@ -132,31 +132,65 @@ class WriteChoice:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LoadPlan:
-    """One load: fixed before reading, saved before reading.
+class StreamRef:
+    """The stream that a load belongs to.
 
     Args:
-        load_id: 32 hex digits, the mark in the table's commit.
-        uid: the stream's identity.
-        base: the target's snapshot that `since` was read from; None for an empty or new table.
-        since: the position the load starts from; None for a first load.
-        position: the position that the commit will carry.
-        columns: the columns to read and write, in order.
-        added: columns of the table that the writer fills by itself, after those.
-        key: the key columns; empty for none.
-        evolve: the changes of columns that are applied before the write.
+        uid: its identity in the table's commits.
+        target: the table's whole name.
+    """
+
+    name: str
+    uid: str
+    target: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Evolution:
+    """What becomes of the table's columns.
+
+    Args:
         create: the table is made by this load.
-        deletes: what becomes of rows that are gone.
-        most_deleted: more rows than these may not go; None for any number.
-        added: the columns that the table has beside those of the source.
+        seen: how the source's columns differ from the table's.
+        apply: the changes that are applied before the write.
+    """
+
+    create: bool = False
+    seen: tuple[SchemaChange, ...] = ()
+    apply: tuple[SchemaChange, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedDeletes:
+    """Which rows of the table may go, and how.
+
+    Args:
+        policy: what becomes of rows that are gone.
+        at_most: more rows than these may not go; None for any number.
         missing_keys: keys of the table that the source does not have any more are deleted as well.
         reset: what the table held is not kept; None unless a person asked for it.
     """
 
-    load_id: str
-    stream: str
-    uid: str
-    target: str
+    policy: Deletes = field(default_factory=Deletes)
+    at_most: int | None = None
+    missing_keys: bool = False
+    reset: Reset | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoadPlan:
+    """One load: fixed before reading, saved before reading.
+
+    Args:
+        base: the target's snapshot that `since` was read from; None for an empty or new table.
+        since: the position the load starts from; None for a first load.
+        position: the position that the commit will carry.
+        columns: the columns to read and write, in order.
+        key: the key columns; empty for none.
+        added: the columns that the table has beside those of the source.
+    """
+
+    stream: StreamRef
     created_at: datetime
     base: str | None
     since: Position | None
@@ -164,15 +198,20 @@ class LoadPlan:
     changes: ChangeSet
     columns: Schema
     key: tuple[str, ...] = ()
-    schema_changes: tuple[SchemaChange, ...] = ()
-    evolve: tuple[SchemaChange, ...] = ()
-    write: WriteChoice
-    create: bool = False
-    deletes: Deletes = field(default_factory=Deletes)
-    most_deleted: int | None = None
-    missing_keys: bool = False
     added: Schema = field(default_factory=lambda: Schema(columns=()))
-    reset: Reset | None = None
+    evolution: Evolution = field(default_factory=Evolution)
+    write: WriteChoice
+    deletes: PlannedDeletes = field(default_factory=PlannedDeletes)
+
+    @property
+    def load_id(self) -> str:
+        """32 hex digits, the mark in the table's commit."""
+        return self.position.load_id
+
+    @property
+    def uid(self) -> str:
+        """The stream's identity."""
+        return self.stream.uid
 
     @property
     def table(self) -> Schema:
@@ -186,19 +225,35 @@ class LoadPlan:
 
     def refuse_many(self, gone: int) -> None:
         """Raises DeleteFuse when more rows would go than may."""
-        if self.most_deleted is not None and gone > self.most_deleted:
+        most = self.deletes.at_most
+        if most is not None and gone > most:
             raise DeleteFuse(
-                f"stream {self.stream!r}: {gone} rows of {self.target} no longer exist at the source, and one load may "
-                f"delete at most "
-                f"{self.most_deleted} (deletes: {{max_fraction: …}})",
+                f"stream {self.stream.name!r}: {gone} rows of {self.stream.target} no longer exist at the source, and "
+                f"one load may delete at most {most} (deletes: {{max_fraction: …}})",
                 load_id=self.load_id,
             )
 
     def to_dict(self) -> dict[str, Any]:
-        """JSON types only; times in ISO 8601."""
-        values: dict[str, Any] = _plain(asdict(self))
-        values["columns"]["digest"] = self.columns.digest
-        return values
+        """The document that a registry keeps: flat, JSON types only, times in ISO 8601."""
+        values = asdict(self)
+        stream, evolution, deletes = values.pop("stream"), values.pop("evolution"), values.pop("deletes")
+        document = {
+            "load_id": self.load_id,
+            "stream": stream["name"],
+            "uid": stream["uid"],
+            "target": stream["target"],
+            **values,
+            "schema_changes": evolution["seen"],
+            "evolve": evolution["apply"],
+            "create": evolution["create"],
+            "deletes": deletes["policy"],
+            "most_deleted": deletes["at_most"],
+            "missing_keys": deletes["missing_keys"],
+            "reset": deletes["reset"],
+        }
+        document["columns"]["digest"] = self.columns.digest
+        plain: dict[str, Any] = _plain(document)
+        return plain
 
 
 def branch_prefix(uid: str) -> str:

@@ -319,7 +319,7 @@ def present(stream: Stream, session: SparkSession, plan: LoadPlan) -> DataFrame:
     from tidegate.spark import dataframe_ops  # noqa: PLC0415 - rows are looked at, Spark is running
 
     rows = stream.format.read(session, stream.target, plan.base)
-    if plan.deletes.soft and DELETED_AT in rows.columns:
+    if plan.deletes.policy.soft and DELETED_AT in rows.columns:
         rows = rows.where(f"{DELETED_AT} IS NULL")
     return dataframe_ops.completed(rows, plan.table if stream.writer.versions else plan.columns)
 

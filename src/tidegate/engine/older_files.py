@@ -43,7 +43,7 @@ def restore(work: LoadContext, plan: LoadPlan, session: SparkSession, staging: S
     part, spark = older[0], Spark()
     keys = [spark.quote(name) for name in plan.key]
     columns = Schema(columns=tuple(column for column in plan.columns if column.name in plan.key))
-    with translated(f"comparing with {plan.target}"):
+    with translated(f"comparing with {plan.stream.target}"):
         lost = dataframe_ops.without_keys(staging.read_partitions(plan.changes.slices), checked.frame, plan.key)
         # Read now: afterwards the staging shows what was written.
         side = TableSide(rows=lost.selectExpr(*keys).distinct().localCheckpoint(), columns=columns, key=plan.key)
@@ -96,7 +96,7 @@ def verify(work: LoadContext, plan: LoadPlan, staging: Staging, checked: Checked
     source = source if level is VerifyLevel.MOVED else Fingerprint(rows=source.rows)
     if source != table:
         raise VerifyFailed(
-            f"stream {plan.stream!r}: rows restored from files loaded earlier differ: {source.rows} rows at the "
-            f"source, {table.rows} in {plan.target}",
+            f"stream {plan.stream.name!r}: rows restored from files loaded earlier differ: {source.rows} rows at the "
+            f"source, {table.rows} in {plan.stream.target}",
             load_id=plan.load_id,
         )

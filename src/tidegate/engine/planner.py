@@ -14,7 +14,7 @@ from typing import Any
 from tidegate.core.changes import ChangeSet
 from tidegate.core.effects import Apply, event_rules
 from tidegate.core.ids import new_load_id
-from tidegate.core.plan import LoadPlan, WriteChoice, WriteFacts
+from tidegate.core.plan import Evolution, LoadPlan, PlannedDeletes, WriteChoice, WriteFacts
 from tidegate.core.plan import Mode as WriteMode
 from tidegate.core.policies.contract import Mode
 from tidegate.core.ports.format import TableState
@@ -50,6 +50,7 @@ class PlanInputs:
         facts: what the writer needs to choose a mode.
         aside: changes of the source's columns that `columns` does not show, because the contract leaves these out.
         renames: columns that the table has by another name, new names to old ones; None where only names tell them.
+        most_deleted: more rows than these may not go; None for any number.
         last_sequence: the greatest sequence the stream ever had, also before a repair set the registry back.
     """
 
@@ -60,6 +61,7 @@ class PlanInputs:
     identity: str
     clock: int | None
     facts: WriteFacts
+    most_deleted: int | None = None
     last_sequence: int = 0
     aside: tuple[SchemaChange, ...] = ()
     renames: Mapping[str, str] | None = None
@@ -84,10 +86,7 @@ def make_plan(stream: Stream, found: PlanInputs, *, now: datetime) -> LoadPlan:
     reset = found.facts.reset is not None
     fenced = fence(stream, found.changes, found.since, sequence, load_id, reset=reset, evolve=evolve)
     return LoadPlan(
-        load_id=load_id,
-        stream=stream.name,
-        uid=stream.uid,
-        target=str(stream.target),
+        stream=stream.ref,
         created_at=now,
         base=found.table.snapshot,
         since=found.since,
@@ -105,14 +104,19 @@ def make_plan(stream: Stream, found: PlanInputs, *, now: datetime) -> LoadPlan:
         changes=found.changes,
         columns=columns,
         key=stream.key,
-        schema_changes=(*_seen(changes, found.aside), *found.aside),
-        evolve=(*evolve, *more),
-        write=write,
-        create=not found.table.exists,
-        deletes=stream.deletes,
         added=Schema(columns=(*stream.added, *added)),
-        missing_keys=found.facts.gone,
-        reset=found.facts.reset,
+        evolution=Evolution(
+            create=not found.table.exists,
+            seen=(*_seen(changes, found.aside), *found.aside),
+            apply=(*evolve, *more),
+        ),
+        write=write,
+        deletes=PlannedDeletes(
+            policy=stream.deletes,
+            at_most=found.most_deleted,
+            missing_keys=found.facts.gone,
+            reset=found.facts.reset,
+        ),
     )
 
 

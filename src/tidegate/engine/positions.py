@@ -15,7 +15,8 @@ from tidegate.core.effects import Insert
 from tidegate.core.grouping import Grouping, grouping_of
 from tidegate.core.ids import new_load_id
 from tidegate.core.ledger import Ledger
-from tidegate.core.plan import LoadPlan, Mode, WriteChoice
+from tidegate.core.maintenance_plan import maintenance_plan
+from tidegate.core.plan import Mode, WriteChoice
 from tidegate.core.ports.format import TableState
 from tidegate.core.ports.source import Probe
 from tidegate.core.position import Position
@@ -329,15 +330,11 @@ def _commit(  # noqa: PLR0913 - what a commit is made of
     reason: str,
 ) -> None:
     """Of no rows; refused if the table is not at the version that was looked at."""
-    plan = LoadPlan(
-        load_id=position.load_id,
-        stream=stream.name,
-        uid=stream.uid,
-        target=str(stream.target),
-        created_at=context.now(),
-        base=table.snapshot,
-        since=table.position,
-        position=position,
+    plan = maintenance_plan(
+        stream.ref,
+        table,
+        position,
+        at=context.now(),
         changes=ChangeSet(slices=(), effect=Insert(), state=position.state, rows=0),
         columns=table.schema or Schema(columns=()),
         key=stream.key,

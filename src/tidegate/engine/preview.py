@@ -120,9 +120,9 @@ def preview(stream: Stream, context: RunContext) -> StreamPlan:
         slices=tuple(_slices(changes)),
         rows=changes.rows,
         bytes=changes.bytes,
-        schema_changes=tuple(asdict(change) for change in plan.schema_changes),
+        schema_changes=tuple(asdict(change) for change in plan.evolution.seen),
         write=asdict(plan.write),
-        create=plan.create,
+        create=plan.evolution.create,
         notes=notes,
     )
 

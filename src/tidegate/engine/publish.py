@@ -9,14 +9,15 @@ import contextlib
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from tidegate.core.changes import ChangeSet
 from tidegate.core.effects import Insert, Mirror
 from tidegate.core.ids import Target, new_load_id
-from tidegate.core.plan import LoadPlan, Mode, WriteChoice
+from tidegate.core.maintenance_plan import maintenance_plan
+from tidegate.core.plan import LoadPlan, Mode, StreamRef, WriteChoice
 from tidegate.core.ports.format import Format, Layout, Receipt, Staging, TableState
 from tidegate.core.position import Position
 from tidegate.core.schema import FOLLOWED, Schema, compare
@@ -90,7 +91,7 @@ def publish(lake: Format, target: Target, plan: LoadPlan, staging: Staging) -> R
             return staging.receipt()
         if table.position != plan.since:
             raise PositionMoved(
-                f"another runner has loaded stream {plan.stream!r} in the meantime; this load was dropped",
+                f"another runner has loaded stream {plan.stream.name!r} in the meantime; this load was dropped",
                 hint="Run again.",
             ) from error
         raise
@@ -130,8 +131,8 @@ class SideTable:
         plan = self._plan(mode, now, state)
         if not self.state.exists:
             self.lake.create(session, self.target, self.columns, Layout())
-        elif plan.evolve:
-            self.lake.evolve(session, self.target, plan.evolve, self.columns)
+        elif plan.evolution.apply:
+            self.lake.evolve(session, self.target, plan.evolution.apply, self.columns)
         if self.state.branches:
             self.lake.drop_branches(session, self.target, self.state.branches)
         staging = self.lake.stage(session, self.target, plan)
@@ -143,21 +144,14 @@ class SideTable:
         load_id, table = new_load_id(), self.state
         changes = compare(source=self.columns, table=table.schema) if table.schema else ()
         number = next_sequence(table, table.position, 0)
-        return LoadPlan(
-            load_id=load_id,
-            stream=self.stream,
-            uid=self.uid,
-            target=str(self.target),
-            created_at=now,
-            base=table.snapshot,
-            since=table.position,
-            position=Position(
-                sequence=number, load_id=load_id, kind=self.kind, state=state, schema=self.columns.digest
-            ),
+        plan = maintenance_plan(
+            StreamRef(name=self.stream, uid=self.uid, target=str(self.target)),
+            table,
+            Position(sequence=number, load_id=load_id, kind=self.kind, state=state, schema=self.columns.digest),
+            at=now,
             changes=ChangeSet(slices=(Everything(),), effect=Insert() if mode is Mode.APPEND else Mirror()),
             columns=self.columns,
-            schema_changes=changes,
-            evolve=tuple(change for change in changes if change.kind in FOLLOWED),
             write=WriteChoice(mode=mode, reason="what is kept beside the table"),
-            create=not table.exists,
         )
+        followed = tuple(change for change in changes if change.kind in FOLLOWED)
+        return replace(plan, evolution=replace(plan.evolution, seen=changes, apply=followed))

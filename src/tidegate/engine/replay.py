@@ -15,6 +15,7 @@ from tidegate.core.changes import ChangeSet
 from tidegate.core.display import Shown
 from tidegate.core.effects import Apply, Effect, Insert, Upsert
 from tidegate.core.ids import new_load_id
+from tidegate.core.maintenance_plan import maintenance_plan
 from tidegate.core.plan import LoadPlan, Mode, WriteChoice, WriteFacts
 from tidegate.core.ports.format import Staging
 from tidegate.core.position import Position
@@ -267,7 +268,8 @@ class _Replay:
             versions.prove(checked, plan, staging)
             if unseen := versions.unseen(checked, plan, staging):
                 raise VerifyFailed(
-                    f"stream {plan.stream!r}: {plan.target} does not have {unseen} of the rows at their time",
+                    f"stream {plan.stream.name!r}: {plan.stream.target} does not have {unseen} of the rows at "
+                    f"their time",
                     load_id=plan.load_id,
                 )
             return True
@@ -288,15 +290,11 @@ class _Replay:
         if stream.strategy.applies_events:  # what was applied before goes on to count
             logged = Apply(rules=stream.strategy.event_rules())
             state |= fence(stream, replace(changes, effect=logged), since, number, load_id)
-        return LoadPlan(
-            load_id=load_id,
-            stream=stream.name,
-            uid=stream.uid,
-            target=str(stream.target),
-            created_at=self.context.now(),
-            base=table.snapshot,
-            since=since,
-            position=replace(since, sequence=number, load_id=load_id, state=state),
+        return maintenance_plan(
+            stream.ref,
+            replace(table, position=since),
+            replace(since, sequence=number, load_id=load_id, state=state),
+            at=self.context.now(),
             changes=changes,
             columns=columns,
             key=stream.key,

@@ -11,6 +11,7 @@ from enum import StrEnum
 
 from tidegate.core.bounds import BoundRequest
 from tidegate.core.ids import Target
+from tidegate.core.plan import StreamRef
 from tidegate.core.policies.deletes import Deletes
 from tidegate.core.policies.maintenance import Maintenance
 from tidegate.core.policies.rules import OnFail, Rule
@@ -57,6 +58,11 @@ class Stream:
     maintenance: Maintenance = field(default_factory=Maintenance)
     schedule: Schedule | None = None
     checks: tuple[Rule, ...] = ()
+
+    @property
+    def ref(self) -> StreamRef:
+        """What a load's plan names it by."""
+        return StreamRef(name=self.name, uid=self.uid, target=str(self.target))
 
     @property
     def added(self) -> Schema:

@@ -16,7 +16,9 @@ from tidegate.core import schema as types
 from tidegate.core.changes import ChangeSet
 from tidegate.core.effects import Insert, Upsert
 from tidegate.core.ids import Target, split_name
-from tidegate.core.plan import LoadPlan, Mode, WriteChoice, branch_prefix
+from tidegate.core.maintenance_plan import maintenance_plan
+from tidegate.core.plan import LoadPlan, Mode, StreamRef, WriteChoice, branch_prefix
+from tidegate.core.ports.format import TableState
 from tidegate.core.position import Position
 from tidegate.core.schema import Column, Schema
 from tidegate.core.slices import Everything
@@ -126,20 +128,14 @@ class Iceberg:
     ) -> LoadPlan:
         # The staging takes names from the columns and leaves their types to the table.
         schema = Schema(columns=tuple(Column(name=name, type=types.TEXT) for name in columns))
-        return LoadPlan(
-            load_id=position.load_id,
-            stream=self.name,
-            uid=self.uid,
-            target=str(self.target),
-            created_at=datetime.now(UTC),
-            base=base,
-            since=None,
-            position=position,
+        return maintenance_plan(
+            StreamRef(name=self.name, uid=self.uid, target=str(self.target)),
+            TableState(exists=True, snapshot=base),
+            position,
+            at=datetime.now(UTC),
             changes=ChangeSet(slices=(Everything(),), effect=Upsert() if key else Insert()),
             columns=schema,
             key=key,
-            schema_changes=(),
-            evolve=(),
             write=WriteChoice(mode=mode, reason="a loader's batch"),
         )
 

@@ -122,7 +122,7 @@ class MemoryStaging(Staging):
             table = self.tables.table(self.target)
             steps = self._steps(table, self._head(table))
             rows: Sequence[Row] = table.named(steps[0].written)
-        if len(steps) > 1 or self.plan.deletes.soft or self.plan.write.mode not in ROWS_ALONE:
+        if len(steps) > 1 or self.plan.deletes.policy.soft or self.plan.write.mode not in ROWS_ALONE:
             return None
         return arrow_table(self.plan.columns.covered, rows)
 
@@ -196,7 +196,7 @@ class MemoryStaging(Staging):
         with self.tables.lock:
             table = self.tables.table(self.target)
             rows = table.rows(table.branches.get(self.plan.branch, table.head))
-        live = (row for row in rows if not self.plan.deletes.soft or row[DELETED_AT] is None)
+        live = (row for row in rows if not self.plan.deletes.policy.soft or row[DELETED_AT] is None)
         return Rows(schema=Schema(columns=table.fields), rows=tuple(live))
 
     def _frame(self, rows: Sequence[Row]) -> DataFrame:
@@ -238,7 +238,7 @@ class _Merge:
                 continue
             met.add(key)
             if len(waiting[key]) > 1:
-                raise WriteError(f"several rows of one key were to be merged into {self.plan.target}")
+                raise WriteError(f"several rows of one key were to be merged into {self.plan.stream.target}")
             kept = self._matched(row, waiting[key][0], columns)
             change.rows += [] if kept is None else [kept]
             change.deleted += kept is None
@@ -253,7 +253,7 @@ class _Merge:
 
     def _matched(self, row: Row, new: Row, columns: Sequence[str]) -> Row | None:
         """What becomes of a row of the table whose key is merged; None where it goes."""
-        soft, gone = self.plan.deletes.soft, self._is(self.gone, new)
+        soft, gone = self.plan.deletes.policy.soft, self._is(self.gone, new)
         if gone and (not soft or self._is(self.again, new)):
             return None
         if gone:

@@ -52,7 +52,7 @@ def merge(checked: Checked, plan: LoadPlan, staging: Staging) -> Checked:
     """
     keys = _differing(checked.frame, staging.read(), plan, plan.key).persist()
     try:
-        with translated(f"comparing with {plan.target}"):
+        with translated(f"comparing with {plan.stream.target}"):
             counts = _counted(keys, plan)
             plan.refuse_many(counts.gone)
             if (skipped := _insignificant(checked.frame, keys, plan, staging)) is not None:
@@ -70,7 +70,7 @@ def replace_if_different(checked: Checked, plan: LoadPlan, staging: Staging) -> 
     present = staging.read()
     keys = _differing(checked.frame, present, plan, ()).persist()
     try:
-        with translated(f"comparing with {plan.target}"):
+        with translated(f"comparing with {plan.stream.target}"):
             if (skipped := _insignificant(checked.frame, keys, plan, staging)) is not None:
                 return replace(checked, skipped=skipped)
             different, went = dataframe_ops.count_if(keys, "true", f"{THERE} > {HERE}")
@@ -93,11 +93,11 @@ def refuse_many(wanted: DataFrame, plan: LoadPlan, staging: Staging) -> None:
     Raises:
         DeleteFuse: more than may.
     """
-    if plan.most_deleted is None or plan.reset is not None or plan.base is None:
+    if plan.deletes.at_most is None or plan.deletes.reset is not None or plan.base is None:
         return
     whole = plan.changes.whole
     present = staging.read() if whole else staging.read_partitions(plan.changes.slices)
-    with translated(f"comparing with {plan.target}"):
+    with translated(f"comparing with {plan.stream.target}"):
         if plan.key:
             gone = dataframe_ops.without_keys(present.selectExpr(*map(quote, plan.key)), wanted, plan.key).count()
         else:
@@ -146,7 +146,7 @@ def _merge(wanted: DataFrame, keys: DataFrame, plan: LoadPlan, staging: Staging,
     if not counts.keys:
         staging.append(wanted.where("false"))  # the position moves all the same
         return
-    with translated(f"comparing with {plan.target}"):
+    with translated(f"comparing with {plan.stream.target}"):
         prune = keyed(keys, plan, Latest(key=plan.key, order=()), unique=True).prune
     moving = dataframe_ops.repairing(wanted, keys, key=plan.key, columns=plan.columns).persist()
     try:
@@ -176,7 +176,7 @@ def _insignificant(wanted: DataFrame, keys: DataFrame, plan: LoadPlan, staging: 
     New columns are worth one: the table has them already.
     """
     rule = plan.changes.effect.ignore if isinstance(plan.changes.effect, Mirror) else None
-    if rule is None or plan.evolve:
+    if rule is None or plan.evolution.apply:
         return None
     different = _rows(keys, plan)
     if not different:

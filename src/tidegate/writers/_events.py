@@ -80,7 +80,7 @@ def folded(rows: DataFrame, plan: LoadPlan, batch: Batch) -> Checked:
     """
     fence = batch.fence or Fence()
     fold = Fold(columns=plan.columns, key=plan.key, fence=fence)
-    with ExitStack() as held, translated(f"reading the events for {plan.target}"):
+    with ExitStack() as held, translated(f"reading the events for {plan.stream.target}"):
         if fence.open:  # where some were partial, others are
             rows = _kept(rows, batch, held)
         gathered = _persisted(fold.gathered(rows), held)

@@ -51,7 +51,7 @@ def put(checked: Checked, plan: LoadPlan, staging: Staging) -> Checked:
             return _merge_with_gone(checked, checked.gone, plan, staging)
         case _:
             gone = dataframe_ops.GONE if changelog else None
-            if gone and plan.most_deleted is not None:
+            if gone and plan.deletes.at_most is not None:
                 keys = checked.frame.where(gone).selectExpr(*map(quote, plan.key))
                 plan.refuse_many(staging.read_keys(keys, prune=checked.prune).count())
             staging.merge(checked.frame, prune=checked.prune, skip_equal=checked.skip_equal, gone=gone)
@@ -60,7 +60,7 @@ def put(checked: Checked, plan: LoadPlan, staging: Staging) -> Checked:
 
 def _compares(plan: LoadPlan) -> bool:
     """Whether rows without a key are compared as a multiset before any is written."""
-    return plan.changes.compares and plan.reset is None and plan.base is not None and not plan.key
+    return plan.changes.compares and plan.deletes.reset is None and plan.base is not None and not plan.key
 
 
 MIRROR = WriteChoice(
@@ -103,7 +103,7 @@ def one_a_key(rows: DataFrame, plan: LoadPlan, batch: Batch, rule: Latest | None
         return Checked(frame=held, held=held)
     by_key = rule if all(isinstance(part, Keys) for part in plan.changes.slices) else None
     try:
-        with translated(f"reading the rows for {plan.target}"):
+        with translated(f"reading the rows for {plan.stream.target}"):
             one = keyed(held, plan, by_key or Latest(key=plan.key, order=()), unique=False)
     except BaseException:
         held.unpersist()
@@ -149,7 +149,7 @@ def last_of_each_key(rows: DataFrame, plan: LoadPlan, batch: Batch) -> Checked:
     """
     held, rule = kept(rows, batch), Latest(key=plan.key, order=(dataframe_ops.ORDER,))
     try:
-        with translated(f"reading the rows for {plan.target}"):
+        with translated(f"reading the rows for {plan.stream.target}"):
             one = keyed(held, plan, rule, unique=False)
             twice = dataframe_ops.came_twice(held, rule) if one.dropped else 0
     except BaseException:
@@ -220,7 +220,7 @@ def _still_there(rows: DataFrame, current: Current, plan: LoadPlan) -> DataFrame
     went = rows.where(dataframe_ops.GONE).selectExpr(*(quote(name) for name in plan.key))
     if went.isEmpty():
         return None
-    with translated(f"reading the rows for {plan.target}"):
+    with translated(f"reading the rows for {plan.stream.target}"):
         there = current(went).localCheckpoint()
         count, keys = there.count(), there.selectExpr(*(quote(name) for name in plan.key)).distinct().count()
     if count > keys:
@@ -246,7 +246,7 @@ def _merge_with_gone(checked: Checked, gone: GoneKeys, plan: LoadPlan, staging: 
         return checked
     rows = dataframe_ops.with_gone(checked.frame, gone.frame, key=plan.key, columns=plan.columns).persist()
     try:
-        with translated(f"reading the rows for {plan.target}"):
+        with translated(f"reading the rows for {plan.stream.target}"):
             prune = keyed(rows, plan, Latest(key=plan.key, order=()), unique=True).prune
         staging.merge(rows, prune=prune, skip_equal=checked.skip_equal, gone=dataframe_ops.GONE)
     finally:
@@ -272,7 +272,7 @@ def _merge_differences(checked: Checked, plan: LoadPlan, staging: Staging) -> bo
     """
     current = staging.read_partitions(plan.changes.slices)
     others = [name for name in plan.columns.names if name not in plan.key]
-    with translated(f"comparing with {plan.target}"):
+    with translated(f"comparing with {plan.stream.target}"):
         # Cut off from the source: Spark refuses a merge that deletes from a plan that is not deterministic, as that of
         # converted texts is not.
         differing = dataframe_ops.differences(checked.frame, current, key=plan.key, others=others).localCheckpoint()
@@ -288,7 +288,7 @@ def _merge_differences(checked: Checked, plan: LoadPlan, staging: Staging) -> bo
         # What is seen at once must be known before: whether a row that is new here stands elsewhere in the table.
         keys = differing.where(dataframe_ops.NEW).selectExpr(*map(quote, plan.key))
         if not staging.read_keys(keys, prune=prune).isEmpty():
-            raise RowsMoved(f"rows of {plan.target} have moved between partitions")
+            raise RowsMoved(f"rows of {plan.stream.target} have moved between partitions")
     # Not bounded by the slices: the row of a key may have to come from another one.
     staging.merge(
         differing.drop(dataframe_ops.NEW),
@@ -298,7 +298,7 @@ def _merge_differences(checked: Checked, plan: LoadPlan, staging: Staging) -> bo
         again=dataframe_ops.TWICE,
     )
     # A row that was marked as deleted comes back by an update: only what was looked for before is known to be new.
-    looked = plan.deletes.soft and not staging.invisible
+    looked = plan.deletes.policy.soft and not staging.invisible
     if vouched and not looked and staging.receipt().rows_inserted < new:
-        raise RowsMoved(f"rows of {plan.target} have moved between partitions")
+        raise RowsMoved(f"rows of {plan.stream.target} have moved between partitions")
     return twice > 0

@@ -129,7 +129,7 @@ class Merge(Writer):
             return Checked(frame=held, keys=keys, prune=batch.bounds, skip_equal=batch.skip_equal, held=held)
         rule = self.latest(plan.key, batch.latest.order if batch.latest else ())
         try:
-            with translated(f"reading the rows for {plan.target}"):
+            with translated(f"reading the rows for {plan.stream.target}"):
                 one = keyed(held, plan, rule, unique=batch.keys_unique)
                 if batch.present is not None:
                     one = without_older(one, batch.present(), rule)

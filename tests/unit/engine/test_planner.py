@@ -98,7 +98,7 @@ def plan(
 
 def test_a_first_load_makes_the_table_and_load_one():
     made = plan(schema(id=INT, name=TEXT))
-    assert made.create
+    assert made.evolution.create
     assert made.base is None
     assert made.position.sequence == 1
     assert (made.position.source, made.position.clock, made.position.loaded_through) == ("server/relation", 77, "2")
@@ -109,7 +109,7 @@ def test_a_first_load_makes_the_table_and_load_one():
 def test_the_next_load_counts_on_from_the_table():
     since = Position(sequence=7, load_id="x", kind="full")
     made = plan(schema(id=INT), schema(id=INT), since=since)
-    assert (made.position.sequence, made.base, made.create) == (8, "9", False)
+    assert (made.position.sequence, made.base, made.evolution.create) == (8, "9", False)
 
 
 def test_a_sequence_is_never_used_twice():
@@ -118,13 +118,17 @@ def test_a_sequence_is_never_used_twice():
 
 
 def test_a_plan_is_json():
-    text = json.dumps(plan(schema(id=INT)).to_dict())
-    assert json.loads(text)["changes"]["slices"][0]["upto"] == "2"
+    document = json.loads(json.dumps(plan(schema(id=INT)).to_dict()))
+    assert document["changes"]["slices"][0]["upto"] == "2"
+    # What a registry keeps is flat: other releases read the plans that this one has saved.
+    flat = "load_id stream uid target created_at base since position changes columns key schema_changes evolve write"
+    assert set(document) == {*flat.split(), "create", "deletes", "most_deleted", "missing_keys", "added", "reset"}
+    assert (document["stream"], document["create"], document["deletes"]["apply"]) == ("s", True, "hard")
 
 
 def test_added_and_widened_columns_evolve_the_table():
     made = plan(schema(id=BIGINT, price=decimal(12, 2), note=TEXT), schema(id=INT, price=decimal(10, 2)))
-    assert {(change.column, change.kind) for change in made.evolve} == {
+    assert {(change.column, change.kind) for change in made.evolution.apply} == {
         ("id", ChangeKind.WIDEN),
         ("price", ChangeKind.WIDEN),
         ("note", ChangeKind.ADD_COLUMN),
@@ -133,8 +137,8 @@ def test_added_and_widened_columns_evolve_the_table():
 
 def test_a_dropped_column_is_kept_and_told():
     made = plan(schema(id=INT), schema(id=INT, gone=TEXT))
-    assert [(change.column, change.kind) for change in made.schema_changes] == [("gone", ChangeKind.DROP_COLUMN)]
-    assert made.evolve == ()
+    assert [(change.column, change.kind) for change in made.evolution.seen] == [("gone", ChangeKind.DROP_COLUMN)]
+    assert made.evolution.apply == ()
 
 
 @pytest.mark.parametrize(
@@ -156,11 +160,11 @@ def test_what_would_change_values_stops_and_names_the_column(source, table, kind
 def test_what_is_left_out_is_told_once():
     left_out = (SchemaChange(kind=ChangeKind.TYPE_CHANGE, column="x", old="int", new="string"),)
     made = plan(schema(id=INT), schema(id=INT, x=INT, y=INT), aside=left_out)
-    assert [(change.kind, change.column) for change in made.schema_changes] == [
+    assert [(change.kind, change.column) for change in made.evolution.seen] == [
         ("drop_column", "y"),
         ("type_change", "x"),
     ]
-    assert made.evolve == ()
+    assert made.evolution.apply == ()
 
 
 @pytest.mark.parametrize("mode", ["rescue", "discard"])
@@ -176,7 +180,7 @@ def test_a_rename_that_the_source_tells_stops_or_becomes_the_tables():
     with pytest.raises(SchemaRefused, match="new: rename \\(old to new\\)"):
         plan(*RENAMED, renames={"new": "old"})
     made = plan(*RENAMED, renames={"new": "old"}, contract={"rename": "evolve"})
-    assert [(change.kind, change.column, change.old, change.new) for change in made.evolve] == [
+    assert [(change.kind, change.column, change.old, change.new) for change in made.evolution.apply] == [
         ("rename", "new", "old", "new"),
         ("widen", "new", "int", "bigint"),
     ]
@@ -189,7 +193,7 @@ def test_a_rename_that_the_source_tells_stops_or_becomes_the_tables():
 
 def test_a_source_that_tells_columns_apart_is_believed_that_none_was_renamed():
     made = plan(schema(id=INT, new=INT), schema(id=INT, old=INT), renames={})
-    assert [change.kind for change in made.evolve] == ["add_column"]
+    assert [change.kind for change in made.evolution.apply] == ["add_column"]
 
 
 @pytest.mark.parametrize("mode", ["stop", "evolve", "keep"])

@@ -8,7 +8,7 @@ import pytest
 from tidegate.core.changes import ChangeSet
 from tidegate.core.effects import Apply, Mirror
 from tidegate.core.fingerprint import Fingerprint
-from tidegate.core.plan import LoadPlan, Mode, WriteChoice
+from tidegate.core.plan import LoadPlan, Mode, StreamRef, WriteChoice
 from tidegate.core.position import Position
 from tidegate.core.schema import DOUBLE, INT, Column, Schema
 from tidegate.core.slices import Everything, LogRange
@@ -19,10 +19,7 @@ from tidegate.errors import SourceMoved, VerifyFailed
 
 A, B, C = (Fingerprint.of_texts([text]) for text in "abc")
 PLAN = LoadPlan(
-    load_id="0" * 32,
-    stream="s",
-    uid="u",
-    target="lake.a.b",
+    stream=StreamRef(name="s", uid="u", target="lake.a.b"),
     created_at=datetime(2025, 1, 1, tzinfo=UTC),
     base=None,
     since=None,

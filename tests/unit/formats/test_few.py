@@ -6,13 +6,15 @@ from types import SimpleNamespace
 
 import pytest
 
-from tidegate.core.plan import Mode
+from tidegate.core.plan import Mode, PlannedDeletes
 from tidegate.formats.shared.small_write import all_files, few, read_back
 
 
 def plan(rows, *, mode=Mode.MERGE_ON_READ, missing_keys=False):
     return SimpleNamespace(
-        changes=SimpleNamespace(rows=rows), missing_keys=missing_keys, write=SimpleNamespace(mode=mode)
+        changes=SimpleNamespace(rows=rows),
+        deletes=PlannedDeletes(missing_keys=missing_keys),
+        write=SimpleNamespace(mode=mode),
     )
 
 

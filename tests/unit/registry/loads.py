@@ -14,7 +14,7 @@ from tidegate.core.fingerprint import Fingerprint
 from tidegate.core.ids import new_load_id
 from tidegate.core.ledger import Entry, Ledger
 from tidegate.core.outcome import Outcome, Problem, Result
-from tidegate.core.plan import LoadPlan, Mode, WriteChoice
+from tidegate.core.plan import LoadPlan, Mode, StreamRef, WriteChoice
 from tidegate.core.position import Position
 from tidegate.core.schema import Column, Kind, Schema, Type
 from tidegate.core.slices import Range
@@ -37,10 +37,7 @@ def load(
     )
     slices = (Range(cursor=("id",), after=since.loaded_through if since else None, upto=through),)
     return LoadPlan(
-        load_id=load_id,
-        stream="orders",
-        uid=uid,
-        target="lake.shop.orders",
+        stream=StreamRef(name="orders", uid=uid, target="lake.shop.orders"),
         created_at=datetime.now(UTC),
         base=None,
         since=since,

@@ -96,7 +96,7 @@ def find(work: LoadContext, plan: LoadPlan, session: SparkSession, staging: Stag
     """
     if work.key_diff is None:
         return checked
-    with translated(f"comparing the keys of {plan.target}"):
+    with translated(f"comparing the keys of {plan.stream.target}"):
         named = _named(work, plan, session, staging, checked)
         if named is not None:
             plan.refuse_many(len(named))
@@ -117,7 +117,7 @@ def need_absent(plan: LoadPlan, staging: Staging, checked: Checked) -> None:
     named = not plan.changes.slices and len(plan.key) == 1 and any(bound.values for bound in gone.reach)
     if not staging.read_keys(None if named else gone.frame, prune=gone.reach).isEmpty():
         raise VerifyFailed(
-            f"stream {plan.stream!r}: keys that no longer exist at the source are still in {plan.target}",
+            f"stream {plan.stream.name!r}: keys that no longer exist at the source are still in {plan.stream.target}",
             load_id=plan.load_id,
         )
 

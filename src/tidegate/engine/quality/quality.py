@@ -298,8 +298,8 @@ def _to_be(checked: Checked, plan: LoadPlan, present: DataFrame, counts: str) ->
             pass
         case _:
             raise PlanError(
-                f"stream {plan.stream!r}: on a Delta lake, a check of the whole table runs before the write, and with "
-                f"write: {plan.write.mode} the resulting table is not known then",
+                f"stream {plan.stream.name!r}: on a Delta lake, a check of the whole table runs before the write, and "
+                f"with write: {plan.write.mode} the resulting table is not known then",
                 hint="Remove `unique` and `row_count: {of: table}`, or write to an Iceberg lake.",
             )
     return (
@@ -310,7 +310,7 @@ def _to_be(checked: Checked, plan: LoadPlan, present: DataFrame, counts: str) ->
 @contextmanager
 def _asking(plan: LoadPlan) -> Iterator[None]:
     try:
-        with translated(f"checking the rows for {plan.target}"):
+        with translated(f"checking the rows for {plan.stream.target}"):
             yield
     except WriteError as error:
         raise CheckFailed(

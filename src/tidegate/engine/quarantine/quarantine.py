@@ -154,7 +154,7 @@ def put_aside(context: RunContext, stream: Stream, session: SparkSession, load: 
     quarantine, plan, bad = Quarantine.of(stream), load.plan, load.bad
     if not bad and not quarantine.filled:
         return None
-    with translated(f"quarantining rows of {plan.target}"):
+    with translated(f"quarantining rows of {plan.stream.target}"):
         after = quarantine.after(session, load, _mine(stream, load) if bad else None)
         if after is None or (not bad and not validation.stale(quarantine.kept(session), after)):
             return None

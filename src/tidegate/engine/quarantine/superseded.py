@@ -61,7 +61,7 @@ def how(stream: Stream, load: Load) -> Superseding:
 def whole(stream: Stream, load: Load) -> bool:
     """Whether the table becomes what is read and nothing else, so that nothing that waited before counts."""
     plan, changes = load.plan, load.plan.changes
-    if load.full_refresh or plan.reset is not None or plan.since is None:
+    if load.full_refresh or plan.deletes.reset is not None or plan.since is None:
         return True
     if stream.writer.versions is not None:
         return False

@@ -39,11 +39,12 @@ def plan(work: LoadContext, changes: ChangeSet, *, save: Callable[[LoadPlan], No
             identity=probe.identity(),
             clock=probe.clock(),
             facts=_write_facts(work, changes, unique=unique),
+            most_deleted=delete_guard.limit(work),
             last_sequence=work.context.registry.last_sequence(stream.uid),
             aside=rescued_columns.aside(probe),
             renames=_renames(work),
         )
-        made = replace(make_plan(stream, found, now=work.context.now()), most_deleted=delete_guard.limit(work))
+        made = make_plan(stream, found, now=work.context.now())
         kept = probe.witness(stream.strategy.cursor, work.recovered.since) if isinstance(probe, Witness) else {}
         made = replace(made, position=replace(made.position, witness=kept))
         made = beside(made) if some else made

@@ -60,14 +60,14 @@ def _opening(work: LoadContext, plan: LoadPlan, session: SparkSession) -> Abstra
     if table.branches:
         stream.format.drop_branches(session, stream.target, table.branches)
     # A table without a snapshot was perhaps made by a load that crashed before all of it was done.
-    if table.snapshot is not None and not plan.evolve:
+    if table.snapshot is not None and not plan.evolution.apply:
         return opened_meanwhile(stream.format, session, stream.target, plan)
 
     def prepare() -> None:
         if table.snapshot is None:
             stream.format.create(session, stream.target, plan.table, _layout(stream, plan))
-        if plan.evolve:
-            stream.format.evolve(session, stream.target, plan.evolve, plan.table)
+        if plan.evolution.apply:
+            stream.format.evolve(session, stream.target, plan.evolution.apply, plan.table)
 
     return opened_later(stream.format, session, stream.target, plan, prepare=prepare)
 

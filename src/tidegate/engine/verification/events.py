@@ -15,8 +15,9 @@ from tidegate.core.changes import ChangeSet
 from tidegate.core.effects import Apply, saved_rules
 from tidegate.core.fingerprint import Fingerprint
 from tidegate.core.log import REFUSED, EventRules, Logged, ReadTwice
+from tidegate.core.maintenance_plan import maintenance_plan
 from tidegate.core.plan import LoadPlan, Mode, WriteChoice
-from tidegate.core.ports.format import Staging
+from tidegate.core.ports.format import Staging, TableState
 from tidegate.core.ports.source import Probe
 from tidegate.core.ports.writer import Writer
 from tidegate.core.schema import Schema
@@ -117,7 +118,8 @@ def agree(probe: Probe, session: SparkSession, plan: LoadPlan, level: VerifyLeve
         probe.verify_unchanged()
         other = f"{theirs.rows}" if mine.rows != theirs.rows else "as many, with other values"
         raise VerifyFailed(
-            f"stream {plan.stream!r}: Spark reads {mine.rows} records of its log, and another reader reads {other}",
+            f"stream {plan.stream.name!r}: Spark reads {mine.rows} records of its log, and another reader reads "
+            f"{other}",
             load_id=plan.load_id,
         )
 
@@ -170,15 +172,11 @@ def _replanned(work: LoadContext, saved: SavedPlan) -> LoadPlan:
     """The load as it was planned, as far as its events tell."""
     stream, was = work.stream, saved.plan
     rules = saved_rules(was["changes"]) or {}
-    return LoadPlan(
-        load_id=saved.load_id,
-        stream=stream.name,
-        uid=stream.uid,
-        target=str(stream.target),
-        created_at=datetime.fromisoformat(was["created_at"]),  # it dates versions, to the microsecond
-        base=was["base"],
-        since=saved.since,
-        position=saved.position,
+    return maintenance_plan(
+        stream.ref,
+        TableState(exists=True, snapshot=was["base"], position=saved.since),
+        saved.position,
+        at=datetime.fromisoformat(was["created_at"]),  # it dates versions, to the microsecond
         changes=ChangeSet(
             # A replay has read its quarantine.
             slices=tuple(LogRange(**part) if part else Everything() for part in was["changes"]["slices"]),

@@ -170,8 +170,8 @@ def judge(  # noqa: PLR0913 - both sides, and the ways to ask again
         verify_unchanged()
         what = "rows" if source.rows != table.rows else "fingerprints"
         raise VerifyFailed(
-            f"stream {plan.stream!r}: {what} differ after the write: {source.rows} rows at the source, "
-            f"{table.rows} in {plan.target}; " + ("the rows are visible" if seen else "nothing was published"),
+            f"stream {plan.stream.name!r}: {what} differ after the write: {source.rows} rows at the source, "
+            f"{table.rows} in {plan.stream.target}; " + ("the rows are visible" if seen else "nothing was published"),
             hint=REPAIR if seen else None,
             load_id=plan.load_id,
         )

@@ -206,8 +206,8 @@ class DeltaStaging(Staging):
         if not self._landed:
             if self._log().snapshot().transactions.get(self.plan.uid, 0) >= self.plan.position.sequence:
                 raise PositionMoved(
-                    f"the table already has load {self.plan.position.sequence} of stream {self.plan.stream!r}, so this "
-                    f"one was skipped"
+                    f"the table already has load {self.plan.position.sequence} of stream {self.plan.stream.name!r}, so "
+                    f"this one was skipped"
                 )
             raise InternalError("a commit does not have the position that was written with it")
 
@@ -227,8 +227,9 @@ class DeltaStaging(Staging):
                 continue
             if other is not None or table.restored_from(log, commit) is not None:
                 raise PositionMoved(
-                    f"another runner has loaded stream {self.plan.stream!r}, or the table was restored, while this "
-                    f"load was under way; {'its rows are in the table, too' if self._landed else 'it was skipped'}",
+                    f"another runner has loaded stream {self.plan.stream.name!r}, or the table was restored, "
+                    "while this load was under way; "
+                    + ("its rows are in the table, too" if self._landed else "it was skipped"),
                     hint="Repair the table with `tidegate verify STREAM --repair`." if self._landed else "Run again.",
                 )
 

@@ -197,7 +197,7 @@ class IcebergStaging(Staging):
         whole = mode is Mode.OVERWRITE_PARTITIONS
         if not (whole or mode in (Mode.APPEND, Mode.MERGE_ON_READ)) or not read_back(self.plan):
             return None
-        if self.plan.deletes.soft or (table := self.table()) is None:
+        if self.plan.deletes.policy.soft or (table := self.table()) is None:
             return None
         from tidegate.formats.iceberg import readback  # noqa: PLC0415 - its import takes a second
 
@@ -265,7 +265,7 @@ class IcebergStaging(Staging):
         wanted = completed(rows, self.plan.table)
         writer = wanted.writeTo(sql.table(self.target, self.plan.branch))
         writer = writer.option(option, self.plan.position.to_json())
-        return writer.options(**FIRST) if self.plan.create else writer
+        return writer.options(**FIRST) if self.plan.evolution.create else writer
 
     def _metadata(self) -> Metadata:
         metadata = self.load()

@@ -37,7 +37,7 @@ def read_back(plan: LoadPlan) -> bool:
 
 
 def _at_most(plan: LoadPlan, rows: int) -> bool:
-    return not plan.missing_keys and plan.changes.rows is not None and plan.changes.rows <= rows
+    return not plan.deletes.missing_keys and plan.changes.rows is not None and plan.changes.rows <= rows
 
 
 def named(plan: LoadPlan) -> bool:

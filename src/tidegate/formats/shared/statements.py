@@ -124,7 +124,7 @@ def deleting(plan: LoadPlan, *, prune: Sequence[Prune]) -> Statement:
 
 def marked(plan: LoadPlan) -> tuple[str, str] | None:
     """The column that marks deleted rows, and the load's mark; None where they are deleted for good."""
-    if not plan.deletes.soft:
+    if not plan.deletes.policy.soft:
         return None
     at = plan.created_at.astimezone(UTC).replace(tzinfo=None).isoformat(" ", "microseconds")
     return DELETED_AT, Spark().literal(TIMESTAMPTZ, at)
@@ -132,7 +132,7 @@ def marked(plan: LoadPlan) -> tuple[str, str] | None:
 
 def live(plan: LoadPlan) -> str:
     """The condition of rows that are not marked as deleted."""
-    return f"{sql.quote(DELETED_AT)} IS NULL" if plan.deletes.soft else "true"
+    return f"{sql.quote(DELETED_AT)} IS NULL" if plan.deletes.policy.soft else "true"
 
 
 def together(receipts: Sequence[Receipt]) -> Receipt:

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from tidegate.core.plan import Mode, Prune
+from tidegate.core.plan import Mode, PlannedDeletes, Prune
 from tidegate.core.policies.deletes import DELETED_AT, Apply, Deletes
 from tidegate.core.ports.format import Staging
 from tidegate.core.schema import BIGINT, TEXT, ChangeKind, Column, Schema, SchemaChange
@@ -177,14 +177,14 @@ class FormatContract:
         soft = Deletes(apply=Apply.SOFT)
         target = lake.table(schema=Schema(columns=(*ROWS.columns, *soft.columns)))
         lake.load(target, Mode.APPEND, A, B)
-        plan = lake.plan(target, Mode.MERGE_ON_READ, deletes=soft, added=soft.columns)
+        plan = lake.plan(target, Mode.MERGE_ON_READ, deletes=PlannedDeletes(policy=soft), added=soft.columns)
         staging = lake.format.stage(lake.session, target, plan)
         staging.delete(lake.rows(B).select("id"), prune=())
         assert [row.id for row in staging.read().collect()] == [1]
         staging.publish()
         assert {row["id"]: row[DELETED_AT] for row in lake.oracle(target)} == {1: None, 2: plan.created_at}
 
-        again = lake.plan(target, Mode.MERGE_ON_READ, deletes=soft, added=soft.columns)
+        again = lake.plan(target, Mode.MERGE_ON_READ, deletes=PlannedDeletes(policy=soft), added=soft.columns)
         staging = lake.format.stage(lake.session, target, again)
         staging.merge(lake.rows(B), prune=(), skip_equal=True)
         staging.publish()

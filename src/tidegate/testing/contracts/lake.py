@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 from tidegate.core.changes import ChangeSet
 from tidegate.core.effects import Upsert
 from tidegate.core.ids import Target, new_load_id
-from tidegate.core.plan import LoadPlan, Mode, WriteChoice
+from tidegate.core.maintenance_plan import maintenance_plan
+from tidegate.core.plan import LoadPlan, Mode, StreamRef, WriteChoice
 from tidegate.core.ports.format import Format, Layout, Staging
 from tidegate.core.position import Position
 from tidegate.core.schema import BIGINT, TEXT, TIMESTAMP, Column, Schema
@@ -87,15 +88,11 @@ class FormatBench(ABC):
         state = self.format.state(target, uid)
         load_id = new_load_id()
         sequence = state.position.sequence + 1 if state.position else 1
-        plan = LoadPlan(
-            load_id=load_id,
-            stream="orders",
-            uid=uid,
-            target=str(target),
-            created_at=datetime.now(UTC),
-            base=state.snapshot,
-            since=state.position,
-            position=Position(sequence=sequence, load_id=load_id, kind="test", state={"upto": str(sequence)}),
+        plan = maintenance_plan(
+            StreamRef(name="orders", uid=uid, target=str(target)),
+            state,
+            Position(sequence=sequence, load_id=load_id, kind="test", state={"upto": str(sequence)}),
+            at=datetime.now(UTC),
             changes=ChangeSet(slices=(Everything(),), effect=Upsert()),
             columns=ROWS,
             key=("id",),

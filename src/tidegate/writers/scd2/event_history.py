@@ -84,7 +84,7 @@ def check(rows: DataFrame, plan: LoadPlan, batch: Batch, history: History) -> Ch
     fence = batch.fence or Fence()
     held = kept(_plain(rows, history), batch)
     try:
-        with translated(f"reading the events for {plan.target}"):
+        with translated(f"reading the events for {plan.stream.target}"):
             look = _looked_at(held, plan)
             if look.refused and not batch.reread:
                 return Checked(frame=rows, verdicts=Verdicts(refused=look.refused))
@@ -92,7 +92,7 @@ def check(rows: DataFrame, plan: LoadPlan, batch: Batch, history: History) -> Ch
             new = _new(_unapplied(held, look, fence, history).localCheckpoint(), plan, history)
     finally:
         held.unpersist()
-    with translated(f"reading {plan.target}"):
+    with translated(f"reading {plan.stream.target}"):
         timeline, keep = (_sequenced if history.sequence else _in_log_order)(new, plan, fence, history)
     versions = (expected if batch.reread else histories).versions(timeline, history)
     return Checked(

@@ -75,7 +75,7 @@ def write(checked: Checked, plan: LoadPlan, staging: Staging, history: History) 
         return _write_made(checked, plan, staging, history)
     if plan.write.mode in BEGINS:
         return _begin(checked, plan, staging, history)
-    with ExitStack() as held, translated(f"writing the versions of {plan.target}"):
+    with ExitStack() as held, translated(f"writing the versions of {plan.stream.target}"):
         batch = _batch(checked, plan, staging, history)
         touched = _touched(batch, plan, history)
         stored = _stored(batch, staging, history, touched)
@@ -111,7 +111,7 @@ def write(checked: Checked, plan: LoadPlan, staging: Staging, history: History) 
 def _write_made(checked: Checked, plan: LoadPlan, staging: Staging, history: History) -> Checked:
     """The versions of some keys take the place of those that are stored of them."""
     own = [quote(name) for name in plan.table.names]
-    with translated(f"writing the versions of {plan.target}"):
+    with translated(f"writing the versions of {plan.stream.target}"):
         made = checked.frame.selectExpr(*own)
         if plan.write.mode in BEGINS:
             _add(made, plan, staging)
@@ -131,7 +131,7 @@ def _write_made(checked: Checked, plan: LoadPlan, staging: Staging, history: His
 def _begin(checked: Checked, plan: LoadPlan, staging: Staging, history: History) -> Checked:
     """All that the table will hold."""
     frame = checked.frame
-    with translated(f"writing the versions of {plan.target}"):
+    with translated(f"writing the versions of {plan.stream.target}"):
         floor = dates.moment(plan.created_at, history.type)
         if checked.dated.unique:
             _add(histories.first(frame, history, floor), plan, staging)
@@ -212,7 +212,7 @@ def _placed(batch: Batch, stored: DataFrame, plan: LoadPlan, history: History) -
 
 def _refuse(placed: DataFrame, plan: LoadPlan, history: History) -> None:
     """Raises DuplicateKeys where nothing says which of two rows counts."""
-    with translated(f"reading the rows for {plan.target}"):
+    with translated(f"reading the rows for {plan.stream.target}"):
         found = histories.conflicts(placed, history)
     if found:
         by = ", ".join(history.sequence) or "the time of the load"

@@ -176,7 +176,7 @@ class Scd2(Writer):
             )
         held = kept(rows, batch)
         try:
-            with translated(f"reading the rows for {plan.target}"):
+            with translated(f"reading the rows for {plan.stream.target}"):
                 found = self._looked_at(changes.of_rows(held, history), held, plan, batch, history)
                 return replace(found, dated=replace(found.dated, placed=MOMENT in rows.columns))
         except BaseException:
@@ -213,12 +213,12 @@ class Scd2(Writer):
         history = self._history(plan, checked.dated.sequence)
         keys = checked.keys.select(*map(quote, plan.key)) if checked.keys is not None else None
         found = staging.read_keys(keys, prune=checked.prune).where(checked.dated.touched or "true")
-        with translated(f"reading {plan.target}"):
+        with translated(f"reading {plan.stream.target}"):
             wrong = histories.wrong(found, history)
         if wrong:
             raise VerifyFailed(
-                f"stream {plan.stream!r}: {wrong} keys of {plan.target} have versions that overlap, or several that "
-                "are current: another process wrote to the table",
+                f"stream {plan.stream.name!r}: {wrong} keys of {plan.stream.target} have versions that overlap, or "
+                "several that are current: another process wrote to the table",
                 hint=AGAIN,
                 load_id=plan.load_id,
             )
