@@ -8,25 +8,26 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from tidegate.core.outcome import Outcome, Result
+from tidegate.core.outcome import Result
 from tidegate.engine import outcome
 from tidegate.engine.context import RunContext
+from tidegate.engine.outcome import LoadResult
 
 
-def drained(load: Callable[[RunContext], Outcome], context: RunContext) -> Outcome:
+def drained(load: Callable[[RunContext], LoadResult], context: RunContext) -> LoadResult:
     """Loads until what waited when the first load was planned is in the table, or one does not land.
 
     Args:
         load: one load; its error is part of what it returns.
     """
     done = [load(context)]
-    left = done[0].log_behind
+    left = done[0].reached.log_behind
     later = replace(context, full_refresh=False, resync=False)
     while left > 0 and _goes_on(done[-1]) and not context.ended():
         done.append(load(later))
-        left -= done[-1].log_taken
+        left -= done[-1].counts.log_taken
     return outcome.drained(done)
 
 
-def _goes_on(last: Outcome) -> bool:
-    return last.outcome is Result.LOADED and last.error is None and last.log_behind > 0
+def _goes_on(last: LoadResult) -> bool:
+    return last.result is Result.LOADED and last.error is None and last.reached.log_behind > 0

@@ -8,18 +8,18 @@ from __future__ import annotations
 from contextlib import ExitStack
 
 from tidegate.core.changes import ChangeSet
-from tidegate.core.outcome import Outcome
 from tidegate.engine import outcome, partition_loads, replication_slot
 from tidegate.engine.context import LoadContext, PlannedLoad, RunContext
 from tidegate.engine.deletes import delete_guard
 from tidegate.engine.events import Journal
+from tidegate.engine.outcome import LoadResult
 from tidegate.engine.recovery import recovery, restored_source
 from tidegate.engine.stages import advance, check, detect, plan, read, verify, write
 from tidegate.engine.stream import Stream
 from tidegate.registry.leases import Lease
 
 
-def run(stream: Stream, context: RunContext, lease: Lease, journal: Journal) -> Outcome:
+def run(stream: Stream, context: RunContext, lease: Lease, journal: Journal) -> LoadResult:
     """Loads one stream once: in one commit, or in one for each group of partitions.
 
     Raises:
@@ -28,7 +28,7 @@ def run(stream: Stream, context: RunContext, lease: Lease, journal: Journal) -> 
     return restored_source.remembering(stream, context, lambda: _run(stream, context, lease, journal))
 
 
-def _run(stream: Stream, context: RunContext, lease: Lease, journal: Journal) -> Outcome:
+def _run(stream: Stream, context: RunContext, lease: Lease, journal: Journal) -> LoadResult:
     recovered = recovery.recover(stream, context)
     with stream.source.probe(context.sessions, stream.bound_request) as probe:
         work = LoadContext(stream=stream, context=context, journal=journal, probe=probe, recovered=recovered)
@@ -44,7 +44,7 @@ def _run(stream: Stream, context: RunContext, lease: Lease, journal: Journal) ->
         return partition_loads.load_each(work, changes, detected.ledger, lambda each, group: _load(each, group, lease))
 
 
-def _load(work: LoadContext, changes: ChangeSet, lease: Lease) -> Outcome:
+def _load(work: LoadContext, changes: ChangeSet, lease: Lease) -> LoadResult:
     planned = plan.plan(work, changes, save=work.context.save)
     kind = "load" if changes.grouping is None else "load_partition"
     labels = [part.label for part in planned.plan.changes.slices]
@@ -53,7 +53,7 @@ def _load(work: LoadContext, changes: ChangeSet, lease: Lease) -> Outcome:
         work.stream.uid, kind, run_id=work.context.run_id, groups=labels, facts=facts
     ) as payload:
         done = load(work, planned, lease)
-        payload |= {**_rows(done.rows_read), "snapshot": done.snapshot, "verified": done.verified}
+        payload |= {**_rows(done.counts.rows_read), "snapshot": done.reached.snapshot, "verified": done.verified}
         return done
 
 
@@ -62,7 +62,7 @@ def _rows(loaded: int | None) -> dict[str, int | None]:
     return {"rows": loaded, "rows_affected": loaded}
 
 
-def load(work: LoadContext, planned: PlannedLoad, lease: Lease) -> Outcome:
+def load(work: LoadContext, planned: PlannedLoad, lease: Lease) -> LoadResult:
     """What was planned, in one commit: an error in any stage leaves the table as it was.
 
     Beside the stages the source is asked for what verification compares, while Spark starts and reads; the table is

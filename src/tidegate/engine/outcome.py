@@ -1,13 +1,14 @@
-"""Builds the outcome of a stream's run.
+"""The result of a load, and the outcome of a stream's run that is made of its loads.
 
 Has no secrets and no values of rows.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import logging
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from tidegate.core.batch import Checked
 from tidegate.core.changes import ChangeSet
@@ -15,24 +16,92 @@ from tidegate.core.intervals import Looking
 from tidegate.core.outcome import Outcome, Problem, Result
 from tidegate.core.plan import LoadPlan
 from tidegate.core.ports.format import Receipt
+from tidegate.core.position import Position
 from tidegate.engine.context import LoadContext
 from tidegate.engine.stream import Stream
 from tidegate.engine.verification.proof import Verdict
 from tidegate.errors import LeaseHeld, TidegateError
 
 log = logging.getLogger("tidegate")
-COUNTED = (
-    "rows_read",
-    "rows_inserted",
-    "rows_updated",
-    "rows_deleted",
-    "rows_quarantined",
-    "rows_warned",
-    "rows_superseded",
-    "log_taken",
-    "bytes_read",
-    "slices_changed",
-)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Counts:
+    """What was moved, with the names of `Outcome`; those of several loads add up."""
+
+    rows_read: int = 0
+    rows_inserted: int = 0
+    rows_updated: int = 0
+    rows_deleted: int = 0
+    rows_quarantined: int = 0
+    rows_warned: int = 0
+    rows_superseded: int = 0
+    log_taken: int = 0
+    bytes_read: int = 0
+    slices_changed: int = 0
+    slices_total: int = 0
+
+    def __add__(self, other: Counts) -> Counts:
+        names = [each.name for each in dataclasses.fields(Counts)]
+        return Counts(**{name: getattr(self, name) + getattr(other, name) for name in names})
+
+    def to_dict(self) -> dict[str, int]:
+        """By the names of `Outcome`."""
+        return dataclasses.asdict(self)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reached:
+    """Where a stream stands after a load; see `Outcome`."""
+
+    snapshot: str | None = None
+    position: Position | None = None
+    looked_through: str | None = None
+    log_behind: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoadResult:
+    """What one load, or several in a row, did to a stream; see `Outcome`."""
+
+    result: Result
+    meaning: str | None = None
+    write: str | None = None
+    counts: Counts = field(default_factory=Counts)
+    reached: Reached = field(default_factory=Reached)
+    arrivals: tuple[tuple[int, int], ...] = ()
+    verified: bool | None = None
+    spark_started: bool = False
+    notes: tuple[str, ...] = ()
+    error: Problem | None = None
+
+
+def outcome_of(stream: Stream, done: LoadResult, seconds: Mapping[str, float]) -> Outcome:
+    """The outcome of a run, from everything that its loads did.
+
+    Args:
+        seconds: by stage.
+    """
+    reached = done.reached
+    outcome = Outcome(
+        stream=stream.name,
+        outcome=done.result,
+        strategy=stream.strategy.kind,
+        meaning=done.meaning,
+        write=done.write,
+        **done.counts.to_dict(),
+        log_behind=reached.log_behind,
+        snapshot=reached.snapshot,
+        position=reached.position.to_dict() if reached.position else None,
+        looked_through=reached.looked_through,
+        verified=done.verified,
+        spark_started=done.spark_started,
+        arrivals=done.arrivals,
+        seconds=dict(seconds),
+        notes=done.notes,
+        error=done.error,
+    )
+    return replace(outcome, notes=(outcome.set_aside, *outcome.notes)) if outcome.set_aside else outcome
 
 
 def loaded(  # noqa: PLR0913 - everything that the stages found
@@ -44,8 +113,8 @@ def loaded(  # noqa: PLR0913 - everything that the stages found
     *,
     notes: tuple[str, ...] = (),
     warm: bool = False,
-) -> Outcome:
-    """The outcome of one published commit.
+) -> LoadResult:
+    """The result of one published commit.
 
     Args:
         notes: on what came after it.
@@ -53,31 +122,32 @@ def loaded(  # noqa: PLR0913 - everything that the stages found
     """
     changes, aside = plan.changes, checked.verdicts.aside.rows if checked.verdicts.aside else 0
     counted = (checked.rows + aside if checked.rows is not None else None, verdict.rows, changes.rows, 0)
-    return Outcome(
-        stream=work.stream.name,
-        outcome=Result.LOADED,
-        strategy=work.stream.strategy.kind,
+    return LoadResult(
+        result=Result.LOADED,
         meaning=changes.effect.kind,
         write=plan.write.mode,
-        rows_read=next(number for number in counted if number is not None),
-        rows_inserted=receipt.rows_inserted,
-        rows_updated=receipt.rows_updated,
-        rows_deleted=receipt.rows_deleted,
-        rows_quarantined=aside,
-        rows_warned=checked.verdicts.warned,
-        rows_superseded=checked.folded.superseded if checked.folded else 0,
-        bytes_read=changes.bytes or 0,
-        slices_changed=len(changes.slices),
-        slices_total=len(changes.slices),
-        log_taken=changes.log_taken,
-        log_behind=changes.log_behind,
-        snapshot=receipt.snapshot,
-        position=plan.position.to_dict(),
-        looked_through=_looked_through(work),
-        verified=verdict.equal,
+        counts=Counts(
+            rows_read=next(number for number in counted if number is not None),
+            rows_inserted=receipt.rows_inserted,
+            rows_updated=receipt.rows_updated,
+            rows_deleted=receipt.rows_deleted,
+            rows_quarantined=aside,
+            rows_warned=checked.verdicts.warned,
+            rows_superseded=checked.folded.superseded if checked.folded else 0,
+            log_taken=changes.log_taken,
+            bytes_read=changes.bytes or 0,
+            slices_changed=len(changes.slices),
+            slices_total=len(changes.slices),
+        ),
+        reached=Reached(
+            snapshot=receipt.snapshot,
+            position=plan.position,
+            looked_through=_looked_through(work),
+            log_behind=changes.log_behind,
+        ),
         arrivals=changes.arrivals,
+        verified=verdict.equal,
         spark_started=not warm and work.context.sessions.started,
-        seconds=dict(work.journal.seconds),
         notes=(*work.probe.notes(), *_coverage(verdict), *notes, *checked.verdicts.findings),
     )
 
@@ -88,17 +158,15 @@ def _coverage(verdict: Verdict) -> tuple[str, ...]:
     return (f"not covered by the fingerprint: {', '.join(verdict.not_covered)}",)
 
 
-def unchanged(work: LoadContext, *notes: str) -> Outcome:
-    """The outcome of a run that moved nothing; `notes` say why, if rows differed."""
-    since = work.recovered.since
-    return Outcome(
-        stream=work.stream.name,
-        outcome=Result.UNCHANGED,
-        strategy=work.stream.strategy.kind,
-        position=since.to_dict() if since else None,
-        looked_through=_looked_through(work),
-        snapshot=work.recovered.table.snapshot,
-        seconds=dict(work.journal.seconds),
+def unchanged(work: LoadContext, *notes: str) -> LoadResult:
+    """The result of a load that moved nothing; `notes` say why, if rows differed."""
+    return LoadResult(
+        result=Result.UNCHANGED,
+        reached=Reached(
+            snapshot=work.recovered.table.snapshot,
+            position=work.recovered.since,
+            looked_through=_looked_through(work),
+        ),
         notes=(*work.probe.notes(), *notes),
     )
 
@@ -107,8 +175,8 @@ def _looked_through(work: LoadContext) -> str | None:
     return work.probe.looked_through() if isinstance(work.probe, Looking) else None
 
 
-def failure(stream: Stream, error: TidegateError, redact: Callable[[str], str]) -> Outcome:
-    """The outcome of a stream that ended with an error."""
+def failure(stream: Stream, error: TidegateError, redact: Callable[[str], str]) -> LoadResult:
+    """The result of a load that ended with an error."""
     log.debug("stream %s failed: %s", stream.name, error.code, exc_info=error)
     result = Result.STOPPED if error.exit_code == 4 else Result.FAILED
     if isinstance(error, LeaseHeld):
@@ -119,47 +187,48 @@ def failure(stream: Stream, error: TidegateError, redact: Callable[[str], str]) 
         hint=redact(error.hint).replace("STREAM", stream.name),
         exit_code=error.exit_code,
     )
-    return Outcome(stream=stream.name, outcome=result, strategy=stream.strategy.kind, error=problem)
+    return LoadResult(result=result, error=problem)
 
 
-def refused(work: LoadContext, changes: ChangeSet, error: TidegateError) -> Outcome:
-    """The outcome of a partition that failed while others were loaded."""
+def refused(work: LoadContext, changes: ChangeSet, error: TidegateError) -> LoadResult:
+    """The result of a partition that failed while others were loaded."""
     told = failure(work.stream, error, work.context.redact)
     labels = ", ".join(part.label for part in changes.slices)
     return replace(told, error=told.error and replace(told.error, message=f"partition {labels}: {told.error.message}"))
 
 
-def drained(outcomes: Sequence[Outcome]) -> Outcome:
+def drained(results: Sequence[LoadResult]) -> LoadResult:
     """Combines consecutive loads of one run: counts are added, the last state wins."""
-    if len(outcomes) == 1:
-        return outcomes[0]
-    last, landed = outcomes[-1], [each for each in outcomes if each.error is None and each.outcome is Result.LOADED]
+    if len(results) == 1:
+        return results[0]
+    last, landed = results[-1], [each for each in results if each.error is None and each.result is Result.LOADED]
     return replace(
         landed[-1],
-        **{name: sum(getattr(each, name) for each in landed) for name in (*COUNTED, "slices_total")},
-        log_behind=last.log_behind,
+        counts=_total(landed),
+        reached=replace(landed[-1].reached, log_behind=last.reached.log_behind),
         notes=tuple(dict.fromkeys((*landed[-1].notes, *last.notes))),
-        outcome=last.outcome if last.error else Result.LOADED,
+        result=last.result if last.error else Result.LOADED,
         error=last.error,
-        spark_started=any(each.spark_started for each in outcomes),
+        spark_started=any(each.spark_started for each in results),
     )
 
 
-def combined(outcomes: Sequence[Outcome], changes: ChangeSet) -> Outcome:
+def combined(results: Sequence[LoadResult], changes: ChangeSet) -> LoadResult:
     """Combines all commits of one run: counts are added, the last state wins, and one failure fails the run."""
-    failed = [outcome for outcome in outcomes if outcome.error is not None]
-    good = [outcome for outcome in outcomes if outcome.error is None]
-    last = (good or failed)[-1]
-    total = len(changes.slices) + changes.skipped
+    failed = [each for each in results if each.error is not None]
+    good = [each for each in results if each.error is None]
     together = replace(
-        last,
-        **{name: sum(getattr(outcome, name) for outcome in outcomes) for name in COUNTED},
-        slices_total=total,
-        spark_started=any(outcome.spark_started for outcome in outcomes),
-        notes=tuple(dict.fromkeys(note for outcome in outcomes for note in outcome.notes)) + changes.notes,
+        (good or failed)[-1],
+        counts=replace(_total(results), slices_total=len(changes.slices) + changes.skipped),
+        spark_started=any(each.spark_started for each in results),
+        notes=tuple(dict.fromkeys(note for each in results for note in each.notes)) + changes.notes,
     )
     if not failed or failed[0].error is None:
         return together
     first = failed[0].error
     message = f"{len(failed)} of {len(changes.slices)} partitions were not loaded, the others were; {first.message}"
-    return replace(together, outcome=failed[0].outcome, error=replace(first, message=message))
+    return replace(together, result=failed[0].result, error=replace(first, message=message))
+
+
+def _total(results: Sequence[LoadResult]) -> Counts:
+    return sum((each.counts for each in results), Counts())

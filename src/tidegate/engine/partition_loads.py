@@ -7,18 +7,18 @@ from dataclasses import replace
 
 from tidegate.core.changes import ChangeSet
 from tidegate.core.ledger import Ledger
-from tidegate.core.outcome import Outcome
 from tidegate.engine import outcome, partitions
 from tidegate.engine.context import LoadContext
+from tidegate.engine.outcome import LoadResult
 from tidegate.engine.reconcile import Heal, RecoveryState
 from tidegate.engine.stream import Stream
 from tidegate.errors import CheckFailed, RowsMoved, VerifyFailed
 
-Load = Callable[[LoadContext, ChangeSet], Outcome]
+Load = Callable[[LoadContext, ChangeSet], LoadResult]
 """One commit of these changes."""
 
 
-def load_each(work: LoadContext, changes: ChangeSet, ledger: Ledger, load: Load) -> Outcome:
+def load_each(work: LoadContext, changes: ChangeSet, ledger: Ledger, load: Load) -> LoadResult:
     """One commit a group; where a partition of it cannot be loaded, one for each of the others.
 
     A position vouches for partitions only once all of them are as the source holds them: until then a row of a key may
@@ -27,11 +27,11 @@ def load_each(work: LoadContext, changes: ChangeSet, ledger: Ledger, load: Load)
     if work.context.full_refresh:
         return load(work, partitions.vouched(partitions.all_at_once(changes), Ledger()))
     waiting = list(partitions.groups(changes))
-    done: list[Outcome] = []
+    done: list[LoadResult] = []
     while waiting:
         group = waiting.pop(0)
         loaded = ledger.loaded(group.parts)
-        whole = not work.stream.key or not (waiting or any(outcome.error for outcome in done))
+        whole = not work.stream.key or not (waiting or any(each.error for each in done))
         try:
             try:
                 done.append(load(work, partitions.vouched(group, ledger) if whole else group))

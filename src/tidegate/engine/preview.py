@@ -109,8 +109,8 @@ def preview(stream: Stream, context: RunContext) -> StreamPlan:
             plan = _plan(work, changes, ledger)
             notes = (*probe.notes(), *(changes.notes if changes else ()), *_layout(stream))
     except TidegateError as error:
-        outcome = failure(stream, error, context.redact)
-        return StreamPlan(**about, outcome=outcome.outcome, error=outcome.error)
+        told = failure(stream, error, context.redact)
+        return StreamPlan(**about, outcome=told.result, error=told.error)
     if changes is None or plan is None:
         return StreamPlan(**about, outcome="unchanged", position=_position(recovered), notes=notes)
     return StreamPlan(

@@ -11,7 +11,6 @@ import time
 import uuid
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from datetime import UTC, datetime
 
 from tidegate.core.outcome import Outcome
@@ -20,7 +19,7 @@ from tidegate.engine import catch_up, load
 from tidegate.engine.context import RunContext
 from tidegate.engine.events import Journal, Listener
 from tidegate.engine.lease import turn
-from tidegate.engine.outcome import failure
+from tidegate.engine.outcome import LoadResult, failure, outcome_of
 from tidegate.engine.retries import retrying
 from tidegate.engine.stream import Stream
 from tidegate.errors import InternalError, TidegateError, interrupted
@@ -84,14 +83,14 @@ def run_stream(stream: Stream, context: RunContext, listener: Listener) -> Outco
             context.registry.start_run(context.run_id, stream.uid)
             context.registry.close_crashed(stream.uid, keep_run=context.run_id)
             drained = catch_up.drained(lambda each: _attempts(stream, each, lease, journal), context)
-            outcome = _timed(drained, journal, began)
+            outcome = outcome_of(stream, drained, _seconds(journal, began))
             context.registry.finish_run(context.run_id, outcome)
     except TidegateError as error:
-        outcome = _timed(failure(stream, error, context.redact), journal, began)
+        outcome = outcome_of(stream, failure(stream, error, context.redact), _seconds(journal, began))
     return outcome
 
 
-def _attempts(stream: Stream, context: RunContext, lease: Lease, journal: Journal) -> Outcome:
+def _attempts(stream: Stream, context: RunContext, lease: Lease, journal: Journal) -> LoadResult:
     try:
         return retrying()(load.run, stream, context, lease, journal)
     except Exception as error:  # the border of a stream: a bug must not take the others down
@@ -109,7 +108,8 @@ def first_line(error: BaseException) -> str:
     return (str(error).strip().splitlines() or ["no message"])[0][:300]
 
 
-def _timed(outcome: Outcome, journal: Journal, began: float) -> Outcome:
+def _seconds(journal: Journal, began: float) -> dict[str, float]:
+    """By stage, as `Outcome` names them."""
     spent = journal.seconds
     seconds = {
         "detect": spent.get("detect", 0.0),
@@ -118,5 +118,4 @@ def _timed(outcome: Outcome, journal: Journal, began: float) -> Outcome:
         "verify": spent.get("verify", 0.0),
         "total": time.monotonic() - began,
     }
-    notes = (outcome.set_aside, *outcome.notes) if outcome.set_aside else outcome.notes
-    return replace(outcome, notes=notes, seconds={name: round(value, 3) for name, value in seconds.items()})
+    return {name: round(value, 3) for name, value in seconds.items()}

@@ -222,8 +222,9 @@ def _repair(work: LoadContext, since: Position, difference: Difference, lease: L
     context.save(plan)
     repairing = replace(work, stream=replace(stream, verify=VerifyLevel.MOVED))
     with context.registry.task(stream.uid, "repair", run_id=context.run_id) as payload:
-        outcome = load.load(repairing, PlannedLoad(plan=plan, unique=work.probe.unique(stream.key)), lease)
-        payload |= {"rows": outcome.rows_read, "rows_affected": outcome.rows_read, "snapshot": outcome.snapshot}
+        done = load.load(repairing, PlannedLoad(plan=plan, unique=work.probe.unique(stream.key)), lease)
+        rows = done.counts.rows_read
+        payload |= {"rows": rows, "rows_affected": rows, "snapshot": done.reached.snapshot}
     return difference.rows - left, left
 
 

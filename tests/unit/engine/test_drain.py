@@ -7,9 +7,10 @@ from datetime import UTC, datetime
 
 import pytest
 
-from tidegate.core.outcome import Outcome, Problem, Result
+from tidegate.core.outcome import Problem, Result
 from tidegate.engine.catch_up import drained
 from tidegate.engine.context import RunContext
+from tidegate.engine.outcome import Counts, LoadResult, Reached
 
 LOST = Problem(code="history_gone", message="gone", hint="", exit_code=4)
 
@@ -28,24 +29,19 @@ class Log:
     fails_at: int = 0
     asked: list[RunContext] = field(default_factory=list)
 
-    def load(self, asked: RunContext) -> Outcome:
+    def load(self, asked: RunContext) -> LoadResult:
         self.asked.append(asked)
         number = len(self.asked)
         if number == self.fails_at:
-            return Outcome(stream="s", outcome=Result.STOPPED, strategy="cdc", error=LOST)
+            return LoadResult(result=Result.STOPPED, error=LOST)
         taken = min(self.waiting, 3)
         if not taken:
-            return Outcome(stream="s", outcome=Result.UNCHANGED, strategy="cdc")
+            return LoadResult(result=Result.UNCHANGED)
         self.waiting += self.grows - taken
-        return Outcome(
-            stream="s",
-            outcome=Result.LOADED,
-            strategy="cdc",
-            rows_read=taken,
-            rows_inserted=taken,
-            log_taken=taken,
-            log_behind=self.waiting,
-            snapshot=str(number),
+        return LoadResult(
+            result=Result.LOADED,
+            counts=Counts(rows_read=taken, rows_inserted=taken, log_taken=taken),
+            reached=Reached(snapshot=str(number), log_behind=self.waiting),
             notes=(f"after load {number}",),
             spark_started=number == 1,
             verified=True,
@@ -56,22 +52,23 @@ class Log:
 def test_what_is_there_is_loaded_and_told_as_one(waiting, loads):
     log = Log(waiting)
     told = drained(log.load, context())
-    assert (len(log.asked), told.rows_read, told.rows_inserted, told.log_behind) == (loads, waiting, waiting, 0)
-    assert told.outcome == ("loaded" if waiting else "unchanged")
+    assert (len(log.asked), told.reached.log_behind) == (loads, 0)
+    assert (told.counts.rows_read, told.counts.rows_inserted) == (waiting, waiting)
+    assert told.result == ("loaded" if waiting else "unchanged")
     if waiting:
-        assert (told.snapshot, told.notes, told.spark_started) == (str(loads), (f"after load {loads}",), True)
+        assert (told.reached.snapshot, told.notes, told.spark_started) == (str(loads), (f"after load {loads}",), True)
 
 
 def test_a_log_that_grows_as_fast_as_it_is_read_is_left_to_the_next_run():
     log = Log(7, grows=3)
     told = drained(log.load, context())
-    assert (len(log.asked), told.rows_read, told.log_behind) == (4, 12, 7)
+    assert (len(log.asked), told.counts.rows_read, told.reached.log_behind) == (4, 12, 7)
 
 
 def test_a_load_that_does_not_land_ends_the_run_and_those_before_it_are_told():
     log = Log(10, fails_at=3)
     told = drained(log.load, context())
-    assert (told.outcome, told.error, told.rows_read, told.snapshot) == ("stopped", LOST, 6, "2")
+    assert (told.result, told.error, told.counts.rows_read, told.reached.snapshot) == ("stopped", LOST, 6, "2")
     alone = Log(10, fails_at=1)
     assert drained(alone.load, context()).error == LOST
     assert len(alone.asked) == 1
@@ -86,4 +83,4 @@ def test_only_the_first_load_replaces_the_table():
 def test_who_asks_to_stop_waits_for_one_load():
     log = Log(10)
     told = drained(log.load, context(ended=lambda: True))
-    assert (len(log.asked), told.rows_read, told.log_behind) == (1, 3, 7)
+    assert (len(log.asked), told.counts.rows_read, told.reached.log_behind) == (1, 3, 7)

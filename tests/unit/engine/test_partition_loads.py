@@ -10,11 +10,12 @@ from tidegate.core.effects import Mirror
 from tidegate.core.fingerprint import Fingerprint
 from tidegate.core.grouping import Steps
 from tidegate.core.ledger import Ledger
-from tidegate.core.outcome import Outcome, Result
+from tidegate.core.outcome import Result
 from tidegate.core.ports.format import TableState
 from tidegate.core.schema import BIGINT, TEXT, Column, Schema
 from tidegate.core.slices import Partition
 from tidegate.engine.context import LoadContext
+from tidegate.engine.outcome import LoadResult
 from tidegate.engine.partition_loads import load_each
 from tidegate.engine.reconcile import Heal, RecoveryState
 from tidegate.errors import CheckFailed, RowsMoved
@@ -22,7 +23,7 @@ from tidegate.errors import CheckFailed, RowsMoved
 ID = Column(name="id", type=BIGINT)
 BEFORE = TableState(exists=True, uuid="u", snapshot="7", rows=2, schema=Schema(columns=(ID,)))
 AFTER = replace(BEFORE, snapshot="8", schema=Schema(columns=(ID, Column(name="note", type=TEXT))))
-LOADED = Outcome(stream="s", outcome=Result.LOADED, strategy="checksum")
+LOADED = LoadResult(result=Result.LOADED)
 PARTS = tuple(
     Part(
         slice=Partition(column="id", label=str(number), low=str(number), high=str(number + 1)),
@@ -56,6 +57,6 @@ def test_the_next_load_sees_new_columns_and_stays_fenced_by_the_version_of_befor
             raise error
         return LOADED
 
-    assert load_each(work, CHANGES, Ledger(), load).outcome is Result.LOADED
+    assert load_each(work, CHANGES, Ledger(), load).result is Result.LOADED
     assert seen[0] == BEFORE
     assert (seen[1].snapshot, seen[1].schema) == ("7", AFTER.schema)

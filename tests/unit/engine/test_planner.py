@@ -185,7 +185,7 @@ def test_a_rename_that_the_source_tells_stops_or_becomes_the_tables():
         ("widen", "new", "int", "bigint"),
     ]
     kept = plan(*RENAMED, renames={"new": "old"}, contract={"rename": "keep"})
-    assert [(change.kind, change.column) for change in kept.schema_changes] == [
+    assert [(change.kind, change.column) for change in kept.evolution.seen] == [
         ("add_column", "new"),
         ("drop_column", "old"),
     ]
@@ -207,22 +207,24 @@ def test_the_contract_decides():
     with pytest.raises(SchemaRefused):
         plan(schema(id=INT, new=TEXT), schema(id=INT), contract={"add_column": "stop"})
     added = plan(schema(id=INT, new=TEXT), schema(id=INT), contract={"add_column": "evolve"})
-    assert (added.columns.names, [change.column for change in added.evolve]) == (("id", "new"), ["new"])
+    assert (added.columns.names, [change.column for change in added.evolution.apply]) == (("id", "new"), ["new"])
     with pytest.raises(SchemaRefused):
         plan(schema(id=INT), schema(id=INT, gone=TEXT), contract={"drop_column": "stop"})
-    assert plan(schema(id=INT, x=INT), schema(id=INT, x=BIGINT), contract={"narrow": "keep"}).evolve == ()
+    assert plan(schema(id=INT, x=INT), schema(id=INT, x=BIGINT), contract={"narrow": "keep"}).evolution.apply == ()
 
 
 def test_what_may_be_a_rename_stops_unless_it_is_allowed():
     with pytest.raises(SchemaRefused, match="'old' was removed and 'new'"):
         plan(schema(id=INT, new=TEXT), schema(id=INT, old=TEXT))
     allowed = plan(schema(id=INT, new=TEXT), schema(id=INT, old=TEXT), contract={"rename": "evolve"})
-    assert [change.column for change in allowed.evolve] == ["new"]
-    assert [change.column for change in plan(schema(id=INT, new=BIGINT), schema(id=INT, old=TEXT)).evolve] == ["new"]
+    assert [change.column for change in allowed.evolution.apply] == ["new"]
+    assert [change.column for change in plan(schema(id=INT, new=BIGINT), schema(id=INT, old=TEXT)).evolution.apply] == [
+        "new"
+    ]
 
 
 def test_types_that_a_table_keeps_as_text_are_no_change():
-    assert plan(schema(id=INT, token=UUID), schema(id=INT, token=TEXT)).schema_changes == ()
+    assert plan(schema(id=INT, token=UUID), schema(id=INT, token=TEXT)).evolution.seen == ()
 
 
 def test_a_key_column_that_is_not_there_is_named_with_those_that_are():

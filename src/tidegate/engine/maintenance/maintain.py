@@ -118,7 +118,7 @@ def maintain_stream(stream: Stream, context: RunContext, *, force: bool = False,
     except Exception as error:  # noqa: BLE001 - the border of a stream: a bug must not take the others down
         wrapped = error if isinstance(error, TidegateError) else _bug(stream, error)
         told = failure(stream, wrapped, context.redact)
-        return StreamUpkeep(stream=stream.name, outcome=str(told.outcome), error=told.error)
+        return StreamUpkeep(stream=stream.name, outcome=str(told.result), error=told.error)
 
 
 def _bug(stream: Stream, error: Exception) -> InternalError:

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from tidegate.core.outcome import Outcome
 from tidegate.engine.context import RunContext
+from tidegate.engine.outcome import LoadResult
 from tidegate.engine.stream import Stream
 from tidegate.errors import HistoryGone
 
@@ -23,15 +23,15 @@ def refuse(stream: Stream, context: RunContext) -> None:
         )
 
 
-def remembering(stream: Stream, context: RunContext, load: Callable[[], Outcome]) -> Outcome:
+def remembering(stream: Stream, context: RunContext, load: Callable[[], LoadResult]) -> LoadResult:
     """What the load says; that it found the source restored is kept, and forgotten once everything was loaded."""
     refuse(stream, context)
     try:
-        outcome = load()
+        done = load()
     except HistoryGone as gone:
         if gone.context.get("restored"):
             context.registry.mark_gone(stream.uid, gone.message)
         raise
-    if context.reads_everything and outcome.error is None:
+    if context.reads_everything and done.error is None:
         context.registry.mark_gone(stream.uid, None)
-    return outcome
+    return done

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from tidegate.core.outcome import Outcome
 from tidegate.core.ports.format import Receipt
 from tidegate.engine import outcome, replication_slot
 from tidegate.engine.context import LoadContext, PlannedLoad
 from tidegate.engine.events import Moment, Stage
+from tidegate.engine.outcome import LoadResult
 from tidegate.engine.publish import publish as publish_staged
 from tidegate.engine.stages.write import Written
 from tidegate.engine.verification.proof import Verdict
@@ -28,7 +28,7 @@ def publish(work: LoadContext, planned: PlannedLoad, written: Written, lease: Le
 
 def advance(  # noqa: PLR0913 - what the stages found
     work: LoadContext, planned: PlannedLoad, written: Written, verdict: Verdict, receipt: Receipt, *, warm: bool
-) -> Outcome:
+) -> LoadResult:
     """Updates the registry from the table, and confirms to the log what is no longer needed.
 
     Args:
@@ -43,7 +43,7 @@ def advance(  # noqa: PLR0913 - what the stages found
     return outcome.loaded(work, plan, written.checked, receipt, verdict, notes=notes, warm=warm)
 
 
-def drop(work: LoadContext, planned: PlannedLoad, written: Written, reason: str) -> Outcome:
+def drop(work: LoadContext, planned: PlannedLoad, written: Written, reason: str) -> LoadResult:
     """Drops a load that was not worth a commit: the table and its position stay unchanged."""
     written.staging.discard()
     work.context.registry.finish_plan(planned.plan.load_id, PlanStatus.DROPPED)
