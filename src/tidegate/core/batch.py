@@ -165,11 +165,13 @@ class Compared:
         latest: the whole rule by which superseded rows were dropped; None when none could have been.
         moved: the slices that the source is asked for, where these are not the plan's.
         where: the condition of the table's rows that are compared; None for all that are found.
+        restored: of the rows those that files loaded earlier have; None for none.
     """
 
     latest: Latest | None = None
     moved: tuple[Slice, ...] | None = None
     where: str | None = None
+    restored: Restored | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -223,7 +225,6 @@ class Checked:
         skipped: why nothing was written, where what differs is not worth a load.
         held: the rows as Spark keeps them; the engine calls its `unpersist()` once nobody reads them again.
         folded: what the rows were made of, where they were events.
-        restored: of the rows those that files loaded earlier have; None for none.
     """
 
     frame: DataFrame
@@ -235,7 +236,6 @@ class Checked:
     skipped: str | None = None
     held: DataFrame | None = None
     folded: Folded | None = None
-    restored: Restored | None = None
     compared: Compared = field(default_factory=Compared)
     dated: Dated = field(default_factory=Dated)
     verdicts: Verdicts = field(default_factory=Verdicts)

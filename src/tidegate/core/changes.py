@@ -83,6 +83,23 @@ class Part:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Observed:
+    """What detection saw beside what is read.
+
+    Args:
+        skipped: slices that were compared and are equal.
+        log_taken, log_behind: how much of the log is read and how much stays; see `LogSpan`.
+        arrivals: how many rows came, by how far behind the position they lie at most, in seconds: 0 for those after it;
+            empty where nobody looks behind it.
+    """
+
+    skipped: int = 0
+    log_taken: int = 0
+    log_behind: int = 0
+    arrivals: tuple[tuple[int, int], ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ChangeSet:
     """What changed since a position, and the state that the table will have once it is loaded.
 
@@ -96,11 +113,7 @@ class ChangeSet:
         reason: why these slices, one sentence for people.
         edge: the bound that was taken; None for strategies without a cursor.
         parts: the slices one by one, from strategies that measure them; each may be loaded without the others.
-        skipped: slices that were compared and are equal.
         notes: what people should know, one sentence each.
-        log_taken, log_behind: how much of the log is read and how much stays; see `LogSpan`.
-        arrivals: how many rows came, by how far behind the position they lie at most, in seconds: 0 for those after it;
-            empty where nobody looks behind it.
     """
 
     slices: tuple[Slice, ...]
@@ -112,11 +125,8 @@ class ChangeSet:
     reason: str = ""
     edge: SafeBound | None = None
     parts: tuple[Part, ...] = ()
-    skipped: int = 0
     notes: tuple[str, ...] = ()
-    log_taken: int = 0
-    log_behind: int = 0
-    arrivals: tuple[tuple[int, int], ...] = ()
+    observed: Observed = field(default_factory=Observed)
 
     @property
     def grouping(self) -> Grouping | None:

@@ -251,6 +251,7 @@ class LoadPlan:
             "missing_keys": deletes["missing_keys"],
             "reset": deletes["reset"],
         }
+        document["changes"] |= document["changes"].pop("observed")
         document["columns"]["digest"] = self.columns.digest
         plain: dict[str, Any] = _plain(document)
         return plain

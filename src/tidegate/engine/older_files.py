@@ -52,10 +52,11 @@ def restore(work: LoadContext, plan: LoadPlan, session: SparkSession, staging: S
         return checked
     named = Keys(columns=plan.key, values=tuple(sorted(key for key in texts if None not in key)))
     found, rule = _latest(work, plan, session, part, side.rows)
+    restored = Restored(files=part, keys=named, frame=side.rows, latest=rule)
     return replace(
         checked,
         frame=checked.frame.unionAll(dataframe_ops.completed(found, plan.columns)),
-        restored=Restored(files=part, keys=named, frame=side.rows, latest=rule),
+        compared=replace(checked.compared, restored=restored),
     )
 
 
@@ -88,7 +89,7 @@ def verify(work: LoadContext, plan: LoadPlan, staging: Staging, checked: Checked
     Raises:
         VerifyFailed: it is not the same.
     """
-    back = checked.restored
+    back = checked.compared.restored
     if back is None or level is VerifyLevel.NONE or work.stream.checks or not isinstance(work.probe, HasOlderFiles):
         return
     source = work.probe.restored(back.files, back.keys, back.latest)

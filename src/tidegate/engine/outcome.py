@@ -134,7 +134,7 @@ def loaded(  # noqa: PLR0913 - everything that the stages found
             rows_quarantined=aside,
             rows_warned=checked.verdicts.warned,
             rows_superseded=checked.folded.superseded if checked.folded else 0,
-            log_taken=changes.log_taken,
+            log_taken=changes.observed.log_taken,
             bytes_read=changes.bytes or 0,
             slices_changed=len(changes.slices),
             slices_total=len(changes.slices),
@@ -143,9 +143,9 @@ def loaded(  # noqa: PLR0913 - everything that the stages found
             snapshot=receipt.snapshot,
             position=plan.position,
             looked_through=_looked_through(work),
-            log_behind=changes.log_behind,
+            log_behind=changes.observed.log_behind,
         ),
-        arrivals=changes.arrivals,
+        arrivals=changes.observed.arrivals,
         verified=verdict.equal,
         spark_started=not warm and work.context.sessions.started,
         notes=(*work.probe.notes(), *_coverage(verdict), *notes, *checked.verdicts.findings),
@@ -219,7 +219,7 @@ def combined(results: Sequence[LoadResult], changes: ChangeSet) -> LoadResult:
     good = [each for each in results if each.error is None]
     together = replace(
         (good or failed)[-1],
-        counts=replace(_total(results), slices_total=len(changes.slices) + changes.skipped),
+        counts=replace(_total(results), slices_total=len(changes.slices) + changes.observed.skipped),
         spark_started=any(each.spark_started for each in results),
         notes=tuple(dict.fromkeys(note for each in results for note in each.notes)) + changes.notes,
     )

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, ClassVar
 
-from tidegate.core.changes import ChangeSet
+from tidegate.core.changes import ChangeSet, Observed
 from tidegate.core.effects import Apply, Effect, Mirror, WriteHint
 from tidegate.core.ledger import Ledger
 from tidegate.core.log import RESYNC, Bad, EventRules, Logged, LogSpan, Truncate
@@ -104,6 +104,5 @@ class Cdc(Strategy):
             rows=span.events,
             reason=span.reason,
             notes=waiting,
-            log_taken=span.taken,
-            log_behind=span.behind,
+            observed=Observed(log_taken=span.taken, log_behind=span.behind),
         )

@@ -13,7 +13,7 @@ from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from typing import Any, ClassVar
 
-from tidegate.core.changes import Action, ChangeSet, Part
+from tidegate.core.changes import Action, ChangeSet, Observed, Part
 from tidegate.core.effects import Effect, Mirror
 from tidegate.core.fingerprint import Fingerprint
 from tidegate.core.grouping import LARGEST, Grouping, Period, Periods, Prefixes, Steps, Whole, grouping_of
@@ -182,7 +182,7 @@ class Checksum(Strategy):
             bytes=None,
             reason=f"partitions whose checksum differs: {told}" if told else "the table's contents are unknown",
             parts=parts,
-            skipped=len(seen - moved),
+            observed=Observed(skipped=len(seen - moved)),
             notes=advice(grouping, [part.rows or 0 for part in parts]) if parts else (),
         )
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any, ClassVar
 
-from tidegate.core.changes import Action, ChangeSet, Part
+from tidegate.core.changes import Action, ChangeSet, Observed, Part
 from tidegate.core.effects import Effect, Insert, Upsert
 from tidegate.core.ledger import Ledger
 from tidegate.core.manifest import File, Lister, Listing, Manifest
@@ -141,7 +141,7 @@ class Files(Strategy):
             bytes=sum(file.size for file in read),
             reason=_told(moved),
             parts=tuple(parts),
-            skipped=len(manifest.files) - len(read),
+            observed=Observed(skipped=len(manifest.files) - len(read)),
             notes=_notes(moved, carrier),
         )
 

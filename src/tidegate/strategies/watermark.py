@@ -12,7 +12,7 @@ from enum import StrEnum
 from typing import Any, ClassVar
 
 from tidegate.core.bounds import DAY_LENGTH, Clock, TimeBound, earlier
-from tidegate.core.changes import ChangeSet, SafeBound, SliceStats
+from tidegate.core.changes import ChangeSet, Observed, SafeBound, SliceStats
 from tidegate.core.effects import Effect, Upsert
 from tidegate.core.fingerprint import Fingerprint
 from tidegate.core.flavours import Bound
@@ -179,7 +179,7 @@ class Watermark(Strategy):
             bytes=sum(each.bytes for each in stats),
             reason=reason,
             edge=edge,
-            arrivals=((0, new.rows), *back.late) if value is not None and self._offsets else (),
+            observed=Observed(arrivals=((0, new.rows), *back.late) if value is not None and self._offsets else ()),
         )
 
     def _range(self, after: str | None, upto: str | None) -> Range:

@@ -84,7 +84,7 @@ def test_what_waits_is_told():
     span = LogSpan(slices=(RANGE,), state={}, taken=5, behind=12)
     found = Cdc().detect(FakeLog(span=span), None)
     assert found.notes == ("later events in the log are for the next load (max_events)",)
-    assert (found.log_taken, found.log_behind) == (5, 12)
+    assert (found.observed.log_taken, found.observed.log_behind) == (5, 12)
 
 
 def test_another_strategys_position_and_values_of_hand_are_refused():

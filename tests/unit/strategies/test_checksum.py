@@ -46,7 +46,7 @@ def test_what_is_new_changed_gone_and_equal() -> None:
         ("20250309", Action.DELETE, 0),
     ]
     assert isinstance(changes.effect, Mirror)
-    assert (changes.rows, changes.skipped, changes.effect.moves) == (3, 3, False)
+    assert (changes.rows, changes.observed.skipped, changes.effect.moves) == (3, 3, False)
     assert changes.reason == "partitions whose checksum differs: 1 to load, 1 to reload, 1 to delete"
     assert changes.grouping == Periods(column="day", period=Period.DAY)
     assert changes.state == {"method": {"type": "by_date", "column_name": "day", "period": "day"}}
@@ -215,7 +215,7 @@ def test_an_equal_quick_hash_asks_for_no_fingerprint() -> None:
     changes = one.detect()
     assert one.table.asked == [("quick_hashes",), ("partitions", "20250310", "20250313")]
     assert changes is not None
-    assert changes.skipped == 3
+    assert changes.observed.skipped == 3
     assert one.run() == {"20250310": "RELOAD", "20250313": "LOAD", "20250309": "DELETE"}
     assert one.run() == {}
     assert one.table.asked == [("quick_hashes",)]
@@ -231,7 +231,7 @@ def test_a_quick_hash_that_is_not_known_decides_nothing() -> None:
     assert changes.slices == ()
     assert {part.action for part in changes.parts} == {Action.SKIP}
     assert all(part.quick for part in changes.parts)
-    assert changes.skipped == 5
+    assert changes.observed.skipped == 5
     one.run()
     assert one.run() == {}
     assert one.table.asked == [("quick_hashes",)]
@@ -319,7 +319,7 @@ def test_an_empty_source_makes_an_empty_table_once() -> None:
     changes = one.detect()
     assert changes is not None
     assert changes.slices == (Everything(),)
-    assert (changes.rows, changes.skipped, changes.notes) == (0, 0, ())
+    assert (changes.rows, changes.observed.skipped, changes.notes) == (0, 0, ())
     assert one.run() == {"everything": "LOAD"}
     assert one.ledger == Ledger()
     assert one.run() == {}

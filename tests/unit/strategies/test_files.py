@@ -89,7 +89,7 @@ def test_each_file_is_read_once(loads):
     assert told(second) == {"sub/c.csv": "LOAD"}
     assert loads.folder.chosen == ("sub/c.csv",)
     assert loads.folder.columns == {"id": "bigint", "name": "string"}
-    assert second.skipped == 2
+    assert second.observed.skipped == 2
     assert loads.run() is None
 
 

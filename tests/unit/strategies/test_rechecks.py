@@ -60,7 +60,7 @@ def test_a_late_row_is_read_with_its_day_alone(back):
     changes = one.run()
     assert spans(changes) == [whole(40 - back) if back else (whole(40)[0], at(40))]
     assert "late" in one.loaded
-    assert changes.arrivals == ((0, 0), (back * 86400 + 43200, 1))
+    assert changes.observed.arrivals == ((0, 0), (back * 86400 + 43200, 1))
     assert one.run() is None
 
 
@@ -72,7 +72,7 @@ def test_a_late_row_between_two_offsets_waits_for_the_next_one():
     changes = one.run()
     assert spans(changes) == [whole(37), (at(40), at(44))]
     assert changes.rows == 3
-    assert changes.arrivals == ((0, 1), (3 * 86400 + 43200, 1))
+    assert changes.observed.arrivals == ((0, 1), (3 * 86400 + 43200, 1))
     assert set(one.loaded) == set(one.table.rows)
 
 
@@ -109,7 +109,7 @@ def test_rows_of_one_day_that_come_in_several_loads_are_late_in_none_of_them():
         one = stream(lookback=lookback)
         for hour in (13, 15, 17):
             one.table.put(f"r40.{hour}", at(40, f"{hour}:00:00.000000"))
-            assert one.run().arrivals == ((0, 1),)
+            assert one.run().observed.arrivals == ((0, 1),)
             assert one.run() is None
         one.table.put("r41", at(41))
         assert spans(one.run()) == [(at(40, "17:00:00.000000"), at(41))]
@@ -120,7 +120,7 @@ def test_a_row_that_is_gone_is_seen_once():
     del one.table.rows["r33"]
     changes = one.run()
     assert spans(changes) == [whole(33)]
-    assert changes.arrivals == ((0, 0),)
+    assert changes.observed.arrivals == ((0, 0),)
     assert one.run() is None
 
 
@@ -129,7 +129,7 @@ def test_a_longer_lookback_reads_what_nobody_kept_once():
     one.strategy = replace(one.strategy, lookback=OFFSETS)
     changes = one.run()
     assert spans(changes) == [(whole(10)[0], whole(38)[1])]
-    assert changes.arrivals == ((0, 0),), "nothing is known to be late of days that nobody kept"
+    assert changes.observed.arrivals == ((0, 0),), "nothing is known to be late of days that nobody kept"
     assert one.run() is None
 
 

@@ -53,7 +53,7 @@ def limit(work: LoadContext) -> int | None:
 def _emptied(work: LoadContext, changes: ChangeSet, known: int | None) -> bool:
     """Whether the source has no row any more, or none of the files that were loaded and no other."""
     if any(part.file is not None for part in changes.parts):
-        return not changes.skipped and all(part.action is Action.DELETE for part in changes.parts)
+        return not changes.observed.skipped and all(part.action is Action.DELETE for part in changes.parts)
     return known == 0 and not work.probe.stats(Everything()).rows
 
 
