@@ -16,7 +16,7 @@ from tidegate import plugins
 from tidegate.core.effects import Apply, Insert, Mirror, Upsert, WriteHint
 from tidegate.core.grouping import Whole
 from tidegate.core.outcome import Result
-from tidegate.core.plan import Mode, Reset, WriteFacts
+from tidegate.core.plan import KeyFacts, Mode, Reset, WriteFacts
 from tidegate.engine.events import BOUNDARIES, Moment, Stage
 from tidegate.testing import Crash, WriterContract, crash_at
 from tidegate.testing.contracts.writer import chosen
@@ -163,10 +163,8 @@ FACTS = st.builds(
     rows=st.none() | st.integers(0, 10**9),
     table_rows=st.none() | st.integers(0, 10**9),
     reset=st.none() | st.just(Reset()),
-    apart=st.booleans(),
-    keys_unique=st.booleans(),
+    keys=st.builds(KeyFacts, columns=st.sampled_from([(), ("id",)]), unique=st.booleans(), apart=st.booleans()),
     aligned=st.booleans(),
-    key=st.sampled_from([(), ("id",)]),
     counted=st.booleans(),
     gone=st.booleans(),
     carried=st.booleans(),

@@ -90,6 +90,23 @@ class Reset:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class KeyFacts:
+    """What is known of the keys of a batch.
+
+    Args:
+        columns: the key columns; empty for none.
+        unique: the source itself guarantees one row a key.
+        bounds: of the batch's first key column at the source; None when not known.
+        apart: no file of the table can hold a key within these bounds.
+    """
+
+    columns: tuple[str, ...] = ()
+    unique: bool = False
+    bounds: Prune | None = None
+    apart: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class WriteFacts:
     """What a writer needs to know to choose a mode.
 
@@ -98,11 +115,8 @@ class WriteFacts:
         rows: rows of the batch; None when not known.
         table_rows: rows of the table; 0 when it is new or empty, None when not known.
         reset: what the table holds is not to be kept; None unless a person asked for it.
-        batch_keys: bounds of the batch's first key column at the source; None when not known.
-        apart: no file of the table can hold a key within these bounds.
-        keys_unique: the source itself guarantees one row a key.
+        keys: of the batch.
         aligned: the partitions that are mirrored are whole files of the table.
-        key: the key columns; empty for none.
         counted: which rows go must be known: they are marked, or no more than so many may go.
         gone: rows of the table may go although the batch does not name them.
         carried: rows carry the name of the file that they came from, in the batch and in the table.
@@ -112,11 +126,8 @@ class WriteFacts:
     rows: int | None
     table_rows: int | None
     reset: Reset | None = None
-    batch_keys: Prune | None = None
-    apart: bool = False
-    keys_unique: bool = False
+    keys: KeyFacts = field(default_factory=KeyFacts)
     aligned: bool = False
-    key: tuple[str, ...] = ()
     counted: bool = False
     gone: bool = False
     carried: bool = False

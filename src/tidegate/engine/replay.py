@@ -16,7 +16,7 @@ from tidegate.core.display import Shown
 from tidegate.core.effects import Apply, Effect, Insert, Upsert
 from tidegate.core.ids import new_load_id
 from tidegate.core.maintenance_plan import maintenance_plan
-from tidegate.core.plan import LoadPlan, Mode, WriteChoice, WriteFacts
+from tidegate.core.plan import KeyFacts, LoadPlan, Mode, WriteChoice, WriteFacts
 from tidegate.core.ports.format import Staging
 from tidegate.core.position import Position
 from tidegate.core.quarantine import beside
@@ -282,7 +282,7 @@ class _Replay:
         changes = self._changes(since)
         if type(changes.effect) in stream.writer.accepts:
             write = stream.writer.choose(
-                WriteFacts(effect=changes.effect, rows=None, table_rows=table.rows, key=stream.key)
+                WriteFacts(effect=changes.effect, rows=None, table_rows=table.rows, keys=KeyFacts(columns=stream.key))
             )
         else:
             write = WriteChoice(mode=Mode.APPEND, reason="the quarantined rows are not in the table")

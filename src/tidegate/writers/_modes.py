@@ -78,10 +78,10 @@ def choose_for_partitions(facts: WriteFacts, mirror: Mirror, *, rewrite: bool) -
     Args:
         rewrite: the user wants files rewritten rather than rows compared.
     """
-    if rewrite and facts.aligned and not (facts.key and mirror.moves):
+    if rewrite and facts.aligned and not (facts.keys.columns and mirror.moves):
         reason = "each partition consists of whole files of the table, so its files are replaced"
         return WriteChoice(mode=Mode.OVERWRITE_PARTITIONS, reason=reason)
-    if facts.key:
+    if facts.keys.columns:
         reason = "the rows of each partition are compared by key, and only those that differ are written"
         return WriteChoice(mode=Mode.MERGE_PARTITIONS, reason=reason)
     reason = "the stream has no key and files hold rows of several partitions, so rows are deleted and inserted again"

@@ -71,9 +71,10 @@ class Merge(Writer):
                 return self._by_share(facts)
 
     def _by_share(self, facts: WriteFacts) -> WriteChoice:
-        prune = (facts.batch_keys,) if facts.batch_keys else ()
-        if facts.keys_unique and not facts.gone and facts.batch_keys and facts.apart:
-            reason = f"no {facts.batch_keys.column} of the batch is within the bounds of a file of the table"
+        keys = facts.keys
+        prune = (keys.bounds,) if keys.bounds else ()
+        if keys.unique and not facts.gone and keys.bounds and keys.apart:
+            reason = f"no {keys.bounds.column} of the batch is within the bounds of a file of the table"
             return WriteChoice(mode=Mode.APPEND, reason=reason)
         if facts.rows is None or not facts.table_rows:
             reason = "it is unknown how much of the table changes, so files stay and changes are written beside them"

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from support.lake import Lake
 from tidegate.core.batch import Batch, Checked, Latest
 from tidegate.core.effects import Upsert
-from tidegate.core.plan import LoadPlan, Mode, Prune, WriteFacts
+from tidegate.core.plan import KeyFacts, LoadPlan, Mode, Prune, WriteFacts
 from tidegate.core.schema import BIGINT
 from tidegate.errors import CheckFailed, DuplicateKeys, WriteError
 from tidegate.writers.append import Append
@@ -191,15 +191,9 @@ def test_the_choice_from_file_bounds_is_right(lake: Lake) -> None:
     lake.load(target, Mode.APPEND, *((n, "a", None) for n in range(10)))
     modes = []
     for low in ("10", "9"):
-        keys = Prune(column="id", type=BIGINT, low=low, high="14")
-        known = WriteFacts(
-            effect=Upsert(),
-            rows=5,
-            table_rows=10,
-            keys_unique=True,
-            batch_keys=keys,
-            apart=not lake.format.may_hold(target, keys),
-        )
+        bounds = Prune(column="id", type=BIGINT, low=low, high="14")
+        keys = KeyFacts(unique=True, bounds=bounds, apart=not lake.format.may_hold(target, bounds))
+        known = WriteFacts(effect=Upsert(), rows=5, table_rows=10, keys=keys)
         modes.append(Merge().choose(known).mode)
     assert modes == [Mode.APPEND, Mode.COPY_ON_WRITE]
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from tidegate.core.compatibility import incompatibilities
 from tidegate.core.effects import Mirror, Upsert, WriteHint
-from tidegate.core.plan import Mode, Prune, Reset, WriteFacts
+from tidegate.core.plan import KeyFacts, Mode, Prune, Reset, WriteFacts
 from tidegate.core.schema import BIGINT, DATE, TEXT, TIMESTAMP, Type
 from tidegate.errors import PlanError
 from tidegate.strategies.full import Full
@@ -27,7 +28,7 @@ def keys(low: Any, high: Any, kind: Type = BIGINT) -> Prune:
 
 NEW_YEAR, BEFORE = "2024-01-01 00:00:00.000000", "2023-01-01 00:00:00.000000"
 AFTER, LATER = "2024-01-01 00:00:00.000001", "2024-01-03 00:00:00.000000"
-OUTSIDE = {"batch_keys": keys(200, 300), "apart": True}
+OUTSIDE = KeyFacts(bounds=keys(200, 300), apart=True)
 
 
 @pytest.mark.parametrize(
@@ -46,9 +47,9 @@ OUTSIDE = {"batch_keys": keys(200, 300), "apart": True}
         ({"effect": Mirror()}, Mode.MERGE_DIFFERENCES),
         ({"effect": Mirror(hint=WriteHint.REWRITE)}, Mode.OVERWRITE),
         ({"effect": Mirror(hint=WriteHint.REWRITE), "counted": True}, Mode.MERGE_DIFFERENCES),
-        ({**OUTSIDE, "keys_unique": True}, Mode.APPEND),
-        ({**OUTSIDE, "keys_unique": False}, Mode.MERGE_ON_READ),
-        ({"batch_keys": keys(99, 300), "keys_unique": True}, Mode.MERGE_ON_READ),
+        ({"keys": replace(OUTSIDE, unique=True)}, Mode.APPEND),
+        ({"keys": OUTSIDE}, Mode.MERGE_ON_READ),
+        ({"keys": KeyFacts(bounds=keys(99, 300), unique=True)}, Mode.MERGE_ON_READ),
     ],
 )
 def test_merge_takes_the_cheapest_mode_that_is_proven(given: dict[str, Any], mode: Mode) -> None:
@@ -59,8 +60,8 @@ def test_merge_takes_the_cheapest_mode_that_is_proven(given: dict[str, Any], mod
 
 
 def test_the_bounds_that_the_plan_knows_are_told() -> None:
-    assert Merge().choose(facts(batch_keys=keys(1, 5))).prune == (keys(1, 5),)
-    assert Merge().choose(facts(table_rows=0, batch_keys=keys(1, 5))).prune == ()
+    assert Merge().choose(facts(keys=KeyFacts(bounds=keys(1, 5)))).prune == (keys(1, 5),)
+    assert Merge().choose(facts(table_rows=0, keys=KeyFacts(bounds=keys(1, 5)))).prune == ()
 
 
 @pytest.mark.parametrize(

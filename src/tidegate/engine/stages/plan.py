@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from tidegate.core.changes import ChangeSet
 from tidegate.core.effects import Apply
-from tidegate.core.plan import LoadPlan, WriteFacts
+from tidegate.core.plan import KeyFacts, LoadPlan, WriteFacts
 from tidegate.core.schema import renamed
 from tidegate.core.slices import Files, SnapshotPair
 from tidegate.core.source_identity import Witness
@@ -63,21 +63,18 @@ def _write_facts(work: LoadContext, changes: ChangeSet, *, unique: bool) -> Writ
     stream, table = work.stream, work.recovered.table
     filled = holds_rows(table)
     reset = work.context.reset if filled else None
-    batch_keys, apart = None, False
+    bounds, apart = None, False
     if stream.writer.needs_key and filled and reset is None and _bounded(changes):
-        batch_keys = work.probe.key_bounds(changes.slices[0], stream.key[0])
-        if batch_keys is not None and unique and work.key_diff is None:
-            apart = not stream.format.may_hold(stream.target, batch_keys)
+        bounds = work.probe.key_bounds(changes.slices[0], stream.key[0])
+        if bounds is not None and unique and work.key_diff is None:
+            apart = not stream.format.may_hold(stream.target, bounds)
     return WriteFacts(
         effect=changes.effect,
         rows=changes.rows,
         table_rows=table.rows if filled else 0,
         reset=reset,
-        batch_keys=batch_keys,
-        apart=apart,
-        keys_unique=unique,
+        keys=KeyFacts(columns=stream.key, unique=unique, bounds=bounds, apart=apart),
         aligned=filled and changes.grouping is not None and stream.format.aligned(stream.target, changes.grouping),
-        key=stream.key,
         counted=stream.deletes.soft or delete_guard.limit(work) is not None,
         gone=work.key_diff is not None,
         carried=any(isinstance(part, Files) and part.carrier for part in changes.slices),

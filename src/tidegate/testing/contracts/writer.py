@@ -12,7 +12,7 @@ import pytest
 
 from tidegate.core.effects import Apply, Effect, Insert, Mirror, Upsert, WriteHint
 from tidegate.core.grouping import Whole
-from tidegate.core.plan import Mode, WriteChoice, WriteFacts
+from tidegate.core.plan import KeyFacts, Mode, WriteChoice, WriteFacts
 from tidegate.core.ports.writer import Writer
 from tidegate.core.schema import BIGINT, TEXT, TIMESTAMP, Column, Schema
 from tidegate.errors import PlanError
@@ -93,12 +93,14 @@ def _facts() -> Iterator[WriteFacts]:
     """A sample of everything that may be known, the same in every run."""
     dice = random.Random(20)  # noqa: S311 - a sample, no secret
     for _ in range(SAMPLE):
-        flags = ("apart", "keys_unique", "aligned", "counted", "gone", "carried")
+        flags = ("aligned", "counted", "gone", "carried")
         yield WriteFacts(
             effect=dice.choice(EFFECTS),
             rows=dice.choice((None, 0, 1, 10**3, 10**9)),
             table_rows=dice.choice((None, 0, 1, 10**3, 10**9)),
-            key=dice.choice(((), ("id",))),
+            keys=KeyFacts(
+                columns=dice.choice(((), ("id",))), unique=dice.choice((True, False)), apart=dice.choice((True, False))
+            ),
             **{name: dice.choice((True, False)) for name in flags},  # type: ignore[arg-type]
         )
 

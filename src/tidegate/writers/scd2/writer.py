@@ -142,7 +142,7 @@ class Scd2(Writer):
             return WriteChoice(mode=Mode.OVERWRITE, reason="a full refresh replaces every row, and all of the history")
         if facts.table_rows == 0:
             return WriteChoice(mode=Mode.APPEND, reason="the table is empty, so every history starts here")
-        prune = (facts.batch_keys,) if facts.batch_keys else ()
+        prune = (facts.keys.bounds,) if facts.keys.bounds else ()
         if isinstance(facts.effect, Mirror) and facts.effect.of is None:
             reason = "every row is compared by key with its current version, and each change adds a new version"
             return WriteChoice(mode=Mode.MERGE_DIFFERENCES, reason=reason)
