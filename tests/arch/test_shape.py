@@ -49,6 +49,21 @@ def test_every_module_says_what_it_is_for():
     assert not [each for each in silent if "migrations" not in each]
 
 
+# Their fields are those of a documented JSON document, which is flat; they are built from values with few.
+FLAT = {"Outcome", "StreamPlan", "Verification"}
+
+
+def test_values_have_about_ten_fields():
+    wide = set()
+    for path in [each for part in ("core", "engine") for each in (SOURCE / part).rglob("*.py")]:
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ClassDef) and any("dataclass" in ast.unparse(each) for each in node.decorator_list):
+                fields = [each for each in node.body if isinstance(each, ast.AnnAssign)]
+                fields = [each for each in fields if "ClassVar" not in ast.unparse(each.annotation)]
+                wide |= {node.name} if len(fields) > 12 else set()
+    assert wide == FLAT
+
+
 def test_packages_only_export():
     allowed = ast.Import | ast.ImportFrom | ast.Assign | ast.Expr
     packages = [path for path in FILES if path.name == "__init__.py" and path.parent != SOURCE]

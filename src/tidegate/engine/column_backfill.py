@@ -46,7 +46,7 @@ def new_columns(work: LoadContext) -> tuple[str, ...]:
     ones that the source has now.
     """
     stream = work.stream
-    if stream.contract.get(ChangeKind.ADD_COLUMN) != Mode.FILL or not stream.strategy.cursor:
+    if stream.policies.contract.get(ChangeKind.ADD_COLUMN) != Mode.FILL or not stream.strategy.cursor:
         return ()
     since, columns = work.recovered.since, work.probe.schema()
     if since is None or since.schema == columns.digest:

@@ -78,29 +78,15 @@ def make_plan(stream: Stream, found: PlanInputs, *, now: datetime) -> LoadPlan:
     refuse_writer(stream, found)
     added, more = _added(stream, found)
     columns, changes, evolve = fit_columns(stream, _without(found.table, added), found.columns, found.renames)
-    refuse_rules(stream.name, stream.checks, columns)
+    refuse_rules(stream.name, stream.policies.checks, columns)
     write = stream.writer.choose(found.facts)
     refuse_erasing(stream, found, write)
-    load_id = new_load_id()
-    sequence = next_sequence(found.table, found.since, found.last_sequence)
-    reset = found.facts.reset is not None
-    fenced = fence(stream, found.changes, found.since, sequence, load_id, reset=reset, evolve=evolve)
     return LoadPlan(
         stream=stream.ref,
         created_at=now,
         base=found.table.snapshot,
         since=found.since,
-        position=Position(
-            sequence=sequence,
-            load_id=load_id,
-            kind=stream.strategy.kind,
-            source=found.identity,
-            clock=found.clock,
-            state={**found.changes.state, **fenced},
-            loaded_through=found.changes.loaded_through,
-            schema=columns.digest,
-            writer=stream.writer.signature,
-        ),
+        position=_position(stream, found, columns, evolve),
         changes=found.changes,
         columns=columns,
         key=stream.key,
@@ -112,11 +98,29 @@ def make_plan(stream: Stream, found: PlanInputs, *, now: datetime) -> LoadPlan:
         ),
         write=write,
         deletes=PlannedDeletes(
-            policy=stream.deletes,
+            policy=stream.policies.deletes,
             at_most=found.most_deleted,
             missing_keys=found.facts.gone,
             reset=found.facts.reset,
         ),
+    )
+
+
+def _position(stream: Stream, found: PlanInputs, columns: Schema, evolve: Sequence[SchemaChange]) -> Position:
+    """The position that the load's commit will carry."""
+    load_id, reset = new_load_id(), found.facts.reset is not None
+    sequence = next_sequence(found.table, found.since, found.last_sequence)
+    fenced = fence(stream, found.changes, found.since, sequence, load_id, reset=reset, evolve=evolve)
+    return Position(
+        sequence=sequence,
+        load_id=load_id,
+        kind=stream.strategy.kind,
+        source=found.identity,
+        clock=found.clock,
+        state={**found.changes.state, **fenced},
+        loaded_through=found.changes.loaded_through,
+        schema=columns.digest,
+        writer=stream.writer.signature,
     )
 
 
@@ -177,7 +181,7 @@ def refuse_erasing(stream: Stream, found: PlanInputs, write: WriteChoice) -> Non
     Raises:
         InternalError: a writer chose it although nobody asked for a full refresh.
     """
-    keeps = stream.writer.versions is not None or stream.deletes.soft
+    keeps = stream.writer.versions is not None or stream.policies.deletes.soft
     if keeps and write.mode in ERASES and found.facts.reset is None:
         raise InternalError(f"write: {stream.writer.kind} chose {write.mode} for a table whose old rows must be kept")
 
@@ -268,7 +272,7 @@ def fit_columns(
     wanted = replace(columns, columns=(*columns, *stream.added))
     _refuse_case(stream, table.schema, wanted)
     _refuse_exchanged(stream, table.schema, columns, renames or {})
-    keeps = stream.contract.get(ChangeKind.RENAME) == "keep"
+    keeps = stream.policies.contract.get(ChangeKind.RENAME) == "keep"
     changes = compare(source=wanted, table=table.schema, renames=None if keeps else renames)
     if renames is None:
         _refuse_rename(stream, [change for change in changes if not _own(stream, change)])
@@ -293,7 +297,7 @@ def _mode(stream: Stream, change: SchemaChange) -> str:
     """What the contract says of a change; it does not speak of columns that the program itself keeps in the table."""
     if change.kind is ChangeKind.ADD_COLUMN and _own(stream, change):
         return "evolve"
-    mode = stream.contract.get(change.kind, DEFAULT_CONTRACT[change.kind])
+    mode = stream.policies.contract.get(change.kind, DEFAULT_CONTRACT[change.kind])
     return "stop" if change.kind is ChangeKind.TYPE_CHANGE else mode  # of a column of the key, which is not left out
 
 
@@ -311,7 +315,7 @@ def _refuse_taken(stream: Stream, columns: Schema) -> None:
 
 def _refuse_rename(stream: Stream, changes: Sequence[SchemaChange]) -> None:
     """A source identifies columns only by name, so a removed and an added column of one type may be a rename."""
-    if stream.contract.get(ChangeKind.RENAME, "stop") != "stop":
+    if stream.policies.contract.get(ChangeKind.RENAME, "stop") != "stop":
         return
     gone = {change.old: change.column for change in changes if change.kind is ChangeKind.DROP_COLUMN}
     come = next((c for c in changes if c.kind is ChangeKind.ADD_COLUMN and c.new in gone), None)

@@ -144,7 +144,7 @@ def _layout(stream: Stream) -> tuple[str, ...]:
     maintenance = stream.format.maintenance
     if maintenance is None:
         return ()
-    reason = maintenance.layout_differs(stream.target, stream.layout.partition_by)
+    reason = maintenance.layout_differs(stream.target, stream.policies.layout.partition_by)
     return (f"{reason}; `tidegate maintain {stream.name}` applies it to new rows, if the format can",) if reason else ()
 
 

@@ -239,7 +239,7 @@ class _Replay:
         return _Ready(checked=checked, applied=applied, again=again, superseded=superseded)
 
     def _load(self, ready: _Ready, plan: LoadPlan, lease: Lease, held: contextlib.ExitStack) -> str | None:
-        stream, level = self.stream, self.stream.verify
+        stream, level = self.stream, self.stream.policies.verify
         staging = stream.format.stage(self.session, stream.target, plan)
         held.enter_context(discarded_on_error(lambda: staging))
         lease.check()
@@ -257,7 +257,7 @@ class _Replay:
 
     def _verified(self, ready: _Ready, checked: Checked, plan: LoadPlan, staging: Staging) -> bool | None:
         """Raises VerifyFailed where the committed version does not hold the rows."""
-        versions, level, seen = self.stream.writer.versions, self.stream.verify, not staging.invisible
+        versions, level, seen = self.stream.writer.versions, self.stream.policies.verify, not staging.invisible
         if ready.again is not None:
             table = staging.read_keys(ready.again.keys, prune=ready.again.prune)
             both = events.sides(self.stream, ready.again, table, plan, level)
@@ -299,7 +299,7 @@ class _Replay:
             columns=columns,
             key=stream.key,
             write=write,
-            deletes=stream.deletes,
+            deletes=stream.policies.deletes,
             added=Schema(columns=(*stream.added, *own)),
         )
 

@@ -32,14 +32,30 @@ class VerifyLevel(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Policies:
+    """What the project says of a stream beside its parts.
+
+    Args:
+        contract: the mode for each kind of change of columns.
+        checks: what its rows have to fulfil before anything is visible.
+    """
+
+    verify: VerifyLevel = VerifyLevel.MOVED
+    contract: Mapping[str, str] = field(default_factory=dict)
+    layout: Layout = field(default_factory=Layout)
+    deletes: Deletes = field(default_factory=Deletes)
+    maintenance: Maintenance = field(default_factory=Maintenance)
+    schedule: Schedule | None = None
+    checks: tuple[Rule, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Stream:
     """One source, one table, and how rows get from one to the other.
 
     Args:
         uid: the identity in the table's commits.
         source_name: for people and the registry, `connection:relation`, without a secret.
-        contract: the mode for each kind of change of columns.
-        checks: what its rows have to fulfil before anything is visible.
     """
 
     name: str
@@ -51,13 +67,7 @@ class Stream:
     strategy: Strategy
     writer: Writer
     key: tuple[str, ...] = ()
-    verify: VerifyLevel = VerifyLevel.MOVED
-    contract: Mapping[str, str] = field(default_factory=dict)
-    layout: Layout = field(default_factory=Layout)
-    deletes: Deletes = field(default_factory=Deletes)
-    maintenance: Maintenance = field(default_factory=Maintenance)
-    schedule: Schedule | None = None
-    checks: tuple[Rule, ...] = ()
+    policies: Policies = field(default_factory=Policies)
 
     @property
     def ref(self) -> StreamRef:
@@ -67,7 +77,7 @@ class Stream:
     @property
     def added(self) -> Schema:
         """The columns that the table has beside those of the source."""
-        return self.deletes.columns
+        return self.policies.deletes.columns
 
     @property
     def bound_request(self) -> BoundRequest | None:

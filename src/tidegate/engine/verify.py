@@ -220,7 +220,8 @@ def _repair(work: LoadContext, since: Position, difference: Difference, lease: L
     reason = "the rows that differ are compared by key and repaired"
     plan = replace(beside(made), write=WriteChoice(mode=Mode.MERGE_PARTITIONS, reason=reason))
     context.save(plan)
-    repairing = replace(work, stream=replace(stream, verify=VerifyLevel.MOVED))
+    policies = replace(stream.policies, verify=VerifyLevel.MOVED)
+    repairing = replace(work, stream=replace(stream, policies=policies))
     with context.registry.task(stream.uid, "repair", run_id=context.run_id) as payload:
         done = load.load(repairing, PlannedLoad(plan=plan, unique=work.probe.unique(stream.key)), lease)
         rows = done.counts.rows_read

@@ -98,7 +98,7 @@ class Watch:
         self._ended.put((stream.name, outcome, upkeep))
 
     def _needs_upkeep(self, stream: Stream) -> bool:
-        every, last = stream.maintenance.every, self._maintained.get(stream.name)
+        every, last = stream.policies.maintenance.every, self._maintained.get(stream.name)
         return every is not None and (last is None or self.now() - last >= every)
 
     def _wait(self, agenda: Agenda) -> float:
@@ -129,7 +129,7 @@ def schedules(streams: Sequence[Stream], every: timedelta | None) -> dict[str, S
         ConfigError: no stream has one.
     """
     usual = None if every is None else Schedule(every=every)
-    found = {stream.name: when for stream in streams if (when := stream.schedule or usual) is not None}
+    found = {stream.name: when for stream in streams if (when := stream.policies.schedule or usual) is not None}
     if not found:
         raise ConfigError(
             "none of these streams has a `schedule:`, so there is nothing to watch",

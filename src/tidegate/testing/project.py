@@ -21,7 +21,7 @@ from tidegate.core.ports.writer import Writer
 from tidegate.engine.context import RunContext
 from tidegate.engine.events import Event, Listener, Moment, Stage, ignore
 from tidegate.engine.run import new_run_id, run_stream, utc_now
-from tidegate.engine.stream import Stream
+from tidegate.engine.stream import Policies, Stream
 from tidegate.errors import Misfit
 from tidegate.spark.session import Sessions
 from tidegate.testing.format import MemoryFormat
@@ -103,8 +103,7 @@ class MemoryProject:
             strategy=self.strategy,
             writer=self.writer,
             key=self.key,
-            deletes=self.deletes,
-            checks=self.checks,
+            policies=Policies(deletes=self.deletes, checks=self.checks),
         )
 
     def run(self, *, on_event: Listener = ignore, full_refresh: bool = False, allow_deletes: bool = False) -> Outcome:

@@ -15,7 +15,7 @@ from tidegate.core.position import Position
 from tidegate.engine.context import LoadContext, RunContext
 from tidegate.engine.events import Journal
 from tidegate.engine.reconcile import Heal, RecoveryState
-from tidegate.engine.stream import Stream
+from tidegate.engine.stream import Policies, Stream
 from tidegate.registry.store import Registry
 from tidegate.sources.database import Database
 from tidegate.strategies.watermark import Watermark
@@ -68,7 +68,7 @@ class Shop:
             strategy=self.strategy,
             writer=self.writer,
             key=self.key,
-            deletes=deletes or Deletes(),
+            policies=Policies(deletes=deletes or Deletes()),
         )
 
     def loaded(self, through: str = THROUGH, **state: Any) -> Position:

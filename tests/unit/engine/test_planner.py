@@ -31,7 +31,7 @@ from tidegate.core.schema import (
 )
 from tidegate.core.slices import Range
 from tidegate.engine.planner import PlanInputs, make_plan
-from tidegate.engine.stream import Stream
+from tidegate.engine.stream import Policies, Stream
 from tidegate.errors import ColumnMissing, SchemaRefused
 from tidegate.strategies.full import Full
 
@@ -56,8 +56,7 @@ def schema(**columns: Type) -> Schema:
     return Schema(columns=tuple(Column(name=name, type=type_) for name, type_ in columns.items()))
 
 
-def stream(**values) -> Stream:
-    given = {"key": ("id",), "contract": {}, **values}
+def stream(*, key=("id",), **values) -> Stream:
     return Stream(
         name="s",
         uid="u",
@@ -67,7 +66,8 @@ def stream(**values) -> Stream:
         format=None,
         strategy=Full(),
         writer=Always(),
-        **given,
+        key=key,
+        policies=Policies(**values),
     )
 
 

@@ -9,7 +9,7 @@ import pytest
 from tidegate.core.ports.format import TableState
 from tidegate.core.position import Position
 from tidegate.engine.recovery import recovery
-from tidegate.engine.stream import VerifyLevel
+from tidegate.engine.stream import Policies, VerifyLevel
 from tidegate.registry.values import PlanStatus
 
 LOADED = Position(sequence=2, load_id="two", kind="watermark", state={"total": "x", "ledger": "y", "method": {}})
@@ -51,7 +51,7 @@ class Registry:
 def stream(*, invisible: bool, verify=VerifyLevel.MOVED):
     table = TableState(exists=True, uuid="t1", snapshot="7", rows=1, position=LOADED, position_snapshot="7")
     found = SimpleNamespace(state=lambda *_: table, invisible=invisible)
-    return SimpleNamespace(name="s", uid="u", target=None, format=found, verify=verify)
+    return SimpleNamespace(name="s", uid="u", target=None, format=found, policies=Policies(verify=verify))
 
 
 FIRST = Position(sequence=1, load_id="one", kind="watermark")

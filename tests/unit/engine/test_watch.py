@@ -12,6 +12,7 @@ from tidegate.core.policies.maintenance import Maintenance
 from tidegate.core.policies.schedule import Schedule
 from tidegate.engine.maintenance.maintain import StreamUpkeep
 from tidegate.engine.run import utc_now
+from tidegate.engine.stream import Policies
 from tidegate.engine.watch import Watch, WatchResult, schedules
 from tidegate.errors import ConfigError
 
@@ -21,8 +22,7 @@ SOON = Schedule(every=timedelta(seconds=1))
 @dataclass
 class Stream:
     name: str
-    schedule: Schedule | None = SOON
-    maintenance: Maintenance = field(default_factory=Maintenance)
+    policies: Policies = field(default_factory=lambda: Policies(schedule=SOON))
 
 
 @dataclass
@@ -117,14 +117,16 @@ def test_tables_are_maintained_as_often_as_the_rules_say():
     runs = Runs()
     runs.gate.set()
     often = Maintenance(every=timedelta(hours=1))
-    watch, told = watching(runs, Stream("a", maintenance=often), Stream("b"), stop_after=4)
+    watch, told = watching(
+        runs, Stream("a", policies=Policies(schedule=SOON, maintenance=often)), Stream("b"), stop_after=4
+    )
     watch.go({"a": SOON, "b": SOON})
     assert runs.kept == ["a"]
     assert [turned.upkeep is not None for turned in told if turned.stream == "a"] == [True, False]
 
 
 def test_streams_without_a_schedule_need_one_from_the_call():
-    named = [Stream("a"), Stream("b", schedule=None)]
+    named = [Stream("a"), Stream("b", policies=Policies())]
     assert set(schedules(named, None)) == {"a"}
     assert schedules(named, timedelta(minutes=5))["b"] == Schedule(every=timedelta(minutes=5))
     with pytest.raises(ConfigError, match="nothing to watch"):

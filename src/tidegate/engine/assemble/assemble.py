@@ -31,7 +31,7 @@ from tidegate.core.spelling import suggest
 from tidegate.engine import column_backfill, rescued_columns
 from tidegate.engine.quality.rules import renamed
 from tidegate.engine.replication_slot import refuse_shared
-from tidegate.engine.stream import Stream, VerifyLevel
+from tidegate.engine.stream import Policies, Stream, VerifyLevel
 from tidegate.errors import ConfigError, Misfit
 
 
@@ -155,13 +155,15 @@ def join(config: Config, lakes: dict[str, Format], entry: StreamConfig) -> Strea
         strategy=made["strategy"],
         writer=made["writer"],
         key=entry.key,
-        verify=VerifyLevel(entry.verify),
-        contract=entry.contract,
-        layout=entry.layout,
-        deletes=entry.deletes,
-        maintenance=entry.maintenance,
-        schedule=entry.schedule,
-        checks=renamed([_rule(node, lakes, target) for node in entry.checks]),
+        policies=Policies(
+            verify=VerifyLevel(entry.verify),
+            contract=entry.contract,
+            layout=entry.layout,
+            deletes=entry.deletes,
+            maintenance=entry.maintenance,
+            schedule=entry.schedule,
+            checks=renamed([_rule(node, lakes, target) for node in entry.checks]),
+        ),
     )
 
 

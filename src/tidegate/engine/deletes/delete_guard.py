@@ -27,22 +27,22 @@ def guard(work: LoadContext, changes: ChangeSet) -> None:
         work.context.registry.record(stream.uid, ("DELETES GUARDED", "DELETES ALLOWED"), reason="run --allow-deletes")
         return
     known = work.key_diff.rows if work.key_diff else changes.rows
-    if stream.deletes.max_fraction != ALL_OF_THEM and _emptied(work, changes, known):
+    if stream.policies.deletes.max_fraction != ALL_OF_THEM and _emptied(work, changes, known):
         raise DeleteFuse(f"stream {stream.name!r}: the source is empty, and {stream.target} has rows")
     most = limit(work)
     whole = work.key_diff is not None or changes.grouping is None
-    if most is None or known is None or table.rows is None or not whole or stream.deletes.soft:
+    if most is None or known is None or table.rows is None or not whole or stream.policies.deletes.soft:
         return
     if table.rows - known > most:
         raise DeleteFuse(
             f"stream {stream.name!r}: the source has {known} rows and {stream.target} has {table.rows}; one load may "
-            f"delete at most {most} (deletes: {{max_fraction: {stream.deletes.fraction}}})"
+            f"delete at most {most} (deletes: {{max_fraction: {stream.policies.deletes.fraction}}})"
         )
 
 
 def limit(work: LoadContext) -> int | None:
     """The most rows that this load may delete; None for any number."""
-    fraction, rows = work.stream.deletes.fraction, work.recovered.table.rows
+    fraction, rows = work.stream.policies.deletes.fraction, work.recovered.table.rows
     if fraction is None or fraction == ALL_OF_THEM or work.context.allow_deletes:
         return None
     if rows is None or not holds_rows(work.recovered.table):

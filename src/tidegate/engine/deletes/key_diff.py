@@ -58,11 +58,11 @@ def watch(work: LoadContext, changes: ChangeSet | None) -> tuple[LoadContext, Ch
         PlanError: a column of the key has no exact text.
     """
     stream, table = work.stream, work.recovered.table
-    if stream.deletes.detect is not Detect.KEY_DIFF:
+    if stream.policies.deletes.detect is not Detect.KEY_DIFF:
         return work, changes
     # What waits in the quarantine may be gone as well.
     filled = (holds_rows(table) or Quarantine.of(stream).filled) and not work.context.full_refresh
-    if stream.deletes.scope is Scope.WINDOW:
+    if stream.policies.deletes.scope is Scope.WINDOW:
         if changes is None or not filled:
             return work, changes
         reason = "rows of the loaded window are looked up in the source by key"

@@ -164,9 +164,9 @@ def _surveyed(stream: Stream, context: RunContext, *, force: bool) -> list[tuple
     upkeep = Upkeep(
         target=stream.target,
         uid=stream.uid,
-        rules=stream.maintenance,
+        rules=stream.policies.maintenance,
         now=context.now(),
-        partition_by=stream.layout.partition_by,
+        partition_by=stream.policies.layout.partition_by,
         force=force,
         looked_at=last_look(stream, context),
     )

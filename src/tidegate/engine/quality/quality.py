@@ -69,13 +69,13 @@ def check(work: LoadContext, planned: PlannedLoad, batch: Batch, rows: DataFrame
     """
     stream, plan, session = work.stream, planned.plan, rows.sparkSession
     folds = batch.fence is not None  # and counts in the same pass what cannot be taken, which is hardly ever there
-    if not stream.checks and (folds or REFUSED not in rows.columns) and not Quarantine.of(stream).filled:
+    if not stream.policies.checks and (folds or REFUSED not in rows.columns) and not Quarantine.of(stream).filled:
         checked = stream.writer.check(rows, plan, batch)
         held.callback(release, checked)
         if not checked.verdicts.refused:
             return checked
     kept = rows
-    if stream.checks or REFUSED in rows.columns or plan.key:
+    if stream.policies.checks or REFUSED in rows.columns or plan.key:
         kept = rows.persist()  # looked at, then written to two tables
         held.callback(kept.unpersist)
     found = _sorted(work, plan, kept)
@@ -110,25 +110,25 @@ def good(work: LoadContext, plan: LoadPlan, rows: DataFrame) -> DataFrame:
 
 def judged(stream: Stream, columns: Schema, rows: DataFrame, *, key: Sequence[str]) -> DataFrame:
     """Quarantined rows with the current result of the checks, and whether each may be loaded."""
-    rules.refuse_rules(stream.name, stream.checks, columns)
+    rules.refuse_rules(stream.name, stream.policies.checks, columns)
     return validation.replayable(_asked(stream, columns, rows), key, complete=stream.writer.versions is not None)
 
 
 def _annotated(work: LoadContext, plan: LoadPlan, rows: DataFrame) -> DataFrame | None:
     """The rows with what the rules of single rows say of each; None where there is none."""
     stream = work.stream
-    if REFUSED not in rows.columns and not rules.conditions(stream.checks, plan.columns):
+    if REFUSED not in rows.columns and not rules.conditions(stream.policies.checks, plan.columns):
         return None
     return _asked(stream, plan.columns, rows)
 
 
 def _asked(stream: Stream, columns: Schema, rows: DataFrame) -> DataFrame:
-    lookups = rules.lookups(stream.checks)
+    lookups = rules.lookups(stream.policies.checks)
     for rule, lookup in lookups:
         rows = validation.looked_up(rows, lookup.there(rows.sparkSession), rule.name, lookup.columns)
     if lookups:
         rows = rows.localCheckpoint()  # Spark 4.1 cannot merge from a view over another table of a lake
-    return validation.annotated(rows, rules.conditions(stream.checks, columns), refused=stream.refused)
+    return validation.annotated(rows, rules.conditions(stream.policies.checks, columns), refused=stream.refused)
 
 
 def _last(checked: Checked, planned: PlannedLoad, stream: Stream) -> Latest | None:
@@ -175,8 +175,8 @@ def _sorted(work: LoadContext, plan: LoadPlan, rows: DataFrame) -> ValidationSpl
     """One pass over the rows for all rules."""
     stream, columns = work.stream, rows.columns
     # Of a load that only deletes no row was expected.
-    of_load = rules.measured(stream.checks, Scope.LOAD) if plan.changes.slices else []
-    asked = rules.conditions(stream.checks, plan.columns)
+    of_load = rules.measured(stream.policies.checks, Scope.LOAD) if plan.changes.slices else []
+    asked = rules.conditions(stream.policies.checks, plan.columns)
     with _asking(plan):
         read = _annotated(work, plan, rows)
         if read is None and not of_load:
@@ -246,7 +246,7 @@ def foreseen(work: LoadContext, plan: LoadPlan, checked: Checked) -> Checked:
     Raises:
         CheckFailed: the table would break a rule that stops a load; it was not made.
     """
-    judging = rules.measured(work.stream.checks, Scope.TABLE)
+    judging = rules.measured(work.stream.policies.checks, Scope.TABLE)
     if judging and work.recovered.table.snapshot is None and work.stream.writer.versions is None:
         _of_table(work, plan, _to_be(checked, plan, checked.frame.where("false"), "true"), judging)
     return checked
@@ -261,7 +261,7 @@ def write(work: LoadContext, plan: LoadPlan, staging: Staging, checked: Checked)
         CheckFailed: the table would break a rule that stops a load; it stays as it was.
         PlanError: how the table would be cannot be told before it is written.
     """
-    judging = rules.measured(work.stream.checks, Scope.TABLE)
+    judging = rules.measured(work.stream.policies.checks, Scope.TABLE)
     if not judging:
         return work.stream.writer.write(checked, plan, staging)
     findings: tuple[str, ...] = ()

@@ -34,7 +34,7 @@ def recover(stream: Stream, context: RunContext) -> RecoveryState:
         landed = since is not None and since.load_id == saved.load_id
         if landed and saved.since == (remembered.position if remembered else None):
             # Where a load is seen only once it is published, nothing unverified is ever seen.
-            verified = None if stream.verify is VerifyLevel.NONE else stream.format.invisible
+            verified = None if stream.policies.verify is VerifyLevel.NONE else stream.format.invisible
             registry.advance(saved, snapshot=table.position_snapshot, table_uuid=table.uuid, verified=verified)
             return _weighed(recovered, stream, context)
         registry.finish_plan(saved.load_id, PlanStatus.PUBLISHED if landed else PlanStatus.DROPPED)
@@ -52,7 +52,7 @@ def recover(stream: Stream, context: RunContext) -> RecoveryState:
 
 def unproven(stream: Stream) -> bool | None:
     """What a registry notes of a position that it takes from the table: False where it still has to be verified."""
-    return None if stream.format.invisible or stream.verify is VerifyLevel.NONE else False
+    return None if stream.format.invisible or stream.policies.verify is VerifyLevel.NONE else False
 
 
 def prove(work: LoadContext) -> LoadContext:

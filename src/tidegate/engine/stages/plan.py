@@ -75,7 +75,7 @@ def _write_facts(work: LoadContext, changes: ChangeSet, *, unique: bool) -> Writ
         reset=reset,
         keys=KeyFacts(columns=stream.key, unique=unique, bounds=bounds, apart=apart),
         aligned=filled and changes.grouping is not None and stream.format.aligned(stream.target, changes.grouping),
-        counted=stream.deletes.soft or delete_guard.limit(work) is not None,
+        counted=stream.policies.deletes.soft or delete_guard.limit(work) is not None,
         gone=work.key_diff is not None,
         carried=any(isinstance(part, Files) and part.carrier for part in changes.slices),
     )

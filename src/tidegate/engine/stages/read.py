@@ -75,8 +75,8 @@ def _opening(work: LoadContext, plan: LoadPlan, session: SparkSession) -> Abstra
 def _layout(stream: Stream, plan: LoadPlan) -> Layout:
     """The user's layout, else the writer's, else one in which each partition that is compared is whole files."""
     grouping = plan.changes.grouping
-    if not stream.layout.partition_by and stream.writer.partition_by:
-        return replace(stream.layout, partition_by=stream.writer.partition_by)
-    if stream.layout.partition_by or grouping is None:
-        return stream.layout
-    return replace(stream.layout, partition_by=stream.format.partition_by(grouping))
+    if not stream.policies.layout.partition_by and stream.writer.partition_by:
+        return replace(stream.policies.layout, partition_by=stream.writer.partition_by)
+    if stream.policies.layout.partition_by or grouping is None:
+        return stream.policies.layout
+    return replace(stream.policies.layout, partition_by=stream.format.partition_by(grouping))

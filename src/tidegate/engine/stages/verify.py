@@ -25,7 +25,7 @@ from tidegate.errors import SourceUnavailable, TidegateError
 @contextmanager
 def asking(work: LoadContext, planned: PlannedLoad) -> Iterator[Future[Fingerprint] | None]:
     """Asks the source while Spark reads, when the answer does not depend on what the check finds."""
-    level = work.stream.verify
+    level = work.stream.policies.verify
     found_by_check = work.stream.key and not planned.unique
     if (
         level is VerifyLevel.NONE
@@ -71,13 +71,13 @@ def verify(work: LoadContext, planned: PlannedLoad, written: Written, expected: 
 def _proven_meanwhile(stream: Stream, plan: LoadPlan, written: Written) -> AbstractContextManager[None]:
     """Proves a history while its rows are compared with the source's: either of them looks at the same rows."""
     versions = stream.writer.versions
-    if versions is None or stream.verify is VerifyLevel.NONE:
+    if versions is None or stream.policies.verify is VerifyLevel.NONE:
         return contextlib.nullcontext()
     return meanwhile("prove", versions.prove, written.checked, plan, written.staging)
 
 
 def _compare(work: LoadContext, plan: LoadPlan, written: Written, expected: Future[Fingerprint] | None) -> Verdict:
-    level, checked, staging = work.stream.verify, written.checked, written.staging
+    level, checked, staging = work.stream.policies.verify, written.checked, written.staging
     if level is VerifyLevel.NONE:
         return Verdict(equal=None)
 

@@ -76,7 +76,7 @@ def of_last_load(work: LoadContext, session: SparkSession, before: str | None) -
     """
     stream, since = work.stream, work.recovered.since
     found = difference(work, session, Level.ROWS)
-    keeps = Upsert in stream.strategy.emits and stream.deletes.detect is Detect.NONE
+    keeps = Upsert in stream.strategy.emits and stream.policies.deletes.detect is Detect.NONE
     only_extra = found.rows == len(found.extra)
     if found.equal or not keeps or not only_extra or before is None or since is None or not stream.strategy.cursor:
         return found
@@ -147,7 +147,7 @@ def live(stream: Stream, session: SparkSession, snapshot: str | None) -> DataFra
     rows = stream.format.read(session, stream.target, snapshot)
     if stream.writer.versions is not None and stream.strategy.emits != {Insert}:
         return rows.where(stream.writer.current)
-    return rows.where(f"{DELETED_AT} IS NULL") if stream.deletes.soft and DELETED_AT in rows.columns else rows
+    return rows.where(f"{DELETED_AT} IS NULL") if stream.policies.deletes.soft and DELETED_AT in rows.columns else rows
 
 
 def choose_loaded(stream: Stream, context: RunContext, probe: Probe, since: Position) -> None:

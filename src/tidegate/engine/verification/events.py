@@ -91,7 +91,7 @@ def verify_events(work: LoadContext, session: SparkSession, plan: LoadPlan, stag
     Raises:
         VerifyFailed: the table is not what the events make it, or another reader reads other events.
     """
-    level = work.stream.verify
+    level = work.stream.policies.verify
     if level is VerifyLevel.NONE:
         return Verdict(equal=None)
     agree(work.probe, session, plan, level)
@@ -185,14 +185,14 @@ def _replanned(work: LoadContext, saved: SavedPlan) -> LoadPlan:
         columns=stream.added,
         key=stream.key,
         write=WriteChoice(mode=Mode(was["write"]["mode"]), reason=was["write"]["reason"]),
-        deletes=stream.deletes,
+        deletes=stream.policies.deletes,
     )
 
 
 def _again(work: LoadContext, session: SparkSession, plan: LoadPlan, batch: Batch) -> Checked:
     read = judged(_events(work, session, plan), plan)
     batch = replace(batch, reread=True)
-    if batch.fence is not None and not work.stream.checks:
+    if batch.fence is not None and not work.stream.policies.checks:
         return work.stream.writer.check(read, plan, batch)
     read = read.persist()  # a condition that is pushed down would read the same values once more for each of its own
     try:
