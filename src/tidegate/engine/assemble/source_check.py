@@ -71,11 +71,11 @@ def _ask_columns(stream: Stream, columns: Schema, probe: Probe, answer: Answer) 
     added: Sequence[Column] = ()
     with answer.kept():
         added = stream.writer.added(columns, stream.strategy.cursor)
-    for rule in stream.checks:
+    for rule in stream.policies.checks:
         with answer.kept():
             refuse_rules(stream.name, [rule], columns)
     table = Schema(columns=(*columns, *stream.added, *added))
-    for problem in stream.format.layout_problems(stream.layout, table):
+    for problem in stream.format.layout_problems(stream.policies.layout, table):
         answer.errors.append(ConfigError(f"stream {stream.name!r}: {problem}", hint=RERUN))
 
 
