@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
-from tidegate.checks._values import Value, literal
+from tidegate.checks._values import Value, literals
 from tidegate.core.policies.rules import Judges
 from tidegate.core.schema import Schema
 from tidegate.errors import ConfigError
@@ -46,7 +46,7 @@ class AcceptedValues:
 
     def condition(self, schema: Schema) -> str:
         """False for a row with another value."""
-        listed = (literal(column, value) for column in schema if column.name == self.column for value in self.values)
+        listed = (sql for column in schema if column.name == self.column for sql in literals(column, self.values))
         return f"{quote(self.column)} IN ({', '.join(listed)})"
 
     def reason(self) -> str:

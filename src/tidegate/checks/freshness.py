@@ -38,6 +38,10 @@ class Freshness:
     column: str
     max_age: timedelta
 
+    def __post_init__(self) -> None:
+        if self.max_age < timedelta(0):
+            raise ConfigError(f"freshness: `max_age:` is {self.max_age}, it must not be negative")
+
     @property
     def columns(self) -> tuple[str, ...]:
         """The column."""

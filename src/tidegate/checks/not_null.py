@@ -10,6 +10,7 @@ from typing import ClassVar, Literal
 
 from tidegate.core.policies.rules import Judges
 from tidegate.core.schema import Schema
+from tidegate.errors import ConfigError
 from tidegate.spark.sql import quote
 
 
@@ -26,6 +27,10 @@ class NotNull:
     judges: ClassVar[Literal[Judges.ROW]] = Judges.ROW
 
     columns: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        if not self.columns:
+            raise ConfigError("not_null needs `columns:` with at least one column")
 
     def refuse(self, schema: Schema) -> None:
         """Nothing: any column may hold NULL."""

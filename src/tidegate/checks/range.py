@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
-from tidegate.checks._values import Value, literal
+from tidegate.checks._values import Value, above, literal
 from tidegate.core.policies.rules import Judges
 from tidegate.core.schema import Schema
 from tidegate.errors import ConfigError
@@ -46,8 +46,13 @@ class Range:
         return (self.column,)
 
     def refuse(self, schema: Schema) -> None:
-        """Refuses bounds that the column cannot hold."""
+        """Refuses bounds that the column cannot hold, and those between which nothing is."""
         self.condition(schema)
+        column = schema.find(self.column)
+        if column is None or self.min is None or self.max is None:
+            return
+        if above(column, self.min, self.max):
+            raise ConfigError(f"range has min {self.min} above max {self.max}", column=self.column)
 
     def condition(self, schema: Schema) -> str:
         """False for a row beyond a bound."""

@@ -46,6 +46,8 @@ class References:
     target: Target | None = dataclasses.field(default=None, metadata={"given": True}, repr=False, compare=False)
 
     def __post_init__(self) -> None:
+        if not self.columns:
+            raise ConfigError("references needs `columns:` with at least one column")
         try:
             parts = split_name(self.to)
         except ValueError as error:

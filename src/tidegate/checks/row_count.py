@@ -46,6 +46,8 @@ class RowCount:
     def __post_init__(self) -> None:
         if self.min is None and self.max is None and self.change is None:
             raise ConfigError("row_count needs `min:`, `max:` or `change:`")
+        if min(self.min or 0, self.max or 0) < 0:
+            raise ConfigError("row_count: `min:` and `max:` must not be negative")
         if self.min is not None and self.max is not None and self.min > self.max:
             raise ConfigError(f"row_count has min {self.min} above max {self.max}")
         if self.change is not None and (self.change < 0 or self.of is Scope.TABLE):

@@ -30,6 +30,10 @@ class Unique:
 
     columns: tuple[str, ...]
 
+    def __post_init__(self) -> None:
+        if not self.columns:
+            raise ConfigError("unique needs `columns:` with at least one column")
+
     def refuse(self, schema: Schema) -> None:
         """Refuses columns that have no values to count."""
         for column in schema:

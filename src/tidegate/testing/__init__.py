@@ -8,6 +8,7 @@ import pytest
 pytest.register_assert_rewrite("tidegate.testing.contracts")
 
 from tidegate.testing.contracts import (  # noqa: E402 - asserts are rewritten in what is imported later
+    CheckContract,
     FormatBench,
     FormatContract,
     MemoryBench,
@@ -22,6 +23,7 @@ from tidegate.testing.session import spark_session  # noqa: E402 - as above
 from tidegate.testing.source import Clock, MemorySource  # noqa: E402 - as above
 
 __all__ = [
+    "CheckContract",
     "Clock",
     "Crash",
     "FormatBench",

@@ -54,8 +54,8 @@ def rule(check, on_fail=OnFail.STOP, **more) -> Rule:
     ("check", "sql"),
     [
         (NotNull(columns=("id", "it's")), "`id` IS NOT NULL AND `it's` IS NOT NULL"),
-        (Range(column="small", min=0.5), "`small` >= CAST('0.5' AS decimal(38,1))"),
-        (Range(column="amount", max=10, inclusive=False), "`amount` < CAST('10' AS decimal(38,0))"),
+        (Range(column="small", min=0.5), "`small` >= CAST('0.5' AS decimal(2,1))"),
+        (Range(column="amount", max=10, inclusive=False), "`amount` < CAST('10' AS decimal(2,0))"),
         (Range(column="ratio", min=0, max=1), "`ratio` >= CAST('0.0' AS double) AND `ratio` <= CAST('1.0' AS double)"),
         (Range(column="day", min="2025-01-31"), "`day` >= DATE '2025-01-31'"),
         (Range(column="at", min="2025-01-31T10:00"), "`at` >= TIMESTAMP_NTZ '2025-01-31 10:00:00.000000'"),
