@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,7 @@ from tidegate.errors import ConfigError
 from tidegate.formats.delta import Delta
 from tidegate.formats.iceberg import Iceberg
 from tidegate.spark.session import Sessions
-from tidegate.testing import FormatBench, FormatContract, MemoryBench, MemoryFormat
+from tidegate.testing import FormatBench, FormatContract, MemoryBench, MemoryFormat, Seen
 from tidegate.testing.contracts.lake import UID, put
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
@@ -72,9 +73,12 @@ def hive(request: pytest.FixtureRequest, folder: Path) -> Lake:
     return lake
 
 
-def memory(request: pytest.FixtureRequest, folder: Path) -> FormatBench:
+def memory(request: pytest.FixtureRequest, folder: Path, seen: Seen = Seen.PUBLISHED) -> FormatBench:
     spark = request.getfixturevalue("spark")
-    return MemoryBench(format=MemoryFormat(), session=Sessions(borrowed=spark).load_session())
+    return MemoryBench(format=MemoryFormat(seen=seen), session=Sessions(borrowed=spark).load_session())
+
+
+memory_at_once = partial(memory, seen=Seen.WRITTEN)
 
 
 REAL = [
@@ -88,7 +92,7 @@ REAL = [
 ]
 
 
-KINDS = [pytest.param(memory, id="memory"), *REAL]
+KINDS = [pytest.param(memory, id="memory"), pytest.param(memory_at_once, id="memory, seen at once"), *REAL]
 
 
 class TestFormats(FormatContract):

@@ -21,6 +21,7 @@ from tidegate.testing.project import Crash, MemoryProject, crash_at, load  # noq
 from tidegate.testing.registry import MemoryRegistry  # noqa: E402 - as above
 from tidegate.testing.session import spark_session  # noqa: E402 - as above
 from tidegate.testing.source import Clock, MemorySource  # noqa: E402 - as above
+from tidegate.testing.tables import Seen  # noqa: E402 - as above
 
 __all__ = [
     "CheckContract",
@@ -33,6 +34,7 @@ __all__ = [
     "MemoryProject",
     "MemoryRegistry",
     "MemorySource",
+    "Seen",
     "SourceContract",
     "StrategyContract",
     "WriterContract",

@@ -1,6 +1,7 @@
 """A table format that keeps its tables in memory: versions are tuples of rows, and commits carry positions.
 
-Writes no files and needs no jar or catalog. What a load stages is invisible until it is published, as on Iceberg.
+Writes no files and needs no jar or catalog. What a load writes is seen when it is published, as on Iceberg, or at once,
+as on Delta.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from tidegate.formats.shared.statements import evolved
 from tidegate.testing.frames import frame
 from tidegate.testing.rows import Row
 from tidegate.testing.staging import MemoryStaging
-from tidegate.testing.tables import Table, Tables, Version
+from tidegate.testing.tables import Seen, Table, Tables, Version
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -32,18 +33,24 @@ class MemoryFormat(Format):
 
     Args:
         name: the lake.
+        seen: when readers see what a load writes.
     """
 
     kind: ClassVar[str] = "memory"
-    invisible: ClassVar[bool] = True
 
-    def __init__(self, name: str = "lake") -> None:
+    def __init__(self, name: str = "lake", *, seen: Seen = Seen.PUBLISHED) -> None:
         self.name = name
+        self.seen = seen
         self.tables = Tables()
+
+    @property
+    def invisible(self) -> bool:
+        """Whether nobody sees a load's write before it is published."""
+        return self.seen is Seen.PUBLISHED
 
     def copy(self) -> MemoryFormat:
         """The same tables as of now; what happens to one lake from now on does not happen to the other."""
-        other = MemoryFormat(self.name)
+        other = MemoryFormat(self.name, seen=self.seen)
         other.tables = self.tables.copy()
         return other
 
@@ -155,7 +162,7 @@ class MemoryFormat(Format):
             table.fields = (*kept, *added)
 
     def stage(self, session: SparkSession, target: Target, plan: LoadPlan) -> MemoryStaging:
-        """Opens a branch at `plan.base`.
+        """Opens the table at `plan.base`, as a branch where a load is not seen at once.
 
         Raises:
             CommitConflict: the table is gone or has moved on.
@@ -166,8 +173,9 @@ class MemoryFormat(Format):
                 raise CommitConflict(f"table {target} no longer exists", hint="Run again.")
             if table.head != plan.base:
                 raise CommitConflict(f"table {target} has changed since the load was planned")
-            table.branches[plan.branch] = plan.base
-        return MemoryStaging(session=session, tables=self.tables, target=target, plan=plan)
+            if self.invisible:
+                table.branches[plan.branch] = plan.base
+        return MemoryStaging(session=session, tables=self.tables, target=target, plan=plan, seen=self.seen)
 
     def drop_branches(self, session: SparkSession, target: Target, branches: Sequence[str]) -> None:
         """Drops what a crash left behind."""

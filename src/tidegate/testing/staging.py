@@ -1,10 +1,10 @@
-"""A load of a table in memory: a branch that nobody sees, then published or dropped."""
+"""A load of a table in memory: a branch that is published or dropped, or a commit that is seen at once."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 from tidegate.core.ids import Target
 from tidegate.core.plan import LoadPlan, Mode, Prune
@@ -16,7 +16,7 @@ from tidegate.errors import CommitConflict, InternalError, WriteError
 from tidegate.formats.shared.statements import together
 from tidegate.testing.frames import arrow_table, collected, frame
 from tidegate.testing.rows import Row, Rows
-from tidegate.testing.tables import Table, Tables, Version
+from tidegate.testing.tables import Seen, Table, Tables, Version
 
 if TYPE_CHECKING:
     import pyarrow as pa  # type: ignore[import-untyped]
@@ -38,14 +38,18 @@ class Change:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryStaging(Staging):
-    """A branch of a table, opened at the version that the load's position was read from."""
-
-    invisible: ClassVar[bool] = True
+    """A load of a table, opened at the version that the load's position was read from."""
 
     session: SparkSession
     tables: Tables
     target: Target
     plan: LoadPlan
+    seen: Seen
+
+    @property
+    def invisible(self) -> bool:
+        """Whether nobody sees the write before it is published."""
+        return self.seen is Seen.PUBLISHED
 
     def append(self, rows: DataFrame) -> None:
         """Adds the rows."""
@@ -135,6 +139,8 @@ class MemoryStaging(Staging):
     def publish(self) -> Receipt:
         """Makes the branch the visible version, if the table still stands where the load was planned.
 
+        What is seen at once is visible already.
+
         Raises:
             CommitConflict: the table has moved; it stays as somebody else left it.
             InternalError: nothing was written that carries the position.
@@ -142,6 +148,8 @@ class MemoryStaging(Staging):
         with self.tables.lock:
             table = self.tables.table(self.target)
             head = self._head(table)
+            if not self.invisible:
+                return self.receipt()
             if table.head != self.plan.base:
                 raise CommitConflict(f"table {self.target} has changed since the load was planned")
             receipt = self.receipt()
@@ -150,15 +158,17 @@ class MemoryStaging(Staging):
             return receipt
 
     def discard(self) -> None:
-        """Drops the branch, if it is there."""
+        """Drops the branch, if it is there; a commit that is seen stays."""
         self.tables.drop_branches(self.target, [self.plan.branch])
 
     def _commit(self, change: Callable[[Rows], Change]) -> None:
         with self.tables.lock:
             table = self.tables.table(self.target)
-            if self.plan.branch not in table.branches:
+            base = self._version(table)
+            if self.invisible and self.plan.branch not in table.branches:
                 raise CommitConflict(f"the load's version of table {self.target} no longer exists")
-            base = table.branches[self.plan.branch]
+            if not self.invisible and table.head != base:
+                raise CommitConflict(f"table {self.target} has changed since the load was planned")
             done = change(Rows(schema=Schema(columns=table.fields), rows=tuple(table.rows(base))))
             receipt = Receipt(
                 snapshot=None,
@@ -166,7 +176,7 @@ class MemoryStaging(Staging):
                 rows_updated=done.updated,
                 rows_deleted=done.deleted,
             )
-            table.branches[self.plan.branch] = self.tables.commit(
+            made = self.tables.commit(
                 table,
                 Version(
                     id="",
@@ -177,15 +187,27 @@ class MemoryStaging(Staging):
                     receipt=receipt,
                 ),
             )
+            if self.invisible:
+                table.branches[self.plan.branch] = made
+            else:
+                table.head = made
 
     def _head(self, table: Table) -> Version:
         """The last version that the load wrote, published or not."""
-        versions = table.ancestors(table.branches.get(self.plan.branch, table.head))
-        mark = self.plan.position.to_json()
-        head = next((each for each in versions if each.marks.get(self.plan.uid) == mark), None)
+        head = self._written(table)
         if head is None:
             raise InternalError(f"load {self.plan.load_id} has not been committed")
         return head
+
+    def _written(self, table: Table) -> Version | None:
+        mark = self.plan.position.to_json()
+        versions = table.ancestors(table.branches.get(self.plan.branch, table.head))
+        return next((each for each in versions if each.marks.get(self.plan.uid) == mark), None)
+
+    def _version(self, table: Table) -> str | None:
+        """The last version that the load wrote, or its base before a write."""
+        written = self._written(table)
+        return self.plan.base if written is None else written.id
 
     def _steps(self, table: Table, head: Version) -> list[Version]:
         mark = self.plan.position.to_json()
@@ -195,7 +217,7 @@ class MemoryStaging(Staging):
         """The live rows of the load's version, or of its base before a write."""
         with self.tables.lock:
             table = self.tables.table(self.target)
-            rows = table.rows(table.branches.get(self.plan.branch, table.head))
+            rows = table.rows(self._version(table))
         live = (row for row in rows if not self.plan.deletes.policy.soft or row[DELETED_AT] is None)
         return Rows(schema=Schema(columns=table.fields), rows=tuple(live))
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from enum import StrEnum
 from typing import Any
 
 from tidegate.core.ids import Target
@@ -12,6 +13,16 @@ from tidegate.core.ports.format import Receipt
 from tidegate.core.schema import Column
 from tidegate.errors import WriteError
 from tidegate.testing.rows import Row
+
+
+class Seen(StrEnum):
+    """When readers see what a load writes to a table."""
+
+    PUBLISHED = "published"
+    """Once it is published: until then it is a branch, as on Iceberg."""
+
+    WRITTEN = "written"
+    """At once: the write is the commit, as on Delta."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, ClassVar, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from tidegate.core.change_feed import Span
 from tidegate.core.grouping import Grouping
@@ -89,7 +89,10 @@ class Staging(Protocol):
     `invisible` says that nobody sees the write before it is published; else it is seen at once, fenced by itself.
     """
 
-    invisible: ClassVar[bool]
+    @property
+    @abstractmethod
+    def invisible(self) -> bool:
+        """Whether nobody sees the write before it is published."""
 
     @abstractmethod
     def append(self, rows: DataFrame) -> None:
@@ -179,7 +182,10 @@ class Format(Protocol):
     What only some formats can do is `maintenance`, `time_travel` and `change_feed`: None where a format cannot.
     """
 
-    invisible: ClassVar[bool]
+    @property
+    @abstractmethod
+    def invisible(self) -> bool:
+        """Whether nobody sees a load's write before it is published."""
 
     @property
     def maintenance(self) -> TableMaintenance | None:
