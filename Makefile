@@ -42,7 +42,7 @@ test-servers: setup services ## the tests that start heavier servers
 matrix: setup services ## every combination over 20,000 random histories, in hours; writes docs/proven.md
 	@sh scripts/services.sh kafka
 	@rm -f .matrix.jsonl
-	TIDEGATE_MATRIX_RESULTS=.matrix.jsonl $(MATRIX) tests/matrix/test_bounds.py
+	TIDEGATE_MATRIX_RESULTS=.matrix.jsonl $(MATRIX) tests/matrix/bounds
 	PYTHONPATH=tests $(BIN)/python -m matrix.proven .matrix.jsonl docs/proven.md
 
 matrix-sample: setup services ## the same without the combinations that need a heavier server

@@ -1,0 +1,109 @@
+"""CSV as the reference reads it: what RFC 4180 says, other conventions, what is no table."""
+
+from __future__ import annotations
+
+import bz2
+import csv
+import gzip
+import io
+import random
+
+import pyarrow as pa
+import pytest
+
+from tidegate.errors import ConfigError, FileUnreadable
+from unit.sources.reference.files import of, one
+
+
+@pytest.mark.parametrize(
+    ("content", "rows"),
+    [
+        (b'id,v\n1,"say ""hi"""\n', [("1", 'say "hi"')]),
+        (b'id,v\n1,x\n2,"C:\\dir\\"\n3,"a""b"\n4,y\n', [("1", "x"), ("2", "C:\\dir\\"), ("3", 'a"b'), ("4", "y")]),
+        (b"\xef\xbb\xbfid,v\r\n1,a\r\n2,b", [("1", "a"), ("2", "b")]),
+        (b"id,v\n1,a\r\n2,b\r\n", [("1", "a"), ("2", "b")]),
+        (b'id,v\n1,"a\r\nb"\n2,"c\n\nd"\n', [("1", "a\r\nb"), ("2", "c\n\nd")]),
+        (b'id,v\n1,\n2,""\n', [("1", None), ("2", "")]),
+        (b"id,v\n", []),
+        (b"", []),
+        (b"\n\nid,v\n\n1, a \n", [("1", " a ")]),
+        ("id,v\n1,é\n".encode(), [("1", "é")]),
+        (b"v,id,other\na,1,zzz\n", [("1", "a")]),
+        (b"id\n1\n", [("1", None)]),
+    ],
+)
+def test_csv_is_what_rfc_4180_says(tmp_path, content, rows):
+    assert one(tmp_path, content) == of(*rows)
+
+
+@pytest.mark.parametrize(
+    ("content", "options", "rows"),
+    [
+        ("id;v\n1;é\n".encode("latin1"), {"sep": ";", "encoding": "latin1"}, [("1", "é")]),
+        ("id,v\n1,é\n".encode("utf-16"), {"encoding": "UTF-16"}, [("1", "é")]),
+        (b"1\ta\n", {"delimiter": "\\t", "header": "false"}, [("1", "a")]),
+        (b"id||v\n1||a|b\n#2||c\n", {"sep": "||", "comment": "#"}, [("1", "a|b")]),
+        (b'id,v\n1,"a\\"b"\n2,"\\\\"\n', {"escape": "\\"}, [("1", 'a"b'), ("2", "\\")]),
+        (b"id,v\n1,'a,''b'\n", {"quote": "'"}, [("1", "a,'b")]),
+        (b'id,v\n1,"a\n2,b\n', {"quote": ""}, [("1", '"a'), ("2", "b")]),
+        (b'id,v\n1,NA\n2,"NA"\n3,\n4,""\n', {"nullValue": "NA"}, [("1", None), ("2", None), ("3", None), ("4", "")]),
+    ],
+)
+def test_csv_by_another_convention(tmp_path, content, options, rows):
+    assert one(tmp_path, content, **options) == of(*rows)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"id,v\n1\n",
+        b"id,v\n1,a,b\n",
+        b'id,v\n1,"a\n',
+        b"id,v\n1,\xff\n",
+        b"id,v\none,a\n",
+        b'id,v\n"",a\n',
+        b"id,v\n1.5,a\n",
+        b"id,v\n9223372036854775808,a\n",
+        b"id,id\n1,2\n",
+    ],
+)
+def test_csv_that_is_no_table_is_refused_by_name_and_without_a_value(tmp_path, content):
+    with pytest.raises(FileUnreadable, match=r"a\.csv") as caught:
+        one(tmp_path, content)
+    assert "one" not in caught.value.message.replace("none", "")
+
+
+def test_what_only_spark_knows_is_refused(tmp_path):
+    with pytest.raises(ConfigError, match="locale_of_rows"):
+        one(tmp_path, b"id,v\n", locale_of_rows="true")
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_csv_reads_as_pythons_own(tmp_path, seed):
+    """Random values, written by Python's csv and read by it; what is not quoted and empty is NULL."""
+    chance = random.Random(seed)
+    values = [str(n) for n in range(3)] + ['"', ",", "\n", "\r\n", "\\", "|", "~", " ", "é", "a", "'", "\u2028", "\t"]
+    rows = [(n, "".join(chance.choices(values, k=chance.randint(1, 6)))) for n in range(200)]
+    text = io.StringIO()
+    csv.writer(text, lineterminator=chance.choice(["\n", "\r\n"])).writerows([("id", "v"), *rows])
+    read = [(row["id"], row["v"]) for row in csv.DictReader(io.StringIO(text.getvalue(), newline=""))]
+    assert read == [(str(n), v) for n, v in rows]
+    assert one(tmp_path, text.getvalue().encode()) == of(*read)
+    assert one(tmp_path, text.getvalue().encode(), comment="\x01") == of(*read)  # by the parser of its own
+
+
+def test_a_row_longer_than_a_block(tmp_path):
+    long = "x\n" * 5_000_000
+    rows = [("1", "a"), ("2", long), ("3", "c")]
+    content = "id,v\n" + "".join(f'{key},"{value}"\n' for key, value in rows)
+    assert one(tmp_path, content.encode()) == of(*rows)
+
+
+@pytest.mark.parametrize(("suffix", "pack"), [(".gz", gzip.compress), (".bz2", bz2.compress), (".zst", None)])
+def test_packed_texts(tmp_path, suffix, pack):
+    content = b"id,v\n" + b"".join(b"%d,%d\n" % (n, n) for n in range(50_000))
+    packed = pack(content) if pack else pa.compress(content, "zstd", asbytes=True)
+    wanted = of(*((str(n), str(n)) for n in range(50_000)))
+    assert one(tmp_path, packed, f"a.csv{suffix}") == wanted
+    with pytest.raises(FileUnreadable):
+        one(tmp_path, packed[: len(packed) // 2], f"a.csv{suffix}")

@@ -1,0 +1,164 @@
+"""Other formats as the reference reads them: every type, JSON, patterns of times, folders as columns."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, date, datetime
+from decimal import Decimal
+
+import fastavro
+import pyarrow as pa
+import pytest
+from pyarrow import orc, parquet
+
+from tidegate.core.fingerprint import Fingerprint
+from tidegate.core.schema import BIGINT, BINARY, BOOLEAN, DATE, TEXT, TIMESTAMP, TIMESTAMPTZ, Column, Schema, decimal
+from tidegate.core.slices import Everything, Files
+from tidegate.errors import ConfigError, FileUnreadable
+from tidegate.sources.shared.reference.patterns import parser
+from unit.sources.reference.files import answers, of, one
+
+TYPES = {
+    "id": BIGINT,
+    "amount": decimal(12, 4),
+    "paid": BOOLEAN,
+    "day": DATE,
+    "at": TIMESTAMP,
+    "seen": TIMESTAMPTZ,
+    "v": TEXT,
+    "raw": BINARY,
+}
+ALL = Schema(columns=tuple(Column(name=name, type=kind) for name, kind in TYPES.items()))
+ROWS = [
+    (1, Decimal("12.3450"), True, date(2025, 1, 31), datetime(2025, 1, 31, 12, 0, 0, 123456), 1, "a|~b", b"\x00\xff"),  # noqa: DTZ001
+    (-(2**62), Decimal("-0.0001"), False, date(1, 1, 1), datetime(9999, 12, 31, 23, 59, 59, 999999), -1, "", b""),  # noqa: DTZ001
+    (None, None, None, None, None, None, None, None),
+]
+TEXTS = [
+    "1|12.3450|1|2025-01-31|2025-01-31 12:00:00.123456|1970-01-01 00:00:00.000001|a~1~0b|00ff",
+    f"{-(2**62)}|-0.0001|0|0001-01-01|9999-12-31 23:59:59.999999|1969-12-31 23:59:59.999999||",
+    "|".join(["~N"] * 8),
+]
+
+
+def test_every_type_from_every_format(tmp_path):
+    kinds = [pa.int64(), pa.decimal128(12, 4), pa.bool_(), pa.date32(), pa.timestamp("us"), pa.timestamp("us", "UTC")]
+    arrow = [*kinds, pa.string(), pa.binary()]
+    table = pa.table(
+        [pa.array(values, kind) for values, kind in zip(zip(*ROWS, strict=True), arrow, strict=True)], [*TYPES]
+    )
+    parquet.write_table(table, tmp_path / "a.parquet")
+    parquet.write_table(table, tmp_path / "old.parquet", use_deprecated_int96_timestamps=True)
+    orc.write_table(table.drop_columns(["at"]), tmp_path / "a.orc")
+    logical = {"at": {"type": "long", "logicalType": "local-timestamp-micros"}, "raw": "bytes", "v": "string"}
+    logical |= {"amount": {"type": "bytes", "logicalType": "decimal", "precision": 12, "scale": 4}, "id": "long"}
+    logical |= {"day": {"type": "int", "logicalType": "date"}, "paid": "boolean"}
+    logical |= {"seen": {"type": "long", "logicalType": "timestamp-micros"}}
+    fields = [{"name": name, "type": ["null", logical[name]]} for name in TYPES]
+    seen = [
+        datetime.fromtimestamp(0, UTC).replace(microsecond=1),
+        datetime(1969, 12, 31, 23, 59, 59, 999999, UTC),
+        None,
+    ]
+    records = [dict(zip(TYPES, row, strict=True)) | {"seen": at} for row, at in zip(ROWS, seen, strict=True)]
+    with (tmp_path / "a.avro").open("wb") as file:
+        fastavro.writer(file, {"type": "record", "name": "r", "fields": fields}, records, codec="deflate")
+    texts = [
+        {k: v if v is None else str(v) for k, v in each.items()} | {"id": each["id"], "paid": each["paid"]}
+        for each in records
+    ]
+    for each, raw in zip(texts, ["AP8=", "", None], strict=True):
+        each["raw"] = raw
+    (tmp_path / "a.json").write_text("\n".join(map(json.dumps, texts)))
+    (tmp_path / "b.json").write_text(json.dumps(texts, indent=1))
+    wanted = Fingerprint.of_texts(TEXTS)
+    for name in ("a.parquet", "a.avro", "a.json", "b.json"):
+        form = name.partition(".")[2]
+        assert answers(tmp_path, name, schema=ALL, form=form).fingerprint(Everything()) == wanted, name
+    without = Schema(columns=tuple(column for column in ALL if column.name != "at"))
+    short = Fingerprint.of_texts(
+        "|".join(field for at, field in enumerate(text.split("|")) if at != 4) for text in TEXTS
+    )
+    assert answers(tmp_path, "a.orc", schema=without, form="orc").fingerprint(Everything()) == short
+    moments = Schema(
+        columns=tuple(Column(name=each.name, type=TIMESTAMPTZ) for each in ALL if each.name in ("at", "seen"))
+    )
+    old = answers(tmp_path, "old.parquet", schema=moments, form="parquet")
+    assert old.fingerprint(Everything()) == of(
+        *(tuple(None if f == "~N" else f for f in text.split("|")[4:6]) for text in TEXTS)
+    )
+
+
+@pytest.mark.parametrize(
+    ("lines", "rows"),
+    [
+        ('{"id": 1, "v": {"a": [1,  2.50]}}', [("1", '{"a":[1,2.50]}')]),
+        ('{"id": 1, "v": 1.10}\n\n{"id": 12345678901234567}', [("1", "1.10"), ("12345678901234567", None)]),
+        ('[{"id": 1, "v": {"a": [1, 2.50]}},\n {"v": null, "id": 2}]', [("1", '{"a":[1,2.50]}'), ("2", None)]),
+        ('\ufeff{"id":1,"v":"a\\u2028b"}\r\n{"id":2,"v":"\u2028"}', [("1", "a\u2028b"), ("2", "\u2028")]),
+        ("", []),
+        ("[]", []),
+    ],
+)
+def test_json(tmp_path, lines, rows):
+    assert one(tmp_path, lines.encode(), "a.json", form="json") == of(*rows)
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        '{"id":1}{"id":2}',
+        '{"id":1} {"id":2}',
+        '{"id":"x"}',
+        '{"id":1.5}',
+        '{"id":1,"id":1}',
+        '{"id":1',
+        '[{"id":1}',
+        '[{"id":1}] 2',
+        "1",
+    ],
+)
+def test_json_that_is_not_one_object_a_line_is_refused(tmp_path, lines):
+    with pytest.raises(FileUnreadable, match=r"a\.json"):
+        one(tmp_path, lines.encode(), "a.json", form="json")
+
+
+def test_values_that_do_not_fit_their_type_are_refused(tmp_path):
+    for kind, texts in (
+        (decimal(10, 2), ["1,5", "1.105", "1e400", "1.234,50", "99999999999"]),
+        (TIMESTAMP, ["2025-01-01 00:00:00.1234567", "2025-01-01T00:00:00Z", "2025-02-30 00:00:00"]),
+        (DATE, ["2025-13-01", "x", ""]),
+        (BOOLEAN, ["2", "yes", ""]),
+    ):
+        schema = Schema(columns=(Column(name="v", type=kind),))
+        for text in texts:
+            with pytest.raises(FileUnreadable, match="column 'v'"):
+                one(tmp_path, f'v\n"{text}"\n'.encode(), schema=schema)
+            with pytest.raises(FileUnreadable, match="column 'v'"):
+                one(tmp_path, json.dumps({"v": text}).encode(), "a.json", form="json", schema=schema)
+
+
+def test_times_by_a_pattern_and_a_zone(tmp_path):
+    schema = Schema(columns=(Column(name="d", type=DATE), Column(name="t", type=TIMESTAMPTZ)))
+    content = b"d,t\n31.01.2025,31/1/25 11:05 PM\n"
+    options = {"dateFormat": "dd.MM.yyyy", "timestampFormat": "dd/M/yy hh:mm a", "timeZone": "Europe/Berlin"}
+    assert one(tmp_path, content, schema=schema, **options) == of(("2025-01-31", "2025-01-31 22:05:00.000000"))
+    assert parser("yyyy-MM-dd'T'HH:mm:ss.SSSXXX")("2025-01-02T03:04:05.678+01:00").isoformat(" ") == (
+        "2025-01-02 03:04:05.678000+01:00"
+    )
+    with pytest.raises(ConfigError, match="EEEE"):
+        parser("EEEE, d MMM yyyy")
+
+
+def test_folders_and_paths_are_columns(tmp_path):
+    for folder, key in (("day=2025-01-01", 1), ("day=__HIVE_DEFAULT_PARTITION__", 2), ("day=a%20b", 3)):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "x.csv").write_text(f"id\n{key}\n")
+    names = ("id", "day", "file")
+    schema = Schema(columns=tuple(Column(name=name, type=TEXT) for name in names))
+    paths = sorted(str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*.csv"))
+    found = answers(tmp_path, *paths, schema=schema, carrier="file", partitions=("day",))
+    days = {"1": "2025-01-01", "2": None, "3": "a b"}
+    wanted = [(key, days[key], path) for key, path in zip(("1", "2", "3"), paths, strict=True)]
+    assert found.fingerprint(Everything()) == of(*wanted)
+    assert found.fingerprint(Files(paths=(paths[0], "gone.csv"))) == of(wanted[0])
