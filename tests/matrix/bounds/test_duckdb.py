@@ -12,7 +12,6 @@ import duckdb
 
 from matrix.bounds.windows import SEQUENCE, Sample, run
 
-
 DUCKDB_CURSORS = {
     "now()": "now()",
     "current_timestamp": "current_timestamp",

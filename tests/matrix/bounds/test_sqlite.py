@@ -14,7 +14,6 @@ import pytest
 
 from matrix.bounds.windows import SEQUENCE, Sample, Writing, run
 
-
 SQLITE_CURSORS = {
     "CURRENT_TIMESTAMP": "CURRENT_TIMESTAMP",
     "milliseconds": "(strftime('%Y-%m-%d %H:%M:%f', 'now'))",
