@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tidegate.core.log import CLEARS, KEY, ORIGIN, PLACE, RAW, REFUSED, UNKNOWN, VALUE, Message, seeing
+from tidegate.core.log import CLEARS, KEY, ORIGIN, PLACE, RAW, REFUSED, UNKNOWN, VALUE, Message
 from tidegate.core.schema import Schema
 from tidegate.spark.dataframe_ops import GONE, ORDER
 
@@ -41,7 +41,7 @@ def told(session: SparkSession, envelope: Any, messages: Messages) -> list[dict[
     ]
     columns = f"{KEY} binary, {VALUE} binary, {PLACE} string, {ORIGIN} string"
     found = _told(session.createDataFrame(rows, columns), envelope, schema)
-    seen = seeing(envelope, [Message(key=key, value=value) for key, value in plain])
+    seen = envelope.having_seen([Message(key=key, value=value) for key, value in plain])
     known = _told(session.createDataFrame(rows, columns), seen, schema)
     assert str(known) == str(found), "what is known only makes it faster; as texts, where NaN is NaN"
     return found

@@ -1,4 +1,4 @@
-"""Change logs: what follows a position, and the columns of an event.
+"""Change logs: what follows a position, the columns of an event, and messages.
 
 Never skips events whose part of the log has been deleted: that is an error.
 """
@@ -9,14 +9,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from tidegate.core.fingerprint import Fingerprint
-from tidegate.core.schema import Schema
 from tidegate.core.slices import Slice
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
 UNKNOWN = "__tidegate_unknown"
 """Array of names: columns whose value the event does not carry, so that the newest known value stays."""
@@ -167,84 +166,3 @@ class Message:
 
     key: bytes | None
     value: bytes | None
-
-
-class Envelope(Protocol):
-    """How a log writes its events.
-
-    `messages` says that they are messages of key and value, which a `MessageEnvelope` takes apart; else they are rows
-    with columns of their own, which a `RowEnvelope` tells what they mean.
-    """
-
-    kind: ClassVar[str]
-    messages: ClassVar[bool]
-
-
-class MessageEnvelope(Envelope, Protocol):
-    """Takes messages apart."""
-
-    def schema(self, messages: Sequence[Message], table: Schema | None = None) -> Schema:
-        """The columns of the table, as these messages tell them; without Spark.
-
-        Args:
-            messages: the newest last.
-            table: the columns of the table itself, where it can be asked; their types hold.
-
-        Raises:
-            SchemaRefused, PlanError, ConfigError: nothing tells the columns.
-        """
-
-    def events(self, messages: DataFrame, schema: Schema) -> DataFrame:
-        """Messages as events.
-
-        Args:
-            messages: `KEY`, `VALUE`, `PLACE`, `ORIGIN`.
-
-        Rows: one an event that says something, see `Logged`; the columns of `schema` in order with its stored types.
-        """
-
-
-@runtime_checkable
-class Seeing(Protocol):
-    """An envelope that reads messages faster when it has seen some of them."""
-
-    def having_seen(self, messages: Sequence[Message]) -> MessageEnvelope:
-        """The same, with the same answers, for having seen these messages, the newest last."""
-
-
-def seeing(envelope: MessageEnvelope, messages: Sequence[Message]) -> MessageEnvelope:
-    """The envelope, having seen these messages if that is of use to it."""
-    return envelope.having_seen(messages) if isinstance(envelope, Seeing) else envelope
-
-
-@runtime_checkable
-class OfOneTable(Protocol):
-    """An envelope whose messages name their table."""
-
-    def of_one_table(self, messages: Sequence[Message]) -> MessageEnvelope:
-        """The same for events of the newest message's table alone, unless a table is named."""
-
-
-@runtime_checkable
-class Registered(Protocol):
-    """An envelope whose messages name schemas that a registry keeps."""
-
-    def asking(self, registry: str | None) -> MessageEnvelope:
-        """The same with the URL of its registry. Raises ConfigError where there is none."""
-
-
-class RowEnvelope(Envelope, Protocol):
-    """Tells what rows mean."""
-
-    def schema(self, columns: Schema) -> Schema:
-        """The columns of the table among those of the log. Raises ColumnMissing."""
-
-    def events(self, rows: DataFrame, columns: Schema, schema: Schema) -> DataFrame:
-        """Rows as events.
-
-        Args:
-            rows: the log's columns, `PLACE`, `ORIGIN`, and `REFUSED` and `RAW` of rows that could not be read.
-            columns: those of the log, with the types that they are read by.
-
-        Rows: see `MessageEnvelope.events`.
-        """

@@ -9,10 +9,6 @@ from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
-
-if TYPE_CHECKING:
-    from tidegate.core.log import Message
 
 REMEMBERED = 100_000
 """Transactions that are done with, and whose events are known again when they are told once more."""
@@ -43,20 +39,6 @@ class Ending:
 
     transaction: str
     events: Mapping[str, int]
-
-
-@runtime_checkable
-class Transacted(Protocol):
-    """An envelope whose messages may tell of which transaction they are."""
-
-    def members(self, messages: Sequence[Message]) -> list[Member | None]:
-        """The place of each message; None for one that is no part of a transaction, or that nobody takes."""
-
-    def endings(self, messages: Sequence[Message]) -> list[Ending | None]:
-        """What each message of the topic of transactions tells; None for one that is no end."""
-
-    def takes(self, table: str) -> bool:
-        """Whether events of a table of that name are read."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, ClassVar
 
 from tidegate.core.log import Message
+from tidegate.core.ports.envelope import MessageEnvelope, TransactionMarkers
 from tidegate.core.schema import Schema
 from tidegate.core.transactions import Ending, Member
 from tidegate.envelopes import _connect as connect
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Debezium:
+class Debezium(MessageEnvelope):
     """Debezium's events in JSON, with or without a schema in each message.
 
     Args:
@@ -32,7 +33,6 @@ class Debezium:
     """
 
     kind: ClassVar[str] = "debezium"
-    messages: ClassVar[bool] = True
 
     table: str | None = None
     columns: Mapping[str, str] = field(default_factory=dict)
@@ -52,7 +52,7 @@ class Debezium:
         return debezium.schema_of([each.value for each in messages], self.columns, table)
 
     def having_seen(self, messages: Sequence[Message]) -> Debezium:
-        """See `core.log.Seeing`."""
+        """See `MessageEnvelope`."""
         return replace(self, known=schemas.known([each.value for each in messages], "after", "before"))
 
     def of_one_table(self, messages: Sequence[Message]) -> Debezium:
@@ -65,15 +65,20 @@ class Debezium:
         reading = debezium.Reading(table=self.table, only=self.only, ways=ways)
         return debezium.events_of(messages, schema, reading)
 
+    @property
+    def transactions(self) -> TransactionMarkers:
+        """Those that Debezium adds."""
+        return self
+
     def members(self, messages: Sequence[Message]) -> list[Member | None]:
-        """See `core.transactions.Transacted`."""
+        """See `TransactionMarkers`."""
         wanted = self.takes if self.table is not None else None
         return [transactions.member_of(each.value, wanted) for each in messages]
 
     def endings(self, messages: Sequence[Message]) -> list[Ending | None]:
-        """See `core.transactions.Transacted`."""
+        """See `TransactionMarkers`."""
         return [transactions.ending_of(each.value) for each in messages]
 
     def takes(self, table: str) -> bool:
-        """See `core.transactions.Transacted`."""
+        """See `TransactionMarkers`."""
         return transactions.takes(self.table, self.only, table)

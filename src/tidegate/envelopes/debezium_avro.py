@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, ClassVar
 
 from tidegate.core.log import KEY, ORIGIN, PLACE, VALUE, Message
+from tidegate.core.ports.envelope import MessageEnvelope, TransactionMarkers
 from tidegate.core.schema import Schema
 from tidegate.core.transactions import Ending, Member
 from tidegate.envelopes import _avro as avro
@@ -27,7 +28,7 @@ ROWS = f"{KEY} binary, {VALUE} binary, {PLACE} string, {ORIGIN} string, problem 
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DebeziumAvro:
+class DebeziumAvro(MessageEnvelope):
     """Debezium's events in Avro, in the wire format of Confluent's schema registry.
 
     Args:
@@ -39,7 +40,7 @@ class DebeziumAvro:
     """
 
     kind: ClassVar[str] = "debezium_avro"
-    messages: ClassVar[bool] = True
+    needs_registry: ClassVar[bool] = True
 
     table: str | None = None
     columns: Mapping[str, str] = field(default_factory=dict)
@@ -50,14 +51,14 @@ class DebeziumAvro:
     def __post_init__(self) -> None:
         connect.stated(self.columns)
 
-    def asking(self, registry: str | None) -> DebeziumAvro:
+    def with_registry(self, url: str | None) -> DebeziumAvro:
         """The same with the registry of its connection. Raises ConfigError where there is none."""
-        if not registry:
+        if not url:
             raise ConfigError(
                 "events in Avro need a schema registry",
                 hint='Set `connections: {events: {kafka: "host:9092", registry: "http://host:8081"}}`.',
             )
-        return replace(self, registry=registry)
+        return replace(self, registry=url)
 
     def schema(self, messages: Sequence[Message], table: Schema | None = None) -> Schema:
         """The columns that the messages' schemas tell."""
@@ -88,17 +89,22 @@ class DebeziumAvro:
         reading = debezium.Reading(table=self.table, only=self.only, ways=ways)
         return debezium.events_of(told, schema, reading)
 
+    @property
+    def transactions(self) -> TransactionMarkers:
+        """Those that Debezium adds."""
+        return self
+
     def members(self, messages: Sequence[Message]) -> list[Member | None]:
-        """See `core.transactions.Transacted`."""
+        """See `TransactionMarkers`."""
         wanted = self.takes if self.table is not None else None
         return [transactions.member_of(each, wanted) for each in self._read(messages)]
 
     def endings(self, messages: Sequence[Message]) -> list[Ending | None]:
-        """See `core.transactions.Transacted`."""
+        """See `TransactionMarkers`."""
         return [transactions.ending_of(each) for each in self._read(messages)]
 
     def takes(self, table: str) -> bool:
-        """See `core.transactions.Transacted`."""
+        """See `TransactionMarkers`."""
         return transactions.takes(self.table, self.only, table)
 
     def _told(self, messages: Sequence[Message]) -> list[bytes | None]:

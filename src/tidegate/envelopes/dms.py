@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
+from tidegate.core.ports.envelope import RowEnvelope
 from tidegate.core.schema import Schema
 from tidegate.envelopes import _operations as operations
 
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Dms:
+class Dms(RowEnvelope):
     """Rows of AWS DMS; those of its full load have no `Op`, or `I`.
 
     Args:
@@ -25,7 +26,6 @@ class Dms:
     """
 
     kind: ClassVar[str] = "dms"
-    messages: ClassVar[bool] = False
 
     sequence: tuple[str, ...]
     keep: tuple[str, ...] = ()

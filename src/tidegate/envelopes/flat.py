@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from tidegate.core.log import KEY, ORIGIN, Message
+from tidegate.core.ports.envelope import MessageEnvelope, TransactionMarkers
 from tidegate.core.schema import Schema
 from tidegate.core.transactions import Ending, Member
 from tidegate.dialects.spark import Spark
@@ -33,7 +34,7 @@ OPERATIONS = ("c", "u", "d", "r")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Flat:
+class Flat(MessageEnvelope):
     """Flattened events in JSON, with or without a schema in each message, and fields added to them.
 
     Debezium's transform must add the fields that order the events: `add.fields=op,table,source.connector,…` and
@@ -49,7 +50,6 @@ class Flat:
     """
 
     kind: ClassVar[str] = "flat"
-    messages: ClassVar[bool] = True
 
     table: str | None = None
     columns: Mapping[str, str] = field(default_factory=dict)
@@ -72,7 +72,7 @@ class Flat:
         return connect.schema_of(told, self.columns, table)
 
     def having_seen(self, messages: Sequence[Message]) -> Flat:
-        """See `core.log.Seeing`."""
+        """See `MessageEnvelope`."""
         return replace(self, known=schemas.known(each.value for each in messages))
 
     def events(self, messages: DataFrame, schema: Schema) -> DataFrame:
@@ -98,16 +98,21 @@ class Flat:
         ways = events.Ways(stated=connect.stated(self.columns), unavailable=self.unavailable, known=self.known)
         return events.decoded(told, schema, ways, saying)
 
+    @property
+    def transactions(self) -> TransactionMarkers:
+        """Those that Debezium adds."""
+        return self
+
     def members(self, messages: Sequence[Message]) -> list[Member | None]:
-        """See `core.transactions.Transacted`."""
+        """See `TransactionMarkers`."""
         return [self._member(connect.loaded(each.value)) for each in messages]
 
     def endings(self, messages: Sequence[Message]) -> list[Ending | None]:
-        """See `core.transactions.Transacted`."""
+        """See `TransactionMarkers`."""
         return [transactions.ending_of(each.value) for each in messages]
 
     def takes(self, table: str) -> bool:
-        """See `core.transactions.Transacted`."""
+        """See `TransactionMarkers`."""
         return transactions.takes(self.table, None, table)
 
     def _member(self, message: object) -> Member | None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
+from tidegate.core.ports.envelope import RowEnvelope
 from tidegate.core.schema import Schema
 from tidegate.envelopes import _operations as operations
 
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rows:
+class Rows(RowEnvelope):
     """Plain rows with an operation and an order.
 
     Args:
@@ -26,7 +27,6 @@ class Rows:
     """
 
     kind: ClassVar[str] = "rows"
-    messages: ClassVar[bool] = False
 
     operation: str = "operation"
     sequence: tuple[str, ...] = ("sequence",)

@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
+from tidegate.core.ports.envelope import RowEnvelope
 from tidegate.core.schema import Column, Kind, Schema
 from tidegate.dialects.spark import Spark
 from tidegate.envelopes import _operations as operations
@@ -20,14 +21,13 @@ BEFORE = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SqlserverCdc:
+class SqlserverCdc(RowEnvelope):
     """Rows of `cdc.fn_cdc_get_all_changes_…` or of a change table, the LSNs as bytes or hexadecimal text.
 
     Source: SQL Server documentation, "cdc.<capture_instance>_CT": 1 delete, 2 insert, 3 before, 4 after an update.
     """
 
     kind: ClassVar[str] = "sqlserver_cdc"
-    messages: ClassVar[bool] = False
 
     def schema(self, columns: Schema) -> Schema:
         """The columns whose names do not begin with `__$`. Raises ColumnMissing."""

@@ -227,7 +227,7 @@ def test_avro_by_the_schemas_of_a_registry(session, monkeypatch):
     place = bytes([2 * 10]) + b"postgresql" + b"\x02" + bytes([2 * 9]) + b'["1","5"]'
     monkeypatch.setattr(avro, "fetched", lambda _, numbers: {n: json.dumps(whole) for n in numbers if n == 7})
     messages = [(None, INSERT + place), (None, DELETE + place), (None, b"\x00\x00\x00\x00\x09ab"), (None, INSERT)]
-    came, gone, unknown, cut = told(session, DebeziumAvro().asking("http://127.0.0.1:1"), messages)
+    came, gone, unknown, cut = told(session, DebeziumAvro().with_registry("http://127.0.0.1:1"), messages)
     assert columns(came) == {
         "id": 42,
         "name": "éb",

@@ -110,7 +110,7 @@ def test_the_schema_is_told_in_the_words_of_connect():
 
 def test_the_columns_are_those_that_json_would_tell(monkeypatch):
     monkeypatch.setattr(avro, "fetched", lambda _, numbers: {7: json.dumps(ENVELOPE)} if 7 in numbers else {})
-    envelope = DebeziumAvro().asking("http://127.0.0.1:1")
+    envelope = DebeziumAvro().with_registry("http://127.0.0.1:1")
     found = envelope.schema([Message(key=None, value=each) for each in (b"\x00\x00\x00\x01\x02x", INSERT)])
     assert [(column.name, str(column.type)) for column in found] == [
         ("id", "int"),
@@ -141,4 +141,4 @@ def test_what_is_not_written_by_its_schema_is_told(message, reason):
 
 def test_a_registry_has_to_be_named():
     with pytest.raises(ConfigError, match="need a schema registry"):
-        DebeziumAvro().asking(None)
+        DebeziumAvro().with_registry(None)

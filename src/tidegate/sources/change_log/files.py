@@ -23,15 +23,11 @@ from tidegate.core.log import (
     PLACE,
     RAW,
     REFUSED,
-    Envelope,
     Lag,
     LogSpan,
     Message,
-    MessageEnvelope,
-    Registered,
-    RowEnvelope,
-    seeing,
 )
+from tidegate.core.ports.envelope import Envelope, MessageEnvelope, RowEnvelope
 from tidegate.core.ports.source import Sparks
 from tidegate.core.schema import TEXT, Column, Schema
 from tidegate.core.slices import Everything, LogRange, Slice
@@ -75,7 +71,7 @@ class FileLogOptions:
         if self.form is None and format_of(self.path) is None:
             known = ", ".join(sorted(SUFFIXES))
             raise ConfigError(f"path: {self.path!r} has no suffix that shows its format ({known}); set `format:`")
-        if isinstance(self.envelope, Registered):
+        if self.envelope.needs_registry:
             raise ConfigError(
                 f"envelope: {self.envelope.kind} needs a topic's schema registry, and files have none; read it with "
                 "`source: {connection: …, topic: …}`"
@@ -193,7 +189,7 @@ class FileLog:
         with reading(self.label):
             if self._options.envelope.messages:
                 envelope = cast("MessageEnvelope", self._options.envelope)
-                return seeing(envelope, self._sample(self._read[-1:])).events(self._lines(session, paths), schema)
+                return envelope.having_seen(self._sample(self._read[-1:])).events(self._lines(session, paths), schema)
             return cast("RowEnvelope", self._options.envelope).events(self._rows(session, paths), self._columns, schema)
 
     def both(self, session: SparkSession, parts: Sequence[Slice], *, values: bool) -> tuple[Fingerprint, Fingerprint]:

@@ -18,7 +18,7 @@ from tidegate.core.bounds import BoundRequest
 from tidegate.core.column_selection import ColumnSelection
 from tidegate.core.flavours import Flavour
 from tidegate.core.ids import Connection
-from tidegate.core.log import Envelope, Registered
+from tidegate.core.ports.envelope import Envelope
 from tidegate.core.ports.format import Format
 from tidegate.core.ports.source import Probe, Source, Sparks
 from tidegate.core.position import Position
@@ -135,7 +135,7 @@ class ChangeLog:
             envelope = plugins.load("envelopes", kind)
             if envelope.messages:
                 yield _flavour("topic", kind)
-                if not issubclass(envelope, Registered):
+                if not envelope.needs_registry:
                     yield _flavour(f"{FileFormat.JSON} files", kind)
                 continue
             yield from (_flavour(f"{form} files", kind) for form in FileFormat)

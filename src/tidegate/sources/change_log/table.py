@@ -11,7 +11,8 @@ from functools import reduce
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from tidegate.core.change_feed import EMPTY, FeedContent, Span
-from tidegate.core.log import ORIGIN, PLACE, RAW, REFUSED, Envelope, Lag, LogSpan, RowEnvelope
+from tidegate.core.log import ORIGIN, PLACE, RAW, REFUSED, Lag, LogSpan
+from tidegate.core.ports.envelope import Envelope, RowEnvelope
 from tidegate.core.ports.source import Probe
 from tidegate.core.schema import Schema
 from tidegate.core.slices import LogRange, Slice, SnapshotPair

@@ -19,19 +19,14 @@ from tidegate.core.log import (
     ORIGIN,
     PLACE,
     VALUE,
-    Envelope,
     Lag,
     LogSpan,
     Message,
-    MessageEnvelope,
-    OfOneTable,
-    Registered,
-    seeing,
 )
+from tidegate.core.ports.envelope import Envelope, MessageEnvelope
 from tidegate.core.ports.source import Probe
 from tidegate.core.schema import Schema
 from tidegate.core.slices import Everything, LogRange, Slice
-from tidegate.core.transactions import Transacted
 from tidegate.dialects.spark import Spark
 from tidegate.errors import ConfigError, HistoryGone, InternalError, SourceError
 from tidegate.sources.change_log.topic import brokers as kafka
@@ -73,12 +68,11 @@ class TopicLogOptions:
 
     def __post_init__(self) -> None:
         kafka.check(self.connection)
-        if self.transactions is not None and not isinstance(self.envelope, Transacted):
+        if self.transactions is not None and self.envelope.transactions is None:
             raise ConfigError(f"envelope: {self.envelope.kind} does not report transactions; remove `transactions:`")
         if not self.envelope.messages:
             raise ConfigError(f"envelope: {self.envelope.kind} is for rows, but a topic holds messages")
-        if isinstance(self.envelope, Registered):
-            object.__setattr__(self, "envelope", self.envelope.asking(self.connection.registry))
+        object.__setattr__(self, "envelope", self.envelope.with_registry(self.connection.registry))
 
 
 class TopicLog:
@@ -202,19 +196,21 @@ class TopicLog:
                 f"concat({padded(partition, 10)}, ' ', {padded(offset, 20)}) AS {PLACE}",
                 f"concat({Spark().string(self.label)}, ', partition ', {partition}, ', offset ', {offset}) AS {ORIGIN}",
             )
-            return seeing(self._of_one_table(), self._newest()).events(messages, schema)
+            return self._of_one_table().having_seen(self._newest()).events(messages, schema)
 
     def _whole(
         self, before: Mapping[int, int], waiting: Mapping[int, int], most: int | None, known: Mapping[str, Any] | None
     ) -> transactions.Whole:
         """Ends that cut no transaction."""
-        envelope: Any = self._of_one_table()
+        markers = self._of_one_table().transactions
+        if markers is None:
+            raise InternalError("an envelope that reports no transactions was asked for them")
         return transactions.whole(
             self._brokers,
             transactions.Ask(
                 topic=self._options.topic,
                 transactions=self._options.transactions or "",
-                envelope=envelope,
+                markers=markers,
                 found=self._ends,
                 before=before,
                 known=known,
@@ -224,8 +220,7 @@ class TopicLog:
         )
 
     def _of_one_table(self) -> MessageEnvelope:
-        envelope = self._envelope
-        return envelope.of_one_table(self._newest()) if isinstance(envelope, OfOneTable) else envelope
+        return self._envelope.of_one_table(self._newest())
 
     def _newest(self) -> list[Message]:
         """The last messages before the end of what is read, the newest last; the brokers are asked once for an end."""

@@ -10,7 +10,8 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Protocol
 
-from tidegate.core.transactions import PATIENCE, Cut, Ending, Holder, Tally, Transacted
+from tidegate.core.ports.envelope import TransactionMarkers
+from tidegate.core.transactions import PATIENCE, Cut, Ending, Holder, Tally
 from tidegate.errors import ConfigError, SourceError
 from tidegate.sources.change_log.topic import brokers as kafka
 
@@ -52,7 +53,7 @@ class Ask:
 
     topic: str
     transactions: str
-    envelope: Transacted
+    markers: TransactionMarkers
     found: kafka.Ends
     before: Mapping[int, int]
     known: Mapping[str, Any] | None
@@ -177,7 +178,7 @@ class _Search:
         counted = 0
         read = {part: start for part, (start, _) in spans.items()}
         for batch in self.brokers.scan(self.ask.topic, spans):
-            members = self.ask.envelope.members([each.message for each in batch])
+            members = self.ask.markers.members([each.message for each in batch])
             for each, member in zip(batch, members, strict=True):
                 read[each.part] = each.offset + 1
                 self._latest = max(self._latest, each.at)
@@ -200,7 +201,7 @@ class _Search:
             if ends is None:
                 break
             self._ends.latest = max(each.at for each in ends)
-            told = self.ask.envelope.endings([each.message for each in ends])
+            told = self.ask.markers.endings([each.message for each in ends])
             for each, ending in zip(ends, told, strict=True):
                 if ending is not None:
                     self.tally.end(each.offset, ending, each.at, self._takes(ending))
@@ -223,13 +224,13 @@ class _Search:
     def _takes(self, ending: Ending) -> Callable[[str], bool]:
         """Which tables are read here: the one that the topic is named for, else those that the envelope takes."""
         own = {table for table in ending.events if self.ask.topic.endswith(f".{table}")}
-        return own.__contains__ if own else self.ask.envelope.takes
+        return own.__contains__ if own else self.ask.markers.takes
 
     def _begun(self) -> Iterator[str]:
         begins = self.ask.found.begins
         spans = {part: (max(begins[part], next_ - BEFORE), next_) for part, next_ in self.ask.before.items()}
         for batch in self.brokers.scan(self.ask.topic, spans):
-            members = self.ask.envelope.members([each.message for each in batch])
+            members = self.ask.markers.members([each.message for each in batch])
             yield from (each.transaction for each in members if each is not None)
 
 
