@@ -1,15 +1,9 @@
-"""Protocol for sources that retain a log for one reader (a replication slot) until the reader confirms it.
-
-Only what a table's own position covers may be confirmed.
-"""
+"""What a server retains of its log for one reader (a replication slot), until the reader confirms it."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, Protocol, runtime_checkable
-
-from tidegate.core.position import Position
+from typing import Any
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,33 +33,3 @@ class Retained:
     def to_dict(self) -> dict[str, Any]:
         """JSON types only."""
         return asdict(self)
-
-
-@runtime_checkable
-class Retaining(Protocol):
-    """A source whose server retains the log until it is confirmed."""
-
-    def claim(self, key: Sequence[str]) -> None:
-        """Makes the server keep every change from now on, where it does not yet.
-
-        Called before the first row of a table is read that has no position, so that nothing falls in between.
-
-        Args:
-            key: of the stream, by which changes will be applied.
-
-        Raises:
-            ConfigError: the server's log would not say which row of that key changed, or cannot be kept.
-        """
-
-    def acknowledge(self, position: Position) -> None:
-        """Lets the server forget what a published position covers; any number of times, nothing where it has.
-
-        Raises:
-            SourceError: it does not answer; nothing is lost, the next run tells it again.
-        """
-
-    def retained(self) -> Retained | None:
-        """What the server retains; None for a log that is not retained for one reader."""
-
-    def release(self) -> None:
-        """Drops everything that the server retains; the stream then needs a full refresh."""

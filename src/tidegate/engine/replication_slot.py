@@ -11,7 +11,7 @@ from typing import Any
 
 from tidegate.config import Config, StreamConfig
 from tidegate.core.position import Position
-from tidegate.core.retention import Retained, Retaining
+from tidegate.core.retention import Retained
 from tidegate.engine.stream import Stream
 from tidegate.errors import ConfigError, Misfit, SourceError
 
@@ -36,8 +36,9 @@ def begin(stream: Stream, since: Position | None) -> None:
     Args:
         since: the table's own position; None for a load from nothing.
     """
-    if since is None and isinstance(stream.source, Retaining):
-        stream.source.claim(stream.key)
+    slot = stream.source.replication_slot
+    if since is None and slot is not None:
+        slot.claim(stream.key)
     acknowledge(stream, since)
 
 
@@ -47,10 +48,11 @@ def acknowledge(stream: Stream, position: Position | None) -> tuple[str, ...]:
     Returns:
         A note for people if the source could not be told, which does no harm.
     """
-    if position is None or not isinstance(stream.source, Retaining):
+    slot = stream.source.replication_slot
+    if position is None or slot is None:
         return ()
     try:
-        stream.source.acknowledge(position)
+        slot.acknowledge(position.state)
     except SourceError as error:
         return (f"the load could not be confirmed to the source; the next run confirms it: {error.message}",)
     return ()
@@ -58,8 +60,11 @@ def acknowledge(stream: Stream, position: Position | None) -> tuple[str, ...]:
 
 def slots(streams: Sequence[Stream]) -> list[StreamSlot]:
     """The slot of each stream that has one."""
-    found = ((stream, stream.source.retained()) for stream in streams if isinstance(stream.source, Retaining))
-    return [StreamSlot(stream=stream.name, slot=slot) for stream, slot in found if slot is not None]
+    return [
+        StreamSlot(stream=stream.name, slot=slot.retained())
+        for stream in streams
+        if (slot := stream.source.replication_slot) is not None
+    ]
 
 
 def drop(streams: Sequence[Stream], name: str) -> StreamSlot:
@@ -69,14 +74,15 @@ def drop(streams: Sequence[Stream], name: str) -> StreamSlot:
         ConfigError: none of the streams uses it, or it does not exist.
     """
     for stream in streams:
-        slot = stream.source.retained() if isinstance(stream.source, Retaining) else None
-        if isinstance(stream.source, Retaining) and slot is not None and slot.name == name:
-            if not slot.exists:
+        slot = stream.source.replication_slot
+        retained = slot.retained() if slot is not None else None
+        if slot is not None and retained is not None and retained.name == name:
+            if not retained.exists:
                 raise ConfigError(
                     f"the slot {name} does not exist", hint="`tidegate slot list` shows the existing slots."
                 )
-            stream.source.release()
-            return StreamSlot(stream=stream.name, slot=slot)
+            slot.release()
+            return StreamSlot(stream=stream.name, slot=retained)
     raise ConfigError(
         f"no stream of this project has a slot {name!r}", hint="`tidegate slot list` shows the project's slots."
     )

@@ -27,7 +27,7 @@ def incompatibilities(source: type[Any], contract: Mapping[str, str]) -> list[st
     """Why the contract cannot be kept with such a source, a sentence each; nothing where it can."""
     found = []
     asked = [f"{kind}: {contract[kind]}" for kind in LEAVES_OUT if contract[kind] in ASIDE]
-    if asked and not getattr(source, "packs", False):
+    if asked and not source.packs:
         found.append(
             f"contract: {{{', '.join(asked)}}} is only for database tables and queries; here add_column must be "
             f"evolve, fill or stop, and type_change must be stop"
@@ -54,7 +54,7 @@ def aside(probe: Probe) -> tuple[SchemaChange, ...]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rescuing:
+class Rescuing(Source):
     """A source whose columns that the table does not have are packed into one, or left out."""
 
     source: Source

@@ -21,7 +21,7 @@ from tidegate.core.fingerprint import Fingerprint
 from tidegate.core.flavours import Flavour
 from tidegate.core.ids import Target, split_name
 from tidegate.core.ports.format import ChangeFeed, Format
-from tidegate.core.ports.source import Probe, Sparks
+from tidegate.core.ports.source import Probe, Source, Sparks
 from tidegate.core.schema import Schema
 from tidegate.core.slices import Everything, Slice, SnapshotPair
 from tidegate.errors import ColumnMissing, ConfigError, InternalError
@@ -35,7 +35,7 @@ NOBODY = "source"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LakeTable:
+class LakeTable(Source):
     """A table in a lake.
 
     Args:

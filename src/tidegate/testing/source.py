@@ -16,7 +16,7 @@ from tidegate.core.changes import SafeBound, SliceStats
 from tidegate.core.fingerprint import Fingerprint
 from tidegate.core.grouping import NULL_LABEL, Grouping
 from tidegate.core.plan import Prune
-from tidegate.core.ports.source import Probe, Sparks
+from tidegate.core.ports.source import Probe, Source, Sparks
 from tidegate.core.schema import Kind, Schema
 from tidegate.core.slices import Partition, Range, Slice
 from tidegate.dialects.shared.time_bounds import inclusive, must_be_time
@@ -57,7 +57,7 @@ class Clock:
 
 
 @dataclass(slots=True, kw_only=True)
-class MemorySource:
+class MemorySource(Source):
     """Rows in memory as a source, for tests.
 
     A probe copies the rows when it is opened and answers from that copy, so a test may change `rows` at any time. The

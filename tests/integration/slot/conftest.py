@@ -58,7 +58,7 @@ class SlotShop:
             yield found
 
     def claim(self, *key: str) -> None:
-        slot.claim(self.options, key or ("id",))
+        self.options.claim(key or ("id",))
 
     def after(self, state, most=None) -> LogSpan:
         with self.log() as log:
@@ -81,7 +81,7 @@ class SlotShop:
             return span, [event for part in span.slices for event in log._events(part, log.schema())]
 
     def acknowledge(self, state) -> None:
-        slot.acknowledge(self.options, state)
+        self.options.acknowledge(state)
 
     def confirmed(self) -> str:
         return self.rows(f"select confirmed_flush_lsn::text from pg_replication_slots where slot_name = '{SLOT}'")[0][0]

@@ -53,9 +53,9 @@ def test_a_slot_is_listed_and_dropped_when_that_is_said_twice(shop, tidegate):
     assert kept["bytes"] >= kept["behind"] > 1_000_000
     code, document, _ = tidegate("slot", "drop", SLOT)
     assert (code, document["error"]["hint"]) == (2, f"`tidegate slot drop {SLOT} --yes`.")
-    assert slot.retained(shop.options).exists
+    assert shop.options.retained().exists
     assert tidegate("slot", "drop", SLOT, "--yes")[1]["dropped"]["name"] == SLOT
-    assert not slot.retained(shop.options).exists
+    assert not shop.options.retained().exists
 
 
 def test_a_slot_of_somebody_else_is_never_dropped(shop, tidegate):
@@ -99,7 +99,7 @@ def test_a_plan_makes_no_slot(shop, tidegate):
     code, document, _ = tidegate("plan")
     (planned,) = document["streams"]
     assert (code, planned["outcome"], planned["error"]) == (0, "changed", None)
-    assert not slot.retained(shop.options).exists
+    assert not shop.options.retained().exists
     assert not shop.rows("select 1 from pg_publication")
 
 

@@ -143,7 +143,7 @@ def test_every_type_is_by_its_log_what_it_is_by_its_table(loaded):
 def test_what_happens_around_the_first_load_is_neither_lost_nor_doubled(loaded, monkeypatch):
     """Between slot and snapshot, and between snapshot and commit; then the run is cut off before it can confirm."""
     loaded.sql(NARROW, FEW.format(1, 60))
-    claim = slot.claim
+    claim = slot.SlotOptions.claim
 
     def claims(options, key):
         claim(options, key)
@@ -151,14 +151,14 @@ def test_what_happens_around_the_first_load_is_neither_lost_nor_doubled(loaded, 
             FEW.format(61, 62), "update orders set name = 'meanwhile' where id < 5", "delete from orders where id = 9"
         )
 
-    monkeypatch.setattr(slot, "claim", claims)
+    monkeypatch.setattr(slot.SlotOptions, "claim", claims)
     before = loaded.run(on_event=at(Stage.READ, Moment.DONE, lambda: loaded.sql("delete from orders where id = 61")))
     assert (before.error, before.outcome) == (None, Result.LOADED)
     assert {row["id"] for row in loaded.rows()} >= {61, 62}
     assert 9 not in {row["id"] for row in loaded.rows()}
     monkeypatch.setattr(spool, "CHUNK", 50)
     loaded.sql(FEW.format(100, 250), "update orders set big = 'small' where id = 100")
-    monkeypatch.setattr(slot, "acknowledge", interrupted_after(before))
+    monkeypatch.setattr(slot.SlotOptions, "acknowledge", interrupted_after(before))
     with pytest.raises(KeyboardInterrupt):
         loaded.run()
     assert loaded.confirmed() == before.position["state"]["lsn"]
@@ -182,7 +182,7 @@ def test_a_server_that_does_not_take_the_confirmation_is_told_later(loaded, monk
     def away(_options, _state):
         raise SourceUnavailable("the server is away")
 
-    monkeypatch.setattr(slot, "acknowledge", away)
+    monkeypatch.setattr(slot.SlotOptions, "acknowledge", away)
     outcome = loaded.loads()
     assert any("the server is away" in note for note in outcome.notes)
     assert loaded.confirmed() == confirmed

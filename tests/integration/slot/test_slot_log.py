@@ -258,7 +258,7 @@ def test_a_key_that_the_log_does_not_tell_is_refused(shop):
     with pytest.raises(ConfigError, match="identifies changed rows by id") as refused:
         shop.claim("name")
     assert "USING INDEX" in refused.value.hint
-    assert slot.retained(shop.options).exists is False
+    assert shop.options.retained().exists is False
     shop.sql("alter table orders replica identity using index orders_name_key")
     shop.claim("name")
     state = shop.after(None).state
@@ -316,7 +316,7 @@ def test_a_user_who_may_not_is_told_what_to_grant(shop, postgres):
     assert "REPLICATION" in refused.value.hint
     shop.sql("alter role reader replication")
     shop.claim()
-    slot.release(shop.options)
+    shop.options.release()
     assert shop.rows("select pubname from pg_publication") == [("tidegate_orders",)], "not the reader's to drop"
     shop.url = own
     shop.sql("drop owned by reader", "drop role reader")
@@ -334,7 +334,7 @@ def test_a_slot_that_somebody_reads_now_is_worth_another_try(shop, postgres):
         stderr=subprocess.DEVNULL,
     )
     try:
-        while not slot.retained(shop.options).active:
+        while not shop.options.retained().active:
             assert reader.poll() is None
             time.sleep(0.05)
         with pytest.raises(SourceUnavailable, match="another client is reading slot tidegate_orders"):
@@ -351,7 +351,7 @@ def test_a_slot_that_has_to_wait_too_long_is_not_left_half_made(shop, monkeypatc
         writer.execute("insert into orders values (1, 'open', 'x')")
         with pytest.raises(SourceUnavailable, match="transactions are open"):
             shop.claim()
-        assert slot.retained(shop.options).exists is False
+        assert shop.options.retained().exists is False
         writer.commit()
     shop.claim()
     assert shop.after(None).state["lsn"] == shop.confirmed()
@@ -373,10 +373,10 @@ def test_texts_of_a_database_that_is_not_in_utf8(shop, postgres):
 
 def test_what_is_kept_is_told_and_dropped(shop, monkeypatch):
     shop.sql(ORDERS)
-    assert slot.retained(shop.options).exists is False
+    assert shop.options.retained().exists is False
     shop.claim()
     shop.sql("insert into orders select i, 'n', repeat('x', 100) from generate_series(1, 5000) i")
-    found = slot.retained(shop.options)
+    found = shop.options.retained()
     assert (found.name, found.where, found.exists, found.active, found.status) == (
         "tidegate_orders",
         "shop",
@@ -387,10 +387,10 @@ def test_what_is_kept_is_told_and_dropped(shop, monkeypatch):
     assert found.bytes >= found.behind > 500_000
     assert found.warning == ""
     monkeypatch.setattr(slot, "KEPT_BYTES", 500_000)
-    assert "slot tidegate_orders retains" in slot.retained(shop.options).warning
+    assert "slot tidegate_orders retains" in shop.options.retained().warning
     with shop.log() as log:
         log.after(None, most=None)
         assert "write-ahead log" in log.notes()[0]
-    slot.release(shop.options)
+    shop.options.release()
     assert not shop.rows("select 1 from pg_replication_slots where database = current_database()")
     assert not shop.rows("select 1 from pg_publication")

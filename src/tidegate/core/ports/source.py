@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from datetime import datetime
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, runtime_checkable
 
 from tidegate.core.batch import Latest
 from tidegate.core.bounds import BoundRequest
@@ -14,6 +15,7 @@ from tidegate.core.changes import SafeBound, SliceStats
 from tidegate.core.fingerprint import Fingerprint
 from tidegate.core.grouping import Grouping, Ranges
 from tidegate.core.plan import Prune
+from tidegate.core.retention import Retained
 from tidegate.core.schema import Schema
 from tidegate.core.slices import Partition, Slice
 
@@ -116,8 +118,19 @@ class Sparks(Protocol):
 
 
 class Source(Protocol):
-    """Where rows come from."""
+    """Where rows come from. A source is a subclass.
 
+    `packs` says that its probes can leave out columns of a table, see `Probe.rescue`.
+    """
+
+    packs: ClassVar[bool] = False
+
+    @property
+    def replication_slot(self) -> ReplicationSlot | None:
+        """What its server retains for it until it is confirmed; None where a server keeps nothing for one reader."""
+        return None
+
+    @abstractmethod
     def probe(self, sparks: Sparks | None = None, bound: BoundRequest | None = None) -> AbstractContextManager[Probe]:
         """Opens the source without Spark; while open, its snapshot is held.
 
@@ -131,11 +144,49 @@ class Source(Protocol):
             EdgeUnknown: no bound can be known.
         """
 
+    @abstractmethod
     def read(self, session: SparkSession, probe: Probe, parts: Sequence[Slice], schema: Schema) -> DataFrame:
         """The rows of the slices, columns of `schema` in order with its stored types, in the probe's snapshot."""
 
+    @abstractmethod
     def jars(self) -> tuple[str, ...]:
         """Maven coordinates that Spark needs to read it."""
 
+    @abstractmethod
     def spark_conf(self) -> Mapping[str, str]:
         """Settings that a session needs to read it."""
+
+
+class ReplicationSlot(Protocol):
+    """The log that a server retains for one reader until it is confirmed.
+
+    Only what a table's own position covers may be confirmed.
+    """
+
+    def claim(self, key: Sequence[str]) -> None:
+        """Makes the server keep every change from now on, where it does not yet.
+
+        Called before the first row of a table is read that has no position, so that nothing falls in between.
+
+        Args:
+            key: of the stream, by which changes will be applied.
+
+        Raises:
+            ConfigError: the server's log would not say which row of that key changed, or cannot be kept.
+        """
+
+    def acknowledge(self, state: Mapping[str, Any]) -> None:
+        """Lets the server forget what a published position covers; any number of times, nothing where it has.
+
+        Args:
+            state: of that position.
+
+        Raises:
+            SourceError: it does not answer; nothing is lost, the next run tells it again.
+        """
+
+    def retained(self) -> Retained:
+        """What the server retains."""
+
+    def release(self) -> None:
+        """Drops everything that the server retains; the stream then needs a full refresh."""

@@ -20,9 +20,7 @@ from tidegate.core.flavours import Flavour
 from tidegate.core.ids import Connection
 from tidegate.core.ports.envelope import Envelope
 from tidegate.core.ports.format import Format
-from tidegate.core.ports.source import Probe, Source, Sparks
-from tidegate.core.position import Position
-from tidegate.core.retention import Retained
+from tidegate.core.ports.source import Probe, ReplicationSlot, Source, Sparks
 from tidegate.core.schema import Schema
 from tidegate.core.slices import LogRange, Slice
 from tidegate.errors import ConfigError, InternalError
@@ -39,7 +37,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ChangeLog:
+class ChangeLog(Source):
     """Change events of one table, in commit order.
 
     Args:
@@ -187,25 +185,10 @@ class ChangeLog:
             raise InternalError("a change log without a table has no rows")
         return rows.read(session, probe.table, parts, schema)
 
-    def claim(self, key: Sequence[str]) -> None:
-        """See `core.retention.Retaining`."""
-        if slot := self._slot():
-            _slots().claim(slot, key)
-
-    def acknowledge(self, position: Position) -> None:
-        """See `core.retention.Retaining`."""
-        if slot := self._slot():
-            _slots().acknowledge(slot, position.state)
-
-    def retained(self) -> Retained | None:
-        """See `core.retention.Retaining`."""
-        slot = self._slot()
-        return _slots().retained(slot) if slot else None
-
-    def release(self) -> None:
-        """See `core.retention.Retaining`."""
-        if slot := self._slot():
-            _slots().release(slot)
+    @property
+    def replication_slot(self) -> ReplicationSlot | None:
+        """That of `slot:`."""
+        return self._slot()
 
     def jars(self) -> tuple[str, ...]:
         """What the log needs, and what the table needs."""

@@ -19,7 +19,7 @@ from tidegate.core.column_selection import ColumnSelection
 from tidegate.core.flavours import Bound, Flavour
 from tidegate.core.ids import Connection
 from tidegate.core.ports.dialect import Connectable, Dialect, Session, TableFacts
-from tidegate.core.ports.source import Probe, Sparks
+from tidegate.core.ports.source import Probe, Source, Sparks
 from tidegate.core.schema import RESCUED, Column, Schema
 from tidegate.core.slices import Range, Slice
 from tidegate.dialects.shared.statements import Statements
@@ -40,7 +40,7 @@ CHAR_VARCHAR = "__CHAR_VARCHAR_TYPE_STRING"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Database:
+class Database(Source):
     """A table or a query of a relational database.
 
     Args:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from tidegate.core.bounds import BoundRequest
 from tidegate.core.flavours import Flavour
-from tidegate.core.ports.source import Probe, Sparks
+from tidegate.core.ports.source import Probe, Source, Sparks
 from tidegate.core.schema import Schema
 from tidegate.core.slices import Files as Chosen
 from tidegate.core.slices import Slice
@@ -34,7 +34,7 @@ AVRO = "org.apache.spark:spark-avro_2.13:4.1.1"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Files:
+class Files(Source):
     """Parquet, CSV, JSON, Avro or ORC files of a folder, a pattern or one path.
 
     Args:

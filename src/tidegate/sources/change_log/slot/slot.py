@@ -15,6 +15,7 @@ from typing import Any
 from tidegate.core.column_selection import ColumnSelection
 from tidegate.core.ids import Connection
 from tidegate.core.ports.dialect import Relation
+from tidegate.core.ports.source import ReplicationSlot
 from tidegate.core.retention import Retained
 from tidegate.core.yaml_text import listed
 from tidegate.dialects.postgresql import Postgresql
@@ -29,7 +30,7 @@ SPOOL = "spool"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SlotOptions:
+class SlotOptions(ReplicationSlot):
     """What a log in a slot is, as the project says; see `ChangeLog`.
 
     Args:
@@ -61,81 +62,77 @@ class SlotOptions:
         """The table."""
         return of_table(Postgresql(), self.table)
 
+    def claim(self, key: Sequence[str]) -> None:
+        """Makes the server keep every change from now on, where it does not yet; called before the table is read.
 
-def claim(options: SlotOptions, key: Sequence[str]) -> None:
-    """Makes the server keep every change from now on, where it does not yet; called before the table is read.
+        Args:
+            key: by which the changes will be applied.
 
-    Args:
-        key: by which the changes will be applied.
+        Raises:
+            ConfigError: the server cannot, the slot or the publication are made for something else, or the log does not
+                tell the key of a row that went.
+            SchemaRefused: the table's log would not say which row changed.
+        """
+        with session_of(self) as session:
+            slots.check_server(session)
+            told = check_identity(session, self).columns
+            if told and not set(key) <= set(told):
+                raise ConfigError(
+                    f"the log of {self.relation.label} identifies changed rows by {', '.join(told)}, but the key of "
+                    f"the stream is {', '.join(key)}",
+                    hint=f"Use `key: [{', '.join(told)}]`, or `ALTER TABLE … REPLICA IDENTITY USING INDEX …`.",
+                )
+            found = slots.find(session, self.slot)
+            if found is not None and found.plugin != slots.PLUGIN:
+                raise ConfigError(
+                    f"the slot {self.slot} was created for the plugin {found.plugin}, not {slots.PLUGIN}",
+                    hint="Use another `slot:`; the first run creates it.",
+                )
+            unpublished = slots.published(session, self.publication, self.relation) is None
+            if unpublished:
+                slots.publish(session, self.publication, self.relation)
+            check_publication(session, self)
+            # A slot decodes with the publications of the time of a change.
+            if found is not None and (unpublished or found.status == slots.LOST):
+                slots.drop(session, self.slot)
+                found = None
+            if found is None:
+                slots.make(session, self.slot)
 
-    Raises:
-        ConfigError: the server cannot, the slot or the publication are made for something else, or the log does not
-            tell the key of a row that went.
-        SchemaRefused: the table's log would not say which row changed.
-    """
-    with session_of(options) as session:
-        slots.check_server(session)
-        told = check_identity(session, options).columns
-        if told and not set(key) <= set(told):
-            raise ConfigError(
-                f"the log of {options.relation.label} identifies changed rows by {', '.join(told)}, but the key of the "
-                f"stream is {', '.join(key)}",
-                hint=f"Use `key: [{', '.join(told)}]`, or `ALTER TABLE … REPLICA IDENTITY USING INDEX …`.",
-            )
-        found = slots.find(session, options.slot)
-        if found is not None and found.plugin != slots.PLUGIN:
-            raise ConfigError(
-                f"the slot {options.slot} was created for the plugin {found.plugin}, not {slots.PLUGIN}",
-                hint="Use another `slot:`; the first run creates it.",
-            )
-        unpublished = slots.published(session, options.publication, options.relation) is None
-        if unpublished:
-            slots.publish(session, options.publication, options.relation)
-        check_publication(session, options)
-        # A slot decodes with the publications of the time of a change.
-        if found is not None and (unpublished or found.status == slots.LOST):
-            slots.drop(session, options.slot)
-            found = None
+    def acknowledge(self, state: Mapping[str, Any]) -> None:
+        """Lets the server forget what the table covers that is at this state of the log; nothing where it has."""
+        place = state.get("lsn")
+        if place is None or state.get("slot") != self.slot:
+            return
+        with session_of(self) as session:
+            found = slots.find(session, self.slot)
+            if found is not None and found.confirmed is not None and found.confirmed < number(place):
+                slots.advance(session, self.slot, place)
+
+    def retained(self) -> Retained:
+        """What the server keeps for the slot."""
+        with session_of(self) as session:
+            found = slots.find(session, self.slot)
+        where = self.connection.name
         if found is None:
-            slots.make(session, options.slot)
+            return Retained(name=self.slot, where=where, exists=False)
+        return Retained(
+            name=found.name,
+            where=where,
+            exists=True,
+            active=found.active is not None,
+            status=found.status or "",
+            bytes=found.retained,
+            behind=found.behind,
+            warning=warning_of(found),
+        )
 
-
-def acknowledge(options: SlotOptions, state: Mapping[str, Any]) -> None:
-    """Lets the server forget what the table covers that is at this state of the log; nothing where it has already."""
-    place = state.get("lsn")
-    if place is None or state.get("slot") != options.slot:
-        return
-    with session_of(options) as session:
-        found = slots.find(session, options.slot)
-        if found is not None and found.confirmed is not None and found.confirmed < number(place):
-            slots.advance(session, options.slot, place)
-
-
-def retained(options: SlotOptions) -> Retained:
-    """What the server keeps for the slot."""
-    with session_of(options) as session:
-        found = slots.find(session, options.slot)
-    where = options.connection.name
-    if found is None:
-        return Retained(name=options.slot, where=where, exists=False)
-    return Retained(
-        name=found.name,
-        where=where,
-        exists=True,
-        active=found.active is not None,
-        status=found.status or "",
-        bytes=found.retained,
-        behind=found.behind,
-        warning=warning_of(found),
-    )
-
-
-def release(options: SlotOptions) -> None:
-    """Drops the slot, and the publication that this user made with it."""
-    with session_of(options) as session:
-        slots.drop(session, options.slot)
-        if options.publication == options.slot:
-            slots.unpublish(session, options.publication)
+    def release(self) -> None:
+        """Drops the slot, and the publication that this user made with it."""
+        with session_of(self) as session:
+            slots.drop(session, self.slot)
+            if self.publication == self.slot:
+                slots.unpublish(session, self.publication)
 
 
 def warning_of(found: slots.Slot) -> str:
