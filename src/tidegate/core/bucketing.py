@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Protocol, runtime_checkable
 
 
 class Level(StrEnum):
@@ -49,14 +47,3 @@ class RowDigest:
     key: tuple[str | None, ...]
     digest: str
     inside: bool = True
-
-
-@runtime_checkable
-class HashesKeys(Protocol):
-    """A probe of a source whose engine hashes columns itself, at a fraction of a fingerprint's price."""
-
-    def hashed(self, names: Sequence[str]) -> tuple[int, str] | None:
-        """Rows, and the engine's own hash over these columns of all of them; None where it has none.
-
-        Comparable only with what the same source answered before: an equal hash means equal values.
-        """

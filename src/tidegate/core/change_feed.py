@@ -7,12 +7,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from pyspark.sql import DataFrame, SparkSession
 
 EMPTY = "empty"
 """The version of a table that nobody has written to yet."""
@@ -46,19 +40,3 @@ class Span:
     content: FeedContent
     reason: str = ""
     rows: int | None = None
-
-
-@runtime_checkable
-class HasPresent(Protocol):
-    """A probe of a versioned table that can be asked for rows by key."""
-
-    def present(self, session: SparkSession, keys: DataFrame, key: Sequence[str]) -> DataFrame:
-        """The rows of some keys, in the version that is read."""
-
-
-@runtime_checkable
-class Versioned(Protocol):
-    """A probe of a table with versions: it knows what happened since one of them."""
-
-    def between(self, after: str) -> Span:
-        """What happened after that version up to the one that is read. Raises HistoryGone."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 from tidegate.core.display import Shown
 
@@ -24,14 +24,6 @@ class Known(StrEnum):
 
 
 GAPS = frozenset({Known.STALE, Known.FAILED})
-
-
-@runtime_checkable
-class Looking(Protocol):
-    """A probe that knows how far it has looked."""
-
-    def looked_through(self) -> str | None:
-        """The safe bound that it was last asked for; None if it was asked for none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

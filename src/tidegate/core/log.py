@@ -5,17 +5,13 @@ Never skips events whose part of the log has been deleted: that is an error.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import Any
 
-from tidegate.core.fingerprint import Fingerprint
 from tidegate.core.slices import Slice
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 UNKNOWN = "__tidegate_unknown"
 """Array of names: columns whose value the event does not carry, so that the newest known value stays."""
@@ -111,53 +107,6 @@ class Lag:
 
     events: int | None = None
     seconds: int | None = None
-
-
-@runtime_checkable
-class Lagging(Protocol):
-    """A probe of a log that reports how far a position is behind its end."""
-
-    def lag(self, state: Mapping[str, Any] | None) -> Lag:
-        """The same question as `Logged.after`, answered without a plan to read anything.
-
-        Raises:
-            HistoryGone: as `Logged.after` does.
-        """
-
-
-@runtime_checkable
-class Logged(Protocol):
-    """A probe of a log of changes.
-
-    What its source reads of such slices: one row an event, the columns of the schema (those of a deleted row may be
-    NULL beside its key), `frames.GONE`, `frames.ORDER`, and the columns of `EVENT_COLUMNS`. ORDER is a text that sorts,
-    by code points, as the source committed; two events of one order are the same event, delivered twice. A change of
-    a key is two events, the old key's end before the new key's beginning.
-    """
-
-    def after(self, state: Mapping[str, Any] | None, *, most: int | None) -> LogSpan:
-        """The events after a position from an earlier answer; None for the log's beginning.
-
-        Args:
-            most: events to read at most; None for all there are.
-
-        Raises:
-            HistoryGone: the log has lost events after the position, is not the one that was read, or ends before it.
-        """
-
-
-@runtime_checkable
-class ReadTwice(Protocol):
-    """A log whose records another reader may be able to read, which shares nothing with Spark's but the bytes."""
-
-    def both(
-        self, session: SparkSession, parts: Sequence[Slice], *, values: bool
-    ) -> tuple[Fingerprint, Fingerprint] | None:
-        """What Spark reads of these parts and what the other reader does; None where there is no other.
-
-        Args:
-            values: not only how many records there are.
-        """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

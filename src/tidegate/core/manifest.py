@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 from tidegate.core.position_state import MANIFEST
 from tidegate.core.schema import BIGINT, Column
@@ -95,30 +95,3 @@ class Listing:
 
     ready: Manifest
     waiting: tuple[str, ...] = ()
-
-
-@runtime_checkable
-class Lister(Protocol):
-    """What a probe of files answers beside the questions of every probe."""
-
-    @property
-    def carrier(self) -> str | None:
-        """The column that carries the path of each row's file; None where rows do not carry it."""
-
-    def listing(self, known: Manifest | None) -> Listing:
-        """Every file there is, asked once, without Spark.
-
-        Args:
-            known: contents that need not be hashed again where a file's stamp is the one that is known.
-
-        Raises:
-            SourceRefused: there is no such folder or file.
-        """
-
-    def choose(self, files: Iterable[File], columns: Mapping[str, str]) -> None:
-        """The files that are read and tell the columns from here on.
-
-        Args:
-            files: of which path and load count.
-            columns: types by name, of loads before this one; they hold also where these files say less.
-        """

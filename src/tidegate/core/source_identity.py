@@ -5,27 +5,12 @@ Called before every load that continues from a position, so that no load continu
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, Protocol, runtime_checkable
+from collections.abc import Sequence
 
 from tidegate.core.ports.source import Probe
 from tidegate.core.position import Position
 from tidegate.core.position_state import cursor_of
 from tidegate.errors import ConfigError, HistoryGone
-
-
-@runtime_checkable
-class Witness(Protocol):
-    """A probe of a source that can tell a history that went on from one that was set back and written further."""
-
-    def witness(self, cursor: Sequence[str], since: Position | None) -> Mapping[str, Any]:
-        """What is kept of this moment, after that position; JSON types only."""
-
-    def set_back(self, since: Position) -> str | None:
-        """Why the source cannot have come here from that position, a sentence's end; None where nothing says so."""
-
-    def follows(self) -> bool:
-        """Whether it replays the history of another server, so that it may just be late."""
 
 
 def check_owner(since: Position, kind: str, cursor: Sequence[str]) -> None:
@@ -49,13 +34,13 @@ def check_owner(since: Position, kind: str, cursor: Sequence[str]) -> None:
 def check_continues(since: Position, probe: Probe) -> None:
     """Raises HistoryGone when the source is another one, or an older state of the same."""
     check_same_source(since, probe)
-    clock = probe.clock()
+    clock, restore = probe.clock(), probe.restore
     if since.clock is not None and clock is not None and clock < since.clock:
-        late = isinstance(probe, Witness) and probe.follows()
+        late = restore is not None and restore.follows()
         raise HistoryGone(
             f"the source went back in time: its clock was {since.clock} and is {clock} (restored)", restored=not late
         )
-    reason = probe.set_back(since) if isinstance(probe, Witness) else None
+    reason = restore.set_back(since) if restore is not None else None
     if reason is not None:
         raise HistoryGone(f"the source was restored and has been written to since: {reason}", restored=True)
 

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from tidegate import plugins
 from tidegate.config import Config
-from tidegate.core.log import RESYNC, Lagging
+from tidegate.core.log import RESYNC
 from tidegate.core.ports.format import Format
 from tidegate.engine.assemble.assemble import Choice, streams
 from tidegate.engine.outcome import failure
@@ -46,9 +46,9 @@ def _told(status: StreamStatus, stream: Stream, redact: Callable[[str], str]) ->
         position = stream.format.state(stream.target, stream.uid).position
         state = position.state if position is not None and position.kind == stream.strategy.kind else None
         with stream.source.probe() as probe:
-            if not isinstance(probe, Lagging):
+            if probe.log is None:
                 return status
-            lag = probe.lag(state)
+            lag = probe.log.lag(state)
     except TidegateError as error:
         told = HistoryGone(error.message, hint=RESYNC) if isinstance(error, HistoryGone) else error
         problem = failure(stream, told, redact).error

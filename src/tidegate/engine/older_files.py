@@ -14,7 +14,6 @@ from tidegate.core.fingerprint import Fingerprint
 from tidegate.core.manifest import LOADED
 from tidegate.core.plan import LoadPlan, Mode
 from tidegate.core.ports.format import Staging
-from tidegate.core.restored import HasOlderFiles
 from tidegate.core.schema import Schema
 from tidegate.core.slices import Files, Keys
 from tidegate.dialects.spark import Spark
@@ -89,10 +88,10 @@ def verify(work: LoadContext, plan: LoadPlan, staging: Staging, checked: Checked
     Raises:
         VerifyFailed: it is not the same.
     """
-    back, judged = checked.compared.restored, bool(work.stream.policies.checks)
-    if back is None or level is VerifyLevel.NONE or judged or not isinstance(work.probe, HasOlderFiles):
+    back, files, judged = checked.compared.restored, work.probe.files, bool(work.stream.policies.checks)
+    if back is None or level is VerifyLevel.NONE or judged or files is None:
         return
-    source = work.probe.restored(back.files, back.keys, back.latest)
+    source = files.restored(back.files, back.keys, back.latest)
     table = measured(staging.read_keys(back.frame, prune=()), plan, level)
     source = source if level is VerifyLevel.MOVED else Fingerprint(rows=source.rows)
     if source != table:

@@ -12,7 +12,6 @@ from dataclasses import dataclass, field, replace
 
 from tidegate.core.batch import Checked
 from tidegate.core.changes import ChangeSet
-from tidegate.core.intervals import Looking
 from tidegate.core.outcome import Outcome, Problem, Result
 from tidegate.core.plan import LoadPlan
 from tidegate.core.ports.format import Receipt
@@ -142,7 +141,7 @@ def loaded(  # noqa: PLR0913 - everything that the stages found
         reached=Reached(
             snapshot=receipt.snapshot,
             position=plan.position,
-            looked_through=_looked_through(work),
+            looked_through=work.probe.safe_bound(),
             log_behind=changes.observed.log_behind,
         ),
         arrivals=changes.observed.arrivals,
@@ -165,14 +164,10 @@ def unchanged(work: LoadContext, *notes: str) -> LoadResult:
         reached=Reached(
             snapshot=work.recovered.table.snapshot,
             position=work.recovered.since,
-            looked_through=_looked_through(work),
+            looked_through=work.probe.safe_bound(),
         ),
         notes=(*work.probe.notes(), *notes),
     )
-
-
-def _looked_through(work: LoadContext) -> str | None:
-    return work.probe.looked_through() if isinstance(work.probe, Looking) else None
 
 
 def failure(stream: Stream, error: TidegateError, redact: Callable[[str], str]) -> LoadResult:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from tidegate.core.bounds import BoundRequest
 from tidegate.core.ids import Target
-from tidegate.core.policies.contract import ASIDE, LEAVES_OUT, ColumnMapping, Fitting, Mode
+from tidegate.core.policies.contract import ASIDE, LEAVES_OUT, ColumnMapping, Mode
 from tidegate.core.ports.format import Format
 from tidegate.core.ports.source import Probe, Source, Sparks
 from tidegate.core.schema import ChangeKind, Schema, SchemaChange
@@ -50,7 +50,7 @@ def rescuing(source: Source, contract: Mapping[str, str], lake: Format, target: 
 
 def aside(probe: Probe) -> tuple[SchemaChange, ...]:
     """The changes of columns that the load leaves out of its table's own."""
-    return tuple(probe.aside()) if isinstance(probe, Fitting) else ()
+    return tuple(probe.rescue.left_out()) if probe.rescue is not None else ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,10 +68,10 @@ class Rescuing(Source):
         """Opens the source; a table that is not there yet gets all its columns."""
         table = self.lake.state(self.target, "").schema
         with self.source.probe(sparks, bound) as probe:
-            if not isinstance(probe, Fitting):
+            if probe.rescue is None:
                 raise InternalError(f"the source of {self.target} cannot leave out columns")
             if table is not None:
-                probe.fit(ColumnMapping(table=table, contract=self.contract, key=self.key))
+                probe.rescue.map_columns(ColumnMapping(table=table, contract=self.contract, key=self.key))
             yield probe
 
     def read(self, session: SparkSession, probe: Probe, parts: Sequence[Slice], schema: Schema) -> DataFrame:

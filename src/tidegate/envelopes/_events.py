@@ -149,7 +149,7 @@ def decoded(rows: DataFrame, schema: Schema, ways: Ways, told: Told) -> DataFram
         rows: `KEY`, `ORIGIN`, `known`, `text`, `raw`, `op`, `row` (a `ROW`), `fields` (of `FIELD`, as the message
             tells how its values are written; NULL where it does not), and what the expressions look at.
 
-    Rows: see `core.log.Logged`.
+    Rows: see `core.ports.source.Log`.
     """
     columns = list(enumerate(schema))
     step = _taken(rows, columns, ways.unavailable, told)

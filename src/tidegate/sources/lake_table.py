@@ -21,7 +21,7 @@ from tidegate.core.fingerprint import Fingerprint
 from tidegate.core.flavours import Flavour
 from tidegate.core.ids import Target, split_name
 from tidegate.core.ports.format import ChangeFeed, Format
-from tidegate.core.ports.source import Probe, Source, Sparks
+from tidegate.core.ports.source import Probe, Source, Sparks, TableVersions
 from tidegate.core.schema import Schema
 from tidegate.core.slices import Everything, Slice, SnapshotPair
 from tidegate.errors import ColumnMissing, ConfigError, InternalError
@@ -175,6 +175,11 @@ class LakeProbe(FrameProbe):
         self._feed = feed
         self._target = target
 
+    @property
+    def versions(self) -> TableVersions:
+        """Its own."""
+        return self
+
     def between(self, after: str, upto: str | None = None) -> Span:
         """What happened after that version up to the one that is read, or another."""
         return self._feed.between(self._target, after, upto or self.frame.version or EMPTY)
@@ -212,20 +217,20 @@ class LakeProbe(FrameProbe):
         return dataframe_ops.latest(happened, latest)
 
     def spread(
-        self, part: Slice, key: Sequence[str], spread: Buckets, *, latest: Latest | None = None
+        self, part: Slice, key: Sequence[str], buckets: Buckets, *, latest: Latest | None = None
     ) -> Mapping[str, Fingerprint]:
         """Fingerprint of every bucket of the slice that has rows; also of another version."""
         if isinstance(part, SnapshotPair) and part.after is None:
-            return self._at(part.upto).spread(Everything(), key, spread, latest=latest)
-        return super().spread(part, key, spread, latest=latest)
+            return self._at(part.upto).spread(Everything(), key, buckets, latest=latest)
+        return super().spread(part, key, buckets, latest=latest)
 
     def digests(
-        self, part: Slice, key: Sequence[str], spread: Buckets, *, latest: Latest | None = None
+        self, part: Slice, key: Sequence[str], buckets: Buckets, *, latest: Latest | None = None
     ) -> Sequence[RowDigest]:
         """The rows of the named buckets by key and md5; also of another version."""
         if isinstance(part, SnapshotPair) and part.after is None:
-            return self._at(part.upto).digests(Everything(), key, spread, latest=latest)
-        return super().digests(part, key, spread, latest=latest)
+            return self._at(part.upto).digests(Everything(), key, buckets, latest=latest)
+        return super().digests(part, key, buckets, latest=latest)
 
     def _at(self, version: str) -> FrameProbe:
         """The same questions to another version."""

@@ -187,7 +187,7 @@ def with_lacks(rows: DataFrame) -> DataFrame:
 
 
 def as_events(rows: DataFrame, columns: Sequence[str]) -> DataFrame:
-    """Rows of `with_lacks` as the events that they were, see `core.log.Logged`."""
+    """Rows of `with_lacks` as the events that they were, see `core.ports.source.Log`."""
     return rows.selectExpr(
         *map(quote, columns),
         f"false AS {dataframe_ops.GONE}",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from tidegate.core.change_feed import Versioned
 from tidegate.core.ports.source import Probe
 from tidegate.core.position import Position
 from tidegate.core.position_state import begin_of
@@ -12,7 +11,7 @@ from tidegate.core.slices import Partition, SnapshotPair
 def loaded_version(since: Position | None, probe: Probe) -> SnapshotPair | None:
     """Every row of that version; None where there is none, or where the source does not keep earlier ones."""
     version = since.state.get("version") if since else None
-    return SnapshotPair(after=None, upto=version) if version is not None and isinstance(probe, Versioned) else None
+    return SnapshotPair(after=None, upto=version) if version is not None and probe.versions is not None else None
 
 
 def compared_partitions(since: Position | None) -> Partition | None:

@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 from tidegate.core.changes import ChangeSet, Observed
 from tidegate.core.effects import Apply, Effect, Mirror, WriteHint
 from tidegate.core.ledger import Ledger
-from tidegate.core.log import RESYNC, Bad, EventRules, Logged, LogSpan, Truncate
+from tidegate.core.log import RESYNC, Bad, EventRules, LogSpan, Truncate
 from tidegate.core.ports.source import Probe
 from tidegate.core.ports.strategy import Strategy
 from tidegate.core.position import Position
@@ -82,13 +82,14 @@ class Cdc(Strategy):
         Raises:
             HistoryGone: the log has lost some of them, is another one, or ends before it.
         """
-        if not isinstance(probe, Logged):
+        log = probe.log
+        if log is None:
             raise Misfit("strategy cdc needs a change log: `source: {topic: …}`, `{slot: …}` or an `envelope:`")
         try:
             if since is not None:
                 check_owner(since, self.kind, ())
                 check_continues(since, probe)
-            span = probe.after(since.state if since else None, most=self.max_events)
+            span = log.after(since.state if since else None, most=self.max_events)
         except HistoryGone as gone:
             raise HistoryGone(gone.message, hint=RESYNC, **gone.context) from gone
         return self._changes(span, since) if span.slices else None

@@ -18,7 +18,7 @@ from tidegate.core.effects import Effect, Mirror
 from tidegate.core.fingerprint import Fingerprint
 from tidegate.core.grouping import LARGEST, Grouping, Period, Periods, Prefixes, Steps, Whole, grouping_of
 from tidegate.core.ledger import Entry, Ledger
-from tidegate.core.ports.source import KeepsRanges, Probe
+from tidegate.core.ports.source import Probe
 from tidegate.core.ports.strategy import Strategy
 from tidegate.core.position import Position
 from tidegate.core.position_state import BEGIN, begin_of
@@ -214,11 +214,12 @@ class Checksum(Strategy):
         """
         if self.method is not Method.BY_RANGE:
             return self._cut()
-        if not isinstance(probe, KeepsRanges):
+        found = probe.ranges()
+        if found is None:
             raise PlanError(
                 "the source has no range partitions", hint="Choose method: by_integer, by_date or by_substr."
             )
-        return probe.ranges()
+        return found
 
     def _cut(self) -> Grouping:
         match self.method:

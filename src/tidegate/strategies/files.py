@@ -14,8 +14,8 @@ from typing import Any, ClassVar
 from tidegate.core.changes import Action, ChangeSet, Observed, Part
 from tidegate.core.effects import Effect, Insert, Upsert
 from tidegate.core.ledger import Ledger
-from tidegate.core.manifest import File, Lister, Listing, Manifest
-from tidegate.core.ports.source import Probe
+from tidegate.core.manifest import File, Listing, Manifest
+from tidegate.core.ports.source import ListedFiles, Probe
 from tidegate.core.ports.strategy import Strategy
 from tidegate.core.position import Position
 from tidegate.core.position_state import COLUMNS
@@ -82,11 +82,11 @@ class Files(Strategy):
 
     def adopted(self, probe: Probe) -> tuple[Mapping[str, Any], Manifest]:
         """The state of a table that holds every file that is there now, as one load's, and what to remember of them."""
-        lister = _lister(probe)
-        listed = lister.listing(None).ready
+        files = _listed(probe)
+        listed = files.listing(None).ready
         taken = Manifest.of(replace(file, loaded=1) for file in listed.files.values())
-        lister.choose(taken.files.values(), {})
-        return _state(taken, probe, lister.carrier), taken
+        files.choose(taken.files.values(), {})
+        return _state(taken, probe, files.carrier), taken
 
     def detect(self, probe: Probe, since: Position | None, kept: Ledger | None = None) -> ChangeSet | None:
         """The files that are new, changed or missing; None if there are none.
@@ -98,7 +98,7 @@ class Files(Strategy):
             HistoryGone, PlanError: a file changed or is gone, and the options say stop.
         """
         known = Manifest() if since is None else kept.files if kept else None
-        listed = _lister(probe).listing(known)
+        listed = _listed(probe).listing(known)
         parts = list(self._compared(listed, known, since))
         gone = [] if known is None else self._gone(listed, known)
         parts += [Part(slice=Chosen(paths=(file.path,)), action=Action.DELETE, file=file) for file in gone]
@@ -111,7 +111,7 @@ class Files(Strategy):
     def _changes(
         self, probe: Probe, since: Position | None, parts: list[Part], moved: list[Part], known: Manifest | None
     ) -> ChangeSet:
-        lister = _lister(probe)
+        files = _listed(probe)
         state = since.state if since else {}
         number = 1 + max(
             [since.sequence if since else 0, *(file.loaded for file in (known or Manifest()).files.values())]
@@ -120,20 +120,20 @@ class Files(Strategy):
         moved = [part for part in parts if part.action is not Action.SKIP]
         read = [part.file for part in moved if part.file and part.action is not Action.DELETE]
         gone = [part.file.path for part in moved if part.file and part.action is Action.DELETE]
-        carrier = lister.carrier if since is None or state.get(CARRIER) == lister.carrier else None
+        carrier = files.carrier if since is None or state.get(CARRIER) == files.carrier else None
         if gone and carrier is None:
             raise PlanError(
                 f"{_files(gone)} missing, but on_delete: remove cannot tell which rows came from them",
                 hint="Record the file name in each row from the first load on (`source: {file_name: source_file}`), or "
                 "choose on_delete: keep.",
             )
-        lister.choose(read, dict(state.get(COLUMNS, ())))
+        files.choose(read, dict(state.get(COLUMNS, ())))
         manifest = (known or Manifest()).loaded(read, gone)
         rebuilt = {REBUILT: True} if since and (known is None or state.get(REBUILT)) else {}
         again = _again(moved, forgotten=known is None, rebuilt=bool(rebuilt))
         paths = tuple(sorted(part.file.path for part in moved if part.file))
         loses = any(part.action is not Action.LOAD for part in moved)
-        older = _older(manifest, lister, set(paths)) if loses and carrier else ()
+        older = _older(manifest, files, set(paths)) if loses and carrier else ()
         return ChangeSet(
             slices=(Chosen(paths=paths, carrier=carrier, older=older),),
             effect=Upsert(repeats=again) if again else Insert(),
@@ -182,10 +182,11 @@ class Files(Strategy):
         return gone if self.on_delete == OnDelete.REMOVE else []
 
 
-def _lister(probe: Probe) -> Lister:
-    if not isinstance(probe, Lister):
+def _listed(probe: Probe) -> ListedFiles:
+    files = probe.files
+    if files is None:
         raise Misfit("strategy files needs a source of files: `source: {path: …}`")
-    return probe
+    return files
 
 
 def _state(manifest: Manifest, probe: Probe, carrier: str | None) -> dict[str, Any]:
@@ -201,9 +202,9 @@ def _numbered(part: Part, number: int) -> Part:
     return replace(part, file=replace(part.file, loaded=number))
 
 
-def _older(manifest: Manifest, lister: Lister, moved: set[str]) -> tuple[tuple[int, str], ...]:
+def _older(manifest: Manifest, files: ListedFiles, moved: set[str]) -> tuple[tuple[int, str], ...]:
     """The files that were loaded before and are as they were, in the order of their loads."""
-    ready = lister.listing(None).ready.files
+    ready = files.listing(None).ready.files
     there = (file for path, file in manifest.files.items() if path not in moved and file.same(ready.get(path)))
     return tuple(sorted((file.loaded, file.path) for file in there))
 

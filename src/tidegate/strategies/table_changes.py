@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from tidegate.core.change_feed import EMPTY, FeedContent, Span, Versioned
+from tidegate.core.change_feed import EMPTY, FeedContent, Span
 from tidegate.core.changes import ChangeSet
 from tidegate.core.effects import Apply, Effect, Insert, Mirror, WriteHint
 from tidegate.core.ledger import Ledger
@@ -61,8 +61,8 @@ class TableChanges(Strategy):
         kept: Ledger | None = None,  # noqa: ARG002 - the version is all there is to compare
     ) -> ChangeSet | None:
         """What happened after the version that was loaded; None when it is still the newest."""
-        now = probe.version()
-        if not isinstance(probe, Versioned) or now is None:
+        now, versions = probe.version(), probe.versions
+        if versions is None or now is None:
             raise Misfit("strategy table_changes needs a source with versions: `source: {iceberg: …}` or `{delta: …}`")
         after = None
         if since is not None:
@@ -75,7 +75,7 @@ class TableChanges(Strategy):
             rows = probe.stats(Everything()).rows
             reason = f"every row of version {now}"
             return self._told(now, Everything(), Insert(), rows=rows, reason=reason)
-        return self._since(after, now, probe.between(after))
+        return self._since(after, now, versions.between(after))
 
     def _since(self, after: str, now: str, span: Span) -> ChangeSet:
         between = f"between versions {after} and {now}"

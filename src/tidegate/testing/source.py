@@ -112,7 +112,7 @@ class MemorySource(Source):
         return {}
 
 
-class MemoryProbe:
+class MemoryProbe(Probe):
     """The rows of one moment; every answer is computed in plain Python."""
 
     def __init__(
@@ -153,7 +153,7 @@ class MemoryProbe:
             raise InternalError("a source that was opened without a bound was asked for one")
         return self._edge
 
-    def looked_through(self) -> str | None:
+    def safe_bound(self) -> str | None:
         """The safe bound, if one was asked for."""
         return self._edge.upto if self._edge is not None else None
 
@@ -187,16 +187,16 @@ class MemoryProbe:
         del grouping, since
 
     def spread(
-        self, part: Slice, key: Sequence[str], spread: Buckets, *, latest: Latest | None = None
+        self, part: Slice, key: Sequence[str], buckets: Buckets, *, latest: Latest | None = None
     ) -> Mapping[str, Fingerprint]:
         """Fingerprint of every bucket of the slice that has rows."""
-        return self.held.spread(self.held.last(list(self.held.in_buckets(part, key, spread)), latest), key, spread)
+        return self.held.spread(self.held.last(list(self.held.in_buckets(part, key, buckets)), latest), key, buckets)
 
     def digests(
-        self, part: Slice, key: Sequence[str], spread: Buckets, *, latest: Latest | None = None
+        self, part: Slice, key: Sequence[str], buckets: Buckets, *, latest: Latest | None = None
     ) -> Sequence[RowDigest]:
         """The rows of the named buckets by key and md5, also those beyond the slice."""
-        return self.held.digests(part, key, spread, latest)
+        return self.held.digests(part, key, buckets, latest)
 
     def condition(self, part: Slice) -> str:
         """The slice's label."""
@@ -215,7 +215,7 @@ class MemoryProbe:
 
     def notes(self) -> tuple[str, ...]:
         """How many rows are held back for later."""
-        upto = self.looked_through()
+        upto = self.safe_bound()
         later = self._later.get(upto, 0) if upto is not None else 0
         return (f"{later} rows are beyond the safe bound {upto} and wait for a later load",) if later else ()
 

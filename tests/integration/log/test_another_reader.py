@@ -34,7 +34,7 @@ def both(spark, path, *, values=True, **options):
     """What the two readers find in every file that there is."""
     with opened(FileLogOptions(path=str(path), **options), Sessions(borrowed=spark)) as log:
         parts = log.after(None, most=None).slices
-        return LogProbe(log, None).both(spark, parts, values=values)
+        return LogProbe(log, None).read_twice(spark, parts, values=values)
 
 
 @pytest.mark.slow

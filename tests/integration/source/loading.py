@@ -15,7 +15,6 @@ import psycopg
 from tidegate.core.ids import Connection, new_load_id
 from tidegate.core.ports.strategy import Strategy
 from tidegate.core.position import Position
-from tidegate.core.source_identity import Witness
 from tidegate.errors import EdgeUnknown
 from tidegate.sources.database import Database
 
@@ -119,7 +118,7 @@ class Careful:
                 clock=probe.clock(),
                 state=changes.state,
                 loaded_through=changes.loaded_through,
-                witness=probe.witness(self.strategy.cursor, self.position) if isinstance(probe, Witness) else {},
+                witness=probe.restore.witness(self.strategy.cursor, self.position) if probe.restore is not None else {},
             )
 
 

@@ -66,7 +66,7 @@ def test_its_own_hash_tells_other_values_in_parts_of_a_table_too(pg_url, monkeyp
 
     def asked() -> tuple[int, str] | None:
         with Database(connection=Connection(name="x", url=pg_url), table="t").probe() as probe:
-            return probe.hashed(["k", "n"])
+            return probe.quick_hash(["k", "n"])
 
     first = asked()
     assert first is not None

@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 
 import pytest
 
+from support.probes import PartialProbe
 from tidegate.core.changes import ChangeSet
 from tidegate.core.effects import Apply, Mirror
 from tidegate.core.fingerprint import Fingerprint
@@ -80,13 +81,17 @@ EVENTS = LogRange(part="events/*.csv", after=None, upto="1.csv")
 LOGGED = replace(PLAN, changes=ChangeSet(slices=(EVENTS,), effect=Apply()))
 
 
-class TwoReaders:
+class TwoReaders(PartialProbe):
     """A log of which two readers find this."""
 
     def __init__(self, mine, theirs):
         self.found = mine, theirs
 
-    def both(self, session, parts, *, values):  # noqa: ARG002 - it answers as a log does
+    @property
+    def log(self):
+        return self
+
+    def read_twice(self, session, parts, *, values):  # noqa: ARG002 - it answers as a log does
         assert (parts, values) == ([EVENTS], True)
         return self.found
 

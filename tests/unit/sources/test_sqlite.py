@@ -238,7 +238,7 @@ def test_columns_that_are_packed_change_no_answer_about_the_others(file: File) -
     with file.source().probe() as probe:
         table = probe.schema()
     with file.source().probe() as probe:
-        probe.fit(fit(table, "id name", add_column="rescue"))
+        probe.rescue.map_columns(fit(table, "id name", add_column="rescue"))
         assert probe.schema().names == ("id", "name", "_rescued")
         assert probe.schema().not_covered == ("_rescued",)
         assert probe.fingerprint(Everything()) == alone
@@ -247,18 +247,18 @@ def test_columns_that_are_packed_change_no_answer_about_the_others(file: File) -
         with pytest.raises(ColumnMissing):
             probe.stats(Range(cursor=("updated_at",), after=None, upto="2025-01-01 00:00:00"))
     with file.source().probe() as probe:
-        probe.fit(fit(table, "id name amount updated_at", add_column="rescue"))
+        probe.rescue.map_columns(fit(table, "id name amount updated_at", add_column="rescue"))
         assert "_rescued" not in probe.schema().names, "nothing is left over"
     with file.source().probe() as probe:
-        probe.fit(fit(table, "id name amount updated_at _rescued", add_column="rescue"))
+        probe.rescue.map_columns(fit(table, "id name amount updated_at _rescued", add_column="rescue"))
         assert probe.schema().names[-1] == "_rescued", "a table that has the column is loaded with NULL in it"
     file.writer.execute("ALTER TABLE orders ADD COLUMN _rescued text")
     with file.source().probe() as probe:
-        probe.fit(fit(table, "id", add_column="rescue"))
+        probe.rescue.map_columns(fit(table, "id", add_column="rescue"))
         with pytest.raises(SchemaRefused, match="_rescued"):
             probe.schema()
     with file.source().probe() as probe:
-        probe.fit(fit(table, "id _rescued", add_column="discard"))
+        probe.rescue.map_columns(fit(table, "id _rescued", add_column="discard"))
         assert probe.schema().names == ("id", "_rescued"), "nothing is packed, so that it is a column as any other"
 
 
@@ -266,9 +266,9 @@ def test_columns_that_are_discarded_are_not_read(file: File) -> None:
     with file.source().probe() as probe:
         table = probe.schema()
     with file.source().probe() as probe:
-        probe.fit(fit(table, "id name", add_column="discard"))
+        probe.rescue.map_columns(fit(table, "id name", add_column="discard"))
         assert probe.schema().names == ("id", "name")
-        assert {change.column: str(mode) for change, mode in probe.aside().items()} == {
+        assert {change.column: str(mode) for change, mode in probe.rescue.left_out().items()} == {
             "amount": "discard",
             "updated_at": "discard",
         }
@@ -280,8 +280,10 @@ def test_columns_of_another_type_are_packed_or_left_out_but_not_those_of_the_key
         columns = tuple(replace(column, type=DATE) for column in probe.schema())
     for mode, names in (("rescue", ("id", "_rescued")), ("discard", ("id",))):
         with file.source().probe() as probe:
-            probe.fit(ColumnMapping(table=Schema(columns=columns), contract={"type_change": mode}, key=("id",)))
+            probe.rescue.map_columns(
+                ColumnMapping(table=Schema(columns=columns), contract={"type_change": mode}, key=("id",))
+            )
             assert probe.schema().names == names
-            assert [(change.kind, change.column) for change in probe.aside()] == [
+            assert [(change.kind, change.column) for change in probe.rescue.left_out()] == [
                 ("type_change", name) for name in ("name", "amount", "updated_at")
             ]

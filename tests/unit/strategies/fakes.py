@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from support.probes import PartialProbe
 from tidegate.core.batch import Latest
 from tidegate.core.changes import ChangeSet, SafeBound, SliceStats
 from tidegate.core.fingerprint import Fingerprint, row_text
@@ -27,7 +28,7 @@ SCHEMA = Schema(
 
 
 @dataclass(kw_only=True)
-class Table:
+class Table(PartialProbe):
     """Rows by id: their cursor columns as canonical texts."""
 
     rows: dict[str, dict[str, str | None]] = field(default_factory=dict)

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
+from support.probes import PartialProbe
 from tidegate.core.changes import Action, ChangeSet
 from tidegate.core.fingerprint import Fingerprint, row_text
 from tidegate.core.grouping import CHARACTERS, Grouping, Periods, Prefixes, Steps
@@ -31,7 +32,7 @@ Row = dict[str, str | None]
 
 
 @dataclass(kw_only=True)
-class Table:
+class Table(PartialProbe):
     """Rows by id, as canonical texts."""
 
     rows: dict[str, Row] = field(default_factory=dict)

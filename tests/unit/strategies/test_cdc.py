@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from support.probes import PartialProbe
 from tidegate.core.compatibility import incompatibilities
 from tidegate.core.effects import Apply, Mirror
 from tidegate.core.log import LogSpan, Truncate
@@ -23,13 +24,17 @@ RANGE = LogRange(part="shop.orders:0", after="4", upto="9")
 
 
 @dataclass(kw_only=True)
-class FakeLog:
+class FakeLog(PartialProbe):
     """A log that answers one span, and remembers what it was asked."""
 
     span: LogSpan = field(default_factory=lambda: LogSpan(slices=(RANGE,), state={"0": 9}, events=5))
     source: str = "kafka:a"
     asked: list[Any] = field(default_factory=list)
     gone: str = ""
+
+    @property
+    def log(self):
+        return self
 
     def identity(self):
         return self.source
@@ -94,7 +99,7 @@ def test_another_strategys_position_and_values_of_hand_are_refused():
     with pytest.raises(ConfigError, match="cannot adopt a table"):
         Cdc().resume("7")
     with pytest.raises(Misfit, match="needs a change log"):
-        Cdc().detect(object(), None)
+        Cdc().detect(PartialProbe(), None)
 
 
 def test_what_fits():

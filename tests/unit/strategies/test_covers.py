@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from support.probes import PartialProbe
 from tidegate.core.position import Position
 from tidegate.core.slices import Everything, Partition, Range, SnapshotPair
 from tidegate.strategies.checksum import Checksum, Method
@@ -19,12 +20,16 @@ FROM_ON = Partition(column="day", label="from 2025-01-01", low="2025-01-01", nul
 AT = Position(sequence=1, load_id="l1", kind="any", source="shop", state={}, loaded_through="7")
 
 
-class Database:
+class Database(PartialProbe):
     """A source that keeps no older versions of its rows."""
 
 
-class LakeTable:
+class LakeTable(PartialProbe):
     """One that keeps them."""
+
+    @property
+    def versions(self):
+        return self
 
     def between(self, _after: str):
         raise AssertionError("a position was asked for changes")

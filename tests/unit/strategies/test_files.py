@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
+from support.probes import PartialProbe
 from tidegate.core.changes import Action
 from tidegate.core.effects import Insert, Upsert
 from tidegate.core.ledger import Ledger
@@ -18,7 +19,7 @@ from unit.strategies.fakes import Table
 
 
 @dataclass
-class Folder:
+class Folder(PartialProbe):
     """Contents by path; a probe as far as the strategy asks one."""
 
     contents: dict[str, str] = field(default_factory=dict)
@@ -27,6 +28,10 @@ class Folder:
     stamps: str = "1"
     chosen: tuple[str, ...] = ()
     columns: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def files(self):
+        return self
 
     def listing(self, known):  # noqa: ARG002 - hashing is not what is tested here
         ready = (

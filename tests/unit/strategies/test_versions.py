@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
+from support.probes import PartialProbe
 from tidegate.config.nodes import from_values
 from tidegate.config.options import read
 from tidegate.core.change_feed import EMPTY, FeedContent, Span
@@ -30,7 +31,7 @@ from tidegate.writers.replace import Replace
 
 
 @dataclass(kw_only=True)
-class Plain:
+class Plain(PartialProbe):
     """A source that has a version or none, and nothing else."""
 
     now: str | None = "7"
@@ -60,6 +61,10 @@ class Plain:
 @dataclass(kw_only=True)
 class Versions(Plain):
     """A table with versions."""
+
+    @property
+    def versions(self):
+        return self
 
     span: Span = field(default_factory=lambda: Span(content=FeedContent.CHANGES))
     asked: list[str] = field(default_factory=list)

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Protocol, runtime_checkable
 
 from tidegate.core.schema import RESCUED, ChangeKind, Schema, SchemaChange, compare
 
@@ -63,14 +62,3 @@ class ColumnMapping:
     def keeps(self) -> bool:
         """Whether the contract keeps values of any kind of change in `RESCUED`."""
         return any(self.contract.get(kind) == Mode.RESCUE for kind in LEAVES_OUT)
-
-
-@runtime_checkable
-class Fitting(Protocol):
-    """A probe of a source that can read some of its columns and pack others into one."""
-
-    def fit(self, fit: ColumnMapping) -> None:
-        """From now on there are only the columns that the fit leaves, and `RESCUED` for those that it keeps."""
-
-    def aside(self) -> Mapping[SchemaChange, Mode]:
-        """The changes that the table sees nothing of, or no more than a text in `RESCUED`."""

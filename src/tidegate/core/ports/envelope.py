@@ -58,7 +58,8 @@ class MessageEnvelope(Envelope, Protocol):
         Args:
             messages: `KEY`, `VALUE`, `PLACE`, `ORIGIN`.
 
-        Rows: one an event that says something, see `Logged`; the columns of `schema` in order with its stored types.
+        Rows: one an event that says something, see `core.ports.source.Log`; the columns of `schema` in order with its
+            stored types.
         """
 
     def having_seen(self, messages: Sequence[Message]) -> Self:  # noqa: ARG002 - by default it is of no use

@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from tidegate.core.batch import Checked, GoneKeys
-from tidegate.core.bucketing import Buckets, HashesKeys
+from tidegate.core.bucketing import Buckets
 from tidegate.core.changes import ChangeSet
 from tidegate.core.effects import Upsert
 from tidegate.core.fingerprint import Fingerprint
@@ -255,7 +255,7 @@ def _asked(work: LoadContext) -> tuple[KeyDiff, str]:
                 hint="Choose a `key:` of other columns, or `deletes: {detect: none}`.",
             )
     spread = _ranges(work, columns)
-    if spread is None and isinstance(probe, HashesKeys) and (hashed := probe.hashed(key)) is not None:
+    if spread is None and (hashed := probe.quick_hash(key)) is not None:
         return KeyDiff(rows=hashed[0]), f"{','.join(key)} {hashed[1]}"
     if spread is None:
         buckets = _power((work.recovered.table.rows or 0) // BUCKET_KEYS)

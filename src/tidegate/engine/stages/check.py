@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from tidegate.core.batch import Batch, Checked, Latest
-from tidegate.core.change_feed import HasPresent
 from tidegate.core.effects import Apply, Upsert
 from tidegate.engine.applied_events import Applied
 from tidegate.engine.context import LoadContext, PlannedLoad
@@ -59,9 +58,9 @@ def _batch(work: LoadContext, planned: PlannedLoad, rows: ReadRows) -> Batch:
     by_order = bool(stream.key) and not planned.unique and isinstance(changes.effect, Upsert)
     if filled and by_order and expected.around(changes.slices, changes.loaded_through) is not None:
         present = partial(comparison.live, stream, rows.session, table.snapshot)
-    current = None
-    if isinstance(changes.effect, Apply) and changes.effect.rules is None and isinstance(work.probe, HasPresent):
-        current = partial(work.probe.present, rows.session, key=stream.key)
+    current, versions = None, work.probe.versions
+    if isinstance(changes.effect, Apply) and changes.effect.rules is None and versions is not None:
+        current = partial(versions.present, rows.session, key=stream.key)
     latest = Latest(key=stream.key, order=stream.strategy.cursor) if stream.key else None
     bounds = planned.plan.write.prune if work.probe.has_snapshot() and planned.unique else ()
     skip_equal = stream.strategy.rereads or planned.plan.changes.repeats is not None

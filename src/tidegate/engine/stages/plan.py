@@ -13,7 +13,6 @@ from tidegate.core.effects import Apply
 from tidegate.core.plan import KeyFacts, LoadPlan, WriteFacts
 from tidegate.core.schema import renamed
 from tidegate.core.slices import Files, SnapshotPair
-from tidegate.core.source_identity import Witness
 from tidegate.engine import partitions, rescued_columns
 from tidegate.engine.context import LoadContext, PlannedLoad
 from tidegate.engine.deletes import delete_guard
@@ -45,7 +44,8 @@ def plan(work: LoadContext, changes: ChangeSet, *, save: Callable[[LoadPlan], No
             renames=_renames(work),
         )
         made = make_plan(stream, found, now=work.context.now())
-        kept = probe.witness(stream.strategy.cursor, work.recovered.since) if isinstance(probe, Witness) else {}
+        restore = probe.restore
+        kept = restore.witness(stream.strategy.cursor, work.recovered.since) if restore is not None else {}
         made = replace(made, position=replace(made.position, witness=kept))
         made = beside(made) if some else made
         save(made)

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 from tidegate.core.bucketing import Level
 from tidegate.core.effects import Insert, Upsert
 from tidegate.core.fingerprint import Fingerprint
-from tidegate.core.manifest import Lister
 from tidegate.core.policies.deletes import DELETED_AT, Detect
 from tidegate.core.ports.format import TableState
 from tidegate.core.ports.source import Probe
@@ -157,11 +156,12 @@ def choose_loaded(stream: Stream, context: RunContext, probe: Probe, since: Posi
         PlanError: a file is gone whose rows the table keeps, or it is unknown which files were loaded, or in which
             order where that decides.
     """
-    if not isinstance(probe, Lister) or not names_files(since.state):
+    files = probe.files
+    if files is None or not names_files(since.state):
         return
     kept = context.registry.manifest(stream.uid)
     known = kept if kept.vouched(since.state) else None
-    there = probe.listing(known).ready
+    there = files.listing(known).ready
     manifest = there if known is None else known
     gone = [path for path in manifest.files if path not in there.files]
     if gone or not manifest.vouched(since.state):
@@ -176,5 +176,5 @@ def choose_loaded(stream: Stream, context: RunContext, probe: Probe, since: Posi
             f"the table of stream {stream.name!r} cannot be compared with its files: {what}",
             hint=f"Restore them, or run `tidegate run {stream.name}`.",
         )
-    probe.choose(manifest.files.values(), columns_of(since.state))
+    files.choose(manifest.files.values(), columns_of(since.state))
     last_loads.refuse_unknown(stream, since, manifest, probe)

@@ -14,7 +14,7 @@ from tidegate.core.batch import Batch, Checked, Fence
 from tidegate.core.changes import ChangeSet
 from tidegate.core.effects import Apply, saved_rules
 from tidegate.core.fingerprint import Fingerprint
-from tidegate.core.log import REFUSED, EventRules, Logged, ReadTwice
+from tidegate.core.log import REFUSED, EventRules
 from tidegate.core.maintenance_plan import maintenance_plan
 from tidegate.core.plan import LoadPlan, Mode, WriteChoice
 from tidegate.core.ports.format import Staging, TableState
@@ -128,8 +128,8 @@ def _both(probe: Probe, session: SparkSession, plan: LoadPlan, level: VerifyLeve
     """What Spark and another reader find of the load's records; the same where no other reads them."""
     parts = [part for part in plan.changes.slices if isinstance(part, LogRange)]
     found = None
-    if parts and isinstance(probe, ReadTwice):
-        found = probe.both(session, parts, values=level is VerifyLevel.MOVED)
+    if parts and probe.log is not None:
+        found = probe.log.read_twice(session, parts, values=level is VerifyLevel.MOVED)
     return found or (Fingerprint(), Fingerprint())
 
 
@@ -138,8 +138,8 @@ def difference(work: LoadContext, session: SparkSession, saved: SavedPlan) -> Di
     from tidegate.spark import dataframe_ops  # noqa: PLC0415 - rows have moved, Spark is running
 
     stream, plan = work.stream, _replanned(work, saved)
-    if isinstance(work.probe, Logged):  # which files there are, and of which columns, a log is asked by its position
-        work.probe.after(saved.since.state if saved.since else None, most=None)
+    if work.probe.log is not None:  # which files there are, and of which columns, a log is asked by its position
+        work.probe.log.after(saved.since.state if saved.since else None, most=None)
     columns = work.probe.schema()
     own = stream.writer.added(columns, stream.strategy.cursor)
     plan = replace(plan, columns=columns, added=Schema(columns=(*stream.added, *own)))

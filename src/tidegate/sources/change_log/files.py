@@ -34,6 +34,7 @@ from tidegate.core.slices import Everything, LogRange, Slice
 from tidegate.dialects.spark import Spark
 from tidegate.errors import ConfigError, HistoryGone, InternalError, PlanError, SourceMoved
 from tidegate.sources.change_log import json_lines
+from tidegate.sources.change_log.log import OpenLog
 from tidegate.sources.shared.files.options import checked, texts_of
 from tidegate.sources.shared.files.reader import Reader
 from tidegate.sources.shared.files.shape import PACKED, SUFFIXES, TYPED, FileFormat, Shape, format_of, shape_of
@@ -103,7 +104,7 @@ def opened(options: FileLogOptions, sparks: Sparks | None) -> Iterator[FileLog]:
         spark.close()
 
 
-class FileLog:
+class FileLog(OpenLog):
     """Files of events."""
 
     def __init__(self, options: FileLogOptions, where: Place, spark: LazySpark) -> None:
@@ -192,7 +193,9 @@ class FileLog:
                 return envelope.having_seen(self._sample(self._read[-1:])).events(self._lines(session, paths), schema)
             return cast("RowEnvelope", self._options.envelope).events(self._rows(session, paths), self._columns, schema)
 
-    def both(self, session: SparkSession, parts: Sequence[Slice], *, values: bool) -> tuple[Fingerprint, Fingerprint]:
+    def read_twice(
+        self, session: SparkSession, parts: Sequence[Slice], *, values: bool
+    ) -> tuple[Fingerprint, Fingerprint]:
         """Records as Spark reads them and as PyArrow, fastavro or Python does; of messages their number."""
         from tidegate.sources.shared.reference import Answers, FileRows  # noqa: PLC0415 - it imports PyArrow, half a second
         from tidegate.spark import dataframe_ops  # noqa: PLC0415 - rows are looked at, Spark is running

@@ -5,6 +5,7 @@ Events cannot answer questions about rows: these go to the table that the log be
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -13,9 +14,9 @@ from tidegate.core.bucketing import Buckets, RowDigest
 from tidegate.core.changes import SafeBound, SliceStats
 from tidegate.core.fingerprint import Fingerprint
 from tidegate.core.grouping import Grouping
-from tidegate.core.log import Lag, LogSpan, ReadTwice
+from tidegate.core.log import Lag, LogSpan
 from tidegate.core.plan import Prune
-from tidegate.core.ports.source import Probe
+from tidegate.core.ports.source import Log, Probe
 from tidegate.core.schema import Schema
 from tidegate.core.slices import LogRange, Partition, Slice
 from tidegate.errors import EdgeUnknown, PlanError
@@ -26,80 +27,97 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 
-class Log(Protocol):
-    """An open log: of files, of topics, of a slot."""
+class OpenLog(Log, Protocol):
+    """An open log: of files, of a table, of topics, of a slot. Each is a subclass."""
 
     @property
+    @abstractmethod
     def label(self) -> str:
         """How people call it."""
 
+    @abstractmethod
     def identity(self) -> str:
         """What the log is of; another text means another history."""
 
+    @abstractmethod
     def clock(self) -> int | None:
         """See `Probe.clock`."""
 
+    @abstractmethod
     def schema(self) -> Schema:
         """The columns of the table, as the events that are read next tell them; asked after `after`."""
 
-    def after(self, state: Mapping[str, Any] | None, *, most: int | None) -> LogSpan:
-        """See `Logged.after`."""
+    def read_twice(
+        self,
+        session: SparkSession,  # noqa: ARG002 - by default nothing else can read it
+        parts: Sequence[Slice],  # noqa: ARG002
+        *,
+        values: bool,  # noqa: ARG002
+    ) -> tuple[Fingerprint, Fingerprint] | None:
+        """See `Log.read_twice`."""
+        return None
 
-    def lag(self, state: Mapping[str, Any] | None) -> Lag:
-        """See `Lagging`."""
-
+    @abstractmethod
     def events(self, session: SparkSession, parts: Sequence[Slice], schema: Schema) -> DataFrame:
-        """The events of ranges of the log, the same every time; see `Logged`."""
+        """The events of ranges of the log, the same every time; see `Log`."""
 
+    @abstractmethod
     def verify_unchanged(self) -> None:
         """See `Probe.verify_unchanged`."""
 
+    @abstractmethod
     def now(self) -> datetime:
         """See `Probe.now`."""
 
+    @abstractmethod
     def notes(self) -> tuple[str, ...]:
         """See `Probe.notes`."""
 
 
-class LogProbe:
+class LogProbe(Probe):
     """Questions to a log; what only rows tell is asked of the table beside it, if one is named.
 
     Args:
         version: of the log, where it is kept in versions.
     """
 
-    def __init__(self, log: Log, table: Probe | None, version: str | None = None) -> None:
-        self.log = log
+    def __init__(self, opened: OpenLog, table: Probe | None, version: str | None = None) -> None:
+        self.opened = opened
         self.table = table
         self._version = version
         self._asked = False
 
+    @property
+    def log(self) -> Log:
+        """Its own."""
+        return self
+
     def after(self, state: Mapping[str, Any] | None, *, most: int | None) -> LogSpan:
         """What lies after a position."""
         self._asked = True
-        return self.log.after(state, most=most)
+        return self.opened.after(state, most=most)
 
-    def both(
+    def read_twice(
         self, session: SparkSession, parts: Sequence[Slice], *, values: bool
     ) -> tuple[Fingerprint, Fingerprint] | None:
         """What two readers find in the log, where another one than Spark's can read it."""
-        return self.log.both(session, parts, values=values) if isinstance(self.log, ReadTwice) else None
+        return self.opened.read_twice(session, parts, values=values)
 
     def lag(self, state: Mapping[str, Any] | None) -> Lag:
         """How far a position is behind the log's end."""
-        return self.log.lag(state)
+        return self.opened.lag(state)
 
     def schema(self) -> Schema:
         """The columns that a load reads; those of the table where it alone is asked."""
-        return self.table.schema() if self.table is not None and not self._asked else self.log.schema()
+        return self.table.schema() if self.table is not None and not self._asked else self.opened.schema()
 
     def identity(self) -> str:
         """What the log is of."""
-        return self.log.identity()
+        return self.opened.identity()
 
     def clock(self) -> int | None:
         """A number that only grows while the history goes on."""
-        return self.log.clock()
+        return self.opened.clock()
 
     def version(self) -> str | None:
         """That of a table of events; None for other logs, whose rows cannot be told without reading them."""
@@ -111,7 +129,7 @@ class LogProbe:
 
     def edge(self) -> SafeBound:
         """None: a log has no cursor. Raises EdgeUnknown."""
-        raise EdgeUnknown(f"{self.log.label} is a log, and no column orders its events")
+        raise EdgeUnknown(f"{self.opened.label} is a log, and no column orders its events")
 
     def stats(self, part: Slice) -> SliceStats:
         """Of rows of the table."""
@@ -140,16 +158,16 @@ class LogProbe:
         return self._rows().quick_hashes(grouping, since=since)
 
     def spread(
-        self, part: Slice, key: Sequence[str], spread: Buckets, *, latest: Latest | None = None
+        self, part: Slice, key: Sequence[str], buckets: Buckets, *, latest: Latest | None = None
     ) -> Mapping[str, Fingerprint]:
         """Of rows of the table."""
-        return self._rows_of(part).spread(part, key, spread, latest=latest)
+        return self._rows_of(part).spread(part, key, buckets, latest=latest)
 
     def digests(
-        self, part: Slice, key: Sequence[str], spread: Buckets, *, latest: Latest | None = None
+        self, part: Slice, key: Sequence[str], buckets: Buckets, *, latest: Latest | None = None
     ) -> Sequence[RowDigest]:
         """Of rows of the table."""
-        return self._rows_of(part).digests(part, key, spread, latest=latest)
+        return self._rows_of(part).digests(part, key, buckets, latest=latest)
 
     def condition(self, part: Slice) -> str:
         """The slice in words for people."""
@@ -157,7 +175,7 @@ class LogProbe:
 
     def now(self) -> datetime:
         """The time."""
-        return self.log.now()
+        return self.opened.now()
 
     def has_snapshot(self) -> bool:
         """Never: the rows of the table go on while its log is read."""
@@ -165,21 +183,21 @@ class LogProbe:
 
     def verify_unchanged(self) -> None:
         """What the log says of it."""
-        self.log.verify_unchanged()
+        self.opened.verify_unchanged()
 
     def notes(self) -> tuple[str, ...]:
         """Of the log and of the table."""
-        return (*self.log.notes(), *(self.table.notes() if self.table else ()))
+        return (*self.opened.notes(), *(self.table.notes() if self.table else ()))
 
     def _rows_of(self, part: Slice) -> Probe:
         if isinstance(part, LogRange):
-            raise PlanError(f"{self.log.label} cannot be queried for its resulting rows")
+            raise PlanError(f"{self.opened.label} cannot be queried for its resulting rows")
         return self._rows()
 
     def _rows(self) -> Probe:
         if self.table is None:
             raise PlanError(
-                f"there is no table to compare with: {self.log.label} holds events, not rows",
+                f"there is no table to compare with: {self.opened.label} holds events, not rows",
                 hint="Name the table that the log belongs to: `source: {database: shop, table: public.orders}`.",
             )
         return self.table

@@ -25,7 +25,7 @@ from tidegate.core.schema import Schema
 from tidegate.core.slices import LogRange, Slice
 from tidegate.errors import ConfigError, InternalError
 from tidegate.sources.change_log import files
-from tidegate.sources.change_log.log import Log, LogProbe
+from tidegate.sources.change_log.log import LogProbe, OpenLog
 from tidegate.sources.change_log.topic import log as topics
 from tidegate.sources.change_log.topic.log import Start
 from tidegate.sources.shared.files.shape import FileFormat
@@ -160,7 +160,7 @@ class ChangeLog(Source):
         with ExitStack() as held:
             table = held.enter_context(rows.probe(sparks)) if rows else None
             slot = self._slot()
-            log: Log
+            log: OpenLog
             version = None
             if slot is not None and table is not None:
                 log = held.enter_context(_log_slot().opened(slot, table))
@@ -179,7 +179,7 @@ class ChangeLog(Source):
         if not isinstance(probe, LogProbe):
             raise InternalError("a change log is read through its own probe")
         if all(isinstance(part, LogRange) for part in parts):
-            return probe.log.events(session, parts, schema)
+            return probe.opened.events(session, parts, schema)
         rows = self._rows()
         if rows is None or probe.table is None:
             raise InternalError("a change log without a table has no rows")

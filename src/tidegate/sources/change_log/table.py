@@ -18,6 +18,7 @@ from tidegate.core.schema import Schema
 from tidegate.core.slices import LogRange, Slice, SnapshotPair
 from tidegate.dialects.spark import Spark
 from tidegate.errors import ConfigError, HistoryGone, InternalError
+from tidegate.sources.change_log.log import OpenLog
 from tidegate.sources.shared.frame_probe import Frame, reading
 
 if TYPE_CHECKING:
@@ -45,7 +46,7 @@ def check(envelope: Envelope) -> None:
         raise ConfigError(f"envelope: {envelope.kind} is for messages, but a table of events holds rows")
 
 
-class TableLog:
+class TableLog(OpenLog):
     """A table of events, as of its newest version."""
 
     def __init__(self, name: str, envelope: Envelope, table: Table) -> None:

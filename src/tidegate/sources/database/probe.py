@@ -22,6 +22,7 @@ from tidegate.core.grouping import TIMES, Grouping, Ranges
 from tidegate.core.plan import Prune
 from tidegate.core.policies.contract import ColumnMapping, Mode
 from tidegate.core.ports.dialect import Dialect, Relation, Row, Session
+from tidegate.core.ports.source import DetectsRestore, Probe, RescuesColumns
 from tidegate.core.position import Position
 from tidegate.core.position_state import cursor_of
 from tidegate.core.schema import RESCUED, Schema, SchemaChange
@@ -38,7 +39,7 @@ LISTED_KEYS = 100
 NEWEST = "newest"
 
 
-class DatabaseProbe:
+class DatabaseProbe(Probe):
     """Questions to one relation over one session."""
 
     def __init__(  # noqa: PLR0913 - what a question to a database is made of
@@ -63,24 +64,34 @@ class DatabaseProbe:
         self._late = bound.lookback if isinstance(bound, TimeBound) else None
         column = bound.column if bound is not None else ""
         self._notes = [f"{holder} holds back the safe bound of {column}" for holder in (edge.held_by if edge else ())]
-        self._fit: ColumnMapping | None = None
+        self._mapping: ColumnMapping | None = None
         self._aside: Mapping[SchemaChange, Mode] = {}
 
-    def fit(self, fit: ColumnMapping) -> None:
-        """From now on the relation has the columns that the fit leaves, and one that holds those that it keeps.
+    @property
+    def rescue(self) -> RescuesColumns:
+        """Its own."""
+        return self
+
+    @property
+    def restore(self) -> DetectsRestore:
+        """Its own."""
+        return self
+
+    def map_columns(self, mapping: ColumnMapping) -> None:
+        """From now on the relation has the columns that the mapping leaves, and one that holds those that it keeps.
 
         Asked before anything else.
         """
-        self._fit = fit
+        self._mapping = mapping
 
-    def aside(self) -> Mapping[SchemaChange, Mode]:
+    def left_out(self) -> Mapping[SchemaChange, Mode]:
         """The changes whose columns are left out of the table's own."""
         return self._aside if self._known is not None else {}
 
     def unpacked(self) -> tuple[Statements, tuple[str, ...]]:
         """What is asked where every column is read, and the names of those that are packed into one after that."""
         known = self.statements
-        if self._fit is None or not self._fit.keeps or known.schema.find(RESCUED.name) is None:
+        if self._mapping is None or not self._mapping.keeps or known.schema.find(RESCUED.name) is None:
             return known, ()
         rescued = {change.column for change, mode in self._aside.items() if mode is Mode.RESCUE}
         packed = tuple(column for column in self._columns() if column.name in rescued)
@@ -130,7 +141,7 @@ class DatabaseProbe:
         told = self.session.set_back(since.witness, since.clock)
         if not told.restarted or told.reason is not None:
             return told.reason
-        cursor, greatest, upto = cursor_of(since.state), since.witness.get("greatest"), self.looked_through()
+        cursor, greatest, upto = cursor_of(since.state), since.witness.get("greatest"), self.safe_bound()
         if len(cursor) != 1 or greatest is None or upto is None:
             return None
         part = Range(cursor=cursor, after=greatest, upto=upto)
@@ -156,7 +167,7 @@ class DatabaseProbe:
             raise InternalError("a source that was opened without a bound was asked for one")
         return self._edge
 
-    def looked_through(self) -> str | None:
+    def safe_bound(self) -> str | None:
         """The safe bound, if one was asked for."""
         return self._edge.upto if self._edge is not None else None
 
@@ -245,7 +256,7 @@ class DatabaseProbe:
             for part, (rows, total) in found.items()
         }
 
-    def hashed(self, names: Sequence[str]) -> tuple[int, str] | None:
+    def quick_hash(self, names: Sequence[str]) -> tuple[int, str] | None:
         """Rows, and the engine's own hash over these columns of all of them; None where it has none."""
         statements = self.statements
         if statements.hashed(names) is None:
@@ -255,23 +266,23 @@ class DatabaseProbe:
         return rows, f"{self._dialect.kind}:{rows}:{total}"
 
     def spread(
-        self, part: Slice, key: Sequence[str], spread: Buckets, *, latest: Latest | None = None
+        self, part: Slice, key: Sequence[str], buckets: Buckets, *, latest: Latest | None = None
     ) -> Mapping[str, Fingerprint]:
         """Fingerprint of every bucket of the slice that has rows; of a big table over several connections."""
         statements = self.statements
-        where = f"{statements.condition(part)} AND {statements.within(key, spread)}"
+        where = f"{statements.condition(part)} AND {statements.within(key, buckets)}"
         cutting = where if latest is None else None
         found: defaultdict[str, Fingerprint] = defaultdict(Fingerprint)
-        for bucket, *sums in self._asked(cutting, lambda cut: statements.spread_of(key, spread, where, cut, latest)):
+        for bucket, *sums in self._asked(cutting, lambda cut: statements.spread_of(key, buckets, where, cut, latest)):
             found[bucket] += Fingerprint.of_sums(sums)
         return found
 
     def digests(
-        self, part: Slice, key: Sequence[str], spread: Buckets, *, latest: Latest | None = None
+        self, part: Slice, key: Sequence[str], buckets: Buckets, *, latest: Latest | None = None
     ) -> Sequence[RowDigest]:
         """The rows of the named buckets by key and md5, also those beyond the slice."""
         statements = self.statements
-        asked = statements.digests(key, part, statements.within(key, spread), keys=spread.keys, latest=latest)
+        asked = statements.digests(key, part, statements.within(key, buckets), keys=buckets.keys, latest=latest)
         return [
             RowDigest(key=tuple(values), digest=digest, inside=bool(inside))
             for *values, digest, inside in self.session.parallel(self._relation, [asked])
@@ -302,7 +313,7 @@ class DatabaseProbe:
 
     def notes(self) -> tuple[str, ...]:
         """Who holds the edge, and how many rows were held back for later."""
-        upto = self.looked_through()
+        upto = self.safe_bound()
         at_edge = (stats for part, stats in self._stats.items() if isinstance(part, Range) and part.upto == upto)
         later = max((stats.later for stats in at_edge), default=0)
         held = (f"{later} rows are beyond the safe bound {upto} and wait for a later load",) if later else ()
@@ -310,7 +321,7 @@ class DatabaseProbe:
 
     def _newest(self, cursor: Sequence[str], known: Newest | None) -> Newest | None:
         """The newest rows of now; those that are known where the source was opened without a bound."""
-        upto = self.looked_through()
+        upto = self.safe_bound()
         if self._late is None or upto is None:
             return known
         asked = newest_by(self.statements, cursor[0], self.session.unique_sets(self._relation))
@@ -336,17 +347,17 @@ class DatabaseProbe:
 
     def _described(self) -> Statements:
         schema = self._columns()
-        if self._fit is not None:
-            self._aside = self._fit.aside(schema)
+        if self._mapping is not None:
+            self._aside = self._mapping.aside(schema)
             left_out = {change.column for change in self._aside}
             columns = tuple(column for column in schema if column.name not in left_out)
-            rescued = (RESCUED,) if self._fit.rescues(self._aside) else ()
+            rescued = (RESCUED,) if self._mapping.rescues(self._aside) else ()
             schema = replace(schema, columns=(*columns, *rescued))
         return Statements(dialect=self._dialect, relation=self._relation, schema=schema)
 
     def _columns(self) -> Schema:
         schema = described(self.session, self._relation, self._selection)
-        if self._fit is not None and self._fit.keeps and schema.find(RESCUED.name) is not None:
+        if self._mapping is not None and self._mapping.keeps and schema.find(RESCUED.name) is not None:
             raise SchemaRefused(
                 f"{self._relation.label} has a column {RESCUED.name!r}, which is the name of the column for rescued "
                 f"data",

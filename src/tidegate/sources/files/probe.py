@@ -20,6 +20,7 @@ from tidegate.core.fingerprint import Fingerprint
 from tidegate.core.grouping import Grouping
 from tidegate.core.manifest import LOADED, File, Listing, Manifest
 from tidegate.core.plan import Prune
+from tidegate.core.ports.source import ListedFiles
 from tidegate.core.schema import TEXT, Column, Kind, Schema, Type
 from tidegate.core.slices import Files, Keys, Partition, Slice
 from tidegate.dialects.shared.statements import scope
@@ -87,6 +88,11 @@ class FilesProbe(FrameProbe):
         self._looking = threading.RLock()
 
     @property
+    def files(self) -> ListedFiles:
+        """Its own."""
+        return self
+
+    @property
     def carrier(self) -> str | None:
         """The column that carries the path of each row's file."""
         return self._carrier
@@ -136,16 +142,16 @@ class FilesProbe(FrameProbe):
         return found
 
     def spread(
-        self, part: Slice, key: Sequence[str], spread: Buckets, *, latest: Latest | None = None
+        self, part: Slice, key: Sequence[str], buckets: Buckets, *, latest: Latest | None = None
     ) -> Mapping[str, Fingerprint]:
         """Of every bucket of the slice that has rows, by that reader."""
-        return self._second().spread(part, key, spread, latest=latest)
+        return self._second().spread(part, key, buckets, latest=latest)
 
     def digests(
-        self, part: Slice, key: Sequence[str], spread: Buckets, *, latest: Latest | None = None
+        self, part: Slice, key: Sequence[str], buckets: Buckets, *, latest: Latest | None = None
     ) -> Sequence[RowDigest]:
         """The rows of the named buckets, by that reader."""
-        return self._second().digests(part, key, spread, latest=latest)
+        return self._second().digests(part, key, buckets, latest=latest)
 
     def restored(self, files: Files, keys: Keys, latest: Latest) -> Fingerprint:
         """What the `older` files of a slice hold of these keys: of each the latest row."""

@@ -22,7 +22,7 @@ from tidegate.core.fingerprint import Fingerprint
 from tidegate.core.grouping import Grouping
 from tidegate.core.plan import Prune
 from tidegate.core.ports.dialect import Relation
-from tidegate.core.ports.source import Sparks
+from tidegate.core.ports.source import Probe, Sparks
 from tidegate.core.schema import Column, Kind, Schema
 from tidegate.core.slices import Everything, Partition, Range, Slice
 from tidegate.dialects.shared.statements import Statements, scope
@@ -95,7 +95,7 @@ class LazySpark:
             self._session = None
 
 
-class FrameProbe:
+class FrameProbe(Probe):
     """Questions to the rows of one moment, answered by Spark's own SQL."""
 
     def __init__(self, frame: Frame, spark: LazySpark) -> None:
@@ -214,24 +214,24 @@ class FrameProbe:
         return {part: f"spark:{rows}:{total}:{digest}" for part, (rows, total) in found.items()}
 
     def spread(
-        self, part: Slice, key: Sequence[str], spread: Buckets, *, latest: Latest | None = None
+        self, part: Slice, key: Sequence[str], buckets: Buckets, *, latest: Latest | None = None
     ) -> Mapping[str, Fingerprint]:
         """Fingerprint of every bucket of the slice that has rows, by one pass."""
         statements = self.statements
-        where = f"{statements.condition(part)} AND {statements.within(key, spread)}"
-        if spread.width is not None:
-            found = self.ask(statements.spread_of(key, spread, where, None, latest))
+        where = f"{statements.condition(part)} AND {statements.within(key, buckets)}"
+        if buckets.width is not None:
+            found = self.ask(statements.spread_of(key, buckets, where, None, latest))
             return {str(bucket): Fingerprint.of_sums(sums) for bucket, *sums in map(tuple, found)}
-        covered = [statements.column(name) for name in key] if spread.keys else self.schema().columns
-        hashed = self._grouped(statements.spread(key, spread.count).value, where, covered, latest)
+        covered = [statements.column(name) for name in key] if buckets.keys else self.schema().columns
+        hashed = self._grouped(statements.spread(key, buckets.count).value, where, covered, latest)
         return {str(name): one for name, one in hashed.items()}
 
     def digests(
-        self, part: Slice, key: Sequence[str], spread: Buckets, *, latest: Latest | None = None
+        self, part: Slice, key: Sequence[str], buckets: Buckets, *, latest: Latest | None = None
     ) -> Sequence[RowDigest]:
         """The rows of the named buckets by key and md5, also those beyond the slice."""
         statements = self.statements
-        asked = statements.digests(key, part, statements.within(key, spread), keys=spread.keys, latest=latest)
+        asked = statements.digests(key, part, statements.within(key, buckets), keys=buckets.keys, latest=latest)
         return [
             RowDigest(key=tuple(values), digest=digest, inside=bool(inside))
             for *values, digest, inside in map(tuple, self.ask(asked))

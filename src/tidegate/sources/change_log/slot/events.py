@@ -48,7 +48,7 @@ class Wanted:
 
 
 class Event(NamedTuple):
-    """See `core.log.Logged` for what the parts are.
+    """See `core.ports.source.Log` for what the parts are.
 
     Args:
         values: texts in the order of the columns.

@@ -31,6 +31,7 @@ from tidegate.dialects.postgresql import output_functions as output
 from tidegate.dialects.postgresql import replication_slots as slots
 from tidegate.dialects.postgresql.session import PostgresqlSession
 from tidegate.errors import HistoryGone, InternalError
+from tidegate.sources.change_log.log import OpenLog
 from tidegate.sources.change_log.slot import slot, spool
 from tidegate.sources.change_log.slot.events import Event, Wanted, completed, events, floor, lsn, number
 
@@ -52,7 +53,7 @@ def opened(options: slot.SlotOptions, table: Probe) -> Iterator[SlotLog]:
         yield SlotLog(options, session, table, held)
 
 
-class SlotLog:
+class SlotLog(OpenLog):
     """A replication slot as a log of one table."""
 
     def __init__(self, options: slot.SlotOptions, session: PostgresqlSession, table: Probe, held: ExitStack) -> None:

@@ -31,7 +31,7 @@ STALE_SECONDS = 24 * 3600
 
 @contextmanager
 def spooled(session: SparkSession, found: Iterator[Event], schema: Schema, place: Path) -> Iterator[DataFrame]:
-    """The events as Spark has them, for as long as this is open; see `core.log.Logged` for the rows.
+    """The events as Spark has them, for as long as this is open; see `core.ports.source.Log` for the rows.
 
     A session that does not share this machine's files is handed them in memory.
 
@@ -103,7 +103,7 @@ def _write(tables: Iterator[pa.Table], folder: Path) -> None:
 def _typed(texts: DataFrame, schema: Schema) -> DataFrame:
     """Texts of PostgreSQL's as stored values; an event with one that its type cannot keep is refused.
 
-    Rows: see `core.log.Logged`.
+    Rows: see `core.ports.source.Log`.
     """
     aliases = _aliases(schema)
     values = [stored(alias, column) for alias, column in zip(aliases, schema, strict=True)]

@@ -29,6 +29,7 @@ from tidegate.core.schema import Schema
 from tidegate.core.slices import Everything, LogRange, Slice
 from tidegate.dialects.spark import Spark
 from tidegate.errors import ConfigError, HistoryGone, InternalError, SourceError
+from tidegate.sources.change_log.log import OpenLog
 from tidegate.sources.change_log.topic import brokers as kafka
 from tidegate.sources.change_log.topic import transactions
 from tidegate.sources.shared.frame_probe import reading
@@ -75,7 +76,7 @@ class TopicLogOptions:
         object.__setattr__(self, "envelope", self.envelope.with_registry(self.connection.registry))
 
 
-class TopicLog:
+class TopicLog(OpenLog):
     """A topic of events, as it is when it is first asked.
 
     Args:
