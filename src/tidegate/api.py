@@ -11,7 +11,7 @@ from datetime import timedelta
 from functools import cached_property
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, Unpack
 
 from tidegate import config
 from tidegate.config import Config
@@ -22,9 +22,10 @@ from tidegate.core.policies.maintenance import Version
 from tidegate.core.ports.format import Format
 from tidegate.core.report import RunReport
 from tidegate.engine.assemble import assemble
-from tidegate.engine.assemble.assemble import Choice, Place
+from tidegate.engine.assemble.assemble import Place
 from tidegate.engine.assemble.check import CheckedStream, check_streams
 from tidegate.engine.assemble.doctor import Finding, examine
+from tidegate.engine.assemble.selection import Choice, Selectors
 from tidegate.engine.backfill.backfill import Backfills
 from tidegate.engine.checksum_tasks import ChecksumTasks, Identifiers, Scope, checksum_tasks
 from tidegate.engine.context import RunContext
@@ -124,16 +125,19 @@ class Project:
             jars=list(dict.fromkeys(jars)),
         )
 
-    def streams(self, *names: str, select: str | None = None, options: Mapping[str, Any] | None = None) -> list[Stream]:
-        """The streams named, else those that match the glob, else all; patterns are expanded.
+    def streams(
+        self, *names: str, options: Mapping[str, Any] | None = None, **chosen: Unpack[Selectors]
+    ) -> list[Stream]:
+        """The streams that are named or selected, else all, without those excluded; patterns are expanded.
 
         Args:
+            chosen: see `Selectors`; the same of every method below.
             options: strategy options for this call only.
 
         Raises:
-            ConfigError: an unknown name, or parts that do not fit.
+            ConfigError: an unknown name, no stream is left, or parts that do not fit.
         """
-        return assemble.streams(self.config, self.lakes, Choice(names=names, select=select, options=options or {}))
+        return assemble.streams(self.config, self.lakes, self._choice(names, chosen, options))
 
     @classmethod
     def inspect(cls, path: str | Path = "tidegate.yaml") -> Project:
@@ -156,13 +160,13 @@ class Project:
     def plan(
         self,
         *names: str,
-        select: str | None = None,
         options: Mapping[str, Any] | None = None,
         full_refresh: bool = False,
+        **chosen: Unpack[Selectors],
     ) -> PlanReport:
         """What a run would load and why; moves and saves nothing, and does not start Spark."""
         context = self._context(full_refresh=full_refresh)
-        streams = self.streams(*names, select=select, options=options)
+        streams = self.streams(*names, options=options, **chosen)
         return PlanReport(streams=tuple(preview(stream, context) for stream in streams))
 
     def checksum_tasks(
@@ -189,13 +193,13 @@ class Project:
     def run(  # noqa: PLR0913 - the options of the command
         self,
         *names: str,
-        select: str | None = None,
         options: Mapping[str, Any] | None = None,
         parallel: int = 1,
         full_refresh: bool = False,
         allow_deletes: bool = False,
         fail_fast: bool = False,
         on_event: Listener | None = None,
+        **chosen: Unpack[Selectors],
     ) -> RunReport:
         """Loads the streams; a stream's error is part of the report, never an exception.
 
@@ -213,7 +217,7 @@ class Project:
         """
         if parallel < 1:
             raise ConfigError(f"parallel is {parallel}, it must be 1 or more", hint="Try --parallel 2.")
-        streams = self.streams(*names, select=select, options=options)
+        streams = self.streams(*names, options=options, **chosen)
         return run_streams(
             streams,
             self._context(full_refresh=full_refresh, allow_deletes=allow_deletes),
@@ -223,7 +227,7 @@ class Project:
         )
 
     def verify(
-        self, *names: str, select: str | None = None, level: Level | str = Level.CHECKSUM, repair: bool = False
+        self, *names: str, level: Level | str = Level.CHECKSUM, repair: bool = False, **chosen: Unpack[Selectors]
     ) -> VerificationReport:
         """Compares whole tables with their sources; a stream's error is part of the report, never an exception.
 
@@ -236,14 +240,14 @@ class Project:
         """
         if level not in list(Level):
             raise ConfigError(f"level is {level!r}, it must be one of {', '.join(Level)}")
-        streams = self.streams(*names, select=select)
+        streams = self.streams(*names, **chosen)
         context = self._context()
         return VerificationReport(
             streams=tuple(verify_stream(stream, context, Level(level), repair=repair) for stream in streams)
         )
 
     def maintain(
-        self, *names: str, select: str | None = None, dry_run: bool = False, force: bool = False
+        self, *names: str, dry_run: bool = False, force: bool = False, **chosen: Unpack[Selectors]
     ) -> UpkeepReport:
         """Keeps tables small and fast; rows and positions stay. A stream's error is part of the report.
 
@@ -252,7 +256,7 @@ class Project:
             force: run every step that has something to do, even below its threshold.
         """
         context = self._context()
-        streams = self.streams(*names, select=select)
+        streams = self.streams(*names, **chosen)
         return UpkeepReport(
             streams=tuple(maintain_stream(stream, context, force=force, dry_run=dry_run) for stream in streams)
         )
@@ -260,10 +264,10 @@ class Project:
     def watch(
         self,
         *names: str,
-        select: str | None = None,
         every: timedelta | None = None,
         parallel: int = 1,
         tell: Callable[[WatchResult], None],
+        **chosen: Unpack[Selectors],
     ) -> None:
         """Runs the streams when they are due, until SIGINT or SIGTERM; from the main thread only.
 
@@ -271,7 +275,7 @@ class Project:
             every: for streams that have no `schedule:`.
             tell: called after every run.
         """
-        streams = {stream.name: stream for stream in self.streams(*names, select=select)}
+        streams = {stream.name: stream for stream in self.streams(*names, **chosen)}
         context = self._context()
         watched = Watch(
             streams=streams,
@@ -313,14 +317,15 @@ class Project:
         """Backfills: reload ranges of a source while regular loads continue."""
         return Backfills(self._one, self._context())
 
-    def filled(self, *names: str, select: str | None = None) -> list[str]:
+    def filled(self, *names: str, **chosen: Unpack[Selectors]) -> list[str]:
         """The names of the streams whose table has rows, which a full refresh would replace."""
-        streams = self.streams(*names, select=select)
+        streams = self.streams(*names, **chosen)
         return [stream.name for stream in streams if holds_rows(stream.format.state(stream.target, stream.uid))]
 
-    def status(self) -> list[StreamStatus]:
-        """Every stream that the registry knows: freshness, lag, position, last error."""
-        return with_lags(self.registry.status(), self.config, self.lakes)
+    def status(self, *names: str, **chosen: Unpack[Selectors]) -> list[StreamStatus]:
+        """Every stream that the registry knows and that is meant: freshness, lag, position, last error."""
+        known = self._choice(names, chosen).among(self.registry.status(), self.config.streams)
+        return with_lags(known, self.config, self.lakes)
 
     def intervals(self, name: str) -> Intervals:
         """The stream's interval ledger: done, empty, unverified, stale or failed."""
@@ -339,9 +344,9 @@ class Project:
         """The last tasks, newest first."""
         return self.registry.tasks(self._place(name).uid if name else None, limit=limit)
 
-    def quarantine(self, *names: str) -> Quarantined:
+    def quarantine(self, *names: str, **chosen: Unpack[Selectors]) -> Quarantined:
         """Lists, shows and replays rows that failed a check and were not loaded."""
-        return Quarantined(streams=self.streams(*names), context=self._context())
+        return Quarantined(streams=self.streams(*names, **chosen), context=self._context())
 
     @property
     def state(self) -> States:
@@ -355,6 +360,9 @@ class Project:
             fetch: also fetch missing jars.
         """
         return examine(self.config, self.lakes, fetch=fetch)
+
+    def _choice(self, names: tuple[str, ...], chosen: Selectors, options: Mapping[str, Any] | None = None) -> Choice:
+        return Choice.of_texts(names, chosen, options=options or {}, statuses=self.registry.status)
 
     def _one(self, name: str) -> Stream:
         return self.streams(name)[0]

@@ -18,7 +18,16 @@ Streams = Annotated[
 ]
 Stream = Annotated[str, Argument(metavar="STREAM", help="Name of the stream.")]
 Select = Annotated[
-    str | None, Option(metavar="GLOB", help="Only streams whose names match a pattern, such as 'raw.*'.")
+    list[str] | None,
+    Option(
+        "--select",
+        metavar="SELECTOR",
+        help="Also these streams: a pattern of names ('raw.*'), tag:NAME, state:failed, state:stale or state:new; with "
+        "commas all of them must hold. Repeatable.",
+    ),
+]
+Exclude = Annotated[
+    list[str] | None, Option("--exclude", metavar="SELECTOR", help="Not these streams, see --select. Repeatable.")
 ]
 
 

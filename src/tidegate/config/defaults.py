@@ -25,8 +25,9 @@ INHERITED = (
     "schedule",
     "verify",
     "checks",
+    "tags",
 )
-STREAM_KEYS = (*INHERITED, "target", "uid")
+STREAM_KEYS = (*INHERITED, "target", "uid", "exclude")
 MERGED = ("source", "contract", "layout", "deletes", "maintenance")
 REQUIRED = {
     "source": "{connection: shop, table: public.orders}",

@@ -43,6 +43,8 @@ STREAM: Mapping[str, str] = {
     "verify": "What is compared with the source before a load becomes visible: nothing, the number of rows that moved, "
     "or the fingerprint of the rows that moved.",
     "checks": "Rules that rows must fulfil before a load becomes visible.",
+    "tags": "Words by which streams are selected: `--select tag:nightly`.",
+    "exclude": "Of a stream with `*` or `?` in its name: the tables that it does not stand for.",
     "uid": "The identity of the stream; set it to the old one after the name or the target has changed.",
 }
 FORMAT = "The table format: `iceberg` (the default) or `delta`."
@@ -87,6 +89,8 @@ def _stream() -> dict[str, Any]:
         "schedule": schema_of(Schedule),
         "verify": {"enum": ["none", "counts", "moved"], "default": "moved"},
         "checks": checks_schema(),
+        "tags": texts,
+        "exclude": texts,
         "uid": {"type": "string", "pattern": "^[A-Za-z0-9-]{1,64}$"},
     }
     return _closed(_described(keys, STREAM), "source", "target")
@@ -94,7 +98,7 @@ def _stream() -> dict[str, Any]:
 
 def _defaults(stream: Mapping[str, Any]) -> dict[str, Any]:
     """Parts of a stream and options of strategies; what is complete is checked on each stream."""
-    keys = {key: schema for key, schema in stream["properties"].items() if key not in ("target", "uid")}
+    keys = {key: schema for key, schema in stream["properties"].items() if key not in ("target", "uid", "exclude")}
     keys["source"] = {"type": "object", "description": STREAM["source"]}
     options: dict[str, dict[str, Any]] = {}
     for kind in plugins.names("strategies"):

@@ -41,6 +41,8 @@ class StreamConfig:
         verify: `none`, `counts` or `moved`.
         checks: mappings with a `kind`, for `config.checks.rule_of`.
         uid: the identity that the project states; None for the one of name and target.
+        tags: words by which streams are selected.
+        exclude: tables that a pattern does not stand for, `table` or `schema.table` with `*` and `?`.
     """
 
     name: str
@@ -59,6 +61,8 @@ class StreamConfig:
     mark: Mark
     layout_mark: Mark
     checks: tuple[Node, ...] = ()
+    tags: tuple[str, ...] = ()
+    exclude: tuple[str, ...] = ()
 
     @property
     def is_pattern(self) -> bool:
@@ -112,6 +116,8 @@ class StreamReader:
             "verify": lambda: convert(Verify, node.items["verify"]) if node.get("verify") else "moved",
             "uid": lambda: _uid(node),
             "checks": lambda: read_checks(node.get("checks")),
+            "tags": lambda: _texts(node, "tags"),
+            "exclude": lambda: _excluded(name, node),
         }
         parts: dict[str, Any] = {}
         for key, reader in readers.items():
@@ -179,6 +185,20 @@ def _key(node: Node) -> tuple[str, ...]:
     if twice is not None:
         raise node.items["key"].mark.error(f"names {twice!r} twice; write each column once")
     return key
+
+
+def _texts(node: Node, key: str) -> tuple[str, ...]:
+    found: tuple[str, ...] = convert(tuple[str, ...], node.items[key]) if node.get(key) is not None else ()
+    return found
+
+
+def _excluded(name: str, node: Node) -> tuple[str, ...]:
+    if node.get("exclude") is not None and not is_pattern(name):
+        raise node.items["exclude"].mark.error(
+            "names tables that a pattern does not stand for, and this stream is one table; columns are left out with "
+            "`source: {exclude: …}`"
+        )
+    return _texts(node, "exclude")
 
 
 def _uid(node: Node) -> str | None:

@@ -21,7 +21,7 @@ from tidegate.core.outcome import Problem
 from tidegate.core.ports.format import Format
 from tidegate.core.spelling import suggest
 from tidegate.engine.assemble import assemble
-from tidegate.engine.assemble.assemble import Choice
+from tidegate.engine.assemble.selection import Choice
 from tidegate.engine.context import LoadContext, RunContext
 from tidegate.engine.events import Journal
 from tidegate.engine.outcome import failure

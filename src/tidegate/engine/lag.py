@@ -12,7 +12,8 @@ from tidegate import plugins
 from tidegate.config import Config
 from tidegate.core.log import RESYNC
 from tidegate.core.ports.format import Format
-from tidegate.engine.assemble.assemble import Choice, streams
+from tidegate.engine.assemble.assemble import streams
+from tidegate.engine.assemble.selection import Choice
 from tidegate.engine.outcome import failure
 from tidegate.engine.stream import Stream
 from tidegate.errors import HistoryGone, TidegateError

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from typer import Option
 from typer.core import TyperGroup
 
-from tidegate.cli.command import Stream, Streams
+from tidegate.cli.command import Exclude, Select, Stream, Streams
 from tidegate.cli.shell import Shell
 from tidegate.cli.tables import Table, count, seconds
 from tidegate.errors import ConfigError
@@ -66,10 +66,12 @@ def cancel(shell: Shell, stream: Stream) -> int:
         return _tell(shell, project.backfills.cancel(stream))
 
 
-def show(shell: Shell, streams: Streams = None) -> int:
+def show(shell: Shell, streams: Streams = None, select: Select = None, exclude: Exclude = None) -> int:
     """Lists backfills, newest first."""
     with shell.project() as project:
-        found = project.backfills.list(*(streams or [stream.name for stream in project.streams()]))
+        found = project.backfills.list(
+            *(stream.name for stream in project.streams(*(streams or ()), select=select, exclude=exclude))
+        )
     if shell.as_json:
         shell.document({"backfills": [each.to_dict() for each in found]})
         return 0

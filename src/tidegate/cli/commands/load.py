@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Option
 
-from tidegate.cli.command import Select, Stream, Streams
+from tidegate.cli.command import Exclude, Select, Stream, Streams
 from tidegate.cli.moved import MOVED, OPTIONAL, moved
 from tidegate.cli.shell import Shell
 from tidegate.cli.tables import Table, count, size
@@ -74,6 +74,7 @@ def plan(
     shell: Shell,
     streams: Streams = None,
     select: Select = None,
+    exclude: Exclude = None,
     options: Options = None,
     full_refresh: Annotated[
         bool, Option("--full-refresh", help="Plan a full refresh, which reads every row again.")
@@ -84,7 +85,9 @@ def plan(
     Moves no rows and does not start Spark.
     """
     with shell.project() as project:
-        report = project.plan(*(streams or ()), select=select, options=_options(options), full_refresh=full_refresh)
+        report = project.plan(
+            *(streams or ()), select=select, exclude=exclude, options=_options(options), full_refresh=full_refresh
+        )
     if shell.as_json:
         shell.document(report.to_dict())
         return report.exit_code
@@ -97,6 +100,7 @@ def run(
     shell: Shell,
     streams: Streams = None,
     select: Select = None,
+    exclude: Exclude = None,
     options: Options = None,
     parallel: Annotated[int, Option(min=1, metavar="N", help="Streams to load in parallel.")] = 1,
     full_refresh: Annotated[
@@ -115,13 +119,14 @@ def run(
     names = tuple(streams or ())
     with shell.project() as project:
         if full_refresh and not yes:
-            _refuse_filled(project, names, select)
+            _refuse_filled(project, names, select, exclude)
         from tidegate.cli.progress import progress  # noqa: PLC0415 - only a run shows one
 
         with progress(shell) as listener:
             report = project.run(
                 *names,
                 select=select,
+                exclude=exclude,
                 options=_options(options),
                 parallel=parallel,
                 full_refresh=full_refresh,
@@ -148,7 +153,7 @@ def resync(
     """
     with shell.project() as project:
         if replace and not yes:
-            _refuse_filled(project, (stream,), None, "--replace")
+            _refuse_filled(project, (stream,), option="--replace")
         from tidegate.cli.progress import progress  # noqa: PLC0415 - only a run shows one
 
         with progress(shell) as listener:
@@ -176,9 +181,14 @@ def _options(texts: list[str] | None) -> dict[str, Any]:
 
 
 def _refuse_filled(
-    project: Project, names: tuple[str, ...], select: str | None, option: str = "--full-refresh"
+    project: Project,
+    names: tuple[str, ...],
+    select: list[str] | None = None,
+    exclude: list[str] | None = None,
+    *,
+    option: str = "--full-refresh",
 ) -> None:
-    filled = project.filled(*names, select=select)
+    filled = project.filled(*names, select=select, exclude=exclude)
     if filled:
         raise ConfigError(
             f"{option} would replace the rows of {', '.join(filled)}",

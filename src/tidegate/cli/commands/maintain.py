@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from typer import Option
 
-from tidegate.cli.command import Select, Stream, Streams
+from tidegate.cli.command import Exclude, Select, Stream, Streams
 from tidegate.cli.commands.status import moment
 from tidegate.cli.shell import Shell
 from tidegate.cli.tables import Table, count, size
@@ -20,6 +20,7 @@ def maintain(
     shell: Shell,
     streams: Streams = None,
     select: Select = None,
+    exclude: Exclude = None,
     dry_run: Annotated[
         bool, Option("--dry-run", help="Show what would be done; changes nothing and does not start Spark.")
     ] = False,
@@ -32,7 +33,7 @@ def maintain(
     Compacts files, applies deletes, rewrites manifests, removes old versions and orphan files. Positions stay.
     """
     with shell.project() as project:
-        report = project.maintain(*(streams or ()), select=select, dry_run=dry_run, force=force)
+        report = project.maintain(*(streams or ()), select=select, exclude=exclude, dry_run=dry_run, force=force)
     if shell.as_json:
         shell.document(report.to_dict())
         return report.exit_code

@@ -9,15 +9,15 @@ from typing import Annotated
 
 from typer import Option
 
-from tidegate.cli.command import Stream, Streams
+from tidegate.cli.command import Exclude, Select, Stream, Streams
 from tidegate.cli.shell import Shell
 from tidegate.cli.tables import Table, count
 
 
-def listed(shell: Shell, streams: Streams = None) -> int:
+def listed(shell: Shell, streams: Streams = None, select: Select = None, exclude: Exclude = None) -> int:
     """Lists quarantined rows by stream and failed check."""
     with shell.project() as project:
-        found = project.quarantine(*(streams or ())).waiting()
+        found = project.quarantine(*(streams or ()), select=select, exclude=exclude).waiting()
     if shell.as_json:
         shell.document({"streams": [one.to_dict() for one in found]})
         return 0

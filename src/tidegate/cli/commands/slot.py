@@ -9,18 +9,18 @@ from typing import Annotated
 
 from typer import Argument, Option
 
-from tidegate.cli.command import Streams
+from tidegate.cli.command import Exclude, Select, Streams
 from tidegate.cli.shell import Shell
 from tidegate.cli.tables import Table, size, yes
 from tidegate.errors import ConfigError
 
 
-def show(shell: Shell, streams: Streams = None) -> int:
+def show(shell: Shell, streams: Streams = None, select: Select = None, exclude: Exclude = None) -> int:
     """Lists the replication slots of the streams, and how much log the server retains for each."""
     from tidegate.engine import replication_slot  # noqa: PLC0415 - other commands do not need it
 
     with shell.project() as project:
-        found = replication_slot.slots(project.streams(*(streams or ())))
+        found = replication_slot.slots(project.streams(*(streams or ()), select=select, exclude=exclude))
     if shell.as_json:
         shell.document({"slots": [one.to_dict() for one in found]})
         return 0

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Argument, Option
 
-from tidegate.cli.command import Stream, Streams
+from tidegate.cli.command import Exclude, Select, Stream, Streams
 from tidegate.cli.shell import Shell
 from tidegate.cli.tables import count
 
@@ -45,10 +45,12 @@ def adopt(
         return _tell(shell, project.state.adopt(stream, at))
 
 
-def repair(shell: Shell, streams: Streams = None) -> int:
+def repair(shell: Shell, streams: Streams = None, select: Select = None, exclude: Exclude = None) -> int:
     """Resets the registry to the positions in the tables."""
     with shell.project() as project:
-        views = project.state.repair(*(streams or ()))
+        views = project.state.repair(
+            *(stream.name for stream in project.streams(*(streams or ()), select=select, exclude=exclude))
+        )
     if shell.as_json:
         shell.document({"streams": [view.to_dict() for view in views]})
         return 0

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Argument, Option
 
-from tidegate.cli.command import Stream
+from tidegate.cli.command import Exclude, Select, Stream
 from tidegate.cli.moved import MOVED, OPTIONAL, moved
 from tidegate.cli.shell import Shell
 from tidegate.cli.tables import Table, count, yes
@@ -33,6 +33,8 @@ def status(
     late: Annotated[
         bool, Option("--late", help="Show how late the stream's rows arrive, as measured by its runs.")
     ] = False,
+    select: Select = None,
+    exclude: Exclude = None,
 ) -> int:
     """Shows how far each stream is, or the interval ledger of one stream.
 
@@ -45,7 +47,7 @@ def status(
             return _late(shell, stream, project.lateness(stream))
         if stream is not None:
             return _intervals(shell, stream, project.intervals(stream))
-        streams = project.status()
+        streams = project.status(select=select, exclude=exclude)
     if shell.as_json:
         shell.document({"streams": [stream.to_dict() for stream in streams]})
         return 0

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from typer import Option
 
-from tidegate.cli.command import Select, Streams
+from tidegate.cli.command import Exclude, Select, Streams
 from tidegate.cli.shell import Shell
 from tidegate.cli.tables import Table, count, seconds, yes
 from tidegate.core.bucketing import Level
@@ -19,6 +19,7 @@ def verify(
     shell: Shell,
     streams: Streams = None,
     select: Select = None,
+    exclude: Exclude = None,
     level: Annotated[
         Level, Option(help="What to compare: row counts, fingerprints, or single rows to find those that differ.")
     ] = Level.CHECKSUM,
@@ -29,7 +30,7 @@ def verify(
     Exit code 3 if one differs.
     """
     with shell.project() as project:
-        report = project.verify(*(streams or ()), select=select, level=level, repair=repair)
+        report = project.verify(*(streams or ()), select=select, exclude=exclude, level=level, repair=repair)
     if shell.as_json:
         shell.document(report.to_dict())
         return report.exit_code

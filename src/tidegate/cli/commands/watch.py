@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from typer import Option
 
-from tidegate.cli.command import Select, Streams
+from tidegate.cli.command import Exclude, Select, Streams
 from tidegate.cli.commands.status import moment
 from tidegate.cli.shell import Shell
 from tidegate.cli.tables import count, seconds
@@ -22,6 +22,7 @@ def watch(
     shell: Shell,
     streams: Streams = None,
     select: Select = None,
+    exclude: Exclude = None,
     every: Annotated[
         str | None, Option(metavar="TIME", help="Interval for streams without a schedule, such as 5m.")
     ] = None,
@@ -39,7 +40,12 @@ def watch(
         raise ConfigError(f"--every {every!r} {error}", hint="Use a duration, such as --every 5m.") from error
     with shell.project() as project:
         project.watch(
-            *(streams or ()), select=select, every=usual, parallel=parallel, tell=lambda turned: _tell(shell, turned)
+            *(streams or ()),
+            select=select,
+            exclude=exclude,
+            every=usual,
+            parallel=parallel,
+            tell=lambda turned: _tell(shell, turned),
         )
     shell.say("stopped; no load was interrupted")
     return 0

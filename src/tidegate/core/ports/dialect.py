@@ -134,6 +134,10 @@ class Session(Protocol):
     def close(self) -> None:
         """Ends every connection."""
 
+    def primary_keys(self) -> Mapping[tuple[str, str], tuple[str, ...]]:
+        """By schema and name the primary key of every table that has one; none where no key is enforced."""
+        return {}
+
     def unique_sets(self, relation: Relation) -> tuple[frozenset[str], ...]:  # noqa: ARG002 - here and below
         """Sets of columns of which no two rows are equal and none is NULL; none where no key is enforced."""
         return ()

@@ -118,6 +118,15 @@ def list_tables(session: Asks) -> list[tuple[str, str]]:
     return [(schema, table) for schema, table in rows]
 
 
+def primary_keys(session: Asks) -> dict[tuple[str, str], tuple[str, ...]]:
+    """The columns of every primary key in their order, by schema and table."""
+    rows = session.rows(
+        "SELECT schema_name, table_name, constraint_column_names FROM duckdb_constraints() "
+        f"WHERE {HERE} AND constraint_type = 'PRIMARY KEY'"
+    )
+    return {(schema, table): tuple(names) for schema, table, names in rows}
+
+
 def facts(session: Asks, schema: str, table: str) -> TableFacts:
     """Keys, types, indexes and size of one table."""
     relation = session.dialect.relation(schema, table)

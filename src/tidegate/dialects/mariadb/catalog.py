@@ -143,6 +143,18 @@ def list_tables(session: Asks) -> list[tuple[str, str]]:
     return [(schema, table) for schema, table in rows]
 
 
+def primary_keys(session: Asks) -> dict[tuple[str, str], tuple[str, ...]]:
+    """The columns of every primary key in their order, by schema and table."""
+    rows = session.outside_rows(
+        "SELECT table_schema, table_name, column_name FROM information_schema.statistics "
+        f"WHERE index_name = 'PRIMARY' AND table_schema NOT IN ({SYSTEM}) ORDER BY 1, 2, seq_in_index"
+    )
+    found: dict[tuple[str, str], tuple[str, ...]] = {}
+    for schema, table, column in rows:
+        found[schema, table] = (*found.get((schema, table), ()), column)
+    return found
+
+
 def facts(session: Asks, schema: str, table: str) -> TableFacts:
     """Keys, types, indexes and size of one table."""
     relation = session.dialect.relation(schema, table)

@@ -6,6 +6,7 @@ Never writes, and never reports a table as unchanged where the server cannot tel
 from __future__ import annotations
 
 import threading
+from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Any, cast
 
@@ -180,6 +181,10 @@ class MariadbSession(Entrance):
     def list_tables(self) -> list[tuple[str, str]]:
         """Tables outside the system's schemas."""
         return catalog.list_tables(self)
+
+    def primary_keys(self) -> Mapping[tuple[str, str], tuple[str, ...]]:
+        """Those that the catalog tells."""
+        return catalog.primary_keys(self)
 
     def facts(self, schema: str, table: str) -> TableFacts:
         """Keys, types, indexes and size of one table."""

@@ -199,6 +199,18 @@ def list_tables(session: Describes) -> list[tuple[str, str]]:
     return [(schema, table) for schema, table in rows]
 
 
+def primary_keys(session: Describes) -> dict[tuple[str, str], tuple[str, ...]]:
+    """The columns of every primary key in their order, by schema and table."""
+    rows = session.rows(
+        "SELECT n.nspname::text, c.relname::text, array_agg(a.attname::text ORDER BY k.place) FROM pg_index i "
+        "JOIN pg_class c ON c.oid = i.indrelid JOIN pg_namespace n ON n.oid = c.relnamespace "
+        "CROSS JOIN LATERAL unnest(i.indkey::smallint[]) WITH ORDINALITY AS k(attnum, place) "
+        "JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = k.attnum "
+        f"WHERE i.indisprimary AND i.indisvalid AND k.place <= i.indnkeyatts AND {HIDDEN_SCHEMAS} GROUP BY 1, 2"
+    )
+    return {(schema, table): tuple(names) for schema, table, names in rows}
+
+
 def facts(session: Describes, schema: str, table: str) -> TableFacts:
     """Keys, types, indexes and size of one table."""
     relation = session.dialect.relation(schema, table)

@@ -214,6 +214,10 @@ class PostgresqlSession(Entrance):
         """Tables, partitioned tables and foreign tables outside the system's schemas."""
         return catalog.list_tables(self)
 
+    def primary_keys(self) -> Mapping[tuple[str, str], tuple[str, ...]]:
+        """Those that the catalog tells."""
+        return catalog.primary_keys(self)
+
     def facts(self, schema: str, table: str) -> TableFacts:
         """Keys, types, indexes and size of one table."""
         return catalog.facts(self, schema, table)

@@ -128,6 +128,18 @@ def list_tables(session: Asks) -> list[tuple[str, str]]:
     return [("main", name) for (name,) in rows]
 
 
+def primary_keys(session: Asks) -> dict[tuple[str, str], tuple[str, ...]]:
+    """The columns of every primary key in their order, by schema and table."""
+    rows = session.rows(
+        "SELECT t.name, c.name FROM sqlite_schema AS t, pragma_table_xinfo(t.name) AS c "
+        "WHERE t.type = 'table' AND c.pk > 0 ORDER BY t.name, c.pk"
+    )
+    found: dict[tuple[str, str], tuple[str, ...]] = {}
+    for table, column in rows:
+        found["main", table] = (*found.get(("main", table), ()), column)
+    return found
+
+
 def facts(session: Asks, schema: str, table: str) -> TableFacts:
     """Keys, types, indexes and size of one table."""
     relation = session.dialect.relation(schema, table)

@@ -8,10 +8,9 @@ from __future__ import annotations
 import dataclasses
 import fnmatch
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
-from tidegate import plugins
 from tidegate.config import Config, Node, StreamConfig, build
 from tidegate.config.checks import rule_of
 from tidegate.config.defaults import INFERRED_KINDS
@@ -21,7 +20,7 @@ from tidegate.config.targets import shared_target
 from tidegate.core.column_selection import ColumnSelection
 from tidegate.core.compatibility import incompatibilities
 from tidegate.core.flavours import Flavour, flavour_of
-from tidegate.core.ids import Target, join_name, stream_uid
+from tidegate.core.ids import Target, stream_uid
 from tidegate.core.policies.rules import Rule
 from tidegate.core.ports.format import Format
 from tidegate.core.ports.source import Source
@@ -29,33 +28,12 @@ from tidegate.core.ports.strategy import Strategy
 from tidegate.core.ports.writer import Writer
 from tidegate.core.spelling import suggest
 from tidegate.engine import column_backfill, rescued_columns
+from tidegate.engine.assemble import patterns
+from tidegate.engine.assemble.selection import Choice
 from tidegate.engine.quality.rules import renamed
 from tidegate.engine.replication_slot import refuse_shared
 from tidegate.engine.stream import Policies, Stream, VerifyLevel
 from tidegate.errors import ConfigError, Misfit
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Choice:
-    """Which streams of a project are meant: those named, else those that match, else all.
-
-    Args:
-        options: of the strategy, stated for this call alone; they win over the stream's own.
-    """
-
-    names: tuple[str, ...] = ()
-    select: str | None = None
-    options: Mapping[str, Any] = field(default_factory=dict)
-
-    def takes(self, name: str) -> bool:
-        """Whether a stream of that name is meant."""
-        if self.names:
-            return name in self.names
-        return self.select is None or fnmatch.fnmatchcase(name, self.select)
-
-    def may_expand(self, pattern: str) -> bool:
-        """Whether a pattern can stand for a stream that is meant."""
-        return not self.names or any(fnmatch.fnmatchcase(name, pattern) for name in self.names)
 
 
 def formats(config: Config) -> dict[str, Format]:
@@ -67,21 +45,23 @@ def streams(config: Config, lakes: dict[str, Format], choice: Choice) -> list[St
     """The streams that are meant, in the order of the project.
 
     Raises:
-        ConfigError: a name that no stream has, or nothing matches.
+        ConfigError: a name that no stream has, or no stream is meant.
         Misfit: parts that cannot work together; all reasons are in the message.
     """
-    found = {stream.name: stream for stream in _all(config, lakes, choice)}
-    missing = [name for name in choice.names if name not in found]
-    if missing:
-        near = suggest(missing[0], [*found, *(stream.name for stream in config.streams)])
-        named = ", ".join(map(repr, missing))
-        are = "is not a stream" if len(missing) == 1 else "are not streams"
-        raise ConfigError(f"{named} {are} of this project; {near}", hint="`tidegate check` lists the streams.")
-    refuse_shared_targets(config, found.values())
-    if not found:
-        raise ConfigError(f"no stream matches {choice.select!r}", hint="`tidegate check` lists the streams.")
-    refuse_strange_options(choice, [stream.strategy for stream in found.values()])
-    return list(found.values())
+    every = [one for entry in config.streams if _may_be(entry, choice) for one in patterns.expanded(config, entry)]
+    meant = choice.of(every)
+    twice = next((one for one in meant if [each.name for each in every].count(one.name) > 1), None)
+    if twice is not None:
+        raise twice.mark.error(f"several patterns stand for the stream {twice.name!r}; give each its own names")
+    found = [join(config, lakes, _overridden(entry, choice)) for entry in meant]
+    refuse_shared_targets(config, found)
+    refuse_strange_options(choice, [stream.strategy for stream in found])
+    return found
+
+
+def _may_be(entry: StreamConfig, choice: Choice) -> bool:
+    """Whether the entry can be, or stand for, a stream that is meant; a source is not asked in vain."""
+    return not entry.is_pattern or choice.may_expand(entry.name)
 
 
 def refuse_strange_options(choice: Choice, strategies: Sequence[Strategy]) -> None:
@@ -108,16 +88,6 @@ def refuse_shared_targets(config: Config, found: Iterable[Stream]) -> None:
             entries = (entry for entry in config.streams if fnmatch.fnmatchcase(stream.name, entry.name))
             mark = next(entries, config.streams[0]).mark
             raise shared_target(mark, stream.target.parts, other.name)
-
-
-def _all(config: Config, lakes: dict[str, Format], choice: Choice) -> Iterator[Stream]:
-    for entry in config.streams:
-        if not entry.is_pattern:
-            if choice.takes(entry.name):
-                yield join(config, lakes, _overridden(entry, choice))
-        elif choice.may_expand(entry.name):
-            chosen = (one for one in _expand(config, entry) if choice.takes(one.name))
-            yield from (join(config, lakes, _overridden(one, choice)) for one in chosen)
 
 
 def _overridden(entry: StreamConfig, choice: Choice) -> StreamConfig:
@@ -264,32 +234,3 @@ def source_name(entry: StreamConfig) -> str:
     named = (entry.source.get(key) for key in INFERRED_KINDS if key not in ("query", "envelope"))
     relation = next((node.text() for node in named if node is not None), "a query")
     return f"{entry.connection}: {relation}" if entry.connection else relation
-
-
-def _expand(config: Config, entry: StreamConfig) -> Iterator[StreamConfig]:
-    """One stream for each table that matches, in the order of their names."""
-    table = entry.source.get("table")
-    if table is None or entry.connection is None:
-        raise entry.mark.error("a name with * or ? needs a `source:` with a `table:` that also has one")
-    lister = plugins.load("sources", entry.source.items["kind"].text())
-    matches: Sequence[tuple[str | None, str]] = lister.tables(config.connection(entry.connection), table.text())
-    if not matches:
-        raise table.mark.error(f"no table matches {table.text()!r}")
-    for schema, name in matches:
-        parts = [part for part in (schema, name) if part]
-        relation = Node(value=join_name(parts), mark=table.mark)
-        yield dataclasses.replace(
-            entry,
-            name=_fill(entry.name, name),
-            source=entry.source.updated({"table": relation}),
-            target=tuple(_replaced(entry.target, schema=schema or "main", table=name)),
-        )
-
-
-def _fill(pattern: str, table: str) -> str:
-    return pattern.replace("*", table).replace("?", table)
-
-
-def _replaced(parts: Iterable[str], *, schema: str, table: str) -> Iterator[str]:
-    for part in parts:
-        yield part.replace("{schema}", schema).replace("{table}", table)

@@ -16,8 +16,7 @@ from tidegate.core.display import Shown
 from tidegate.core.outcome import Problem
 from tidegate.core.ports.format import Format
 from tidegate.core.ports.source import Sparks
-from tidegate.engine.assemble import assemble, source_check
-from tidegate.engine.assemble.assemble import Choice
+from tidegate.engine.assemble import assemble, patterns, source_check
 from tidegate.engine.stream import Stream
 from tidegate.errors import ConfigError, TidegateError
 
@@ -92,9 +91,7 @@ def check_streams(config: Config, lakes: Mapping[str, Format], sparks: Sparks | 
 
 
 def _joined(config: Config, lakes: dict[str, Format], entry: StreamConfig) -> list[Stream]:
-    if entry.is_pattern:
-        return assemble.streams(config, lakes, Choice(select=entry.name))
-    return [assemble.join(config, lakes, entry)]
+    return [assemble.join(config, lakes, one) for one in patterns.expanded(config, entry)]
 
 
 def _problems(error: TidegateError, config: Config, stream: str | None = None) -> tuple[Problem, ...]:

@@ -18,7 +18,7 @@ from tidegate.core.ids import Target
 from tidegate.core.ports.format import Format
 from tidegate.engine import replication_slot
 from tidegate.engine.assemble import assemble
-from tidegate.engine.assemble.assemble import Choice
+from tidegate.engine.assemble.selection import Choice
 from tidegate.engine.stream import Stream
 from tidegate.errors import EnvironmentMissing, SourceError, TidegateError
 from tidegate.registry.store import Registry

@@ -161,6 +161,12 @@ class Database(Source):
         """Schema and name of the tables that a pattern stands for, sorted."""
         return sorted(list_tables(connection, pattern))
 
+    @staticmethod
+    def primary_keys(connection: Connection) -> Mapping[tuple[str, str], tuple[str, ...]]:
+        """The columns of the primary key of every table that has one, by schema and name."""
+        with open_session(connection) as session:
+            return session.primary_keys()
+
     def jars(self) -> tuple[str, ...]:
         """The database's JDBC driver."""
         return dialect_of(self.connection).jars
