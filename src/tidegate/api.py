@@ -64,23 +64,31 @@ class Project:
         self._spark = spark
 
     @classmethod
-    def load(cls, path: str | Path = "tidegate.yaml", *, spark: SparkSession | None = None) -> Project:
+    def load(
+        cls, path: str | Path = "tidegate.yaml", *, spark: SparkSession | None = None, profile: str | None = None
+    ) -> Project:
         """The project of a file, or of the `tidegate.yaml` in a folder.
 
         Args:
             spark: a session to load with; it is neither changed nor stopped.
+            profile: one of those under `profiles:`, such as `prod`, merged over the project.
 
         Raises:
             ConfigError: with file, line and key.
         """
-        return cls(config.load(Path(path)), spark=spark)
+        return cls(config.load(Path(path), profile=profile), spark=spark)
 
     @classmethod
     def from_dict(
-        cls, values: Mapping[str, Any], *, folder: str | Path = ".", spark: SparkSession | None = None
+        cls,
+        values: Mapping[str, Any],
+        *,
+        folder: str | Path = ".",
+        spark: SparkSession | None = None,
+        profile: str | None = None,
     ) -> Project:
         """The project of values with the keys of the file; relative paths resolve against `folder`."""
-        return cls(config.from_dict(values, Path(folder)), spark=spark)
+        return cls(config.from_dict(values, Path(folder), profile=profile), spark=spark)
 
     def close(self) -> None:
         """Closes what this project opened; a Spark session that was passed in stays open."""
@@ -140,13 +148,13 @@ class Project:
         return assemble.streams(self.config, self.lakes, self._choice(names, chosen, options))
 
     @classmethod
-    def inspect(cls, path: str | Path = "tidegate.yaml") -> Project:
+    def inspect(cls, path: str | Path = "tidegate.yaml", *, profile: str | None = None) -> Project:
         """The valid part of a file's project; `config.problems` holds everything that is wrong with the file.
 
         Raises:
             ConfigError: the file cannot be read, or is not YAML.
         """
-        return cls(config.inspect(Path(path)))
+        return cls(config.inspect(Path(path), profile=profile))
 
     def check(self, *, source: bool = False) -> list[CheckedStream]:
         """Every stream and its problems; opens a source only to expand a pattern.

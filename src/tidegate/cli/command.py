@@ -33,12 +33,18 @@ Exclude = Annotated[
 
 def _shared(
     project: Annotated[Path, Option(metavar="DIR", help="The project folder.")] = Path(),
+    env: Annotated[
+        str | None,
+        Option(metavar="PROFILE", envvar="TIDEGATE_ENV", help="The profile of the project, such as prod."),
+    ] = None,
     as_json: Annotated[bool, Option("--json", help="Print one JSON document, and nothing else, to stdout.")] = False,
     quiet: Annotated[bool, Option("--quiet", help="Print no progress and no tables.")] = False,
     log_level: Annotated[LogLevel, Option(help="How much is logged to stderr.")] = LogLevel.INFO,
     log_format: Annotated[LogFormat, Option(help="The format of the log.")] = LogFormat.TEXT,
 ) -> Shell:
-    return Shell(folder=project, as_json=as_json, quiet=quiet, log_level=log_level, log_format=log_format)
+    return Shell(
+        folder=project, profile=env or None, as_json=as_json, quiet=quiet, log_level=log_level, log_format=log_format
+    )
 
 
 _SHARED = inspect.signature(_shared, eval_str=True).parameters

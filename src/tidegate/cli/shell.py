@@ -36,17 +36,20 @@ class Shell:
 
     Args:
         folder: the project's folder (or its file).
+        profile: of the project; None for the project as it is.
         as_json: print one JSON document, and nothing else, to stdout.
         quiet: no progress and no tables; errors only.
         redact: masks secrets in a text; set once the project is loaded.
     """
 
     folder: Path
+    profile: str | None = None
     as_json: bool = False
     quiet: bool = False
     log_level: LogLevel = LogLevel.INFO
     log_format: LogFormat = LogFormat.TEXT
     redact: Callable[[str], str] = field(default=_as_it_is, repr=False)
+    _of: dict[str, str] = field(default_factory=dict, init=False, repr=False)
 
     def set_up_log(self) -> None:
         """From here on the log goes where and how this command was asked to; secrets that are known later count."""
@@ -63,13 +66,16 @@ class Shell:
         from tidegate.api import Project  # noqa: PLC0415 - a command that needs no project stays fast
 
         self.set_up_log()
-        with (Project.inspect if partly else Project.load)(self.folder) as project:
+        with (Project.inspect if partly else Project.load)(self.folder, profile=self.profile) as project:
             self.redact = project.config.redact
+            if self.profile is not None:
+                self.say(f"profile: {self.profile}")
+                self._of = {"profile": self.profile}
             yield project
 
     def document(self, values: Mapping[str, Any]) -> None:
         """The JSON document of the command."""
-        _write(sys.stdout, json.dumps(self._clean(values), ensure_ascii=False, indent=2))
+        _write(sys.stdout, json.dumps(self._clean({**values, **self._of}), ensure_ascii=False, indent=2))
 
     def result(self, text: str) -> None:
         """A line of the result, for people."""

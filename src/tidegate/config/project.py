@@ -11,11 +11,14 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from tidegate.config import secrets
+from tidegate.config.environment import variables
 from tidegate.config.nodes import Node, Problems, from_values, parse
 from tidegate.config.options import KIND, check, plugin_of, read, without
 from tidegate.config.paths import absolute_connection, absolute_path, absolute_url
+from tidegate.config.profiles import merged
 from tidegate.config.references import DEFAULTS, References
 from tidegate.config.sections import SparkOptions
+from tidegate.config.state import State
 from tidegate.config.streams import StreamConfig, StreamReader, refuse_shared_uids
 from tidegate.core.ids import Connection
 from tidegate.errors import ConfigError
@@ -23,9 +26,7 @@ from tidegate.errors import ConfigError
 T = TypeVar("T")
 
 FILE = "tidegate.yaml"
-SECTIONS = ("registry", "lakes", "spark", "connections", "defaults", "streams")
-REGISTRY = "sqlite:///.tidegate/registry.db"
-WAREHOUSE = "./warehouse"
+SECTIONS = ("registry", "lakes", "spark", "connections", "defaults", "profiles", "streams")
 LOCAL_CATALOGS = ("sqlite", "postgresql", "spark")  # for the others a warehouse is optional, and may be a name
 LAKES: Mapping[str, Any] = {"lake": {}}
 
@@ -41,6 +42,7 @@ class Config:
         absent: connections whose credentials are not there, and why; what opens no source goes on without them.
         secrets: what no output may hold.
         problems: what is wrong with the file, secrets masked; only of `inspect`. What is wrong is left out.
+        profile: the profile that the project was loaded with; None without one.
     """
 
     file: Path | None
@@ -53,6 +55,7 @@ class Config:
     streams: tuple[StreamConfig, ...] = field(repr=False)
     secrets: tuple[str, ...] = field(repr=False)
     problems: tuple[ConfigError, ...] = ()
+    profile: str | None = None
 
     def connection(self, name: str) -> Connection:
         """A connection that can be opened. Raises ConfigError where a variable or file that it refers to is absent."""
@@ -65,20 +68,24 @@ class Config:
         return secrets.redact(text, self.secrets)
 
 
-def load(path: Path, *, environ: Mapping[str, str] | None = None) -> Config:
+def load(path: Path, *, profile: str | None = None, environ: Mapping[str, str] | None = None) -> Config:
     """The project of a file, or of the `tidegate.yaml` in a folder.
+
+    Args:
+        profile: one of those under `profiles:`, merged over the project.
+        environ: the variables of the process; `.env` files beside the project add to them.
 
     Raises:
         ConfigError: with file, line and key; `context["more"]` holds what else is wrong.
     """
-    return valid(inspect(path, environ=environ))
+    return valid(inspect(path, profile=profile, environ=environ))
 
 
-def inspect(path: Path, *, environ: Mapping[str, str] | None = None) -> Config:
+def inspect(path: Path, *, profile: str | None = None, environ: Mapping[str, str] | None = None) -> Config:
     """The same, with what is valid of a file that has problems, and all of these.
 
     Raises:
-        ConfigError: the file cannot be read, or is not YAML.
+        ConfigError: a file cannot be read, or is not YAML; or there is no such profile.
     """
     file = path if path.suffix in (".yaml", ".yml") and not path.is_dir() else path / FILE
     try:
@@ -92,12 +99,22 @@ def inspect(path: Path, *, environ: Mapping[str, str] | None = None) -> Config:
         raise ConfigError(f"{file} is not a UTF-8 text file") from error
     except OSError as error:
         raise ConfigError(f"{file} cannot be read: {error.strerror}", hint="Correct its permissions.") from error
-    return _inspect(parse(text, str(file)), file=file, folder=file.parent.absolute(), environ=environ)
+    folder = file.parent.absolute()
+    known = variables(folder, profile, os.environ if environ is None else environ)
+    return _inspect(parse(text, str(file)), file=file, folder=folder, environ=known, profile=profile)
 
 
-def from_dict(values: Mapping[str, Any], folder: Path, *, environ: Mapping[str, str] | None = None) -> Config:
+def from_dict(
+    values: Mapping[str, Any],
+    folder: Path,
+    *,
+    profile: str | None = None,
+    environ: Mapping[str, str] | None = None,
+) -> Config:
     """The project of values with the same keys; relative paths resolve against `folder`. Raises ConfigError."""
-    return valid(_inspect(from_values(values), file=None, folder=folder.absolute(), environ=environ))
+    folder = folder.absolute()
+    known = variables(folder, profile, os.environ if environ is None else environ)
+    return valid(_inspect(from_values(values), file=None, folder=folder, environ=known, profile=profile))
 
 
 def valid(config: Config) -> Config:
@@ -109,14 +126,17 @@ def valid(config: Config) -> Config:
     raise type(first)(first.message, hint=first.hint, **{**first.context, "more": more})
 
 
-def _inspect(root: Node, *, file: Path | None, folder: Path, environ: Mapping[str, str] | None) -> Config:
-    references = References(environ=os.environ if environ is None else environ, folder=folder)
+def _inspect(root: Node, *, file: Path | None, folder: Path, environ: Mapping[str, str], profile: str | None) -> Config:
+    references = References(environ=environ, folder=folder)
     problems = Problems()
     with problems.kept():
         root.refuse_unknown(SECTIONS)
+    root, own = merged(root, profile, folder, problems)
     root, absent = references.resolve_project(root, problems)
     hidden = secrets.collect(root, references.found)
-    config = _Project(root=root, file=file, folder=folder, absent=absent, problems=problems).read(hidden)
+    state = State(name=profile) if own and profile is not None else State()
+    reader = _Project(root=root, file=file, folder=folder, absent=absent, problems=problems, state=state)
+    config = dataclasses.replace(reader.read(hidden), profile=profile)
     in_order = sorted(problems.found, key=lambda problem: problem.context.get("line") or 0)
     found = {problem.message: _masked(problem, hidden) for problem in in_order}
     return dataclasses.replace(config, problems=tuple(found.values()))
@@ -136,6 +156,7 @@ class _Project:
     folder: Path
     absent: Mapping[str, ConfigError]
     problems: Problems
+    state: State
 
     def read(self, hidden: tuple[str, ...]) -> Config:
         registry = self.keep(self.registry, default="")
@@ -186,7 +207,7 @@ class _Project:
 
     def registry(self) -> str:
         node = self.root.get("registry")
-        url = node.text() if node else REGISTRY
+        url = node.text() if node else self.state.registry
         if "://" not in url:
             raise self.section("registry").mark.error("must be a URL: sqlite:///… or postgresql://…")
         return absolute_url(url, self.folder)
@@ -199,9 +220,11 @@ class _Project:
         catalog, warehouse = node.get("catalog"), node.get("warehouse")
         kind_of = catalog.get("type") if catalog else None
         if kind_of is None or kind_of.value in LOCAL_CATALOGS:
-            warehouse = warehouse or Node(value=WAREHOUSE, mark=node.mark)
+            warehouse = warehouse or Node(value=self.state.warehouse, mark=node.mark)
             path = absolute_path(warehouse.text(), self.folder)
             ready = ready.updated({"warehouse": dataclasses.replace(warehouse, value=path)})
+        if self.state.name is not None and kind.value == "iceberg" and (kind_of is None or kind_of.value == "sqlite"):
+            catalog = self.state.catalog_of(catalog or Node(value={}, mark=node.mark.inside("catalog")))
         if catalog is not None:
             ready = ready.updated({"catalog": _absolute_urls(catalog, self.folder)})
         check(plugin_of("formats", ready), without(ready, KIND), ("name", "folder"))

@@ -1,4 +1,4 @@
-"""Resolves `${…}` references to environment variables and files.
+"""Resolves `${…}` references to environment variables, files and secret stores.
 
 Runs once on the whole project file, before validation. Never shows a resolved value.
 """
@@ -12,6 +12,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 from tidegate.config.nodes import Mark, Node, Problems
+from tidegate.config.secret_stores import STORES, SecretUnavailable, fetch
 from tidegate.errors import ConfigError
 
 _REFERENCE = re.compile(r"\$\$\{|\$\{(?P<body>[^{}]*)\}|\$\{")
@@ -27,6 +28,7 @@ class References:
     environ: Mapping[str, str]
     folder: Path
     found: list[tuple[Mark, str]] = field(default_factory=list, repr=False)
+    asked: dict[tuple[str, str], str] = field(default_factory=dict, repr=False)
 
     def resolve(self, node: Node) -> Node:
         """The same values with every `${NAME}`, `${NAME:-default}` and `${file:/path}` replaced.
@@ -103,9 +105,15 @@ class References:
     def _lookup(self, body: str, mark: Mark) -> str:
         if body.startswith("file:"):
             return self._file(body.removeprefix("file:"), mark)
+        store, colon, name = body.partition(":")
+        if colon and store in STORES:
+            return self._stored(store, name, mark)
         match = _NAME.fullmatch(body)
         if match is None:
-            raise mark.error(f"has the reference ${{{body}}}; write ${{NAME}}, ${{NAME:-default}} or ${{file:/path}}")
+            stores = ", ".join(f"${{{each}:secret}}" for each in STORES)
+            raise mark.error(
+                f"has the reference ${{{body}}}; write ${{NAME}}, ${{NAME:-default}}, ${{file:/path}}, {stores}"
+            )
         name, default = match["name"], match["default"]
         value = self.environ.get(name)
         if default is not None and not value:
@@ -113,10 +121,19 @@ class References:
         if value is None:
             raise mark.error(
                 f"needs the environment variable {name}, which is not set",
-                hint=f"Set it: `export {name}=…`, or give a default: ${{{name}:-default}}.",
+                hint=f"Set it with `export {name}=…` or in the file .env, or give a default: ${{{name}:-default}}.",
                 absent=name,
             )
         return value
+
+    def _stored(self, store: str, name: str, mark: Mark) -> str:
+        """A secret, asked for once."""
+        try:
+            if (store, name) not in self.asked:
+                self.asked[store, name] = fetch(store, name)
+            return self.asked[store, name]
+        except SecretUnavailable as error:
+            raise mark.error(f"needs the secret {store}:{name}; {error}", hint=error.hint, absent=name) from error
 
     def _file(self, path: str, mark: Mark) -> str:
         try:

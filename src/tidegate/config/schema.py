@@ -12,9 +12,10 @@ from tidegate import plugins
 from tidegate.config.checks import checks_schema
 from tidegate.config.defaults import INFERRED_KINDS
 from tidegate.config.options import KIND, fields, kind_schema, schema_of, summary
-from tidegate.config.project import REGISTRY, WAREHOUSE
+from tidegate.config.profiles import KEYS
 from tidegate.config.references import DEFAULTS
 from tidegate.config.sections import Contract, SparkOptions
+from tidegate.config.state import REGISTRY, WAREHOUSE
 from tidegate.core.ids import Connection
 from tidegate.core.policies.deletes import Deletes
 from tidegate.core.policies.maintenance import Maintenance
@@ -27,6 +28,7 @@ SECTIONS: Mapping[str, str] = {
     "spark": "How the Spark session is made.",
     "connections": "The databases and brokers that streams read from, by name.",
     "defaults": "What every stream has unless it says otherwise; also options of strategies.",
+    "profiles": "Environments by name, such as `prod`: what is different there; chosen by `--env`.",
     "streams": "The streams, by name: each loads one source into one table.",
 }
 STREAM: Mapping[str, str] = {
@@ -63,6 +65,7 @@ def json_schema() -> dict[str, Any]:
         "defaults": _defaults(stream),
         "streams": _mapping(stream),
     }
+    sections["profiles"] = _mapping(_closed({key: _anything(sections[key], SECTIONS[key]) for key in KEYS}))
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "tidegate.yaml",
@@ -71,6 +74,12 @@ def json_schema() -> dict[str, Any]:
         "required": ["streams"],
         "properties": _described(sections, SECTIONS),
     }
+
+
+def _anything(schema: Mapping[str, Any], text: str) -> dict[str, Any]:
+    """A section of a profile: some of what the project states, so nothing in it is required."""
+    kind = {"type": schema["type"]} if "type" in schema else {}
+    return {**kind, "description": text}
 
 
 def _stream() -> dict[str, Any]:

@@ -31,7 +31,7 @@ def collect(root: Node, found: Iterable[tuple[Mark, str]]) -> tuple[str, ...]:
             harmless.update(_plain_parts(text))
             if _SECRET_NAME.search(mark.path[-1]):
                 secrets.add(text)
-    secrets.update(text for mark, text in found if mark.path[0] in LOGINS and text not in harmless)
+    secrets.update(text for mark, text in found if _section(mark) in LOGINS and text not in harmless)
     forms = {form for secret in secrets for form in (secret, quote(secret, safe=""), quote_plus(secret), quote(secret))}
     return tuple(sorted((form for form in forms if form), key=lambda form: (-len(form), form)))
 
@@ -53,6 +53,11 @@ def redact(text: str, secrets: Iterable[str]) -> str:
         else:
             text = text.replace(secret, MASK)
     return text
+
+
+def _section(mark: Mark) -> str:
+    """The section of the project that a value belongs to, also where a profile states it."""
+    return mark.path[2] if mark.path[0] == "profiles" and len(mark.path) > 2 else mark.path[0]
 
 
 def _texts(node: Node) -> Iterator[tuple[Mark, str]]:
