@@ -39,7 +39,7 @@ def write(folder, sql):
 
 def test_nothing_but_its_dialect_names_a_database():
     """Others ask the dialect; the catalogs of lakes, the registry and Debezium's connectors are no dialects."""
-    known = {"tidegate/config/project.py": {"sqlite", "postgresql"}}
+    known = {"tidegate/config/state.py": {"sqlite", "postgresql"}}
     apart = ("dialects/", "registry/", "formats/iceberg/catalog.py", "formats/iceberg/format.py", "envelopes/")
     kinds = {kind: plugins.load("dialects", kind) for kind in plugins.names("dialects") if kind != "spark"}
     names = {name for kind, dialect in kinds.items() for name in (kind, *dialect.schemes)}

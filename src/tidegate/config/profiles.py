@@ -13,6 +13,7 @@ from pathlib import Path
 
 from tidegate.config.environment import env_file
 from tidegate.config.nodes import Node, Problems
+from tidegate.config.state import EMBEDDED
 from tidegate.core.spelling import suggest
 from tidegate.errors import ConfigError
 
@@ -120,8 +121,8 @@ def _places(lake: Node) -> set[str]:
         return set()
     catalog, warehouse = lake.get("catalog"), lake.get("warehouse")
     found = catalog.plain() if catalog is not None else {}
-    kind = found.get("type", "sqlite") if isinstance(found, dict) else ""
-    named = None if kind == "sqlite" and "path" not in found else _stated(catalog)
+    kind = found.get("type", EMBEDDED) if isinstance(found, dict) else ""
+    named = None if kind == EMBEDDED and "path" not in found else _stated(catalog)
     if kind == "rest":
         # A catalog of this kind may serve many warehouses, each with tables of its own.
         return {f"{named} {_stated(warehouse)}"} if named and (warehouse is None or _stated(warehouse)) else set()

@@ -18,7 +18,7 @@ from tidegate.config.paths import absolute_connection, absolute_path, absolute_u
 from tidegate.config.profiles import merged
 from tidegate.config.references import DEFAULTS, References
 from tidegate.config.sections import SparkOptions
-from tidegate.config.state import State
+from tidegate.config.state import EMBEDDED, LOCAL_CATALOGS, State
 from tidegate.config.streams import StreamConfig, StreamReader, refuse_shared_uids
 from tidegate.core.ids import Connection
 from tidegate.errors import ConfigError
@@ -27,7 +27,6 @@ T = TypeVar("T")
 
 FILE = "tidegate.yaml"
 SECTIONS = ("registry", "lakes", "spark", "connections", "defaults", "profiles", "streams")
-LOCAL_CATALOGS = ("sqlite", "postgresql", "spark")  # for the others a warehouse is optional, and may be a name
 LAKES: Mapping[str, Any] = {"lake": {}}
 
 
@@ -223,7 +222,7 @@ class _Project:
             warehouse = warehouse or Node(value=self.state.warehouse, mark=node.mark)
             path = absolute_path(warehouse.text(), self.folder)
             ready = ready.updated({"warehouse": dataclasses.replace(warehouse, value=path)})
-        if self.state.name is not None and kind.value == "iceberg" and (kind_of is None or kind_of.value == "sqlite"):
+        if self.state.name is not None and kind.value == "iceberg" and (kind_of is None or kind_of.value == EMBEDDED):
             catalog = self.state.catalog_of(catalog or Node(value={}, mark=node.mark.inside("catalog")))
         if catalog is not None:
             ready = ready.updated({"catalog": _absolute_urls(catalog, self.folder)})

@@ -8,6 +8,10 @@ from tidegate.config.nodes import Node
 
 REGISTRY = "sqlite:///.tidegate/registry.db"
 WAREHOUSE = "./warehouse"
+EMBEDDED = "sqlite"
+"""The type of a catalog in a file of its own."""
+LOCAL_CATALOGS = (EMBEDDED, "postgresql", "spark")
+"""The types of catalogs whose lake needs a warehouse; for the others it is optional, and may be a name."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,5 +38,5 @@ class State:
         """An embedded catalog with its file; as it is where it states one, or the format's own default is meant."""
         if self.name is None or catalog.get("path") is not None:
             return catalog
-        kind, path = (Node(value=text, mark=catalog.mark) for text in ("sqlite", f".tidegate/{self.name}/catalog.db"))
+        kind, path = (Node(value=text, mark=catalog.mark) for text in (EMBEDDED, f".tidegate/{self.name}/catalog.db"))
         return catalog.updated({"type": kind, "path": path})
