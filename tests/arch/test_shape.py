@@ -92,9 +92,3 @@ def test_the_tree_names_no_machine_and_no_registry():
             if machine.search(line) and path != Path(__file__):
                 found.append(f"{path.relative_to(ROOT)}:{number}")
     assert not found
-
-
-def test_no_strategy_and_no_writer_is_asked_what_it_is():
-    # What differs between them is a value of the protocol, whose default says that there is no such thing.
-    ports = [SOURCE / "core" / "ports" / file for file in ("strategy.py", "writer.py")]
-    assert not [name(path) for path in ports if "runtime_checkable" in path.read_text(encoding="utf-8")]

@@ -41,7 +41,9 @@ def incompatibilities(source: type[Any], contract: Mapping[str, str]) -> list[st
     return found
 
 
-def rescuing(source: Source, contract: Mapping[str, str], lake: Format, target: Target, key: tuple[str, ...]) -> Source:
+def rescuing(
+    source: Source[Probe], contract: Mapping[str, str], lake: Format, target: Target, key: tuple[str, ...]
+) -> Source[Probe]:
     """The source as its table sees it; itself, unless the contract leaves columns out."""
     if not any(contract[kind] in ASIDE for kind in LEAVES_OUT):
         return source
@@ -54,10 +56,10 @@ def aside(probe: Probe) -> tuple[SchemaChange, ...]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rescuing(Source):
+class Rescuing(Source[Probe]):
     """A source whose columns that the table does not have are packed into one, or left out."""
 
-    source: Source
+    source: Source[Probe]
     lake: Format
     target: Target
     contract: Mapping[str, str]

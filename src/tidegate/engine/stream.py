@@ -17,7 +17,7 @@ from tidegate.core.policies.maintenance import Maintenance
 from tidegate.core.policies.rules import OnFail, Rule
 from tidegate.core.policies.schedule import Schedule
 from tidegate.core.ports.format import Format, Layout
-from tidegate.core.ports.source import Source
+from tidegate.core.ports.source import Probe, Source
 from tidegate.core.ports.strategy import Strategy
 from tidegate.core.ports.writer import Writer
 from tidegate.core.schema import Schema
@@ -60,7 +60,7 @@ class Stream:
 
     name: str
     uid: str
-    source: Source
+    source: Source[Probe]
     source_name: str
     target: Target
     format: Format

@@ -21,7 +21,7 @@ from tidegate.core.fingerprint import Fingerprint
 from tidegate.core.flavours import Flavour
 from tidegate.core.ids import Target, split_name
 from tidegate.core.ports.format import ChangeFeed, Format
-from tidegate.core.ports.source import Probe, Source, Sparks, TableVersions
+from tidegate.core.ports.source import Source, Sparks, TableVersions
 from tidegate.core.schema import Schema
 from tidegate.core.slices import Everything, Slice, SnapshotPair
 from tidegate.errors import ColumnMissing, ConfigError, InternalError
@@ -35,7 +35,7 @@ NOBODY = "source"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LakeTable(Source):
+class LakeTable(Source["LakeProbe"]):
     """A table in a lake.
 
     Args:
@@ -88,7 +88,7 @@ class LakeTable(Source):
         return Flavour(name=self._format.kind, reads=self.reads)
 
     @contextmanager
-    def probe(self, sparks: Sparks | None = None, bound: BoundRequest | None = None) -> Iterator[Probe]:
+    def probe(self, sparks: Sparks | None = None, bound: BoundRequest | None = None) -> Iterator[LakeProbe]:
         """Opens the table at its newest version, without Spark.
 
         Raises:
@@ -118,13 +118,11 @@ class LakeTable(Source):
         finally:
             spark.close()
 
-    def read(self, session: SparkSession, probe: Probe, parts: Sequence[Slice], schema: Schema) -> DataFrame:
+    def read(self, session: SparkSession, probe: LakeProbe, parts: Sequence[Slice], schema: Schema) -> DataFrame:
         """The rows of the slices: of the probe's version, or what happened up to it.
 
         Rows: the columns of `schema`; of a pair of versions with more than appends, two more: see `ChangeFeed.changes`.
         """
-        if not isinstance(probe, LakeProbe):
-            raise InternalError("a lake table is read through its own probe")
         with reading(self._label):
             if len(parts) == 1 and isinstance(parts[0], SnapshotPair):
                 return probe.happened(session, parts[0], schema)

@@ -61,7 +61,7 @@ class MemoryProject:
         now: the time of what is recorded, aware.
     """
 
-    source: Source
+    source: Source[Any]
     strategy: Strategy
     writer: Writer
     spark: SparkSession
@@ -173,7 +173,7 @@ class MemoryProject:
 
 
 def load(  # noqa: PLR0913 - the parts of a stream
-    source: Source,
+    source: Source[Any],
     strategy: Strategy,
     writer: Writer,
     *,

@@ -57,7 +57,7 @@ class Clock:
 
 
 @dataclass(slots=True, kw_only=True)
-class MemorySource(Source):
+class MemorySource(Source["MemoryProbe"]):
     """Rows in memory as a source, for tests.
 
     A probe copies the rows when it is opened and answers from that copy, so a test may change `rows` at any time. The
@@ -97,10 +97,8 @@ class MemorySource(Source):
         copied = Rows(schema=self.schema, rows=tuple(dict(row) for row in self.rows))
         yield MemoryProbe(name=self.name, held=copied, at=self.clock(), key=self.key, bound=bound)
 
-    def read(self, session: SparkSession, probe: Probe, parts: Sequence[Slice], schema: Schema) -> DataFrame:
+    def read(self, session: SparkSession, probe: MemoryProbe, parts: Sequence[Slice], schema: Schema) -> DataFrame:
         """The rows of the slices as they were when the probe was opened."""
-        if not isinstance(probe, MemoryProbe):
-            raise InternalError("rows in memory must be read through their own probe")
         return frame(session, schema.columns, probe.held.among(parts))
 
     def jars(self) -> tuple[str, ...]:

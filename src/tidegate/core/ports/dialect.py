@@ -218,6 +218,7 @@ class Dialect(Protocol):
     fence: ClassVar[str] = ""
     place: ClassVar[str] = "\0"
     ordered: ClassVar[frozenset[Kind]]
+    connects: ClassVar[bool] = False
 
     @abstractmethod
     def literal(self, kind: Type, text: str) -> str:
@@ -341,6 +342,7 @@ class Connectable(Dialect, Protocol):
 
     jars: ClassVar[tuple[str, ...]]
     sqlglot: ClassVar[str]
+    connects: ClassVar[bool] = True
     bounds: ClassVar[frozenset[Bound]]
     ranges: ClassVar[bool] = False
     known: ClassVar[re.Pattern[str]] = re.compile("")

@@ -6,7 +6,7 @@ from abc import abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar
 
 from tidegate.core.batch import Latest
 from tidegate.core.bounds import BoundRequest
@@ -179,8 +179,11 @@ class Sparks(Protocol):
         """Ends a session that `load_session` gave."""
 
 
-class Source(Protocol):
-    """Where rows come from. A source is a subclass.
+P = TypeVar("P", bound=Probe)
+
+
+class Source(Protocol[P]):
+    """Where rows come from. A source is a subclass, and `P` the class of its probes.
 
     `packs` says that its probes can leave out columns of a table, see `Probe.rescue`.
     """
@@ -193,7 +196,7 @@ class Source(Protocol):
         return None
 
     @abstractmethod
-    def probe(self, sparks: Sparks | None = None, bound: BoundRequest | None = None) -> AbstractContextManager[Probe]:
+    def probe(self, sparks: Sparks | None = None, bound: BoundRequest | None = None) -> AbstractContextManager[P]:
         """Opens the source without Spark; while open, its snapshot is held.
 
         Args:
@@ -207,8 +210,8 @@ class Source(Protocol):
         """
 
     @abstractmethod
-    def read(self, session: SparkSession, probe: Probe, parts: Sequence[Slice], schema: Schema) -> DataFrame:
-        """The rows of the slices, columns of `schema` in order with its stored types, in the probe's snapshot."""
+    def read(self, session: SparkSession, probe: P, parts: Sequence[Slice], schema: Schema) -> DataFrame:
+        """The rows of the slices, columns of `schema` in order with its stored types, in its own probe's snapshot."""
 
     @abstractmethod
     def jars(self) -> tuple[str, ...]:

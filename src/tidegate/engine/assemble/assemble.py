@@ -23,7 +23,7 @@ from tidegate.core.flavours import Flavour, flavour_of
 from tidegate.core.ids import Target, stream_uid
 from tidegate.core.policies.rules import Rule
 from tidegate.core.ports.format import Format
-from tidegate.core.ports.source import Source
+from tidegate.core.ports.source import Probe, Source
 from tidegate.core.ports.strategy import Strategy
 from tidegate.core.ports.writer import Writer
 from tidegate.core.spelling import suggest
@@ -137,14 +137,14 @@ def join(config: Config, lakes: dict[str, Format], entry: StreamConfig) -> Strea
     )
 
 
-def _source(config: Config, lakes: dict[str, Format], entry: StreamConfig) -> Source:
+def _source(config: Config, lakes: dict[str, Format], entry: StreamConfig) -> Source[Probe]:
     given: dict[str, Any] = {"connection": config.connection(entry.connection)} if entry.connection else {}
     if (database := entry.source.get("database")) is not None and database.text() in config.absent:
         raise config.absent[database.text()]
     given |= _wanted(
         plugin_of("sources", entry.source), lakes=lakes, folder=config.folder, connections=config.connections
     )
-    source: Source = build("sources", entry.source, **given)
+    source: Source[Probe] = build("sources", entry.source, **given)
     return source
 
 
@@ -172,7 +172,7 @@ def _refuse_misfits(config: Config, lakes: Mapping[str, Format], entry: StreamCo
     problems.refuse()
 
 
-def unread_columns(source: Source, entry: StreamConfig, strategy: Strategy, writer: Writer) -> Iterator[str]:
+def unread_columns(source: Source[Probe], entry: StreamConfig, strategy: Strategy, writer: Writer) -> Iterator[str]:
     """A sentence for each column that the stream needs and its source is told to leave out."""
     selection = getattr(source, "selection", None)
     if isinstance(selection, ColumnSelection):
@@ -199,7 +199,7 @@ def place(config: Config, lakes: Mapping[str, Format], name: str) -> Place | Non
     return Place(name=name, uid=entry.uid or stream_uid(name, target), target=target, format=lakes[target.lake])
 
 
-def _flavour(source: Source, node: Node) -> Flavour:
+def _flavour(source: Source[Probe], node: Node) -> Flavour:
     """What the source can be asked. Raises ConfigError where its connection is one that no rows are read from."""
     try:
         return flavour_of(source)

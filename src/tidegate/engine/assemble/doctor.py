@@ -107,7 +107,7 @@ def _source(stream: Stream) -> str:
 
 
 def _has_slot(stream: Stream) -> bool:
-    return bool(getattr(stream.source, "slot", None))
+    return stream.source.replication_slot is not None
 
 
 def _slot(stream: Stream) -> str:

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ChangeLog(Source):
+class ChangeLog(Source[LogProbe]):
     """Change events of one table, in commit order.
 
     Args:
@@ -150,7 +150,7 @@ class ChangeLog(Source):
         return _flavour(place, self.envelope.kind)
 
     @contextmanager
-    def probe(self, sparks: Sparks | None = None, bound: BoundRequest | None = None) -> Iterator[Probe]:  # noqa: ARG002 - no cursor
+    def probe(self, sparks: Sparks | None = None, bound: BoundRequest | None = None) -> Iterator[LogProbe]:  # noqa: ARG002 - no cursor
         """Opens the log without Spark, and the table that it is the log of.
 
         Raises:
@@ -174,10 +174,8 @@ class ChangeLog(Source):
                 log = held.enter_context(files.opened(self._files(), sparks))
             yield LogProbe(log, table, version)
 
-    def read(self, session: SparkSession, probe: Probe, parts: Sequence[Slice], schema: Schema) -> DataFrame:
+    def read(self, session: SparkSession, probe: LogProbe, parts: Sequence[Slice], schema: Schema) -> DataFrame:
         """Events of ranges of the log; rows of the table for every other slice."""
-        if not isinstance(probe, LogProbe):
-            raise InternalError("a change log is read through its own probe")
         if all(isinstance(part, LogRange) for part in parts):
             return probe.opened.events(session, parts, schema)
         rows = self._rows()
@@ -208,7 +206,7 @@ class ChangeLog(Source):
         own = self._table().spark_conf() if self.iceberg is not None or self.delta is not None else {}
         return {**own, **(rows.spark_conf() if rows else {})}
 
-    def _rows(self) -> Source | None:
+    def _rows(self) -> Source[Probe] | None:
         """The table, as the source that it would be without its log."""
         connection = self.connections[self.database] if self.database is not None else self.connection
         if self.table is None or connection is None:
@@ -216,7 +214,7 @@ class ChangeLog(Source):
         made: Any = plugins.load("sources", "database")
         # Of other logs `columns:` describes the events.
         types = self.columns if self.slot is not None else {}
-        found: Source = made(
+        found: Source[Probe] = made(
             connection=connection, table=self.table, columns=types, include=self.include, exclude=self.exclude
         )
         return found

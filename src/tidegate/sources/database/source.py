@@ -19,7 +19,7 @@ from tidegate.core.column_selection import ColumnSelection
 from tidegate.core.flavours import Bound, Flavour
 from tidegate.core.ids import Connection
 from tidegate.core.ports.dialect import Connectable, Dialect, Session, TableFacts
-from tidegate.core.ports.source import Probe, Source, Sparks
+from tidegate.core.ports.source import Source, Sparks
 from tidegate.core.schema import RESCUED, Column, Schema
 from tidegate.core.slices import Range, Slice
 from tidegate.dialects.shared.statements import Statements
@@ -40,7 +40,7 @@ CHAR_VARCHAR = "__CHAR_VARCHAR_TYPE_STRING"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Database(Source):
+class Database(Source[DatabaseProbe]):
     """A table or a query of a relational database.
 
     Args:
@@ -85,7 +85,7 @@ class Database(Source):
         """Two for each dialect that rows are read through: a table and a query."""
         for kind in plugins.names("dialects"):
             dialect = plugins.load("dialects", kind)
-            if hasattr(dialect, "bounds"):
+            if dialect.connects:
                 yield _flavour(dialect)
                 yield _of_query(_flavour(dialect))
 
@@ -100,7 +100,7 @@ class Database(Source):
         self,
         sparks: Sparks | None = None,  # noqa: ARG002 - databases answer themselves
         bound: BoundRequest | None = None,
-    ) -> Iterator[Probe]:
+    ) -> Iterator[DatabaseProbe]:
         """Opens the database without Spark; while open, its snapshot is held.
 
         Only here a session is known that can be asked for a bound: what gets the probe can no more.
@@ -114,14 +114,12 @@ class Database(Source):
         finally:
             session.close()
 
-    def read(self, session: SparkSession, probe: Probe, parts: Sequence[Slice], schema: Schema) -> DataFrame:
+    def read(self, session: SparkSession, probe: DatabaseProbe, parts: Sequence[Slice], schema: Schema) -> DataFrame:
         """The rows of the slices in the probe's snapshot.
 
         Rows: the columns of `schema` in order, with exactly its stored types. A value that its column's type does
         not allow ends the job with an error that names the column.
         """
-        if not isinstance(probe, DatabaseProbe):
-            raise InternalError("a database must be read through its own probe")
         if schema.names != probe.schema().names:
             raise InternalError("the columns of the plan are not the columns of the snapshot")
         statements, packed = probe.unpacked()
@@ -188,8 +186,8 @@ def dialect_of(connection: Connection) -> Connectable:
             "`source: {connection: …, topic: …, envelope: …}`"
         )
     dialect = plugins.dialect_of(connection.scheme)
-    if not hasattr(dialect, "bounds"):
-        known = [kind for kind in plugins.names("dialects") if hasattr(plugins.load("dialects", kind), "bounds")]
+    if not dialect.connects:
+        known = [kind for kind in plugins.names("dialects") if plugins.load("dialects", kind).connects]
         raise ConfigError(
             f"connection {connection.name!r}: rows cannot be read from {dialect.kind}; `url:` must begin with one of "
             f"{', '.join(f'{name}://' for name in known)}",

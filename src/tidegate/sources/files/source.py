@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from tidegate.core.bounds import BoundRequest
 from tidegate.core.flavours import Flavour
-from tidegate.core.ports.source import Probe, Source, Sparks
+from tidegate.core.ports.source import Source, Sparks
 from tidegate.core.schema import Schema
 from tidegate.core.slices import Files as Chosen
 from tidegate.core.slices import Slice
@@ -34,7 +34,7 @@ AVRO = "org.apache.spark:spark-avro_2.13:4.1.1"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Files(Source):
+class Files(Source[FilesProbe]):
     """Parquet, CSV, JSON, Avro or ORC files of a folder, a pattern or one path.
 
     Args:
@@ -86,7 +86,7 @@ class Files(Source):
         return found if self.file_name is None else replace(found, name=f"{found.name} with file_name", carries=True)
 
     @contextmanager
-    def probe(self, sparks: Sparks | None = None, bound: BoundRequest | None = None) -> Iterator[Probe]:
+    def probe(self, sparks: Sparks | None = None, bound: BoundRequest | None = None) -> Iterator[FilesProbe]:
         """Opens the folder without Spark; what only Spark can tell starts one."""
         if self.form is None:
             raise InternalError("files without a format")
@@ -112,13 +112,11 @@ class Files(Source):
         finally:
             spark.close()
 
-    def read(self, session: SparkSession, probe: Probe, parts: Sequence[Slice], schema: Schema) -> DataFrame:
+    def read(self, session: SparkSession, probe: FilesProbe, parts: Sequence[Slice], schema: Schema) -> DataFrame:
         """The rows of the slices, from exactly the files that were listed.
 
         Rows: the columns of `schema` in order, with exactly its stored types; NULL where a file lacks a column.
         """
-        if not isinstance(probe, FilesProbe):
-            raise InternalError("files are read through their own probe")
         with reading(self.path):
             return probe.read(session, parts, schema)
 

@@ -80,7 +80,7 @@ GROUPINGS: tuple[Grouping, ...] = (
 LATEST = Latest(key=("day",), order=("changed", "id"))
 each_slice = pytest.mark.parametrize("part", SLICES, ids=lambda part: f"{type(part).__name__} {part.label}")
 
-Make = Callable[[Sequence[Row]], Source]
+Make = Callable[[Sequence[Row]], Source[Any]]
 
 
 class SourceContract:
