@@ -5,16 +5,17 @@ The target is never touched before the checks have passed.
 
 from __future__ import annotations
 
+import functools
 import posixpath
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from tidegate.core.ids import new_load_id
 from tidegate.core.position import Position
-from tidegate.errors import CheckFailed, ConfigError
+from tidegate.errors import CheckFailed, ConfigError, InternalError
 from tidegate.loaders import _places as places
 from tidegate.loaders._batches import GONE, Batch, need_columns, refuse
 from tidegate.loaders._delta import Delta
@@ -27,6 +28,7 @@ from tidegate.spark.sql import quote
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,6 +43,7 @@ class LoadResult:
         old_watermark: the target's watermark before; None for a first load.
         new_watermark: the target's watermark now.
         gaps: missing numbers between the two; None if not counted.
+        read: gives the rows; see `rows`.
     """
 
     table_name: str
@@ -50,6 +53,18 @@ class LoadResult:
     old_watermark: str | None
     new_watermark: str | None
     gaps: int | None = None
+    read: Callable[[], DataFrame] = field(repr=False, compare=False)
+
+    def rows(self) -> DataFrame:
+        """The rows that this load added or changed, as it left them, whatever is loaded later; not those it deleted.
+
+        Rows: the columns of the target. They are read from the target's own history, so asking costs nothing before.
+
+        Raises:
+            HistoryGone: the target no longer holds them: versions were removed, the table was replaced, or a folder of
+                files was written anew by more than two later loads.
+        """
+        return self.read()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,7 +139,7 @@ class Load:
             since = self._since(sink)
             old = since.loaded_through if since else None
             batch = batch_of(since, sink)
-            records, deleted = self._apply(sink, since, batch) if batch else (0, 0)
+            records, deleted, load_id = self._apply(sink, since, batch) if batch else (0, 0, None)
             new = batch.watermark if batch else old
             note(new)
         return LoadResult(
@@ -135,7 +150,14 @@ class Load:
             old_watermark=old,
             new_watermark=new,
             gaps=batch.gaps if batch else None,
+            read=functools.partial(self._rows, sink, load_id, _schema(batch, sink)),
         )
+
+    def _rows(self, sink: Sink, load_id: str | None, schema: StructType) -> DataFrame:
+        if load_id is None:
+            return self.spark.createDataFrame([], schema)
+        with translated(f"reading what was loaded by {self.name}", self.target):
+            return sink.loaded(load_id)
 
     def _since(self, sink: Sink) -> Position | None:
         since = sink.position()
@@ -146,8 +168,9 @@ class Load:
             )
         return since
 
-    def _apply(self, sink: Sink, since: Position | None, batch: Batch) -> tuple[int, int]:
-        """Rows that happened to the target, and those of them that were deleted."""
+    def _apply(self, sink: Sink, since: Position | None, batch: Batch) -> tuple[int, int, str | None]:
+        """Rows that happened to the target, those of them that were deleted, and the load that put the others there."""
+        load_id = batch.load_id or new_load_id()
         rows = batch.rows.persist()
         try:
             gone = f"coalesce({GONE}, false)" if batch.key else "false"
@@ -156,7 +179,7 @@ class Load:
             if records or batch.watermark != (since.loaded_through if since else None):
                 position = Position(
                     sequence=(since.sequence if since else 0) + 1,
-                    load_id=batch.load_id or new_load_id(),
+                    load_id=load_id,
                     kind=self.kind,
                     state={"column": self.column, **batch.state},
                     loaded_through=batch.watermark,
@@ -167,7 +190,7 @@ class Load:
                     sink.append(rows.where(f"NOT ({gone})").drop(GONE), position)
         finally:
             rows.unpersist()
-        return records, deleted
+        return records, deleted, load_id if records > deleted else None
 
 
 def sink_of(
@@ -193,6 +216,14 @@ def sink_of(
         )
     folder = path.rstrip("/") or posixpath.sep
     return Folder(spark=spark, path=folder, kind=kind, uid=uid, name=name, partition_by=by)
+
+
+def _schema(batch: Batch | None, sink: Sink) -> StructType:
+    """The columns of the rows of a load: of one with nothing to load, those of its target."""
+    rows = batch.rows.drop(GONE) if batch else sink.read()
+    if rows is None:
+        raise InternalError("a load without rows has no target")
+    return rows.schema
 
 
 def _default_of(spark: SparkSession, name: str) -> str:

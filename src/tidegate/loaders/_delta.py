@@ -17,9 +17,10 @@ from tidegate.formats.delta.log import Commit
 from tidegate.formats.delta.staging import NUMBER, USER_METADATA
 from tidegate.formats.delta.table import ancestors, position_of, user_metadata
 from tidegate.formats.shared.statements import merge
+from tidegate.loaders._batches import aligned
 from tidegate.loaders._handover import handed_over
 from tidegate.loaders._places import Place, create, find
-from tidegate.loaders._sink import missing, moved
+from tidegate.loaders._sink import gone, missing, moved
 from tidegate.spark.failures import everything
 
 if TYPE_CHECKING:
@@ -125,6 +126,21 @@ class Delta:
         with handed_over(rows, conf) as given, self._committing(position):
             given.createOrReplaceTempView(VIEW)
             given.sparkSession.sql(merge(self.place.sql, VIEW, columns=columns, key=key, gone=gone)).collect()
+
+    def loaded(self, load_id: str) -> DataFrame:
+        """What the version of that load has more than the one before it. Raises HistoryGone."""
+        told = self._history().commits.values() if self._exists() else ()
+        versions = [
+            commit.version for commit in told if (at := position_of(commit, self.uid)) and at.load_id == load_id
+        ]
+        if not versions:
+            raise gone(self.place.where, self.name)
+        version = min(versions)
+        rows = self._at(version)
+        return rows.exceptAll(aligned(self._at(version - 1), rows)) if version else rows
+
+    def _at(self, version: int) -> DataFrame:
+        return self.spark.sql(f"SELECT * FROM {self.place.sql} VERSION AS OF {version}")
 
     def _history(self, limit: int | None = None) -> History:
         """The newest commits; all of them without a limit."""

@@ -11,20 +11,23 @@ import functools
 import posixpath
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from tidegate.core.position import Position
 from tidegate.errors import SchemaRefused
 from tidegate.loaders._handover import handed_over
-from tidegate.loaders._manifest import Entry, Manifest
+from tidegate.loaders._manifest import FOLDER, Entry, Manifest
 from tidegate.loaders._places import OPTIONS, ddl_of, empty, files
-from tidegate.loaders._sink import missing, moved
+from tidegate.loaders._sink import gone, missing, moved
 from tidegate.spark.sql import quote
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 PREFIX = "tidegate_load"
+KEPT = 3
+"""The loads whose rows are kept beside a folder that is written anew."""
 _LOADED = re.compile(rf"/{PREFIX}=(\d+)-([0-9a-f]+)/")
 
 
@@ -72,12 +75,14 @@ class Folder:
 
     def append(self, rows: DataFrame, position: Position) -> None:
         """Adds the rows in a folder of their own, then publishes it. Raises PositionMoved, SchemaRefused."""
+        self._manifest.need()
         last = self._last
         schema = ddl_of(rows) if last is None else self._widened(last, rows)
         self._publish(rows, last, last.folders if last else (), schema, position)
 
     def merge(self, rows: DataFrame, key: Sequence[str], gone: str, position: Position) -> None:
         """Writes the whole target anew with the changes in it, then publishes that instead of what was there."""
+        self._manifest.need()
         last = self._last
         put = rows.where(f"NOT {quote(gone)}").drop(gone)
         if last is None:
@@ -86,14 +91,43 @@ class Folder:
         keys = rows.select(*(quote(name) for name in key))
         kept = published(self.spark, self.path, last).join(keys, on=list(key), how="left_anti")
         whole = kept.unionByName(put, allowMissingColumns=True)
-        self._publish(whole, last, (), self._widened(last, put), position)
+        schema = self._widened(last, put)
+        self._keep(last, put, position)
+        self._publish(whole, last, (), schema, position)
+
+    def loaded(self, load_id: str) -> DataFrame:
+        """The rows in the folder of that load; kept beside the target once it was written anew. Raises HistoryGone."""
+        entries = self._manifest.entries()
+        entry = next((each for each in entries if each.mark == load_id), None)
+        if entry is None:
+            raise gone(self.path, self.name)
+        copy = posixpath.join(self._copies, entry.folders[-1])
+        if files(self.spark, copy):
+            return self.spark.read.schema(entry.schema).parquet(copy)
+        if not _added(entries, entry) or entry.folders[-1] not in entries[-1].folders:
+            raise gone(self.path, self.name)
+        return published(self.spark, self.path, replace(entry, folders=entry.folders[-1:]))
+
+    def _keep(self, last: Entry, put: DataFrame, position: Position) -> None:
+        """Copies what this load changes, and what of earlier loads it will clear away."""
+        entries = self._manifest.entries()
+        rows = {_folder(last.sequence + 1, position): put}
+        for entry in entries[-KEPT + 1 :]:
+            if _added(entries, entry) and entry.folders[-1] in last.folders:
+                rows[entry.folders[-1]] = published(self.spark, self.path, replace(entry, folders=entry.folders[-1:]))
+        for folder, copied in rows.items():
+            with handed_over(copied) as written:
+                written.write.mode("overwrite").parquet(posixpath.join(self._copies, folder))
+
+    @property
+    def _copies(self) -> str:
+        return posixpath.join(self.path, FOLDER, "rows")
 
     def _publish(
         self, rows: DataFrame, last: Entry | None, kept: tuple[str, ...], schema: str, position: Position
     ) -> None:
-        self._manifest.need()
         sequence = last.sequence + 1 if last else 1
-        folder = f"{PREFIX}={sequence}-{position.load_id[:12]}"
+        folder = _folder(sequence, position)
         kind = last.format if last else self.kind
         with handed_over(rows) as written:
             writer = written.write.format(kind).options(**OPTIONS.get(kind, {})).mode("error")
@@ -115,11 +149,16 @@ class Folder:
             raise moved(self.path, self.name)
 
     def _sweep(self, last: Entry) -> None:
-        """Empties the folders that no load can publish any more: their number is taken."""
-        found = {match[0].strip("/") for file in files(self.spark, self.path) or () if (match := _LOADED.search(file))}
-        for folder in found - set(last.folders):
-            if int(folder.removeprefix(f"{PREFIX}=").partition("-")[0]) <= last.sequence:
+        """Empties the folders that no load can publish any more, since their number is taken, and old copies."""
+        for folder in self._folders(self.path) - set(last.folders):
+            if _number(folder) <= last.sequence:
                 empty(self.spark, posixpath.join(self.path, folder))
+        for folder in self._folders(self._copies):
+            if _number(folder) <= last.sequence - KEPT:
+                empty(self.spark, posixpath.join(self._copies, folder))
+
+    def _folders(self, path: str) -> set[str]:
+        return {match[0].strip("/") for file in files(self.spark, path) or () if (match := _LOADED.search(file))}
 
     def _widened(self, last: Entry, rows: DataFrame) -> str:
         known = dict(published(self.spark, self.path, last).dtypes)
@@ -136,6 +175,20 @@ class Folder:
     def _last(self) -> Entry | None:
         """What a load starts from: read once, so that another load in between is noticed."""
         return next(reversed(self._manifest.entries()), None)
+
+
+def _folder(sequence: int, position: Position) -> str:
+    return f"{PREFIX}={sequence}-{position.load_id[:12]}"
+
+
+def _number(folder: str) -> int:
+    return int(folder.removeprefix(f"{PREFIX}=").partition("-")[0])
+
+
+def _added(entries: Sequence[Entry], entry: Entry) -> bool:
+    """Whether the load only added its folder, which then has its rows and no others."""
+    before = entries[entry.sequence - 2].folders if entry.sequence > 1 else ()
+    return entry.folders[:-1] == before
 
 
 def published(spark: SparkSession, path: str, entry: Entry) -> DataFrame:

@@ -7,10 +7,10 @@ format's staging. Never writes to main.
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tidegate.core import schema as types
 from tidegate.core.changes import ChangeSet
@@ -19,15 +19,16 @@ from tidegate.core.ids import Target, split_name
 from tidegate.core.maintenance_plan import maintenance_plan
 from tidegate.core.plan import LoadPlan, Mode, StreamRef, WriteChoice, branch_prefix
 from tidegate.core.ports.format import TableState
-from tidegate.core.position import Position
+from tidegate.core.position import Position, property_name
 from tidegate.core.schema import Column, Schema
 from tidegate.core.slices import Everything
 from tidegate.errors import CommitConflict
 from tidegate.formats.iceberg.metadata import Metadata
 from tidegate.formats.iceberg.staging import IcebergStaging, drop_branch
+from tidegate.loaders._batches import aligned
 from tidegate.loaders._handover import handed_over
 from tidegate.loaders._places import create
-from tidegate.loaders._sink import missing, moved
+from tidegate.loaders._sink import gone, missing, moved
 from tidegate.spark.sql import namespaces, table
 
 if TYPE_CHECKING:
@@ -76,6 +77,25 @@ class Iceberg:
     def merge(self, rows: DataFrame, key: Sequence[str], gone: str, position: Position) -> None:
         """Updates, inserts and deletes by key. Raises PositionMoved."""
         self._load(rows, Mode.MERGE_ON_READ, position, tuple(key), gone)
+
+    def loaded(self, load_id: str) -> DataFrame:
+        """What the snapshots of that load have more than the one before them. Raises HistoryGone."""
+        metadata = load(self.spark, self.target)
+        kept = metadata.raw["snapshots"] if metadata else ()
+        marked = [each for each in kept if _load_of(each, self.uid) == load_id]
+        if not marked:
+            raise gone(str(self.target), self.name)
+        first, last = marked[0], marked[0]
+        for each in marked[1:]:
+            last = each if each["parent-snapshot-id"] == last["snapshot-id"] else last
+        rows = self._at(last["snapshot-id"])
+        before = first["parent-snapshot-id"]
+        if before is not None and all(each["snapshot-id"] != before for each in kept):
+            raise gone(str(self.target), self.name)
+        return rows if before is None else rows.exceptAll(aligned(self._at(before), rows))
+
+    def _at(self, snapshot: int) -> DataFrame:
+        return self.spark.sql(f"SELECT * FROM {table(self.target)} VERSION AS OF {snapshot}")
 
     def _load(
         self, rows: DataFrame, mode: Mode, position: Position, key: tuple[str, ...] = (), gone: str | None = None
@@ -147,6 +167,11 @@ class Iceberg:
         self.spark.sql(create(table(self.target), "iceberg", rows, self.partition_by))
 
 
+def _load_of(snapshot: Mapping[str, Any], uid: str) -> str | None:
+    text = snapshot["summary"].get(property_name(uid))
+    return Position.from_json(text).load_id if text else None
+
+
 def target_of(spark: SparkSession, name: str) -> Target:
     """The whole name of a table, completed as the session completes it."""
     parts = split_name(name)
@@ -165,7 +190,9 @@ def load(spark: SparkSession, target: Target) -> Metadata | None:
     refs = {
         row[0]: {"snapshot-id": row[1]} for row in spark.sql(f"SELECT name, snapshot_id FROM {name}.refs").collect()
     }
-    snapshots = spark.sql(f"SELECT snapshot_id, parent_id, summary FROM {name}.snapshots").collect()
+    snapshots = spark.sql(
+        f"SELECT snapshot_id, parent_id, summary FROM {name}.snapshots ORDER BY committed_at"
+    ).collect()
     properties = dict(row[:2] for row in spark.sql(f"SHOW TBLPROPERTIES {name}").collect())
     return Metadata(
         {

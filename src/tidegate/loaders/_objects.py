@@ -9,6 +9,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from tidegate import extras
 from tidegate.errors import EnvironmentMissing, WriteError
 
 if TYPE_CHECKING:
@@ -81,7 +82,7 @@ class Objects:
             raise EnvironmentMissing(
                 "the package s3fs is not installed, which is needed to write a manifest entry to S3 only if it does "
                 "not exist",
-                hint="`pip install 'tidegate[s3]'` where the script runs, or load into a Delta or Iceberg table.",
+                hint=f"{extras.hint('s3')} Or load into a Delta or Iceberg table.",
             ) from error
         return s3fs.S3FileSystem(skip_instance_cache=True, use_listings_cache=False, **self._settings())
 

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from tidegate.core.position import Position
-from tidegate.errors import PositionMissing, PositionMoved
+from tidegate.errors import HistoryGone, PositionMissing, PositionMoved
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -45,6 +45,13 @@ class Sink(Protocol):
             PositionMoved: as for `append`.
         """
 
+    def loaded(self, load_id: str) -> DataFrame:
+        """The rows that a load added or changed, as it left them, whatever loads came later.
+
+        Raises:
+            HistoryGone: the target no longer holds what tells them.
+        """
+
 
 def uid_of(name: str) -> str:
     """The identity of a loader's stream inside its target."""
@@ -56,6 +63,15 @@ def missing(where: str, name: str) -> PositionMissing:
     return PositionMissing(
         f"{where} has rows but no position of {name!r}",
         hint="Load into an empty target, or pass the `table_name=` that it was loaded with.",
+        target=where,
+    )
+
+
+def gone(where: str, name: str) -> HistoryGone:
+    """What a load did to the target is no longer told by it."""
+    return HistoryGone(
+        f"{where} no longer holds what tells the rows of that load of {name!r}",
+        hint="Ask for `rows()` earlier, or keep the target's history longer.",
         target=where,
     )
 

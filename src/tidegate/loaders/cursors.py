@@ -5,22 +5,30 @@ The watermark itself does not count as loaded: more rows with that value may arr
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from tidegate.core.batch import Latest
 from tidegate.core.position import Position
 from tidegate.core.schema import Kind
-from tidegate.errors import ConfigError
-from tidegate.loaders._applying import LoadResult
+from tidegate.errors import ColumnMissing, ConfigError
+from tidegate.loaders._applying import LoadResult, sink_of
 from tidegate.loaders._batches import Batch, key_of, need_columns, new_rows, not_outdated, one_a_key, refuse
 from tidegate.loaders._cursor import NUMBERS, TIMES, Cursor
+from tidegate.loaders._places import short_name
 from tidegate.loaders._sink import Sink
 from tidegate.loaders.incremental import IncrementalLoader
+from tidegate.spark.failures import translated
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
+
+_CHANGED = re.compile(
+    r"last_?(modified|updated?|changed?)|(last_?)?(modified|updated?|changed?)_?(at|on|date|time|ts|timestamp)",
+    re.IGNORECASE,
+)
 
 
 class TimestampBasedLoader(IncrementalLoader):
@@ -33,7 +41,7 @@ class TimestampBasedLoader(IncrementalLoader):
         source_path: str,
         target_path: str,
         watermark_path: str,
-        timestamp_column: str,
+        timestamp_column: str | None = None,
         table_name: str | None = None,
         lookback: timedelta | None = None,
         *,
@@ -46,18 +54,30 @@ class TimestampBasedLoader(IncrementalLoader):
         that comes later with a time before the watermark and beyond the lookback is not seen.
 
         Args:
-            timestamp_column: a date, a timestamp with or without zone, or a text that sorts as its times do.
+            timestamp_column: a date, a timestamp with or without zone, or a text that sorts as its times do. Without
+                it the loader follows the column that the target was loaded by; at a first load the one column of the
+                source whose name says that it tells the last change, such as `modified_date` or `updated_at`.
             lookback: how far before the watermark rows are looked at again.
             on_null: `stop` when a row has no time, or `skip` such rows.
 
         Raises:
+            ColumnMissing: the source has no such column, or none is given and none or several could be meant.
             CheckFailed: a row without a time or key, too many rows, a NULL that `not_null` forbids.
             DuplicateKeys: rows of one key and time differ.
             PositionMissing: the target has rows that no load of this name put there.
             PositionMoved: another load of this name came in between.
         """
-        batch = _batches(timestamp_column, TIMES, lookback, key_of(primary_key), on_null)
-        return self._load(source_path, target_path, watermark_path, table_name, batch, timestamp_column)
+        column = timestamp_column or self._followed(source_path, target_path, table_name)
+        batch = _batches(column, TIMES, lookback, key_of(primary_key), on_null)
+        return self._load(source_path, target_path, watermark_path, table_name, batch, column)
+
+    def _followed(self, source_path: str, target_path: str, table_name: str | None) -> str:
+        """The column that the target was loaded by, or the one of the source that tells of changes."""
+        name = table_name or short_name(target_path)
+        with translated(f"loading {name}", target_path):
+            since = sink_of(self.spark, target_path, name, self._target_format).position()
+            known = since.state.get("column") if since and since.kind == self.kind else None
+            return known or column_of_changes(dict(self.read(source_path).dtypes))
 
 
 class SequenceBasedLoader(IncrementalLoader):
@@ -92,6 +112,33 @@ class SequenceBasedLoader(IncrementalLoader):
         """
         batch = _batches(sequence_column, NUMBERS, lookback, key_of(primary_key), on_null)
         return self._load(source_path, target_path, watermark_path, table_name, batch, sequence_column)
+
+
+def column_of_changes(fields: Mapping[str, str]) -> str:
+    """The one column whose name says that it tells when a row was last changed.
+
+    Args:
+        fields: names to Spark's own names of their types.
+
+    Raises:
+        ColumnMissing: none does, or several do.
+        ConfigError: it is a text, of which nobody said that it sorts as its times do.
+
+    Example:
+        >>> column_of_changes({"id": "bigint", "created_date": "date", "modified_date": "date"})
+        'modified_date'
+    """
+    found = [name for name in fields if _CHANGED.fullmatch(name)]
+    hint = "Pass `timestamp_column=`, a column that every insert and update sets."
+    if len(found) != 1:
+        told = "several columns could say when a row was changed" if found else "no column says when a row was changed"
+        raise ColumnMissing(f"{told}: the source has {', '.join(found or fields)}", hint=hint)
+    if fields[found[0]] == "string":
+        raise ConfigError(
+            f"column {found[0]!r} is a string, which may not sort as its times do",
+            hint=f"Pass `timestamp_column={found[0]!r}` if it does, or read it as a timestamp: `schema=`.",
+        )
+    return found[0]
 
 
 def _batches(

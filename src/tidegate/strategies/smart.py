@@ -86,7 +86,7 @@ class Smart(Strategy):
         "partitions": {"partition_by": "id", "modulus": 1000},
         "column and partitions": {"column": "updated_at", "partition_by": "id", "modulus": 1000},
         "significant": {"significant_change": {"min_rows": 2}},
-        "column, significant": {"column": "updated_at", "significant_change": {"min_rows": 2}},
+        "column and significant": {"column": "updated_at", "significant_change": {"min_rows": 2}},
     }
 
     column: str | None = None

@@ -1,0 +1,124 @@
+"""The rows of a load: exactly those, whatever came later, from every kind of target."""
+
+import shutil
+
+import pytest
+
+from support.lake import QUICK
+from support.loading import Bench
+from tidegate.errors import HistoryGone
+from tidegate.loaders import CDCLoader, DeltaCDFLoader, TimestampBasedLoader
+
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
+
+ROWS = "id bigint, name string, modified_date timestamp_ntz"
+EVENTS = "id bigint, name string, operation string, sequence_num bigint"
+
+
+def told(result):
+    rows = [tuple(row) for row in result.rows().select("id", "name").collect()]
+    return sorted(rows, key=lambda row: (row[0], row[1] or ""))
+
+
+def appended(bench, **made):
+    """Three loads without a key, the second of equal rows, and one that finds nothing."""
+    target, found = bench.path("rows"), []
+    for day, rows in ((1, [(1, "a"), (1, "a"), (2, None)]), (2, [(1, "a"), (3, "c")]), (3, [(4, "d")]), (3, [])):
+        if rows:
+            bench.write("source", ROWS, *((*row, f"2025-01-0{day} 00:00:00") for row in rows))
+        loader = TimestampBasedLoader(bench.spark, **made)
+        # As on Databricks: the one column that tells of changes is followed.
+        found.append(loader.load_incremental(bench.path("source"), target, bench.marks))
+    return found
+
+
+def merged(bench, target, **made):
+    """Events of a key: inserts, then an update and a delete, then an update again."""
+    found = []
+    for events in (
+        [(1, "a", "INSERT", 1), (2, "b", "INSERT", 2), (3, "c", "INSERT", 3)],
+        [(1, "A", "UPDATE", 4), (2, None, "DELETE", 5), (4, "d", "INSERT", 6)],
+        [(1, "AA", "UPDATE", 7)],
+    ):
+        bench.write("events", EVENTS, *events)
+        found.append(CDCLoader(bench.spark, **made).process_cdc(bench.path("events"), target, bench.marks, "id"))
+    return found
+
+
+def check_appended(results):
+    wanted = [[(1, "a"), (1, "a"), (2, None)], [(1, "a"), (3, "c")], [(4, "d")], []]
+    assert [told(one) for one in results] == wanted
+    assert [one.rows().count() for one in results] == [one.records - one.deleted for one in results] == [3, 2, 1, 0]
+    assert results[3].rows().columns == ["id", "name", "modified_date"]
+
+
+def check_merged(results):
+    assert [told(one) for one in results] == [
+        [(1, "a"), (2, "b"), (3, "c")],
+        [(1, "A"), (4, "d")],
+        [(1, "AA")],
+    ]
+    assert [one.records - one.deleted for one in results] == [3, 2, 1]
+
+
+@pytest.mark.parametrize("kind", ["parquet", "csv", "delta"])
+def test_rows_that_were_added(bench, kind):
+    check_appended(appended(bench, target_format=kind))
+
+
+@pytest.mark.parametrize("kind", ["parquet", "delta"])
+def test_rows_that_were_merged(bench, kind):
+    results = merged(bench, bench.path("customers"), target_format=kind)
+    check_merged(results)
+    if kind == "delta":
+        source = bench.path("customers")
+        bench.spark.sql(f"ALTER TABLE delta.`{source}` SET TBLPROPERTIES (delta.enableChangeDataFeed = true)")
+        feed = DeltaCDFLoader(bench.spark, source, bench.path("loads"), "id", bench.path("mart"), target_format="delta")
+        first, nothing = feed.load(), feed.load()
+        assert (told(first), told(nothing)) == ([(1, "AA"), (3, "c"), (4, "d")], [])
+
+
+def test_a_target_that_was_made_again_does_not_pass_its_rows_off_as_those_of_the_load(bench):
+    first, *_ = merged(bench, bench.path("customers"), target_format="delta")
+    for folder in ("customers", "events", "watermarks"):
+        shutil.rmtree(bench.path(folder))
+    again, *_ = merged(bench, bench.path("customers"), target_format="delta")
+    with pytest.raises(HistoryGone, match="no longer holds"):
+        first.rows()
+    assert told(again) == [(1, "a"), (2, "b"), (3, "c")]
+
+
+def test_a_folder_keeps_the_rows_of_its_last_loads_only(bench):
+    first, *_ = merged(bench, bench.path("customers"), target_format="parquet")
+    bench.write("events", EVENTS, (9, "z", "INSERT", 8))
+    loader = CDCLoader(bench.spark)
+    last = loader.process_cdc(bench.path("events"), bench.path("customers"), bench.marks, "id")
+    assert told(last) == [(9, "z")]
+    with pytest.raises(HistoryGone, match="no longer holds"):
+        first.rows()
+    # What is kept beside the target is no row of it.
+    assert sorted(row["id"] for row in loader.read(bench.path("customers")).collect()) == [1, 3, 4, 9]
+    assert bench.spark.read.parquet(bench.path("customers")).count() == 4
+
+
+def test_rows_of_an_iceberg_table(bench, lake):
+    for name, value in lake.format.spark_conf().items():
+        if not name.startswith("spark.sql.extensions"):
+            bench.spark.conf.set(name, value)
+    (lake.folder / ".tidegate").mkdir()
+    check_merged(merged(bench, "lake.shop.customers"))
+
+
+def test_rows_at_a_connect_server(connect_server, tmp_path):
+    from pyspark.sql.connect.session import SparkSession
+
+    session = SparkSession.builder.remote(connect_server).create()
+    for name, value in QUICK.items():
+        session.conf.set(name, value)
+    session.conf.set("spark.sql.catalog.spark_catalog", "org.apache.spark.sql.delta.catalog.DeltaCatalog")
+    try:
+        bench = Bench(session, tmp_path)
+        check_appended(appended(bench, target_format="delta"))
+        check_merged(merged(bench, bench.path("customers")))
+    finally:
+        session.stop()

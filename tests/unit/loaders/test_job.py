@@ -1,0 +1,90 @@
+"""A load as a program: its options are a loader's arguments, and nothing is loaded by accident."""
+
+import subprocess
+import sys
+from datetime import timedelta
+
+import pytest
+
+import incremental_loading
+from tidegate import loaders
+from tidegate.errors import ColumnMissing, ConfigError
+from tidegate.loaders.cursors import column_of_changes
+from tidegate.loaders.job import SUBMITTED, main, parser
+
+PATHS = ["--source-path", "s3a://in", "--target-path", "s3a://out", "--watermark-path", "s3a://marks"]
+
+
+def test_the_module_that_scripts_import_has_the_loaders():
+    assert incremental_loading.__all__ == loaders.__all__
+    assert all(getattr(incremental_loading, name) is getattr(loaders, name) for name in loaders.__all__)
+
+
+def test_options_are_the_arguments_of_the_loader():
+    found = parser().parse_args(
+        ["timestamp", *PATHS, "--lookback", "1h", "--primary-key", "region", "id", "--max-rows", "10"]
+    )
+    assert vars(found) == {
+        "pattern": "timestamp",
+        "source_path": "s3a://in",
+        "target_path": "s3a://out",
+        "watermark_path": "s3a://marks",
+        "lookback": timedelta(hours=1),
+        "primary_key": ["region", "id"],
+        "max_rows": 10,
+    }
+    assert parser().parse_args(["sequence", *PATHS, "--sequence-column", "n", "--lookback", "100"]).lookback == 100
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["sequence", *PATHS],  # no column
+        ["timestamp", *PATHS, "--lookback", "1"],  # no unit
+        ["timestamp", *PATHS, "--look", "1h"],  # half a word
+        ["diff", *PATHS, "--primary-key", "id"],  # it has no watermarks
+        ["other"],
+    ],
+)
+def test_what_no_loader_takes_is_refused(words, capsys):
+    with pytest.raises(SystemExit) as ended:
+        main(words)
+    assert ended.value.code == 2
+    assert "error" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("variable", SUBMITTED)
+def test_a_job_without_arguments_does_not_end_well(variable, monkeypatch, capsys):
+    """A self-test in its place would look like a load."""
+    monkeypatch.setenv(variable, "1")
+    with pytest.raises(SystemExit) as ended:
+        main([])
+    assert ended.value.code == 2
+    assert "required: pattern" in capsys.readouterr().err
+
+
+def test_importing_it_imports_no_pyspark():
+    code = "import sys, incremental_loading; print('pyspark' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
+    assert done.stdout == "False\n"
+
+
+@pytest.mark.parametrize(
+    "name", ["modified_date", "updated_at", "last_modified", "LastUpdated", "last_update_ts", "changed_on", "updatedat"]
+)
+def test_a_name_that_tells_of_changes_is_found(name):
+    assert column_of_changes({"id": "bigint", "created_at": "timestamp", name: "timestamp", "change": "string"}) == name
+
+
+@pytest.mark.parametrize(
+    "names", [["id", "created_date"], ["modified_date", "updated_at"], ["updated", "change"], ["birth_date"]]
+)
+def test_a_column_is_not_guessed(names):
+    with pytest.raises(ColumnMissing, match="when a row was changed") as refused:
+        column_of_changes(dict.fromkeys(names, "timestamp"))
+    assert "timestamp_column" in refused.value.hint
+
+
+def test_a_text_is_not_taken_for_a_time_by_its_name():
+    with pytest.raises(ConfigError, match="may not sort"):
+        column_of_changes({"modified_date": "string"})
