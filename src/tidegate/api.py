@@ -361,13 +361,14 @@ class Project:
         """Shows positions and changes them by hand."""
         return States(self.streams, self._context, lambda name: look(self._place(name), self.registry))
 
-    def doctor(self, *, fetch: bool = False) -> list[Finding]:
+    def doctor(self, *, fetch: bool = False, on_fetch: Callable[[str], None] = lambda _: None) -> list[Finding]:
         """Tests everything that a run needs; each problem comes with the command that fixes it.
 
         Args:
-            fetch: also fetch missing jars.
+            fetch: also fetch missing jars, and remove class archives of environments that are gone.
+            on_fetch: takes a line for each step of that.
         """
-        return examine(self.config, self.lakes, fetch=fetch)
+        return examine(self.config, self.lakes, fetch=on_fetch if fetch else None)
 
     def _choice(self, names: tuple[str, ...], chosen: Selectors, options: Mapping[str, Any] | None = None) -> Choice:
         return Choice.of_texts(names, chosen, options=options or {}, statuses=self.registry.status)

@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 from urllib.parse import unquote, urlsplit, urlunsplit
 
+from tidegate import extras
 from tidegate.errors import EnvironmentMissing, SourceError, SourceUnavailable
 
 TIMEOUT = 30.0
@@ -94,7 +95,7 @@ def need_client() -> None:
     try:
         import fastavro  # noqa: F401, PLC0415 - only where Avro is read
     except ImportError as error:
-        raise EnvironmentMissing("the Avro decoder is not installed", hint="`pip install 'tidegate[avro]'`") from error
+        raise EnvironmentMissing("the Avro decoder is not installed", hint=extras.hint("avro")) from error
 
 
 def reader(schemas: Mapping[int, tuple[str, str]]) -> Read:

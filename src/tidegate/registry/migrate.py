@@ -78,6 +78,6 @@ def _upgrade(connection: Connection, stored: str | None, name: str) -> None:
     if stored is not None and stored not in known:
         raise RegistryError(
             f"{name} was written by a newer Tidegate (schema {stored}, this version knows up to {HEAD})",
-            hint="Upgrade: `pip install --upgrade tidegate`.",
+            hint="Upgrade Tidegate: install it again from where it came from, at that version or a newer one.",
         )
     command.upgrade(config, "head")

@@ -9,12 +9,15 @@ JVM that wrote it; so Spark's own jars come first, then the lake's, then all oth
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import importlib.util
+import json
 import os
 import shlex
 import sys
 import tempfile
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,6 +29,7 @@ from tidegate.spark.jvm import Jvm
 
 QUIET = ("-Xlog:cds=off", "-Xlog:cds+dynamic=off")
 PATIENCE = 300
+UNNOTED = 30 * 24 * 3600
 _WORK = (
     "CREATE TABLE {0} (id bigint, name string, at timestamp_ntz, amount decimal(10,2)) {1}",
     "INSERT INTO {0} SELECT id, string(id), timestamp_ntz '2025-01-01 00:00:00', id FROM range(100)",
@@ -103,10 +107,42 @@ def make(coordinates: Sequence[str]) -> Path | None:
         return None
     jars = resolve(lake.jars)
     archive = _file(lake)
-    if archive.is_file():
-        return archive
-    _put(archive, lambda file: _work(lake, jars, file.parent, file))
+    if not archive.is_file():
+        _put(archive, lambda file: _work(lake, jars, file.parent, file))
+    with contextlib.suppress(OSError):  # a cache that is only read
+        _note(archive).write_text(json.dumps(_place()), encoding="utf-8")
     return archive
+
+
+def prune() -> tuple[int, int]:
+    """Removes the archives whose Java or Spark is gone; how many, and how many bytes.
+
+    Of those without a note, which older versions made, it removes what has been there for a month.
+    """
+    removed, freed = 0, 0
+    for archive in cache_folder().glob("*.jsa"):
+        try:
+            if _in_use(archive):
+                continue
+            size = archive.stat().st_size
+            archive.unlink()
+            _note(archive).unlink(missing_ok=True)
+        except OSError:
+            continue  # somebody else was first, or may only read
+        removed, freed = removed + 1, freed + size
+    return removed, freed
+
+
+def _in_use(archive: Path) -> bool:
+    note = _note(archive)
+    if note.is_file():
+        return all(Path(part).exists() for part in json.loads(note.read_text(encoding="utf-8")))
+    return time.time() - archive.stat().st_mtime < UNNOTED
+
+
+def _note(archive: Path) -> Path:
+    """The file that says where the Java and the Spark of an archive are."""
+    return archive.with_name(f"{archive.name.rpartition('-')[0]}.json")
 
 
 def _put(archive: Path, write: Callable[[Path], None]) -> None:
@@ -135,15 +171,19 @@ def _file(lake: Lake) -> Path:
 
     A JVM takes an archive only with the very files it was made from, and says nothing where it does not.
     """
-    java = executable(os.environ).resolve()
-    jars = _spark_home() / "jars"
+    java, jars = map(Path, _place())
     files = [
         java.parents[1] / "lib" / "modules",
         *sorted(jars.glob("*.jar")),
         *(cache_folder() / Coordinate.parse(jar).file_name for jar in lake.jars),
     ]
-    place, state = _digest(str(java), str(jars)), _digest(*map(_stamp, files))
+    place, state = _digest(*_place()), _digest(*map(_stamp, files))
     return cache_folder() / f"{lake.jars[0].split(':')[1]}-{place}-{state}.jsa"
+
+
+def _place() -> tuple[str, str]:
+    """Where Java and Spark's jars are."""
+    return str(executable(os.environ).resolve()), str(_spark_home() / "jars")
 
 
 def _spark_home() -> Path:
@@ -190,6 +230,7 @@ def _work(lake: Lake, jars: Sequence[Path], folder: Path, archive: Path) -> None
 def main() -> None:
     """Makes the one of the embedded lake, for `make setup`."""
     sys.stdout.write(f"{make((ICEBERG,))}\n")
+    prune()
 
 
 if __name__ == "__main__":

@@ -13,10 +13,11 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from tidegate import extras
 from tidegate.errors import EnvironmentMissing
 from tidegate.spark.java import find_java
 
@@ -109,15 +110,24 @@ def cache_folder() -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "tidegate" / "jars"
 
 
-def resolve(coordinates: Sequence[str], folder: Path | None = None) -> tuple[Path, ...]:
+def resolve(
+    coordinates: Sequence[str], folder: Path | None = None, tell: Callable[[str], None] = lambda _: None
+) -> tuple[Path, ...]:
     """The jar of each coordinate, in order and once; those that are missing are fetched, without dependencies.
 
     Two processes may do so at once: a jar appears under its name only when it is whole.
+
+    Args:
+        tell: takes a line before each jar that is fetched.
 
     Raises:
         EnvironmentMissing: one cannot be fetched, is not what was pinned, or the folder cannot be written.
     """
     folder = folder or cache_folder()
+    lacking = missing(coordinates, folder)
+    for number, text in enumerate(lacking, 1):
+        tell(f"fetching {text} ({number} of {len(lacking)})")
+        _local(text, folder)
     return tuple(_local(text, folder) for text in dict.fromkeys(coordinates))
 
 
@@ -194,12 +204,15 @@ def _ivy() -> Path:
     for location in (spec.submodule_search_locations or ()) if spec else ():
         for path in sorted((Path(location) / "jars").glob("ivy-*.jar")):
             return path
-    raise EnvironmentMissing("pyspark with its jars is not installed", hint="`pip install tidegate`")
+    raise EnvironmentMissing(
+        "pyspark with its jars is not installed", hint=f"`{extras.install(extras.requirement('pyspark'))}`"
+    )
 
 
 def main() -> None:
-    """Fetches what the formats and the embedded defaults need, for `make setup`."""
-    for path in resolve((ICEBERG, LOCAL_FILES, DELTA, DELTA_STORAGE, SQLITE, POSTGRESQL)):
+    """Fetches what the formats and the embedded defaults need, for `make setup`; with `--all` every pinned jar."""
+    wanted = (ICEBERG, LOCAL_FILES, DELTA, DELTA_STORAGE, SQLITE, POSTGRESQL)
+    for path in resolve(tuple(SHA256) if "--all" in sys.argv[1:] else wanted):
         sys.stdout.write(f"{path}\n")
     for leftover in cache_folder().glob(".fetch-*"):
         shutil.rmtree(leftover, ignore_errors=True)

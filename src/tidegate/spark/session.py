@@ -17,6 +17,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, cast
 from urllib.parse import urlsplit
 
+from tidegate import extras
 from tidegate.errors import ConfigError, EnvironmentMissing
 from tidegate.spark import archive, sql
 from tidegate.spark.jars import ICEBERG_CATALOG, LOCAL_FILES, NEEDED, resolve
@@ -323,9 +324,7 @@ def _connect(remote: str) -> SparkSession:
         # Not `pyspark.sql`'s builder: it turns the whole process, and those it starts, into clients of Connect.
         from pyspark.sql.connect.session import SparkSession as Remote  # noqa: PLC0415 - importing takes a second
     except ImportError as error:
-        raise EnvironmentMissing(
-            "the Spark Connect client is not installed", hint="`pip install 'tidegate[connect]'`"
-        ) from error
+        raise EnvironmentMissing("the Spark Connect client is not installed", hint=extras.hint("connect")) from error
     hush()
     parts = urlsplit(remote)
     try:

@@ -250,4 +250,4 @@ def test_missing_driver_is_named_with_its_remedy(dialect, driver: str, monkeypat
     monkeypatch.setattr(builtins, "__import__", absent)
     with pytest.raises(EnvironmentMissing) as missing:
         dialect.open(Connection(name="c", url=f"{dialect.kind}:///x"))
-    assert f"pip install 'tidegate[{dialect.kind}]'" in missing.value.hint
+    assert f"the extra `{dialect.kind}`: `" in missing.value.hint

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
 
@@ -78,3 +79,20 @@ def test_one_that_is_there_is_not_made_again(java: Path) -> None:
         (jars / Coordinate.parse(coordinate).file_name).touch()
     place((ICEBERG,)).touch()
     assert archive.make((ICEBERG,)) == place((ICEBERG,))
+
+
+def test_archives_of_environments_that_are_gone_are_removed(java: Path, tmp_path: Path) -> None:
+    cache = tmp_path / "a cache"
+    for coordinate in (ICEBERG, DELTA, DELTA_STORAGE):
+        (cache / Coordinate.parse(coordinate).file_name).touch()
+    place((ICEBERG,)).touch()
+    mine = archive.make((ICEBERG,))
+    gone, unknown, old = (cache / f"iceberg-{name}-1.jsa" for name in ("gone", "unknown", "old"))
+    for file in (gone, unknown, old):
+        file.write_bytes(b"12")
+    (cache / "iceberg-gone.json").write_text(json.dumps([str(java), str(tmp_path / "no venv" / "jars")]))
+    os.utime(old, (0, 0))
+    assert archive.prune() == (2, 4)
+    assert sorted(cache.glob("*.jsa")) == sorted([mine, unknown])
+    assert not (cache / "iceberg-gone.json").exists()
+    assert archive.prune() == (0, 0)

@@ -31,8 +31,10 @@ def java(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_a_jar_is_fetched_once_and_then_read_from_the_cache(java: Path, tmp_path: Path) -> None:
     (java / "answer").write_bytes(b"jar")
     cache = tmp_path / "cache"
+    told: list[str] = []
     for _ in range(2):
-        assert jars.resolve(["org:thing:1", "org:thing:1"], cache) == (cache / "thing-1.jar",)
+        assert jars.resolve(["org:thing:1", "org:thing:1"], cache, told.append) == (cache / "thing-1.jar",)
+    assert told == ["fetching org:thing:1 (1 of 1)"]
     assert (java / "calls").read_text() == "ran\n"
     assert [path.name for path in cache.iterdir()] == ["thing-1.jar"], "nothing temporary stays"
     assert jars.missing(["org:thing:1", "org:other:2"], cache) == ("org:other:2",)

@@ -92,7 +92,7 @@ def doctor(
     Java, jars, catalog, registry, connections: each is ok, or shows the command that fixes it.
     """
     with shell.project() as project:
-        findings = project.doctor(fetch=fetch)
+        findings = project.doctor(fetch=fetch, on_fetch=shell.say)
     exit_code = 0 if all(finding.ok for finding in findings) else FAILED
     if shell.as_json:
         shell.document({"findings": [finding.to_dict() for finding in findings], "exit_code": exit_code})

@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from typing import ClassVar
 
+from tidegate import extras
 from tidegate.core.bounds import Clock
 from tidegate.core.changes import SafeBound
 from tidegate.core.column_selection import ColumnSelection
@@ -38,9 +39,7 @@ from tidegate.errors import (
 try:
     import duckdb
 except ModuleNotFoundError as error:
-    raise EnvironmentMissing(
-        "the DuckDB driver is not installed", hint="Install it: `pip install 'tidegate[duckdb]'`."
-    ) from error
+    raise EnvironmentMissing("the DuckDB driver is not installed", hint=extras.hint("duckdb")) from error
 
 
 MOST_ROW_BYTES = 4096

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Any, cast
 
+from tidegate import extras
 from tidegate.core.bounds import Clock
 from tidegate.core.changes import SafeBound
 from tidegate.core.column_selection import ColumnSelection
@@ -25,9 +26,7 @@ try:
     import pymysql
     from pymysql.charset import charset_by_id
 except ModuleNotFoundError as error:
-    raise EnvironmentMissing(
-        "the MariaDB driver is not installed", hint="Install it: `pip install 'tidegate[mariadb]'`."
-    ) from error
+    raise EnvironmentMissing("the MariaDB driver is not installed", hint=extras.hint("mariadb")) from error
 from tidegate.dialects.mariadb import safe_bounds as edges
 from tidegate.dialects.mariadb.errors import border, refused
 

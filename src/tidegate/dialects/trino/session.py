@@ -8,6 +8,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from tidegate import extras
 from tidegate.core.bounds import Clock
 from tidegate.core.changes import SafeBound
 from tidegate.core.column_selection import ColumnSelection
@@ -23,9 +24,7 @@ try:
     from trino.auth import BasicAuthentication
     from trino.dbapi import Connection as Driver
 except ModuleNotFoundError as error:
-    raise EnvironmentMissing(
-        "the Trino driver is not installed", hint="Install it: `pip install 'tidegate[trino]'`."
-    ) from error
+    raise EnvironmentMissing("the Trino driver is not installed", hint=extras.hint("trino")) from error
 from tidegate.dialects.trino.errors import border
 
 NOW = "SELECT CAST(CAST(current_timestamp AT TIME ZONE 'UTC' AS timestamp(6)) AS varchar)"

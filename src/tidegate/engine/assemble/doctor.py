@@ -12,6 +12,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from tidegate import extras
 from tidegate.config import Config
 from tidegate.core.display import Shown
 from tidegate.core.ids import Target
@@ -40,12 +41,16 @@ class Finding(Shown):
         return asdict(self)
 
 
-def examine(config: Config, lakes: Mapping[str, Format], *, fetch: bool) -> list[Finding]:
-    """Everything that a run of this project needs, in the order in which a run needs it."""
+def examine(config: Config, lakes: Mapping[str, Format], *, fetch: Callable[[str], None] | None) -> list[Finding]:
+    """Everything that a run of this project needs, in the order in which a run needs it.
+
+    Args:
+        fetch: fetch what is missing, and give it a line for each step; None to fetch nothing.
+    """
     return list(_examine(config, lakes, fetch=fetch))
 
 
-def _examine(config: Config, lakes: Mapping[str, Format], *, fetch: bool) -> Iterator[Finding]:
+def _examine(config: Config, lakes: Mapping[str, Format], *, fetch: Callable[[str], None] | None) -> Iterator[Finding]:
     yield _finding("registry", lambda: _registry(config))
     for name, lake in lakes.items():
         yield _finding(f"lake {name}", lambda lake=lake, name=name: _lake(lake, name))  # type: ignore[misc]
@@ -125,7 +130,7 @@ def _connect_client() -> str:
     import importlib.util  # noqa: PLC0415 - only for this question
 
     if importlib.util.find_spec("grpc") is None:
-        raise EnvironmentMissing("the Spark Connect client is not installed", hint="`pip install 'tidegate[connect]'`")
+        raise EnvironmentMissing("the Spark Connect client is not installed", hint=extras.hint("connect"))
     return "the Spark Connect client is installed"
 
 
@@ -136,16 +141,22 @@ def _java() -> str:
     return f"version {found.version} at {found.path}"
 
 
-def _jars(coordinates: tuple[str, ...], *, fetch: bool) -> str:
+def _jars(coordinates: tuple[str, ...], *, fetch: Callable[[str], None] | None) -> str:
     from tidegate.spark import archive, jars  # noqa: PLC0415 - only for this question
 
+    tidied = ""
     if fetch:
-        jars.resolve(coordinates)
+        jars.resolve(coordinates, tell=fetch)
+        if not archive.options(coordinates):
+            fetch("archiving Spark's classes, which takes about 20 seconds")
         archive.make(coordinates)
+        removed, freed = archive.prune()
+        if removed:
+            tidied = f", removed {removed} class archives of environments that are gone ({freed / 10**6:,.0f} MB)"
     missing = jars.missing(coordinates)
     if missing:
         raise EnvironmentMissing(
             f"not fetched yet: {', '.join(missing)}", hint="`tidegate doctor --fetch`; the first run does this too."
         )
     slow = "" if archive.options(coordinates) else ", Spark starts faster after `tidegate doctor --fetch`"
-    return f"{len(coordinates)} in the cache{slow}"
+    return f"{len(coordinates)} in the cache{slow}{tidied}"

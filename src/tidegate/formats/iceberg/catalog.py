@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, unquote, urlsplit
 
+from tidegate import extras
 from tidegate.core.ids import Target
 from tidegate.errors import ConfigError, EnvironmentMissing, TidegateError, WriteError
 from tidegate.formats.iceberg.metadata import Metadata
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
 EXTENSIONS = "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions"
 TYPES = ("sqlite", "postgresql", "rest", "glue", "hive")
 _HIVE_NAME = re.compile(r"\w+", re.ASCII)
-EXTRAS = {"hive": "tidegate[hive]", "glue": "pyiceberg[glue]"}
 _POINTER = (
     "SELECT metadata_location FROM iceberg_tables "
     "WHERE catalog_name = {0} AND table_namespace = {0} AND table_name = {0}"
@@ -269,7 +269,7 @@ class Catalog:
         if type(error).__name__ == "NotInstalledError":
             return EnvironmentMissing(
                 f"the package for the catalog of lake {self.name!r}, of type {self.kind}, is not installed",
-                hint=f"`pip install '{EXTRAS[self.kind]}'`",
+                hint=extras.hint(self.kind),
             )
         if self.kind == "sqlite":
             where = str(self.file)

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
+from tidegate import extras
 from tidegate.core.ids import Connection
 from tidegate.core.log import Message
 from tidegate.errors import ConfigError, EnvironmentMissing, SourceRefused, SourceUnavailable, TidegateError
@@ -224,9 +225,7 @@ class Brokers:
         try:
             from confluent_kafka import KafkaException  # noqa: PLC0415 - as above
         except ImportError as error:
-            raise EnvironmentMissing(
-                "the Kafka client is not installed", hint="`pip install 'tidegate[kafka]'`"
-            ) from error
+            raise EnvironmentMissing("the Kafka client is not installed", hint=extras.hint("kafka")) from error
         try:
             yield
         except TidegateError:

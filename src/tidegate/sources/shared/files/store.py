@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from tidegate import extras
 from tidegate.errors import ConfigError, EnvironmentMissing, SourceError, SourceRefused, SourceUnavailable
 from tidegate.storage import FOR_SPARK, FileInfo, Store, by_fsspec, on_disk
 
@@ -182,7 +183,7 @@ def _store(text: str, root: str, *, local: bool) -> Store:
         extra = LACKING.get(scheme)
         raise EnvironmentMissing(
             f"no installed package can read {scheme}://",
-            hint=f"`pip install 'tidegate[{extra}]'`" if extra else f"Install fsspec's package for {scheme}://.",
+            hint=extras.hint(extra) if extra else f"Install fsspec's package for {scheme}://.",
         ) from error
 
 

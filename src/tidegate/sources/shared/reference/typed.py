@@ -16,6 +16,7 @@ from typing import IO, Any
 
 import pyarrow as pa  # type: ignore[import-untyped]
 
+from tidegate import extras
 from tidegate.errors import EnvironmentMissing
 
 ROWS = 16_384
@@ -60,7 +61,7 @@ def avro(content: IO[bytes], names: frozenset[str]) -> Iterator[Mapping[str, Any
     except ImportError as error:
         raise EnvironmentMissing(
             "verification reads Avro files with fastavro, which is not installed",
-            hint="`pip install 'tidegate[avro]'`",
+            hint=extras.hint("avro"),
         ) from error
     decode: Any = fastavro.schemaless_reader
     head = decode(content, fastavro.parse_schema(HEADER))

@@ -1,0 +1,14 @@
+#!/bin/sh
+# Makes ./dist: wheel and source distribution, an SBOM (CycloneDX) of what the lock file installs with every extra, and
+# checksums of all. The version is that of the git tag; the release workflow attests to what lies there.
+set -eu
+
+uv=$(command -v uv || echo .tools/bin/uv)
+rm -rf dist
+"$uv" build --quiet --out-dir dist
+rm -f dist/.gitignore
+"$uv" export --quiet --locked --all-extras --no-dev --no-emit-project --format cyclonedx1.5 \
+    --preview-features sbom-export --output-file dist/tidegate.cdx.json >/dev/null
+cd dist
+sha256sum -- *.whl *.tar.gz *.cdx.json >SHA256SUMS
+cat SHA256SUMS
