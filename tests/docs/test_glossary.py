@@ -121,7 +121,7 @@ SCENARIOS = (
 )
 # A command that would take `tidegate` from an index; `./tidegate`, a file and `tidegate[demo] @ git+…` do not.
 FROM_AN_INDEX = re.compile(
-    r"\b(?:pip|pipx|uvx?)\b[^\n`|]*?[ '\"]tidegate(?:\[[\w,]+\])?(?:[=<>~!]=?[\w.]+)?['\"]?(?=[\s`]|$)(?! @)"
+    r"\b(?:pip|pipx|uvx?)\b[^\n`|]*?[ '\"]tidegate(?:\[[\w,{}]+\])?(?:[=<>~!]=?[\w.]+)?['\"]?(?=[\s`]|$)(?! @)"
 )
 
 

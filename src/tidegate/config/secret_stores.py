@@ -9,6 +9,8 @@ import json
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from tidegate import extras
+
 if TYPE_CHECKING:
     from azure.keyvault.secrets import SecretClient
     from google.cloud.secretmanager import SecretManagerServiceClient
@@ -43,7 +45,7 @@ def fetch(store: str, name: str) -> str:
     try:
         text = STORES[store](named)
     except ImportError as error:
-        raise SecretUnavailable(f"{EXTRAS[store]} is not installed", f"`pip install 'tidegate[{store}]'`") from error
+        raise SecretUnavailable(f"{EXTRAS[store]} is not installed", extras.hint(store)) from error
     return _value_of(text, key) if key else text
 
 
