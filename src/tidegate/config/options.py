@@ -146,7 +146,7 @@ class Option:
     """A field of a class as a key of the project file.
 
     Args:
-        plugin: the group of which the key names a plugin; empty for a plain value.
+        plugin: the group of which the key names a plugin; None for a plain value.
         aliases: other names of the key.
         spellings: other spellings of a value, and the value.
     """
@@ -154,7 +154,7 @@ class Option:
     hint: Any
     required: bool
     default: Any = None
-    plugin: str = ""
+    plugin: str | None = None
     aliases: tuple[str, ...] = ()
     spellings: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
@@ -167,7 +167,7 @@ def fields(cls: type[Any]) -> Mapping[str, Option]:
             hint=hints[field.name],
             required=_required(field),
             default=_default(field),
-            plugin=field.metadata.get("plugin", ""),
+            plugin=field.metadata.get("plugin"),
             aliases=field.metadata.get("aliases", ()),
             spellings=field.metadata.get("spellings", {}),
         )

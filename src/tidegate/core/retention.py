@@ -18,7 +18,7 @@ class Retained:
         status: the server's word: `reserved`, `extended`, `unreserved`, `lost`.
         bytes: of the log, kept for it.
         behind: bytes of the log that were not yet loaded and confirmed.
-        warning: what is wrong with it, for people; empty for nothing.
+        warning: what is wrong with it, for people; None for nothing.
     """
 
     name: str
@@ -28,8 +28,8 @@ class Retained:
     status: str = ""
     bytes: int = 0
     behind: int = 0
-    warning: str = ""
+    warning: str | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """JSON types only."""
-        return asdict(self)
+        return {**asdict(self), "warning": self.warning or ""}

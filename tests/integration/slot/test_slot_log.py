@@ -385,7 +385,7 @@ def test_what_is_kept_is_told_and_dropped(shop, monkeypatch):
         "reserved",
     )
     assert found.bytes >= found.behind > 500_000
-    assert found.warning == ""
+    assert found.warning is None
     monkeypatch.setattr(slot, "KEPT_BYTES", 500_000)
     assert "slot tidegate_orders retains" in shop.options.retained().warning
     with shop.log() as log:

@@ -135,13 +135,13 @@ class SlotOptions(ReplicationSlot):
                 slots.unpublish(session, self.publication)
 
 
-def warning_of(found: slots.Slot) -> str:
-    """What is wrong with a slot, for people; empty for nothing."""
+def warning_of(found: slots.Slot) -> str | None:
+    """What is wrong with a slot, for people; None for nothing."""
     if found.status == slots.LOST:
         return f"slot {found.name} has lost changes: the server retains no more than `max_slot_wal_keep_size`"
     if found.retained > KEPT_BYTES or found.status not in ("reserved", None):
         return f"slot {found.name} retains {found.retained / 2**20:,.0f} MiB of write-ahead log ({found.status})"
-    return ""
+    return None
 
 
 def check_identity(session: PostgresqlSession, options: SlotOptions) -> slots.Identified:
