@@ -41,8 +41,8 @@ def trusted(ledger: Ledger | None, since: Position | None, columns: Schema) -> L
     return ledger
 
 
-def groups(changes: ChangeSet, most: int = GROUP_ROWS) -> Iterator[ChangeSet]:
-    """The changes in as few commits of at most `most` rows as possible; a partition is never split.
+def groups(changes: ChangeSet) -> Iterator[ChangeSet]:
+    """The changes in as few commits of at most `GROUP_ROWS` rows as possible; a partition is never split.
 
     Example:
         >>> from tidegate.core.slices import Everything
@@ -54,7 +54,7 @@ def groups(changes: ChangeSet, most: int = GROUP_ROWS) -> Iterator[ChangeSet]:
         return
     group: list[Part] = []
     for part in (part for part in changes.parts if part.action is not Action.SKIP):
-        if group and sum(each.rows or 0 for each in group) + (part.rows or 0) > most:
+        if group and sum(each.rows or 0 for each in group) + (part.rows or 0) > GROUP_ROWS:
             yield changes.only(tuple(group))
             group = []
         group.append(part)

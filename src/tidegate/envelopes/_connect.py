@@ -10,65 +10,47 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from tidegate.core.schema import (
-    BIGINT,
-    BINARY,
-    BOOLEAN,
-    DATE,
-    DOUBLE,
-    INT,
-    JSON,
-    REAL,
-    TEXT,
-    TIME,
-    TIMESTAMP,
-    TIMESTAMPTZ,
-    UUID,
-    Column,
-    Kind,
-    Schema,
-    Type,
-    array,
-    decimal,
-)
+from tidegate.core import schema as types
+from tidegate.core.schema import Column, Kind, Schema, Type, array, decimal
 from tidegate.dialects.shared.type_names import parse_type
 from tidegate.errors import ConfigError
 
+WORDS = {"timestamptz": types.TIMESTAMPTZ, "float": types.REAL}
 PREFIXES = ("io.debezium.", "org.apache.kafka.connect.data.")
 """The names of what is more than its plain type; their last part says what it is, in both the same."""
 
 NAMED: Mapping[str, Type] = {
-    "Date": DATE,
-    "IsoDate": DATE,
-    "IsoTime": TIME,
-    "IsoTimestamp": TIMESTAMP,
-    "Json": JSON,
-    "MicroTime": TIME,
-    "MicroTimestamp": TIMESTAMP,
-    "NanoTime": TIME,
-    "NanoTimestamp": TIMESTAMP,
-    "Time": TIME,
-    "Timestamp": TIMESTAMP,
-    "Uuid": UUID,
-    "VariableScaleDecimal": TEXT,
-    "Bits": TEXT,
-    "Year": INT,
-    "ZonedTimestamp": TIMESTAMPTZ,
+    "Date": types.DATE,
+    "IsoDate": types.DATE,
+    "IsoTime": types.TIME,
+    "IsoTimestamp": types.TIMESTAMP,
+    "Json": types.JSON,
+    "MicroTime": types.TIME,
+    "MicroTimestamp": types.TIMESTAMP,
+    "NanoTime": types.TIME,
+    "NanoTimestamp": types.TIMESTAMP,
+    "Time": types.TIME,
+    "Timestamp": types.TIMESTAMP,
+    "Uuid": types.UUID,
+    "VariableScaleDecimal": types.TEXT,
+    "Bits": types.TEXT,
+    "Year": types.INT,
+    "ZonedTimestamp": types.TIMESTAMPTZ,
 }
 PLAIN: Mapping[str, Type] = {
-    "boolean": BOOLEAN,
-    "bytes": BINARY,
-    "double": DOUBLE,
-    "float": REAL,
-    "float32": REAL,
-    "float64": DOUBLE,
-    "int16": INT,
-    "int32": INT,
-    "int64": BIGINT,
-    "int8": INT,
-    "string": TEXT,
+    "boolean": types.BOOLEAN,
+    "bytes": types.BINARY,
+    "double": types.DOUBLE,
+    "float": types.REAL,
+    "float32": types.REAL,
+    "float64": types.DOUBLE,
+    "int16": types.INT,
+    "int32": types.INT,
+    "int64": types.BIGINT,
+    "int8": types.INT,
+    "string": types.TEXT,
 }
-IN_ARRAYS = (BOOLEAN, INT, BIGINT, TEXT, UUID)
+IN_ARRAYS = (types.BOOLEAN, types.INT, types.BIGINT, types.TEXT, types.UUID)
 
 WAYS: Mapping[Kind, tuple[str, ...]] = {
     Kind.BINARY: ("bytes", "hex"),
@@ -191,8 +173,8 @@ def type_of(field: Mapping[str, Any]) -> Type:
         return _decimal(parameters)
     if kind == "array":
         element = type_of(field.get("items") or {})
-        return array(element) if element in IN_ARRAYS else JSON
-    return NAMED.get(name) or PLAIN.get(kind, JSON)
+        return array(element) if element in IN_ARRAYS else types.JSON
+    return NAMED.get(name) or PLAIN.get(kind, types.JSON)
 
 
 def short(name: Any) -> str:
@@ -221,9 +203,7 @@ def stated(columns: Mapping[str, str]) -> dict[str, tuple[Type, Written | None]]
 
 def _stated(column: str, text: str) -> tuple[Type, Written | None]:
     word, _, way = (part.strip() for part in text.partition(" as "))
-    kind = (
-        TIMESTAMPTZ if word.lower() == "timestamptz" else REAL if word.lower() == "float" else parse_type(column, word)
-    )
+    kind = WORDS.get(word.lower()) or parse_type(column, word)
     ways = WAYS.get(kind.kind, ())
     if not way:
         return kind, _written(kind, ways[0]) if kind.kind in CERTAIN else None if ways else _written(kind, "")
@@ -273,7 +253,7 @@ def _decimal(parameters: Mapping[str, Any]) -> Type:
     if scale < 0:
         precision, scale = precision - scale, 0
     precision = max(precision, scale)
-    return decimal(precision, scale) if precision <= 38 else TEXT
+    return decimal(precision, scale) if precision <= 38 else types.TEXT
 
 
 def _native(field: Mapping[str, Any]) -> str:

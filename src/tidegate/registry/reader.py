@@ -106,11 +106,6 @@ class RegistryReader:
         with self._database.read() as connection:
             return next(iter(positions.find_plans(connection, plans.c.load_id == load_id)), None)
 
-    def plan_status(self, load_id: str) -> PlanStatus | None:
-        """How that load's plan stands; None when it was never saved."""
-        saved = self.plan(load_id)
-        return saved.status if saved else None
-
     def open_plans(self, uid: str) -> list[SavedPlan]:
         """The stream's unfinished plans, oldest first: what a crash left behind."""
         with self._database.read() as connection:

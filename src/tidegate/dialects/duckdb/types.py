@@ -8,54 +8,37 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from tidegate.core.schema import (
-    BIGINT,
-    BINARY,
-    BOOLEAN,
-    DATE,
-    DOUBLE,
-    INT,
-    JSON,
-    REAL,
-    TEXT,
-    TIME,
-    TIMESTAMP,
-    TIMESTAMPTZ,
-    UUID,
-    Column,
-    Type,
-    array,
-    decimal,
-)
+from tidegate.core import schema as types
+from tidegate.core.schema import Column, Type, array, decimal
 from tidegate.core.yaml_text import scalar
 from tidegate.dialects.shared.type_names import parse_type
 from tidegate.errors import ConfigError
 
 PLAIN: Mapping[str, Type] = {
-    "BIGINT": BIGINT,
-    "BLOB": BINARY,
-    "BOOLEAN": BOOLEAN,
-    "DATE": DATE,
-    "DOUBLE": DOUBLE,
-    "FLOAT": REAL,
+    "BIGINT": types.BIGINT,
+    "BLOB": types.BINARY,
+    "BOOLEAN": types.BOOLEAN,
+    "DATE": types.DATE,
+    "DOUBLE": types.DOUBLE,
+    "FLOAT": types.REAL,
     "HUGEINT": decimal(38, 0),
-    "INTEGER": INT,
-    "JSON": JSON,
-    "SMALLINT": INT,
-    "TIME": TIME,
-    "TIMESTAMP": TIMESTAMP,
-    "TIMESTAMP WITH TIME ZONE": TIMESTAMPTZ,
-    "TIMESTAMP_MS": TIMESTAMP,
-    "TIMESTAMP_NS": TIMESTAMP,
-    "TIMESTAMP_S": TIMESTAMP,
-    "TINYINT": INT,
+    "INTEGER": types.INT,
+    "JSON": types.JSON,
+    "SMALLINT": types.INT,
+    "TIME": types.TIME,
+    "TIMESTAMP": types.TIMESTAMP,
+    "TIMESTAMP WITH TIME ZONE": types.TIMESTAMPTZ,
+    "TIMESTAMP_MS": types.TIMESTAMP,
+    "TIMESTAMP_NS": types.TIMESTAMP,
+    "TIMESTAMP_S": types.TIMESTAMP,
+    "TINYINT": types.INT,
     "UBIGINT": decimal(20, 0),
     "UHUGEINT": decimal(38, 0),
-    "UINTEGER": BIGINT,
-    "USMALLINT": INT,
-    "UTINYINT": INT,
-    "UUID": UUID,
-    "VARCHAR": TEXT,
+    "UINTEGER": types.BIGINT,
+    "USMALLINT": types.INT,
+    "UTINYINT": types.INT,
+    "UUID": types.UUID,
+    "VARCHAR": types.TEXT,
 }
 IN_ARRAYS = frozenset({"BIGINT", "BOOLEAN", "INTEGER", "SMALLINT", "TINYINT", "UUID", "VARCHAR"})
 DECIMAL = re.compile(r"DECIMAL\((\d+),(\d+)\)")
@@ -72,14 +55,14 @@ def column_of(name: str, native: tuple[str, bool], override: str | None) -> Colu
         ConfigError: another type than text is stated, which says more than DuckDB does nowhere.
     """
     word, nullable = native
-    if override is not None and parse_type(name, override) != TEXT:
+    if override is not None and parse_type(name, override) != types.TEXT:
         raise ConfigError(
             f"columns: column {name!r} has type {word}, which DuckDB already declares exactly; it can be read as text "
             f"alone",
             hint=f"Remove it, or use `source: {{columns: {{{scalar(name, is_key=True)}: text}}}}`.",
             column=name,
         )
-    kind = TEXT if override is not None else type_of(word)
+    kind = types.TEXT if override is not None else type_of(word)
     return word if kind is None else Column(name=name, type=kind, nullable=nullable, native=word)
 
 
@@ -89,7 +72,7 @@ def type_of(native: str) -> Type | None:
     if found:
         return decimal(int(found[1]), int(found[2]))
     if native.startswith("ENUM(") and native.endswith(")"):
-        return TEXT
+        return types.TEXT
     found = LIST.fullmatch(native)
     if found:
         return array(PLAIN[found[1]]) if found[1] in IN_ARRAYS else None

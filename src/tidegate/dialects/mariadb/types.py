@@ -9,23 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from tidegate.core.schema import (
-    BIGINT,
-    BINARY,
-    BOOLEAN,
-    DATE,
-    DOUBLE,
-    INT,
-    REAL,
-    TEXT,
-    TIME,
-    TIMESTAMP,
-    TIMESTAMPTZ,
-    Column,
-    Kind,
-    Type,
-    decimal,
-)
+from tidegate.core import schema as types
+from tidegate.core.schema import Column, Kind, Type, decimal
 from tidegate.core.yaml_text import scalar
 from tidegate.dialects.shared.type_names import parse_type
 from tidegate.errors import SchemaRefused
@@ -38,20 +23,20 @@ STATED = " stated"
 """Ends the label of a column whose type the project states."""
 # By the protocol's number of the type. Source: MariaDB, "Result set packets", field types.
 PLAIN: Mapping[int, tuple[str, Type]] = {
-    1: ("tinyint", INT),
-    2: ("smallint", INT),
-    3: ("int", INT),
-    4: ("float", REAL),
-    5: ("double", DOUBLE),
-    7: ("timestamp", TIMESTAMPTZ),
-    8: ("bigint", BIGINT),
-    9: ("mediumint", INT),
-    10: ("date", DATE),
-    11: ("time", TIME),
-    12: ("datetime", TIMESTAMP),
-    13: ("year", INT),
-    14: ("date", DATE),
-    245: ("json", TEXT),
+    1: ("tinyint", types.INT),
+    2: ("smallint", types.INT),
+    3: ("int", types.INT),
+    4: ("float", types.REAL),
+    5: ("double", types.DOUBLE),
+    7: ("timestamp", types.TIMESTAMPTZ),
+    8: ("bigint", types.BIGINT),
+    9: ("mediumint", types.INT),
+    10: ("date", types.DATE),
+    11: ("time", types.TIME),
+    12: ("datetime", types.TIMESTAMP),
+    13: ("year", types.INT),
+    14: ("date", types.DATE),
+    245: ("json", types.TEXT),
 }
 TEXTS = {15: "varchar", 249: "text", 250: "text", 251: "text", 252: "text", 253: "varchar", 254: "char"}
 ODD = {6: "null", 16: "bit", 255: "geometry"}
@@ -91,7 +76,7 @@ def column_of(name: str, native: Native, override: str | None) -> Column | str:
 
 def _stated(name: str, kind: Type | None, label: str, override: str) -> Type:
     wanted = parse_type(name, override)
-    if wanted == TEXT:
+    if wanted == types.TEXT:
         return wanted
     flag = wanted.kind is Kind.BOOLEAN and kind is not None and kind.kind in (Kind.INTEGER, Kind.BOOLEAN)
     number = wanted.kind is Kind.DECIMAL and (label.startswith("decimal") or label == "bigint unsigned")
@@ -109,7 +94,7 @@ def _type(native: Native) -> tuple[Type | None, str]:
     if native.code == DECIMAL:
         return _decimal(native)
     if native.code == BIT:
-        return (BOOLEAN if native.length == 1 else None), f"bit({native.length})"
+        return (types.BOOLEAN if native.length == 1 else None), f"bit({native.length})"
     if native.code in TEXTS:
         return _text(native)
     if native.code not in PLAIN:
@@ -119,7 +104,7 @@ def _type(native: Native) -> tuple[Type | None, str]:
         label = "tinyint(1)"
     if not native.unsigned or kind.kind is not Kind.INTEGER or label == "year":
         return kind, label
-    wider = decimal(20, 0) if native.code == BIGINT_CODE else BIGINT if label == "int" else INT
+    wider = decimal(20, 0) if native.code == BIGINT_CODE else types.BIGINT if label == "int" else types.INT
     return wider, f"{label} unsigned"
 
 
@@ -127,11 +112,11 @@ def _decimal(native: Native) -> tuple[Type, str]:
     """Up to 38 digits a decimal, beyond that its exact text. Source: my_decimal_length_to_precision."""
     precision = native.length - (native.scale > 0) - (not native.unsigned)
     label = f"decimal({precision},{native.scale})"
-    return (decimal(precision, native.scale) if precision <= 38 else TEXT), label
+    return (decimal(precision, native.scale) if precision <= 38 else types.TEXT), label
 
 
 def _text(native: Native) -> tuple[Type, str]:
     label = "enum" if native.flags & ENUM else "set" if native.flags & SET else TEXTS[native.code]
     if native.charset == BINARY_CHARSET:
-        return BINARY, {"char": "binary", "varchar": "varbinary"}.get(label, "blob")
-    return TEXT, f"{label}{CHARSET}{native.charset}"
+        return types.BINARY, {"char": "binary", "varchar": "varbinary"}.get(label, "blob")
+    return types.TEXT, f"{label}{CHARSET}{native.charset}"

@@ -8,54 +8,36 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from tidegate.core.schema import (
-    BIGINT,
-    BINARY,
-    BOOLEAN,
-    DATE,
-    DOUBLE,
-    INT,
-    JSON,
-    REAL,
-    TEXT,
-    TIME,
-    TIMESTAMP,
-    TIMESTAMPTZ,
-    UUID,
-    Column,
-    Kind,
-    Type,
-    array,
-    decimal,
-)
+from tidegate.core import schema as types
+from tidegate.core.schema import Column, Kind, Type, array, decimal
 from tidegate.core.yaml_text import scalar
 from tidegate.dialects.shared.type_names import parse_type
 from tidegate.errors import SchemaRefused
 
 PLAIN: Mapping[str, Type] = {
-    "bool": BOOLEAN,
-    "bpchar": TEXT,
-    "bytea": BINARY,
-    "cidr": TEXT,
-    "date": DATE,
-    "float4": REAL,
-    "float8": DOUBLE,
-    "inet": TEXT,
-    "int2": INT,
-    "int4": INT,
-    "int8": BIGINT,
-    "json": JSON,
-    "jsonb": JSON,
-    "macaddr": TEXT,
-    "macaddr8": TEXT,
-    "name": TEXT,
-    "oid": BIGINT,
-    "text": TEXT,
-    "time": TIME,
-    "timestamp": TIMESTAMP,
-    "timestamptz": TIMESTAMPTZ,
-    "uuid": UUID,
-    "varchar": TEXT,
+    "bool": types.BOOLEAN,
+    "bpchar": types.TEXT,
+    "bytea": types.BINARY,
+    "cidr": types.TEXT,
+    "date": types.DATE,
+    "float4": types.REAL,
+    "float8": types.DOUBLE,
+    "inet": types.TEXT,
+    "int2": types.INT,
+    "int4": types.INT,
+    "int8": types.BIGINT,
+    "json": types.JSON,
+    "jsonb": types.JSON,
+    "macaddr": types.TEXT,
+    "macaddr8": types.TEXT,
+    "name": types.TEXT,
+    "oid": types.BIGINT,
+    "text": types.TEXT,
+    "time": types.TIME,
+    "timestamp": types.TIMESTAMP,
+    "timestamptz": types.TIMESTAMPTZ,
+    "uuid": types.UUID,
+    "varchar": types.TEXT,
 }
 IN_ARRAYS = frozenset({"bool", "int2", "int4", "int8", "text", "uuid", "varchar"})
 
@@ -96,8 +78,8 @@ def column_of(name: str, native: Native, *, nullable: bool, override: str | None
     """
     kind, label = _type(native), _label(native)
     wanted = parse_type(name, override) if override is not None else None
-    if wanted == TEXT:
-        kind = TEXT
+    if wanted == types.TEXT:
+        kind = types.TEXT
     elif wanted is not None:
         if native.name != "numeric" or wanted.kind is not Kind.DECIMAL:
             raise SchemaRefused(
@@ -121,7 +103,7 @@ def _within(inner: Type | None, outer: Type) -> bool:
 
 def _type(native: Native) -> Type | None:
     if native.category == "e" or native.name == "citext":
-        return TEXT
+        return types.TEXT
     if native.category != "b" or not native.built_in:
         return None
     if native.name == "numeric":
@@ -134,13 +116,13 @@ def _type(native: Native) -> Type | None:
 def _numeric(modifier: int) -> Type:
     """Up to 38 digits a decimal, beyond that and without a precision its exact text."""
     if modifier < 0:
-        return TEXT
+        return types.TEXT
     precision, scale = _digits(modifier)
     # A scale may be negative (whole hundreds) or above the precision (0.00123); both fit another decimal.
     if scale < 0:
         precision, scale = precision - scale, 0
     precision = max(precision, scale)
-    return decimal(precision, scale) if precision <= 38 else TEXT
+    return decimal(precision, scale) if precision <= 38 else types.TEXT
 
 
 def _digits(modifier: int) -> tuple[int, int]:

@@ -4,36 +4,23 @@ from __future__ import annotations
 
 import re
 
-from tidegate.core.schema import (
-    BIGINT,
-    BINARY,
-    BOOLEAN,
-    DATE,
-    DOUBLE,
-    INT,
-    JSON,
-    TEXT,
-    TIME,
-    TIMESTAMP,
-    UUID,
-    Type,
-    decimal,
-)
+from tidegate.core import schema as types
+from tidegate.core.schema import Type, decimal
 from tidegate.errors import ConfigError
 
 WORDS = {
-    "bigint": BIGINT,
-    "binary": BINARY,
-    "boolean": BOOLEAN,
-    "date": DATE,
-    "double": DOUBLE,
-    "int": INT,
-    "json": JSON,
-    "string": TEXT,
-    "text": TEXT,
-    "time": TIME,
-    "timestamp": TIMESTAMP,
-    "uuid": UUID,
+    "bigint": types.BIGINT,
+    "binary": types.BINARY,
+    "boolean": types.BOOLEAN,
+    "date": types.DATE,
+    "double": types.DOUBLE,
+    "int": types.INT,
+    "json": types.JSON,
+    "string": types.TEXT,
+    "text": types.TEXT,
+    "time": types.TIME,
+    "timestamp": types.TIMESTAMP,
+    "uuid": types.UUID,
 }
 DECIMAL = re.compile(r"(?:decimal|numeric)\s*\(\s*(\d+)\s*(?:,\s*(\d+)\s*)?\)", re.IGNORECASE)
 

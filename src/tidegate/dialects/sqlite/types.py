@@ -7,35 +7,22 @@ from __future__ import annotations
 
 import re
 
-from tidegate.core.schema import (
-    BIGINT,
-    BINARY,
-    BOOLEAN,
-    DATE,
-    DOUBLE,
-    JSON,
-    TEXT,
-    TIME,
-    TIMESTAMP,
-    UUID,
-    Column,
-    Type,
-    decimal,
-)
+from tidegate.core import schema as types
+from tidegate.core.schema import Column, Type, decimal
 from tidegate.dialects.shared.type_names import parse_type
 
 DECIMAL = re.compile(r"(?:decimal|numeric|dec)\s*\(\s*(\d+)\s*(?:,\s*(\d+)\s*)?\)", re.IGNORECASE)
 WORDS: tuple[tuple[str, Type], ...] = (
-    (r"bool(ean)?", BOOLEAN),
-    (r"date", DATE),
-    (r"datetime|timestamp( without time zone)?", TIMESTAMP),
-    (r"time( without time zone)?", TIME),
-    (r"uuid|guid", UUID),
-    (r"jsonb?", JSON),
-    (r".*int.*", BIGINT),
-    (r".*(char|clob|text).*|string", TEXT),
-    (r".*blob.*|.*binary.*|bytea", BINARY),
-    (r"real|float|double( precision)?", DOUBLE),
+    (r"bool(ean)?", types.BOOLEAN),
+    (r"date", types.DATE),
+    (r"datetime|timestamp( without time zone)?", types.TIMESTAMP),
+    (r"time( without time zone)?", types.TIME),
+    (r"uuid|guid", types.UUID),
+    (r"jsonb?", types.JSON),
+    (r".*int.*", types.BIGINT),
+    (r".*(char|clob|text).*|string", types.TEXT),
+    (r".*blob.*|.*binary.*|bytea", types.BINARY),
+    (r"real|float|double( precision)?", types.DOUBLE),
 )
 
 
@@ -54,7 +41,7 @@ def column_of(name: str, native: tuple[str, bool], override: str | None) -> Colu
     if kind is None:
         return f"declared {declared}" if declared else "no declared type"
     label = override or declared
-    if override is not None and kind == TEXT and type_of(declared) != TEXT:
+    if override is not None and kind == types.TEXT and type_of(declared) != types.TEXT:
         label = f"{declared or 'any type'}{AS_TEXT}"
     return Column(name=name, type=kind, nullable=nullable, native=label)
 

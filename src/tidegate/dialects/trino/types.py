@@ -8,46 +8,29 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from tidegate.core.schema import (
-    BIGINT,
-    BINARY,
-    BOOLEAN,
-    DATE,
-    DOUBLE,
-    INT,
-    JSON,
-    REAL,
-    TEXT,
-    TIME,
-    TIMESTAMP,
-    TIMESTAMPTZ,
-    UUID,
-    Column,
-    Type,
-    array,
-    decimal,
-)
+from tidegate.core import schema as types
+from tidegate.core.schema import Column, Type, array, decimal
 from tidegate.dialects.shared.type_names import parse_type
 from tidegate.errors import SchemaRefused
 
 PLAIN: Mapping[str, Type] = {
-    "bigint": BIGINT,
-    "boolean": BOOLEAN,
-    "char": TEXT,
-    "date": DATE,
-    "double": DOUBLE,
-    "integer": INT,
-    "ipaddress": TEXT,
-    "json": JSON,
-    "real": REAL,
-    "smallint": INT,
-    "time": TIME,
-    "timestamp": TIMESTAMP,
-    "timestamp with time zone": TIMESTAMPTZ,
-    "tinyint": INT,
-    "uuid": UUID,
-    "varbinary": BINARY,
-    "varchar": TEXT,
+    "bigint": types.BIGINT,
+    "boolean": types.BOOLEAN,
+    "char": types.TEXT,
+    "date": types.DATE,
+    "double": types.DOUBLE,
+    "integer": types.INT,
+    "ipaddress": types.TEXT,
+    "json": types.JSON,
+    "real": types.REAL,
+    "smallint": types.INT,
+    "time": types.TIME,
+    "timestamp": types.TIMESTAMP,
+    "timestamp with time zone": types.TIMESTAMPTZ,
+    "tinyint": types.INT,
+    "uuid": types.UUID,
+    "varbinary": types.BINARY,
+    "varchar": types.TEXT,
 }
 # Of the others JSON does not keep every value.
 IN_ARRAYS = frozenset({"bigint", "boolean", "integer", "smallint", "tinyint", "varchar"})
