@@ -166,7 +166,7 @@ def test_published_is_final(registry):
     assert registry.plan_status(other.load_id) is PlanStatus.DROPPED
     with pytest.raises(InternalError, match="never planned"):
         registry.finish_plan("unknown", PlanStatus.DROPPED)
-    assert registry.plan_status("unknown") is None
+    assert registry.plan("unknown") is None
 
 
 def test_a_failed_plan_that_landed_after_all_is_published(registry):

@@ -97,18 +97,18 @@ def evolve(
         InternalError: a change that is none of these.
     """
     table = by_path(location)
-    evolution = evolved(changes, schema)
+    altered = evolved(changes, schema)
     wanted: dict[str, str] = {}
-    named = evolution.renamed or any(unusual(column.name) for column in evolution.added)
+    named = altered.renamed or any(unusual(column.name) for column in altered.added)
     if named and properties.get(MAPPING, "none") == "none":
         wanted[MAPPING] = "name"
-    if any(column.type.stored.kind is Kind.TIMESTAMP for column in evolution.added):
+    if any(column.type.stored.kind is Kind.TIMESTAMP for column in altered.added):
         wanted[LOCAL_TIMES] = "supported"
-    if evolution.widened:
+    if altered.widened:
         wanted[WIDENING] = "true"
     if wanted:
         yield f"ALTER TABLE {table} SET TBLPROPERTIES ({pairs(wanted)})"
-    yield from statements.evolve(table, evolution)
+    yield from statements.evolve(table, altered)
 
 
 def unusual(name: str) -> bool:

@@ -155,7 +155,7 @@ def bound(prune: Prune, prefix: str = "") -> str:
     return f"{low} AND {dialect.compared(column, '<=', prune.type, prune.high)}"
 
 
-class Evolution(NamedTuple):
+class AlteredColumns(NamedTuple):
     """What becomes of a table's columns: those that are added and widened, as the load has them, and new names."""
 
     added: Sequence[Column]
@@ -163,7 +163,7 @@ class Evolution(NamedTuple):
     renamed: Mapping[str, str]
 
 
-def evolved(changes: Sequence[SchemaChange], schema: Schema) -> Evolution:
+def evolved(changes: Sequence[SchemaChange], schema: Schema) -> AlteredColumns:
     """The columns that are added and those that are widened, and old names to new ones.
 
     Raises:
@@ -180,17 +180,17 @@ def evolved(changes: Sequence[SchemaChange], schema: Schema) -> Evolution:
         if column is None or change.kind not in (ChangeKind.ADD_COLUMN, ChangeKind.WIDEN):
             raise InternalError(f"a change {change.kind} of column {change.column!r} cannot be applied to a table")
         (added if change.kind is ChangeKind.ADD_COLUMN else widened).append(column)
-    return Evolution(added, widened, renamed)
+    return AlteredColumns(added, widened, renamed)
 
 
-def evolve(table: str, evolution: Evolution) -> Iterator[str]:
+def evolve(table: str, altered: AlteredColumns) -> Iterator[str]:
     """The statements that rename columns, add others, all in one, and widen others."""
-    for old, new in evolution.renamed.items():
+    for old, new in altered.renamed.items():
         yield f"ALTER TABLE {table} RENAME COLUMN {sql.quote(old)} TO {sql.quote(new)}"
-    if evolution.added:
-        columns = ", ".join(f"{sql.quote(column.name)} {column.type.spark}" for column in evolution.added)
+    if altered.added:
+        columns = ", ".join(f"{sql.quote(column.name)} {column.type.spark}" for column in altered.added)
         yield f"ALTER TABLE {table} ADD COLUMNS ({columns})"
-    for column in evolution.widened:
+    for column in altered.widened:
         yield f"ALTER TABLE {table} ALTER COLUMN {sql.quote(column.name)} TYPE {column.type.spark}"
 
 
