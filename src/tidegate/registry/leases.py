@@ -9,7 +9,6 @@ import threading
 import uuid
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
-from types import TracebackType
 from typing import Any, Self
 
 from sqlalchemy import ColumnElement, Connection, Row, delete, func, literal, or_, select, update
@@ -56,9 +55,7 @@ class Lease:
         self._thread.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self._ended.set()
         self._thread.join()
         # An unreachable registry must not hide how the work itself ended; the lease then runs out by itself.
