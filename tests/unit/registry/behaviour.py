@@ -70,7 +70,7 @@ def test_advance_moves_position_plan_and_log_together(registry):
     assert stands.position == plan.position
     assert (stands.sequence, stands.snapshot, stands.table_uuid, stands.verified) == (1, "77", "t-1", True)
     assert before <= stands.recorded_at <= datetime.now(UTC)
-    assert registry.plan_status(plan.load_id) is PlanStatus.PUBLISHED
+    assert registry.plan(plan.load_id).status is PlanStatus.PUBLISHED
     assert registry.open_plans(UID) == []
     (status,) = registry.status()
     assert (status.loaded_through, status.verified_through, status.sequence) == ("42", "42", 1)
@@ -117,7 +117,7 @@ def test_a_load_from_elsewhere_is_refused_and_changes_nothing(registry):
     with pytest.raises(PositionMoved):
         registry.advance(load(sibling), snapshot="88", table_uuid="t-1", verified=True)
     assert [p.position for p in registry.positions(UID)] == [first]
-    assert registry.plan_status(stale.load_id) is PlanStatus.PLANNED
+    assert registry.plan(stale.load_id).status is PlanStatus.PLANNED
     assert registry.status()[0].loaded_through == "10"
 
 
@@ -150,7 +150,7 @@ def test_a_saved_plan_can_be_advanced_after_a_crash(registry, url):
     stands = registry.position(UID)
     assert stands is not None
     assert stands.position == plan.position
-    assert registry.plan_status(plan.load_id) is PlanStatus.PUBLISHED
+    assert registry.plan(plan.load_id).status is PlanStatus.PUBLISHED
 
 
 def test_published_is_final(registry):
@@ -163,7 +163,7 @@ def test_published_is_final(registry):
     registry.save_plan(other, "run-1")
     registry.finish_plan(other.load_id, PlanStatus.FAILED)
     registry.finish_plan(other.load_id, PlanStatus.DROPPED)
-    assert registry.plan_status(other.load_id) is PlanStatus.DROPPED
+    assert registry.plan(other.load_id).status is PlanStatus.DROPPED
     with pytest.raises(InternalError, match="never planned"):
         registry.finish_plan("unknown", PlanStatus.DROPPED)
     assert registry.plan("unknown") is None
@@ -174,7 +174,7 @@ def test_a_failed_plan_that_landed_after_all_is_published(registry):
     registry.save_plan(plan, "run-1")
     registry.finish_plan(plan.load_id, PlanStatus.FAILED)
     registry.advance(plan, snapshot="77", table_uuid="t-1", verified=None)
-    assert registry.plan_status(plan.load_id) is PlanStatus.PUBLISHED
+    assert registry.plan(plan.load_id).status is PlanStatus.PUBLISHED
 
 
 def test_set_position_is_recorded_with_its_reason_and_the_sequence_stays(registry):
