@@ -192,10 +192,10 @@ def refuse_writer(stream: Stream, found: PlanInputs) -> None:
     Raises:
         PlanError: nothing was touched.
     """
-    wrote = found.since.writer if found.since else ""
-    if found.since is None or found.facts.reset or wrote == stream.writer.signature:
+    since, signature = found.since, stream.writer.signature
+    if since is None or found.facts.reset or since.writer == signature:
         return
-    was = "another writer" if not wrote or not stream.writer.signature else "the same writer with other options"
+    was = "the same writer with other options" if since.writer and signature else "another writer"
     raise PlanError(
         f"stream {stream.name!r} now has write: {stream.writer.kind}, but its table was loaded by {was}, so its "
         f"versions have another meaning",
