@@ -5,7 +5,7 @@ Used by every layer; imports nothing else of Tidegate. An error never contains a
     TidegateError
       ConfigError                  the project file or the command line is wrong
         UnknownPlugin              a kind that no plugin provides
-        Misfit                     parts that cannot work together
+        Incompatible               parts that cannot work together
         EnvironmentMissing         Java, jars or a package are missing or too old
       SourceError                  the database or files that rows come from
         SourceUnavailable *        unreachable, or the connection was lost
@@ -102,10 +102,10 @@ class UnknownPlugin(ConfigError):
     code = "unknown_plugin"
 
 
-class Misfit(ConfigError):
+class Incompatible(ConfigError):
     """Source, strategy, writer and format that cannot work together."""
 
-    code = "misfit"
+    code = "incompatible"
 
 
 class EnvironmentMissing(ConfigError):

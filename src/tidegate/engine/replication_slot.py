@@ -13,7 +13,7 @@ from tidegate.config import Config, StreamConfig
 from tidegate.core.position import Position
 from tidegate.core.retention import Retained
 from tidegate.engine.stream import Stream
-from tidegate.errors import ConfigError, Misfit, SourceError
+from tidegate.errors import ConfigError, Incompatible, SourceError
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,11 +89,11 @@ def drop(streams: Sequence[Stream], name: str) -> StreamSlot:
 
 
 def refuse_shared(config: Config, entry: StreamConfig) -> None:
-    """Raises Misfit when another stream reads the same slot: what one of them confirms, the other has lost."""
+    """Raises Incompatible when another stream reads the same slot: what one of them confirms, the other has lost."""
     mine = _slot(config, entry)
     for other in config.streams:
         if mine is not None and other.name != entry.name and _slot(config, other) == mine:
-            raise Misfit(
+            raise Incompatible(
                 f"{entry.mark}: the slot {mine[1]} is also used by stream {other.name!r}, and changes that one of them "
                 f"confirms would be lost for the other",
                 hint="Give each stream its own `slot:`; the first run creates it.",

@@ -19,7 +19,7 @@ from tidegate.core.ports.strategy import Strategy
 from tidegate.core.position import Position
 from tidegate.core.slices import LogRange
 from tidegate.core.source_identity import check_continues, check_owner
-from tidegate.errors import ConfigError, HistoryGone, Misfit
+from tidegate.errors import ConfigError, HistoryGone, Incompatible
 
 FLOOR = "floor"
 """The key of a position's state for the order at or below which no event counts."""
@@ -84,7 +84,7 @@ class Cdc(Strategy):
         """
         log = probe.log
         if log is None:
-            raise Misfit("strategy cdc needs a change log: `source: {topic: …}`, `{slot: …}` or an `envelope:`")
+            raise Incompatible("strategy cdc needs a change log: `source: {topic: …}`, `{slot: …}` or an `envelope:`")
         try:
             if since is not None:
                 check_owner(since, self.kind, ())

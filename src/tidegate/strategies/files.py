@@ -20,7 +20,7 @@ from tidegate.core.ports.strategy import Strategy
 from tidegate.core.position import Position
 from tidegate.core.position_state import COLUMNS
 from tidegate.core.slices import Files as Chosen
-from tidegate.errors import ConfigError, HistoryGone, Misfit, PlanError
+from tidegate.errors import ConfigError, HistoryGone, Incompatible, PlanError
 
 CARRIER = "carrier"
 REBUILT = "rebuilt"
@@ -185,7 +185,7 @@ class Files(Strategy):
 def _listed(probe: Probe) -> ListedFiles:
     files = probe.files
     if files is None:
-        raise Misfit("strategy files needs a source of files: `source: {path: …}`")
+        raise Incompatible("strategy files needs a source of files: `source: {path: …}`")
     return files
 
 

@@ -19,7 +19,7 @@ from tidegate.core.ports.strategy import Strategy
 from tidegate.core.position import Position
 from tidegate.core.slices import Everything, Slice, SnapshotPair
 from tidegate.core.source_identity import check_continues, check_owner
-from tidegate.errors import ConfigError, Misfit
+from tidegate.errors import ConfigError, Incompatible
 from tidegate.strategies._loaded import loaded_version
 
 
@@ -63,7 +63,9 @@ class TableChanges(Strategy):
         """What happened after the version that was loaded; None when it is still the newest."""
         now, versions = probe.version(), probe.versions
         if versions is None or now is None:
-            raise Misfit("strategy table_changes needs a source with versions: `source: {iceberg: …}` or `{delta: …}`")
+            raise Incompatible(
+                "strategy table_changes needs a source with versions: `source: {iceberg: …}` or `{delta: …}`"
+            )
         after = None
         if since is not None:
             check_owner(since, self.kind, ())

@@ -21,7 +21,7 @@ from tidegate.engine.context import RunContext
 from tidegate.engine.events import Event, Listener, Moment, Stage, ignore
 from tidegate.engine.run import new_run_id, run_stream, utc_now
 from tidegate.engine.stream import Policies, Stream
-from tidegate.errors import Misfit
+from tidegate.errors import Incompatible
 from tidegate.spark.session import Sessions
 from tidegate.testing.format import MemoryFormat
 from tidegate.testing.registry import MemoryRegistry
@@ -82,14 +82,14 @@ class MemoryProject:
         """The parts, joined.
 
         Raises:
-            Misfit: they cannot work together, as `tidegate check` would say.
+            Incompatible: they cannot work together, as `tidegate check` would say.
         """
         flavour = flavour_of(self.source)
         reasons = incompatibilities(
             strategy=self.strategy, writer=self.writer, key=self.key, flavour=flavour, deletes=self.deletes
         )
         if reasons:
-            raise Misfit("; ".join(reasons))
+            raise Incompatible("; ".join(reasons))
         return Stream(
             name="rows",
             uid=stream_uid("rows", TARGET),

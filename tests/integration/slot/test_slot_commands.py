@@ -107,7 +107,7 @@ def test_two_streams_of_one_slot_are_refused(workspace, shop, tidegate):
     both = {"orders": stream(), "lines": stream("public.lines")}
     workspace.write(both, connections={"shop": {"url": shop.url}})
     code, document, _ = tidegate("run", "orders")
-    assert (code, document["error"]["code"]) == (2, "misfit")
+    assert (code, document["error"]["code"]) == (2, "incompatible")
     assert "the slot tidegate_orders is also used by stream 'lines'" in document["error"]["message"]
     workspace.write(
         {**both, "lines": {**stream("public.lines"), "source": {**stream("public.lines")["source"], "slot": "other"}}},

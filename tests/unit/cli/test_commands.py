@@ -73,7 +73,7 @@ def test_check_tells_what_does_not_fit(folder, tidegate):
     file.write_text(file.read_text(encoding="utf-8").replace("write: append", "write: replace"), encoding="utf-8")
     said = tidegate("check")
     assert said.exit_code == 2
-    assert "error[misfit]:" in said.err
+    assert "error[incompatible]:" in said.err
 
 
 def test_a_wrong_key_is_one_error_with_its_line(folder, tidegate):

@@ -7,7 +7,7 @@ from tidegate.api import Project
 from tidegate.core.compatibility import incompatibilities
 from tidegate.core.flavours import flavours_of
 from tidegate.engine.assemble import assemble
-from tidegate.errors import Misfit
+from tidegate.errors import Incompatible
 from tidegate.sources.database import Database
 from tidegate.sources.files import Files as FilesSource
 from tidegate.sources.lake_table import LakeTable
@@ -43,7 +43,9 @@ def test_a_project_of_parts_that_do_not_fit_is_refused_with_its_line(tmp_path, s
     stream = f"  a: {{source: {source}, target: lake.s.a, key: [id], strategy: {strategy}, write: merge}}"
     (tmp_path / "tidegate.yaml").write_text(f"connections: {{shop: 'sqlite:///x.db'}}\nstreams:\n{stream}\n")
     read = config.load(tmp_path)
-    with pytest.raises(Misfit, match=rf"tidegate.yaml:3.*strategy {strategy} reads slices that this source does not"):
+    with pytest.raises(
+        Incompatible, match=rf"tidegate.yaml:3.*strategy {strategy} reads slices that this source does not"
+    ):
         assemble.streams(read, assemble.formats(read), assemble.Choice())
 
 

@@ -13,7 +13,7 @@ from tidegate.core.effects import Apply, Mirror
 from tidegate.core.log import LogSpan, Truncate
 from tidegate.core.position import Position
 from tidegate.core.slices import Everything, LogRange
-from tidegate.errors import ConfigError, HistoryGone, Misfit
+from tidegate.errors import ConfigError, HistoryGone, Incompatible
 from tidegate.sources.change_log import ChangeLog
 from tidegate.sources.files import Files
 from tidegate.strategies.cdc import Cdc
@@ -98,7 +98,7 @@ def test_another_strategys_position_and_values_of_hand_are_refused():
         Cdc().detect(FakeLog(), other)
     with pytest.raises(ConfigError, match="cannot adopt a table"):
         Cdc().resume("7")
-    with pytest.raises(Misfit, match="needs a change log"):
+    with pytest.raises(Incompatible, match="needs a change log"):
         Cdc().detect(PartialProbe(), None)
 
 

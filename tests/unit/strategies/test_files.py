@@ -13,7 +13,7 @@ from tidegate.core.ledger import Ledger
 from tidegate.core.manifest import File, Listing, Manifest
 from tidegate.core.position import Position
 from tidegate.core.schema import BIGINT, TEXT, Column, Schema
-from tidegate.errors import ConfigError, HistoryGone, Misfit, PlanError
+from tidegate.errors import ConfigError, HistoryGone, Incompatible, PlanError
 from tidegate.strategies.files import Files
 from unit.strategies.fakes import Table
 
@@ -214,7 +214,7 @@ def test_a_registry_that_the_position_does_not_vouch_for_is_not_believed(loads):
 
 
 def test_a_table_is_no_folder():
-    with pytest.raises(Misfit, match="path"):
+    with pytest.raises(Incompatible, match="path"):
         Files().detect(Table(), None)
 
 

@@ -20,7 +20,7 @@ from tidegate.core.position import Position
 from tidegate.core.schema import DOUBLE, TEXT, Column, Schema
 from tidegate.core.significance import Significance
 from tidegate.core.slices import Everything, SnapshotPair
-from tidegate.errors import ColumnMissing, ConfigError, HistoryGone, Misfit
+from tidegate.errors import ColumnMissing, ConfigError, HistoryGone, Incompatible
 from tidegate.sources.database import Database
 from tidegate.sources.lake_table import LakeTable
 from tidegate.strategies.snapshot_diff import SnapshotDiff
@@ -128,8 +128,8 @@ def test_another_source_or_another_strategy_stops(strategy):
         strategy.detect(Versions(), other)
 
 
-def test_a_source_without_versions_is_a_misfit():
-    with pytest.raises(Misfit, match="needs a source with versions"):
+def test_a_source_without_versions_is_incompatible():
+    with pytest.raises(Incompatible, match="needs a source with versions"):
         TableChanges().detect(Plain(), None)
     about = {"strategy": TableChanges(), "writer": Merge(), "key": ("id",)}
     assert incompatibilities(**about, flavour=next(LakeTable.flavours())) == ()

@@ -33,7 +33,7 @@ from tidegate.engine.assemble.selection import Choice
 from tidegate.engine.quality.rules import renamed
 from tidegate.engine.replication_slot import refuse_shared
 from tidegate.engine.stream import Policies, Stream, VerifyLevel
-from tidegate.errors import ConfigError, Misfit
+from tidegate.errors import ConfigError, Incompatible
 
 
 def formats(config: Config) -> dict[str, Format]:
@@ -46,7 +46,7 @@ def streams(config: Config, lakes: dict[str, Format], choice: Choice) -> list[St
 
     Raises:
         ConfigError: a name that no stream has, or no stream is meant.
-        Misfit: parts that cannot work together; all reasons are in the message.
+        Incompatible: parts that cannot work together; all reasons are in the message.
     """
     every = [one for entry in config.streams if _may_be(entry, choice) for one in patterns.expanded(config, entry)]
     meant = choice.of(every)
@@ -100,7 +100,7 @@ def _overridden(entry: StreamConfig, choice: Choice) -> StreamConfig:
 
 
 def join(config: Config, lakes: dict[str, Format], entry: StreamConfig) -> Stream:
-    """One stream of its parts. Raises Misfit and ConfigError, with everything that is wrong with it."""
+    """One stream of its parts. Raises Incompatible and ConfigError, with everything that is wrong with it."""
     makers: dict[str, Callable[[], Any]] = {
         "strategy": lambda: build("strategies", entry.strategy),
         "writer": lambda: build("writers", entry.write),
@@ -112,7 +112,7 @@ def join(config: Config, lakes: dict[str, Format], entry: StreamConfig) -> Strea
         with problems.kept():
             made[name] = make()
     problems.refuse()
-    _refuse_misfits(config, lakes, entry, made)
+    _refuse_parts(config, lakes, entry, made)
     target: Target = made["target"]
     lake = lakes[target.lake]
     return Stream(
@@ -148,8 +148,8 @@ def _source(config: Config, lakes: dict[str, Format], entry: StreamConfig) -> So
     return source
 
 
-def _refuse_misfits(config: Config, lakes: Mapping[str, Format], entry: StreamConfig, made: Mapping[str, Any]) -> None:
-    """Refuses parts that cannot work together. Raises Misfit and ConfigError, with every reason."""
+def _refuse_parts(config: Config, lakes: Mapping[str, Format], entry: StreamConfig, made: Mapping[str, Any]) -> None:
+    """Refuses parts that cannot work together. Raises Incompatible and ConfigError, with every reason."""
     strategy, writer, target = made["strategy"], made["writer"], made["target"]
     problems = Problems()
     with problems.kept():
@@ -161,7 +161,7 @@ def _refuse_misfits(config: Config, lakes: Mapping[str, Format], entry: StreamCo
             *column_backfill.incompatibilities(strategy, writer, entry.contract),
         )
         if reasons:
-            raise Misfit(f"{entry.mark}: " + "; ".join(reasons), file=entry.mark.file, line=entry.mark.line)
+            raise Incompatible(f"{entry.mark}: " + "; ".join(reasons), file=entry.mark.file, line=entry.mark.line)
     with problems.kept():
         refuse_shared(config, entry)
     for problem in lakes[target.lake].layout_problems(entry.layout):

@@ -17,7 +17,7 @@ import pyarrow as pa  # type: ignore[import-untyped]
 
 from tidegate.core.schema import Column
 from tidegate.errors import ConfigError
-from tidegate.sources.shared.reference.values import Misfit, TextRules, of_texts
+from tidegate.sources.shared.reference.values import TextRules, ValueRefused, of_texts
 
 Opener = Callable[[], AbstractContextManager[IO[bytes]]]
 ROWS = 8_192
@@ -123,7 +123,7 @@ def batches(opened: Opener, columns: Sequence[Column], options: Mapping[str, str
                 values = pa.array([row[number] for row in rows], pa.string())
                 made[column.name] = of_texts(values, column.type, rules)
             except (ValueError, ArithmeticError, LookupError) as error:
-                raise Misfit(f"column {column.name!r} has a value that is not a valid {column.type}") from error
+                raise ValueRefused(f"column {column.name!r} has a value that is not a valid {column.type}") from error
         yield made
 
 

@@ -21,7 +21,7 @@ from tidegate.core.manifest import LOAD, LOADED
 from tidegate.core.schema import Column, Schema
 from tidegate.errors import FileUnreadable, TidegateError
 from tidegate.sources.shared.reference import delimited, documents, typed
-from tidegate.sources.shared.reference.values import Misfit, TextRules, arrow_type, of_arrow, of_texts
+from tidegate.sources.shared.reference.values import TextRules, ValueRefused, arrow_type, of_arrow, of_texts
 from tidegate.storage import Store
 
 NO_PARTITION = "__HIVE_DEFAULT_PARTITION__"
@@ -147,7 +147,7 @@ class FileRows:
         return {name.lower(): value for name, value in self.options.items()}
 
     def _unreadable(self, path: str, error: Exception) -> FileUnreadable:
-        reason = f": {error}" if isinstance(error, Misfit) else ""
+        reason = f": {error}" if isinstance(error, ValueRefused) else ""
         if "out of range for nanosecond resolution" in str(error):
             reason = ": it holds a timestamp before 1677 or after 2262, and ORC timestamps are read in nanoseconds"
         return FileUnreadable(
@@ -161,7 +161,7 @@ def _converted(convert: Callable[..., Any], values: Any, column: Column, rules: 
     try:
         return convert(values, column.type, rules)
     except (ValueError, ArithmeticError, LookupError, OverflowError) as error:
-        raise Misfit(f"column {column.name!r} has a value that is not a valid {column.type}") from error
+        raise ValueRefused(f"column {column.name!r} has a value that is not a valid {column.type}") from error
 
 
 def _of_folder(path: str, name: str) -> str | None:

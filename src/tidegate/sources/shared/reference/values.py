@@ -43,7 +43,7 @@ WORDS = {"true": True, "t": True, "1": True, "false": False, "f": False, "0": Fa
 ROUNDED = Context(prec=38, rounding=ROUND_HALF_UP)
 
 
-class Misfit(ValueError):
+class ValueRefused(ValueError):
     """A column has a value that its type does not hold; the message names no value."""
 
 
