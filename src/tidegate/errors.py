@@ -322,6 +322,10 @@ class InternalError(TidegateError):
     default_hint = "Please report this, with the output of --log-level debug."
 
 
+INTERRUPTED = 130
+"""The exit code of what Ctrl-C or SIGTERM has ended."""
+
+
 def interrupted(error: BaseException | None) -> bool:
     """Whether an error occurred only while an interruption was being handled."""
     while error is not None:

@@ -9,8 +9,7 @@ import pytest
 
 from tidegate import errors
 from tidegate.cli.app import COMMANDS, USAGE
-from tidegate.cli.shell import INTERRUPTED
-from tidegate.errors import TidegateError
+from tidegate.errors import INTERRUPTED, TidegateError
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "errors.md"
 LINE = re.compile(r"^\| \[`(?P<code>\w+)`\]\(#(?P=code)\)(?P<again> ↻)? \| (?P<exit>\d+) \| .+ \|$", re.MULTILINE)

@@ -31,8 +31,8 @@ from tidegate.cli.commands import (
     verify,
     watch,
 )
-from tidegate.cli.shell import INTERRUPTED, UNHARMED
-from tidegate.errors import interrupted
+from tidegate.cli.shell import UNHARMED
+from tidegate.errors import INTERRUPTED, interrupted
 
 USAGE = 2
 AGAIN = 1.0  # seconds

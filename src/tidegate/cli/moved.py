@@ -9,7 +9,7 @@ from tidegate.cli.tables import count, seconds, yes
 
 ROWS = ("read", "inserted", "updated", "deleted", "quarantined", "warned")
 MOVED = ("outcome", *ROWS, "verified", "time")
-OPTIONAL = frozenset({"quarantined", "warned"})
+OPTIONAL = frozenset({"updated", "deleted", "quarantined", "warned"})
 
 
 def moved(outcome: Mapping[str, Any]) -> tuple[str, ...]:

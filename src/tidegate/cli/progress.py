@@ -6,12 +6,23 @@ import logging
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
 
 from tidegate.cli.logs import LogFormat
 from tidegate.cli.shell import Shell
+from tidegate.cli.tables import COLOURS
 from tidegate.engine.events import STAGES, Event, Listener, Moment, ignore
 
+if TYPE_CHECKING:
+    from rich.progress import Progress, TaskID
+
+    from tidegate.core.outcome import Outcome
+
 log = logging.getLogger("tidegate")
+BOUNDARY = (Moment.START, Moment.PUBLISHED, Moment.DONE)
+SELDOM = 10.0
+"""Seconds between two lines of a pipe that tell how far one stage is."""
 
 
 @contextmanager
@@ -20,42 +31,151 @@ def progress(shell: Shell) -> Iterator[Listener]:
     if shell.quiet:
         yield ignore
     elif shell.log_format is LogFormat.JSON:
-        yield _logged
+        yield _Records()
     elif sys.stderr.isatty():
         with _live(shell.redact) as listener:
             yield listener
     else:
-        yield lambda event: _line(event, shell.redact)
+        yield _Lines(shell.redact)
 
 
-def _logged(event: Event) -> None:
-    values = {"stream": event.stream, "stage": str(event.stage), "moment": str(event.moment)}
-    log.info("stage", extra={**values, "seconds": round(event.seconds, 3), "detail": event.detail})
+@dataclass(kw_only=True)
+class _Seldom:
+    """Of the events that tell how far a stage is, one every `SELDOM` seconds a stream; all others."""
+
+    told: dict[str, float] = field(default_factory=dict)
+
+    def passes(self, event: Event) -> bool:
+        if event.moment is not Moment.WORKING:
+            self.told.pop(event.stream, None)
+        elif event.share is not None:
+            if event.seconds - self.told.get(event.stream, 0.0) < SELDOM:
+                return False
+            self.told[event.stream] = event.seconds
+        return True
 
 
-def _line(event: Event, redact: Callable[[str], str]) -> None:
-    if event.moment is Moment.DONE:
-        detail = f"  {event.detail}" if event.detail else ""
-        sys.stderr.write(redact(f"{event.stream}: {event.stage} {event.seconds:.2f} s{detail}") + "\n")
-        sys.stderr.flush()
+class _Records:
+    """A record of the log for each event."""
+
+    def __init__(self) -> None:
+        self._seldom = _Seldom()
+
+    def __call__(self, event: Event) -> None:
+        if not self._seldom.passes(event):
+            return
+        values: dict[str, Any] = {"stream": event.stream, "stage": str(event.stage), "moment": str(event.moment)}
+        values |= {"seconds": round(event.seconds, 3), "detail": event.detail}
+        if event.rows is not None:
+            values["rows"] = event.rows
+        if event.moment in (Moment.BEGUN, Moment.ENDED):
+            values |= {"number": event.place[0], "of": event.place[1]}
+        if event.outcome is not None:
+            values["outcome"] = str(event.outcome.outcome)
+        log.info("stage" if event.moment in BOUNDARY else "stream", extra=values)
+
+
+class _Lines:
+    """A line for each event that a person who reads the log later wants to see."""
+
+    def __init__(self, redact: Callable[[str], str]) -> None:
+        self._redact = redact
+        self._seldom = _Seldom()
+
+    def __call__(self, event: Event) -> None:
+        if not self._seldom.passes(event):
+            return
+        match event.moment:
+            case Moment.BEGUN:
+                text = "stream {} of {}".format(*event.place) if event.place[1] > 1 else ""
+            case Moment.WORKING:
+                text = f"{event.stage} at work: {_at_work(event)}"
+            case Moment.DONE:
+                text = f"{event.stage} {event.seconds:.2f} s" + (f"  {event.detail}" if event.detail else "")
+            case Moment.RETRY:
+                text = f"retry in {event.seconds:.1f} s: {event.detail}"
+            case Moment.ENDED if event.outcome is not None:
+                text = _ended(event.outcome)
+            case _:
+                text = ""
+        if text:
+            sys.stderr.write(self._redact(f"{event.stream}: {text}") + "\n")
+            sys.stderr.flush()
+
+
+def _at_work(event: Event) -> str:
+    """What the stage is at; of rows that are on their way about how many have passed, by the tasks that are done."""
+    if not event.rows or event.share is None:
+        return event.detail
+    passed = round(event.rows * event.share)
+    if not passed or not event.seconds:
+        return f"{event.rows:,} rows, {event.detail}"
+    return f"~{passed:,} of {event.rows:,} rows, ~{passed / event.seconds:,.0f} rows/s, {event.detail}"
+
+
+def _ended(outcome: Outcome) -> str:
+    """How the stream ended, in a few words."""
+    words = [f"{outcome.outcome} ({outcome.error.code})" if outcome.error else str(outcome.outcome)]
+    for name in ("inserted", "updated", "deleted", "quarantined", "warned"):
+        rows: int = getattr(outcome, f"rows_{name}")
+        words += [f"{rows:,} {name}"] if rows else []
+    words.append(f"{outcome.seconds.get('total', 0.0):.1f} s")
+    moving = outcome.seconds.get("read_write", 0.0)
+    if outcome.rows_read and moving:
+        words.append(f"{outcome.rows_read / moving:,.0f} rows/s")
+    return ", ".join(words)
 
 
 @contextmanager
 def _live(redact: Callable[[str], str]) -> Iterator[Listener]:
     from rich.console import Console  # noqa: PLC0415 - only a terminal needs Rich
-    from rich.markup import escape  # noqa: PLC0415 - as above
-    from rich.progress import BarColumn, Progress, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn  # noqa: PLC0415
+    from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn  # noqa: PLC0415
+    from rich.table import Column  # noqa: PLC0415 - as above
 
-    columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(bar_width=14), TimeElapsedColumn())
-    tasks: dict[str, TaskID] = {}
-    with Progress(*columns, console=Console(file=sys.stderr), transient=True) as bars:
+    told = Column(ratio=1, no_wrap=True, overflow="ellipsis")
+    columns = (
+        SpinnerColumn(),
+        TextColumn("{task.description}", markup=False),
+        BarColumn(bar_width=7),
+        TextColumn("{task.fields[told]}", markup=False, table_column=told),
+        TimeElapsedColumn(),
+    )
+    console = Console(file=sys.stderr, highlight=False)
+    with Progress(*columns, console=console, transient=True, expand=True) as bars:
+        yield _Live(bars, redact)
 
-        def listen(event: Event) -> None:
-            task = tasks.get(event.stream)
-            if task is None:
-                task = tasks[event.stream] = bars.add_task(escape(event.stream), total=len(STAGES))
-            text = escape(redact(f"{event.stream}  {event.stage}  {event.detail}".rstrip()))
-            done = STAGES.index(event.stage) + (event.moment is Moment.DONE)
-            bars.update(task, description=text, completed=done)
 
-        yield listen
+class _Live:
+    """A line that moves for each stream at work; one that stays for each that has ended, if there are several."""
+
+    def __init__(self, bars: Progress, redact: Callable[[str], str]) -> None:
+        self._bars = bars
+        self._redact = redact
+        self._tasks: dict[str, TaskID] = {}
+
+    def __call__(self, event: Event) -> None:
+        number, of = event.place
+        name = event.stream if of == 1 else f"[{number}/{of}] {event.stream}"
+        if event.moment is Moment.ENDED:
+            self._end(event, name)
+            return
+        if event.stream not in self._tasks:
+            self._tasks[event.stream] = self._bars.add_task(name, total=len(STAGES), told="")
+        if event.moment is Moment.RETRY:
+            self._say(f"{name}  retry in {event.seconds:.1f} s: {event.detail}", "yellow")
+        told = {Moment.BEGUN: "", Moment.WORKING: f"{event.stage}  {_at_work(event)}"}
+        text = told.get(event.moment, f"{event.stage}  {event.detail}".rstrip())
+        done = STAGES.index(event.stage) + (event.moment is Moment.DONE)
+        self._bars.update(self._tasks[event.stream], completed=done, told=self._redact(text), refresh=True)
+
+    def _end(self, event: Event, name: str) -> None:
+        task = self._tasks.pop(event.stream, None)
+        if task is not None:
+            self._bars.remove_task(task)
+        if event.place[1] > 1 and event.outcome is not None:
+            self._say(f"{name}  {_ended(event.outcome)}", COLOURS.get(event.outcome.outcome, ""))
+
+    def _say(self, text: str, style: str) -> None:
+        from rich.text import Text  # noqa: PLC0415 - only a terminal needs Rich
+
+        self._bars.console.print(Text(self._redact(text), style=style))

@@ -16,13 +16,12 @@ from typing import TYPE_CHECKING, Any
 
 from tidegate.cli import explanations
 from tidegate.cli.logs import LogFormat, LogLevel, set_up
-from tidegate.errors import InternalError, TidegateError
+from tidegate.errors import INTERRUPTED, InternalError, TidegateError
 
 if TYPE_CHECKING:
     from tidegate.api import Project
     from tidegate.cli.tables import Table
 
-INTERRUPTED = 130
 UNHARMED = "Nothing is left half done: published rows stay, and the next run continues from there."
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, TextIO
 from tidegate.core.display import as_text
 
 if TYPE_CHECKING:
-    from rich.console import RenderableType
+    from rich.console import Console, RenderableType
 
 COLOURS = {
     "loaded": "green",
@@ -30,9 +30,9 @@ COLOURS = {
 }
 NOTHING = frozenset({"", "-", "0"})
 """What an optional column says where there is nothing to say."""
+WIDEST = 10_000
 UNSAID = frozenset({"", "-"})
-GAP = 2
-_NUMBER = re.compile(r"-|[\d,]+|[\d.,]+ (s|B|kB|MB|GB|TB)")
+_NUMBER = re.compile(r"[\d,]+|[\d.,]+ (s|B|kB|MB|GB|TB)")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,10 +58,6 @@ class Table:
         rows = tuple(tuple(row[place] for place in kept) for row in self.rows)
         return Table(columns=tuple(self.columns[place] for place in kept), rows=rows)
 
-    def cells(self, place: int) -> tuple[str, ...]:
-        """A column from top to bottom, its name first."""
-        return (self.columns[place], *(row[place] for row in self.rows))
-
 
 def render(table: Table, stream: TextIO) -> None:
     """Writes the table: on a terminal one that fits its width, in a pipe every cell as it is."""
@@ -71,24 +67,30 @@ def render(table: Table, stream: TextIO) -> None:
         return
     from rich.console import Console  # noqa: PLC0415 - a pipe needs no Rich
 
-    console = Console(file=stream, highlight=False)
-    console.print(for_terminal(table.useful, console.width))
+    show(table, Console(file=stream, highlight=False))
 
 
-def for_terminal(table: Table, width: int) -> RenderableType:
-    """A table; or, where its longest words side by side are wider than the terminal, a block of lines for each row."""
-    words = [max(len(word) for cell in table.cells(place) for word in [*cell.split(), ""]) for place in _places(table)]
-    return _table(table) if sum(words) + GAP * (len(words) - 1) <= width or not table.rows else _blocks(table)
+def show(table: Table, console: Console) -> None:
+    """Prints a table; or, where it is wider than the terminal, a block of lines for each row.
+
+    A table is too wide where a number or a word of it would have to be broken.
+    """
+    from rich.measure import Measurement  # noqa: PLC0415 - a pipe needs no Rich
+
+    whole = _table(table.useful)
+    needed = Measurement.get(console, console.options.update(width=WIDEST), whole).minimum
+    console.print(whole if needed <= console.width or not table.rows else _blocks(table))
 
 
 def _table(table: Table) -> RenderableType:
     from rich import box  # noqa: PLC0415 - a pipe needs no Rich
     from rich.table import Table as RichTable  # noqa: PLC0415 - as above
 
-    made = RichTable(box=box.SIMPLE_HEAD, pad_edge=False)
-    for place in _places(table):
-        number = all(map(_NUMBER.fullmatch, table.cells(place)[1:])) and bool(table.rows)
-        made.add_column(table.columns[place], justify="right" if number else "left", no_wrap=number)
+    made = RichTable(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, collapse_padding=True)
+    for place, name in enumerate(table.columns):
+        cells = {row[place] for row in table.rows} - UNSAID
+        number = bool(cells) and all(map(_NUMBER.fullmatch, cells))
+        made.add_column(name, justify="right" if number else "left", no_wrap=number)
     for row in table.rows:
         made.add_row(*map(_cell, row))
     return made
@@ -102,11 +104,11 @@ def _blocks(table: Table) -> RenderableType:
 
     parts: list[RenderableType] = []
     for row in table.rows:
-        block = RichTable.grid(padding=(0, GAP, 0, 0))
+        block = RichTable.grid(padding=(0, 2, 0, 0))
         for name, cell in list(zip(table.columns, row, strict=True))[1:]:
-            if cell not in UNSAID:
+            if cell not in (NOTHING if name in table.optional else UNSAID):
                 block.add_row(Text(name, style="dim"), _cell(cell))
-        parts += [Text(row[0], style="bold", overflow="fold"), Padding(block, (0, 0, 1, GAP))]
+        parts += [Text(row[0], style="bold", overflow="fold"), Padding(block, (0, 0, 1, 2))]
     return Group(*parts)
 
 
@@ -114,10 +116,6 @@ def _cell(cell: str) -> RenderableType:
     from rich.text import Text  # noqa: PLC0415 - a pipe needs no Rich
 
     return Text(cell, style=COLOURS.get(cell, ""), overflow="fold")
-
-
-def _places(table: Table) -> range:
-    return range(len(table.columns))
 
 
 def count(value: int | None) -> str:

@@ -21,6 +21,7 @@ class Result(StrEnum):
     FAILED = "failed"
     STOPPED = "stopped"
     HELD = "held"
+    INTERRUPTED = "interrupted"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

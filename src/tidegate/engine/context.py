@@ -16,6 +16,7 @@ from tidegate.engine.events import Journal
 from tidegate.engine.reconcile import RecoveryState
 from tidegate.engine.stream import Stream
 from tidegate.registry.store import Registry
+from tidegate.spark.job_progress import watched
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -37,6 +38,7 @@ class RunContext:
         full_refresh: what is read replaces what the table holds.
         resync: what is read is compared with what the table holds, and what differs is written.
         ended: whether no further load is to begin, although more waits.
+        interrupted: whether the run was interrupted; what fails from then on fails because of that.
     """
 
     registry: Registry
@@ -48,6 +50,7 @@ class RunContext:
     allow_deletes: bool = False
     resync: bool = False
     ended: Callable[[], bool] = _never
+    interrupted: Callable[[], bool] = _never
 
     @property
     def reset(self) -> Reset | None:
@@ -102,6 +105,14 @@ class LoadContext:
     probe: Probe
     recovered: RecoveryState
     key_diff: KeyDiff | None = None
+
+    @contextmanager
+    def session(self, *, small: bool = False) -> Iterator[SparkSession]:
+        """A session of one's own for the load, whose jobs are told of; see `RunContext.session`."""
+        if not self.context.sessions.ready:
+            self.journal.working("starting Spark")
+        with self.context.session(small=small) as session, watched(session, self.stream.name, self.journal.working):
+            yield session
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

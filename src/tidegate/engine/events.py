@@ -1,4 +1,4 @@
-"""Progress events of a run: one at each boundary of a stage.
+"""Progress events of a run: where a stream begins and ends, each boundary of a stage, and what happens in between.
 
 They contain no secrets and no values of rows.
 """
@@ -8,8 +8,10 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
+
+from tidegate.core.outcome import Outcome
 
 
 class Stage(StrEnum):
@@ -28,28 +30,51 @@ STAGES = tuple(Stage)
 
 
 class Moment(StrEnum):
-    """A boundary of a stage. PUBLISHED lies inside advance: the table shows the rows, the registry does not know."""
+    """What an event tells.
 
+    START and DONE are the boundaries of a stage. PUBLISHED lies inside advance: the table shows the rows, the registry
+    does not know. BEGUN and ENDED are those of the stream; WORKING comes while a stage is at work, RETRY before the
+    stream starts over after an error that may pass.
+    """
+
+    BEGUN = "begun"
     START = "start"
+    WORKING = "working"
     PUBLISHED = "published"
     DONE = "done"
+    RETRY = "retry"
+    ENDED = "ended"
 
 
 BOUNDARIES = (
     *((stage, moment) for stage in STAGES[:-1] for moment in (Moment.START, Moment.DONE)),
-    *((Stage.ADVANCE, moment) for moment in Moment),
+    *((Stage.ADVANCE, moment) for moment in (Moment.START, Moment.PUBLISHED, Moment.DONE)),
 )
+"""The moments at which a load can be told apart by what it has left behind."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Event:
-    """A boundary that a stream has reached; `seconds` since the stage began."""
+    """Something that a stream has come to.
+
+    Args:
+        stage: the one at work, or the last one that was.
+        seconds: since the stage began; of ENDED since the stream did; of RETRY until it starts over.
+        rows: that the load moves, by its plan; None where the plan cannot tell.
+        share: of the Spark job at work, the part of its tasks that is done; None outside of one.
+        place: of BEGUN and ENDED, which one of how many streams of the run it is, from 1.
+        outcome: of ENDED.
+    """
 
     stream: str
     stage: Stage
     moment: Moment
     detail: str = ""
     seconds: float = 0.0
+    rows: int | None = None
+    share: float | None = None
+    place: tuple[int, int] = (1, 1)
+    outcome: Outcome | None = None
 
 
 Listener = Callable[[Event], None]
@@ -61,15 +86,31 @@ def ignore(event: Event) -> None:
 
 @dataclass(slots=True, kw_only=True)
 class Journal:
-    """Tells a listener about the stages of one stream and keeps their times."""
+    """Tells a listener about the stages of one stream and keeps their times.
+
+    Args:
+        halted: asked before each stage: whether the run was interrupted in another thread.
+        rows: that the load at work moves, once that is planned.
+    """
 
     stream: str
     listener: Listener = ignore
+    place: tuple[int, int] = (1, 1)
+    halted: Callable[[], bool] = field(default=lambda: False)
     seconds: dict[str, float] = field(default_factory=dict)
+    rows: int | None = None
+    _stage: Stage = Stage.DETECT
+    _began: float = field(default_factory=time.monotonic)
 
     @contextmanager
     def stage(self, stage: Stage) -> Iterator[Callable[[str], None]]:
-        """Marks start and end of a stage; the value yielded takes a detail for the end. Nothing is told on errors."""
+        """Marks start and end of a stage; the value yielded takes a detail for the end. Nothing is told on errors.
+
+        Raises:
+            KeyboardInterrupt: the run was interrupted.
+        """
+        if self.halted():
+            raise KeyboardInterrupt
         began = time.monotonic()
         details: list[str] = []
         self.tell(stage, Moment.START)
@@ -79,5 +120,30 @@ class Journal:
         self.tell(stage, Moment.DONE, detail="; ".join(details), seconds=spent)
 
     def tell(self, stage: Stage, moment: Moment, *, detail: str = "", seconds: float = 0.0) -> None:
-        """One event."""
-        self.listener(Event(stream=self.stream, stage=stage, moment=moment, detail=detail, seconds=seconds))
+        """One event at a boundary of a stage."""
+        if moment is Moment.START:
+            self._stage, self._began = stage, time.monotonic()
+        self._send(Event(stream=self.stream, stage=stage, moment=moment, detail=detail, seconds=seconds))
+
+    def begin(self) -> None:
+        """The stream begins."""
+        self._send(Event(stream=self.stream, stage=self._stage, moment=Moment.BEGUN))
+
+    def working(self, detail: str, share: float | None = None) -> None:
+        """The stage at work is at this; may be called from another thread."""
+        spent = time.monotonic() - self._began
+        event = Event(stream=self.stream, stage=self._stage, moment=Moment.WORKING, detail=detail, seconds=spent)
+        self._send(replace(event, share=share))
+
+    def retry(self, detail: str, seconds: float) -> None:
+        """The stream starts over in so many seconds."""
+        self.rows = None
+        self._send(Event(stream=self.stream, stage=self._stage, moment=Moment.RETRY, detail=detail, seconds=seconds))
+
+    def end(self, outcome: Outcome) -> None:
+        """The stream has ended."""
+        event = Event(stream=self.stream, stage=self._stage, moment=Moment.ENDED, outcome=outcome)
+        self._send(replace(event, seconds=outcome.seconds.get("total", 0.0)))
+
+    def _send(self, event: Event) -> None:
+        self.listener(replace(event, rows=self.rows, place=self.place))

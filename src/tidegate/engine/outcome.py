@@ -19,7 +19,7 @@ from tidegate.core.position import Position
 from tidegate.engine.context import LoadContext
 from tidegate.engine.stream import Stream
 from tidegate.engine.verification.proof import Verdict
-from tidegate.errors import LeaseHeld, TidegateError
+from tidegate.errors import INTERRUPTED, LeaseHeld, TidegateError
 
 log = logging.getLogger("tidegate")
 
@@ -183,6 +183,17 @@ def failure(stream: Stream, error: TidegateError, redact: Callable[[str], str]) 
         exit_code=error.exit_code,
     )
     return LoadResult(result=result, error=problem)
+
+
+def interruption(stream: Stream) -> LoadResult:
+    """The result of a stream whose run was ended from outside."""
+    problem = Problem(
+        code="interrupted",
+        message=f"the run of stream {stream.name!r} was interrupted by Ctrl-C or SIGTERM",
+        hint=f"Run again: `tidegate run {stream.name}`. Published rows stay, and the run continues from there.",
+        exit_code=INTERRUPTED,
+    )
+    return LoadResult(result=Result.INTERRUPTED, error=problem)
 
 
 def refused(work: LoadContext, changes: ChangeSet, error: TidegateError) -> LoadResult:

@@ -5,6 +5,8 @@ Only the engine retries. An interruption is never treated as an error.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import tenacity
 
 from tidegate.errors import TidegateError, interrupted
@@ -12,12 +14,27 @@ from tidegate.errors import TidegateError, interrupted
 ATTEMPTS = 3
 
 
-def retrying() -> tenacity.Retrying:
-    """Calls a load again while it may pass; the last error is raised as it is."""
+def _untold(_why: str, _seconds: float) -> None:
+    """Nobody listens."""
+
+
+def retrying(tell: Callable[[str, float], None] = _untold) -> tenacity.Retrying:
+    """Calls a load again while it may pass; the last error is raised as it is.
+
+    Args:
+        tell: called before each further attempt: why and which one it is, and in how many seconds it begins.
+    """
+
+    def told(state: tenacity.RetryCallState) -> None:
+        error = state.outcome.exception() if state.outcome else None
+        why = f"{error.code}: {error.message}" if isinstance(error, TidegateError) else "an error"
+        tell(f"attempt {state.attempt_number + 1} of {ATTEMPTS} after {why}", state.upcoming_sleep)
+
     return tenacity.Retrying(
         retry=tenacity.retry_if_exception(_may_pass),
         stop=tenacity.stop_after_attempt(ATTEMPTS),
         wait=tenacity.wait_exponential_jitter(multiplier=0.5, max=10),
+        before_sleep=told,
         reraise=True,
     )
 

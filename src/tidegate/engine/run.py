@@ -11,6 +11,8 @@ import time
 import uuid
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import replace
 from datetime import UTC, datetime
 
 from tidegate.core.outcome import Outcome
@@ -19,10 +21,10 @@ from tidegate.engine import catch_up, load
 from tidegate.engine.context import RunContext
 from tidegate.engine.events import Journal, Listener
 from tidegate.engine.lease import turn
-from tidegate.engine.outcome import LoadResult, failure, outcome_of
+from tidegate.engine.outcome import LoadResult, failure, interruption, outcome_of
 from tidegate.engine.retries import retrying
 from tidegate.engine.stream import Stream
-from tidegate.errors import InternalError, TidegateError, interrupted
+from tidegate.errors import InternalError, RegistryError, TidegateError, interrupted
 from tidegate.registry.leases import Lease
 
 log = logging.getLogger("tidegate")
@@ -48,21 +50,28 @@ def run_streams(
 ) -> RunReport:
     """Runs each stream once, up to `parallel` at a time; with `fail_fast` none starts after the first failure."""
     started = context.now()
-    failed = threading.Event()
+    failed, halted = threading.Event(), threading.Event()
+    context = replace(context, interrupted=halted.is_set)
 
-    def one(stream: Stream) -> Outcome | None:
-        if fail_fast and failed.is_set():
+    def one(number: int, stream: Stream) -> Outcome | None:
+        if halted.is_set() or (fail_fast and failed.is_set()):
             return None
-        outcome = run_stream(stream, context, listener)
+        outcome = run_stream(stream, context, listener, place=(number, len(streams)))
         if outcome.error is not None:
             failed.set()
         return outcome
 
+    numbers = range(1, len(streams) + 1)
     if parallel == 1 or len(streams) == 1:
-        outcomes = [one(stream) for stream in streams]
+        outcomes = list(map(one, numbers, streams))
     else:
         with ThreadPoolExecutor(max_workers=parallel, thread_name_prefix="stream") as pool:
-            outcomes = list(pool.map(one, streams))
+            try:
+                outcomes = list(pool.map(one, numbers, streams))
+            except KeyboardInterrupt:
+                halted.set()
+                context.sessions.abort()
+                raise
     return RunReport(
         run_id=context.run_id,
         started_at=started,
@@ -71,30 +80,52 @@ def run_streams(
     )
 
 
-def run_stream(stream: Stream, context: RunContext, listener: Listener) -> Outcome:
-    """Runs one stream under its lease; errors become part of the outcome, never an exception."""
+def run_stream(stream: Stream, context: RunContext, listener: Listener, *, place: tuple[int, int] = (1, 1)) -> Outcome:
+    """Runs one stream under its lease; errors become part of the outcome, never an exception.
+
+    Args:
+        place: which one of how many streams of the run it is, from 1.
+
+    Raises:
+        KeyboardInterrupt: as it came; the registry says of the stream that it was interrupted.
+    """
     began = time.monotonic()
-    journal, backfills = Journal(stream=stream.name, listener=listener), context.registry.backfills
+    journal = Journal(stream=stream.name, listener=listener, place=place, halted=context.interrupted)
+    journal.begin()
     try:
-        context.registry.register(
-            uid=stream.uid, name=stream.name, source=stream.source_name, target=str(stream.target)
-        )
-        with turn(context.registry, stream.uid, waits=lambda: backfills.at_work(stream.uid)) as lease:
-            context.registry.start_run(context.run_id, stream.uid)
-            context.registry.close_crashed(stream.uid, keep_run=context.run_id)
-            drained = catch_up.drained(lambda each: _attempts(stream, each, lease, journal), context)
-            outcome = outcome_of(stream, drained, _seconds(journal, began))
-            context.registry.finish_run(context.run_id, outcome)
+        outcome = _under_lease(stream, context, journal, began)
     except TidegateError as error:
         outcome = outcome_of(stream, failure(stream, error, context.redact), _seconds(journal, began))
+    journal.end(outcome)
     return outcome
+
+
+def _under_lease(stream: Stream, context: RunContext, journal: Journal, began: float) -> Outcome:
+    registry, backfills = context.registry, context.registry.backfills
+    registry.register(uid=stream.uid, name=stream.name, source=stream.source_name, target=str(stream.target))
+    with turn(registry, stream.uid, waits=lambda: backfills.at_work(stream.uid)) as lease:
+        registry.start_run(context.run_id, stream.uid)
+        try:
+            registry.close_crashed(stream.uid, keep_run=context.run_id)
+            drained = catch_up.drained(lambda each: _attempts(stream, each, lease, journal), context)
+            outcome = outcome_of(stream, drained, _seconds(journal, began))
+        except KeyboardInterrupt:
+            # A registry that cannot be reached must not hide the interruption; the run then counts as crashed.
+            with suppress(RegistryError):
+                ended = outcome_of(stream, interruption(stream), _seconds(journal, began))
+                registry.finish_run(context.run_id, ended)
+            raise
+        registry.finish_run(context.run_id, outcome)
+        return outcome
 
 
 def _attempts(stream: Stream, context: RunContext, lease: Lease, journal: Journal) -> LoadResult:
     try:
-        return retrying()(load.run, stream, context, lease, journal)
+        return retrying(lambda why, wait: journal.retry(context.redact(why), wait))(
+            load.run, stream, context, lease, journal
+        )
     except Exception as error:  # the border of a stream: a bug must not take the others down
-        if interrupted(error):
+        if interrupted(error) or context.interrupted():
             raise KeyboardInterrupt from error
         if isinstance(error, TidegateError):
             return failure(stream, error, context.redact)

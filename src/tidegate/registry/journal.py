@@ -11,7 +11,7 @@ from typing import Any
 from sqlalchemy import Connection, bindparam, insert, select, update
 
 from tidegate.core.outcome import Outcome, Result
-from tidegate.errors import InternalError, TidegateError
+from tidegate.errors import InternalError, TidegateError, interrupted
 from tidegate.registry import intervals, streams
 from tidegate.registry.streams import Stamp
 from tidegate.registry.tables import object_info, runs, tasks
@@ -23,6 +23,12 @@ CRASHED = {
     "code": "crashed",
     "message": "ended without finishing",
     "hint": "Nothing to do: the next run finished or dropped what it left.",
+}
+
+INTERRUPTED = {
+    "code": "interrupted",
+    "message": "interrupted by Ctrl-C or SIGTERM",
+    "hint": "Run again: published rows stay, and the next run continues from there.",
 }
 
 
@@ -130,6 +136,8 @@ def close_crashed(connection: Connection, uid: str, keep_run: str | None, stamp:
 
 def describe(error: BaseException) -> dict[str, str]:
     """An exception as a task keeps it; foreign texts may hold values of rows, so only their class is named."""
+    if interrupted(error):
+        return INTERRUPTED
     if isinstance(error, TidegateError):
         return error.to_dict()
     return {"code": "internal", "message": type(error).__name__, "hint": TidegateError.default_hint}

@@ -129,10 +129,11 @@ class Lease:
 
 
 def live_holders(connection: Connection) -> dict[str, str]:
-    """Who holds which stream now: uid to `user@host:pid`."""
+    """Who holds which stream now: uid to `user@host:pid`; not those that are known to have died."""
     now, _ = _times(connection, TTL)
-    rows = connection.execute(select(leases).where(leases.c.expires_ts > now))
-    return {row.uid: str(_owner(row)) for row in rows}
+    rows = connection.execute(select(leases).where(leases.c.expires_ts > now)).all()
+    me = myself()
+    return {row.uid: str(_owner(row)) for row in rows if not is_dead(_owner(row), seen_by=me)}
 
 
 def _owner(row: Row[Any]) -> Owner:

@@ -13,9 +13,10 @@ from sqlalchemy import Connection, Row, func, select
 from tidegate.core.intervals import Intervals
 from tidegate.core.outcome import Result
 from tidegate.registry import intervals
+from tidegate.registry.journal import CRASHED
 from tidegate.registry.leases import live_holders
 from tidegate.registry.tables import object_info, positions, runs, status_change_log, tasks
-from tidegate.registry.values import RunRecord, Status, StatusChange, StreamStatus, TaskRecord
+from tidegate.registry.values import RUNNING_OUTCOME, RunRecord, Status, StatusChange, StreamStatus, TaskRecord
 
 
 def status(connection: Connection) -> list[StreamStatus]:
@@ -64,20 +65,28 @@ def history(connection: Connection, uid: str, limit: int) -> list[RunRecord]:
         .order_by(runs.c.started_ts.desc(), runs.c.run_id)
         .limit(limit)
     )
+    holders = live_holders(connection)
     return [
         RunRecord(
             run_id=row.run_id,
             uid=row.uid,
             stream=row.object_name,
-            outcome=row.outcome,
+            outcome=outcome,
             started_at=row.started_ts,
             finished_at=row.finished_ts,
             started_by=row.started_by,
             details=row.outcome_payload,
-            error=row.error,
+            error=error,
         )
         for row in connection.execute(query)
+        for outcome, error in [_ended(row, held=uid in holders)]
     ]
+
+
+def _ended(run: Row[Any], *, held: bool) -> tuple[str, Any]:
+    """How a run ended, and its error; one that nobody works on any more has crashed, whatever it could still say."""
+    crashed = run.outcome == RUNNING_OUTCOME and not held
+    return (Result.FAILED, CRASHED) if crashed else (run.outcome, run.error)
 
 
 def task_list(
@@ -151,6 +160,7 @@ def _stream_status(
     holders: dict[str, str],
 ) -> StreamStatus:
     stands = position is not None and position.position is not None
+    outcome, error = _ended(run, held=row.uid in holders) if run is not None else (None, None)
     return StreamStatus(
         uid=row.uid,
         stream=row.object_name,
@@ -165,8 +175,8 @@ def _stream_status(
         verified_at=row.verified_ts,
         last_run_id=run.run_id if run else None,
         last_run_at=run.started_ts if run else None,
-        last_outcome=run.outcome if run else None,
+        last_outcome=outcome,
         last_success_at=success.get(row.object_id),
-        last_error=run.error if run else None,
+        last_error=error,
         held_by=holders.get(row.uid),
     )

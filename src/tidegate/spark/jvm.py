@@ -96,6 +96,12 @@ class Jvm:
             process.kill()
             process.wait()
 
+    def kill(self) -> None:
+        """Ends the process at once, whatever it is at; `end` cleans up."""
+        process = self._gateway.proc if self._gateway is not None else None
+        if process is not None:
+            process.kill()
+
     def _end_when_interrupted(self, before: Mapping[int, Any]) -> None:
         """An interruption ends the process first, so that nothing which unwinds talks to a Spark at work.
 

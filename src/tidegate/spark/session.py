@@ -118,6 +118,22 @@ class Sessions:
         """Whether this object built a session; asking starts nothing."""
         return self._built is not None
 
+    @property
+    def ready(self) -> bool:
+        """Whether the next session is there at once; asking starts nothing."""
+        return self._built is not None or self._borrowed is not None
+
+    def abort(self) -> None:
+        """Ends what Spark does for loads in other threads, so that they fail soon; call `stop` afterwards.
+
+        A JVM of our own is killed, a server is asked to drop its work. On a session of the caller nothing ends.
+        """
+        if self._jvm is not None:
+            self._jvm.kill()
+        for session in tuple(self._clones):
+            with contextlib.suppress(Exception):  # a server that does not answer does nothing either
+                session.interruptAll()
+
     def load_session(self, *, small: bool = False) -> SparkSession:
         """A session of one load's own, with the lakes as catalogs and `LOAD_CONF` in force.
 

@@ -5,6 +5,7 @@ import json
 import logging
 import re
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ from tidegate.cli.logs import LogFormat
 from tidegate.cli.progress import progress
 from tidegate.cli.shell import Shell
 from tidegate.cli.tables import Table, render
+from tidegate.core.outcome import Outcome, Problem, Result
 from tidegate.engine.events import STAGES, Event, Moment, Stage
 
 
@@ -44,6 +46,96 @@ def test_a_pipe_gets_one_line_a_stage(capsys):
     out, err = capsys.readouterr()
     assert out == ""
     assert err.splitlines() == [f"or[d]ers: {stage} 1.25 s  *** {stage}" for stage in STAGES]
+
+
+ENDED = Outcome(
+    stream="orders",
+    outcome=Result.LOADED,
+    strategy="full",
+    rows_read=20_000,
+    rows_inserted=13_333,
+    rows_quarantined=6_667,
+    seconds={"read_write": 10.0, "total": 12.34},
+)
+REFUSED = Outcome(
+    stream="orders",
+    outcome=Result.STOPPED,
+    strategy="full",
+    error=Problem(code="check_failed", message="m", hint="h"),
+    seconds={"total": 1.0},
+)
+
+
+def whole_stream(outcome=ENDED, place=(3, 12)):
+    about = {"stream": "orders", "place": place}
+    yield Event(**about, stage=Stage.DETECT, moment=Moment.BEGUN)
+    yield Event(**about, stage=Stage.READ, moment=Moment.START)
+    yield Event(**about, stage=Stage.READ, moment=Moment.WORKING, detail="starting Spark")
+    for second in range(1, 31):
+        at_work = {"moment": Moment.WORKING, "detail": f"Spark task {second} of 40", "share": second / 40}
+        yield Event(**about, stage=Stage.READ, rows=20_000, seconds=float(second), **at_work)
+    yield Event(**about, stage=Stage.READ, moment=Moment.RETRY, seconds=0.5, detail="attempt 2 of 3 after hunter2")
+    yield Event(**about, stage=Stage.ADVANCE, moment=Moment.ENDED, outcome=outcome)
+
+
+def say(one, told):
+    with progress(one) as listener:
+        for event in told:
+            listener(event)
+
+
+def test_a_pipe_gets_begin_spark_rows_now_and_then_retries_and_the_end(capsys):
+    say(shell(), whole_stream())
+    assert capsys.readouterr().err.splitlines() == [
+        "orders: stream 3 of 12",
+        "orders: read at work: starting Spark",
+        "orders: read at work: ~5,000 of 20,000 rows, ~500 rows/s, Spark task 10 of 40",
+        "orders: read at work: ~10,000 of 20,000 rows, ~500 rows/s, Spark task 20 of 40",
+        "orders: read at work: ~15,000 of 20,000 rows, ~500 rows/s, Spark task 30 of 40",
+        "orders: retry in 0.5 s: attempt 2 of 3 after ***",
+        "orders: loaded, 13,333 inserted, 6,667 quarantined, 12.3 s, 2,000 rows/s",
+    ]
+
+
+def test_the_end_names_the_error_and_a_single_stream_is_not_counted(capsys):
+    say(shell(), whole_stream(REFUSED, place=(1, 1)))
+    lines = capsys.readouterr().err.splitlines()
+    assert (lines[0], lines[-1]) == (
+        "orders: read at work: starting Spark",
+        "orders: stopped (check_failed), 1.0 s",
+    )
+
+
+def test_a_terminal_drops_streams_that_have_ended_and_keeps_a_line_of_each(monkeypatch):
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stderr", terminal)
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("COLUMNS", "100")
+    told = list(whole_stream())
+    with progress(shell()) as listener:
+        for event in told[:-1]:
+            listener(event)
+        moving = plain(terminal)
+        listener(told[-1])
+        before = len(terminal.getvalue())
+        listener(replace(told[0], stream="items", place=(4, 12)))
+    assert "[3/12] orders" in moving
+    assert "starting Spark" in moving
+    assert "~15,000 of 20,000 rows, ~500 rows/s" in moving
+    assert "retry in 0.5 s: attempt 2 of 3 after ***" in moving
+    assert "[3/12] orders  loaded, 13,333 inserted, 6,667 quarantined" in plain(terminal)
+    assert "orders" not in plain(terminal, before), "it does not spin any more"
+    assert "[4/12] items" in plain(terminal, before)
+
+
+def plain(terminal, begin=0):
+    return re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", terminal.getvalue()[begin:])
+
+
+def test_json_leaves_stdout_alone(capsys):
+    say(shell(as_json=True), whole_stream())
+    out, err = capsys.readouterr()
+    assert (out, len(err.splitlines())) == ("", 7)
 
 
 def test_quiet_gets_nothing(capsys):
@@ -116,7 +208,7 @@ def shown(columns, rows, monkeypatch, *, width, optional=()):
 def test_a_terminal_aligns_numbers_to_the_right(monkeypatch):
     rows = (("a", "1,234"), ("b", "5"))
     lines = [line.strip() for line in shown(("stream", "read"), rows, monkeypatch, width=80)]
-    assert lines[-3:-1] == ["a        1,234", "b            5"]
+    assert lines[-2:] == ["a       1,234", "b           5"]
 
 
 def test_a_terminal_leaves_out_what_has_nothing_to_say_and_a_pipe_does_not(monkeypatch, capsys):
@@ -130,7 +222,7 @@ def test_a_terminal_leaves_out_what_has_nothing_to_say_and_a_pipe_does_not(monke
 
 def test_a_table_wider_than_the_terminal_becomes_blocks_and_no_number_is_broken(monkeypatch):
     columns = ("stream", "outcome", "read", "inserted", "quarantined")
-    assert len(shown(columns, (RAN,), monkeypatch, width=60)) == 5, "it fits as a table"
+    assert len(shown(columns, (RAN,), monkeypatch, width=60)) == 3, "it fits as a table"
     lines = shown(columns, (RAN, RAN), monkeypatch, width=30)
     assert lines[:5] == [
         "orders",

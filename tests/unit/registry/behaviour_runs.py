@@ -91,10 +91,28 @@ def test_a_task_that_raises_is_an_error_without_foreign_texts(registry):
     assert ours.result_payload["error"]["code"] == "position_moved"
     assert "secret-4711" not in json.dumps(foreign.to_dict())
     assert interrupted.result_payload is not None
-    assert interrupted.result_payload["error"]["message"] == "KeyboardInterrupt"
+    assert interrupted.result_payload["error"]["code"] == "interrupted"
     assert len(registry.tasks(limit=2)) == 2
     with pytest.raises(InternalError, match="never started"):
         registry.finish_task(999_999, Status.OK)
+
+
+def test_an_interrupted_run_is_no_good_one_and_says_what_it_was(registry):
+    registry.start_run("run-1", UID)
+    registry.finish_run("run-1", outcome(Result.INTERRUPTED))
+    (status,), (run,) = registry.status(), registry.history(UID)
+    assert (status.last_outcome, status.status, status.last_success_at) == ("interrupted", "ERROR", None)
+    assert (run.outcome, run.finished_at is not None) == ("interrupted", True)
+
+
+def test_a_run_that_nobody_works_on_has_crashed(registry):
+    registry.start_run("run-1", UID)
+    with registry.lease(UID):
+        assert (registry.status()[0].last_outcome, registry.history(UID)[0].outcome) == ("running", "running")
+    (status,), (run,) = registry.status(), registry.history(UID)
+    assert status.last_error is not None
+    assert (status.last_outcome, status.last_error["code"]) == ("failed", "crashed")
+    assert (run.outcome, run.error) == ("failed", status.last_error)
 
 
 def test_what_a_crash_left_running_is_closed(registry):
@@ -104,7 +122,8 @@ def test_what_a_crash_left_running_is_closed(registry):
         registry.start_task(uid, "read", run_id=run_id, extract_group_id="g")
     registry.start_task(UID, "adopt")
     assert registry.close_crashed(UID, keep_run="mine") == 3
-    assert {r.run_id: r.outcome for r in registry.history(UID)} == {"dead": "failed", "mine": "running"}
+    with registry.lease(UID):
+        assert {r.run_id: r.outcome for r in registry.history(UID)} == {"dead": "failed", "mine": "running"}
     dead = next(r for r in registry.history(UID) if r.run_id == "dead")
     assert dead.error is not None
     assert dead.error["message"] == "ended without finishing"

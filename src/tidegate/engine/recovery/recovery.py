@@ -66,7 +66,7 @@ def prove(work: LoadContext) -> LoadContext:
     stream, context, since = work.stream, work.context, work.recovered.since
     if work.recovered.proven or since is None or context.reads_everything or stream.strategy.emits == {Mirror}:
         return work
-    with context.session() as session:
+    with work.session() as session:
         comparison.choose_loaded(stream, context, work.probe, since)
         after = None
         saved = context.registry.plan(since.load_id)

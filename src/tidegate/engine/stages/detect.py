@@ -159,7 +159,7 @@ def remember_files(work: LoadContext, changes: ChangeSet) -> None:
 
 def measure(work: LoadContext, grouping: Grouping) -> Ledger:
     """Updates the partition ledger in the registry from the table."""
-    with work.context.session() as session:
+    with work.session() as session:
         columns = work.probe.schema()
         found = partitions.measured(work.stream, work.context, session, grouping=grouping, columns=columns)
         work.context.registry.keep_ledger(work.stream.uid, grouping.to_dict(), found)

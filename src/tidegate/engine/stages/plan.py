@@ -49,6 +49,7 @@ def plan(work: LoadContext, changes: ChangeSet, *, save: Callable[[LoadPlan], No
         made = replace(made, position=replace(made.position, witness=kept))
         made = beside(made) if some else made
         save(made)
+        work.journal.rows = changes.rows
         tell(made.write.reason)
     return PlannedLoad(plan=made, unique=unique)
 

@@ -43,7 +43,7 @@ def read(work: LoadContext, planned: PlannedLoad, held: ExitStack) -> ReadRows:
     """
     plan = planned.plan
     with work.journal.stage(Stage.READ):
-        session = held.enter_context(work.context.session(small=_small(work, plan)))
+        session = held.enter_context(work.session(small=_small(work, plan)))
         opened = held.enter_context(_opening(work, plan, session))
         return ReadRows(session=session, frame=last_loads.read(work, plan, session), opened=opened)
 

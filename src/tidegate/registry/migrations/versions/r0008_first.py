@@ -285,7 +285,8 @@ def _failed_runs(dialect: str) -> str:
         "SELECT o.object_name, o.system_name, o.source, o.target, 'run', NULL, r.started_ts, r.finished_ts, "
         f"{told}, r.run_id, NULL, ({_good_run('r.object_id', 'r.started_ts')}) "
         "FROM runs r JOIN object_info o ON o.object_id = r.object_id "
-        "WHERE r.outcome IN ('failed', 'stopped') AND NOT EXISTS (SELECT 1 FROM tasks f WHERE f.run_id = r.run_id "
+        "WHERE r.outcome IN ('failed', 'stopped', 'interrupted') AND NOT EXISTS ("
+        "SELECT 1 FROM tasks f WHERE f.run_id = r.run_id "
         f"AND f.target_object_id = r.object_id AND f.status_cd = 'ERROR' AND f.task_type IN {LOADS})"
     )
 
