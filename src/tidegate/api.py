@@ -33,12 +33,14 @@ from tidegate.engine.lag import with_lags
 from tidegate.engine.maintenance import rollback as rollbacks
 from tidegate.engine.maintenance.maintain import UpkeepReport, maintain_stream
 from tidegate.engine.maintenance.rollback import RolledBack
+from tidegate.engine.overview import overview
 from tidegate.engine.positions import States, look
 from tidegate.engine.preview import PlanReport, preview
 from tidegate.engine.reconcile import holds_rows
 from tidegate.engine.replay import Quarantined
 from tidegate.engine.run import new_run_id, run_stream, run_streams, utc_now
 from tidegate.engine.stream import Stream
+from tidegate.engine.table_view import TableView, view
 from tidegate.engine.verify import VerificationReport, verify_stream
 from tidegate.engine.watch import Watch, WatchResult, schedules, stopped_by_signals
 from tidegate.errors import ConfigError
@@ -328,9 +330,17 @@ class Project:
         return [stream.name for stream in streams if holds_rows(stream.format.state(stream.target, stream.uid))]
 
     def status(self, *names: str, **chosen: Unpack[Selectors]) -> list[StreamStatus]:
-        """Every stream that the registry knows and that is meant: freshness, lag, position, last error."""
-        known = self._choice(names, chosen).among(self.registry.status(), self.config.streams)
-        return with_lags(known, self.config, self.lakes)
+        """Every stream that is meant, also those that never ran: freshness, lag, what is due, the last error.
+
+        Reads no rows of a source. Asks the tables for the rows in quarantine, logs for their end, and a source for its
+        tables where a pattern stands for them; one that does not answer is named in `problem` or `lag_error`.
+        """
+        found = overview(self.config, self.lakes, self.registry, utc_now(), self._choice(names, chosen))
+        return with_lags(found, self.config, self.lakes)
+
+    def show(self, name: str) -> TableView:
+        """The stream's table: columns, layout, size, versions, and how to read it; from its metadata, without Spark."""
+        return view(self._place(name), self.config)
 
     def intervals(self, name: str) -> Intervals:
         """The stream's interval ledger: done, empty, unverified, stale or failed."""

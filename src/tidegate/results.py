@@ -20,6 +20,7 @@ from tidegate.engine.maintenance.rollback import RolledBack
 from tidegate.engine.positions import States, StateView
 from tidegate.engine.preview import PlannedSlice, PlanReport, StreamPlan
 from tidegate.engine.replay import Quarantined, Replayed
+from tidegate.engine.table_view import TableColumn, TableView
 from tidegate.engine.verify import Verification, VerificationReport
 from tidegate.engine.watch import WatchResult
 from tidegate.registry.values import RunRecord, StreamStatus, TaskRecord
@@ -53,6 +54,8 @@ __all__ = [
     "StreamStatus",
     "StreamTasks",
     "StreamUpkeep",
+    "TableColumn",
+    "TableView",
     "TaskRecord",
     "UpkeepReport",
     "Verification",

@@ -26,6 +26,9 @@ COLOURS = {
     "ERROR": "red",
     "missing": "red",
     "interrupted": "yellow",
+    "never": "dim",
+    "due": "yellow",
+    "late": "red",
     "running": "cyan",
 }
 NOTHING = frozenset({"", "-", "0"})

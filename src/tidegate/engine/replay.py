@@ -28,6 +28,7 @@ from tidegate.engine.planner import fence
 from tidegate.engine.publish import discarded_on_error, publish
 from tidegate.engine.quality import quality
 from tidegate.engine.quarantine.quarantine import Quarantine
+from tidegate.engine.quarantine.waiting import waiting_rows
 from tidegate.engine.reconcile import RecoveryState, next_sequence
 from tidegate.engine.recovery import recovery
 from tidegate.engine.stream import Stream, VerifyLevel
@@ -95,7 +96,7 @@ class Quarantined:
     context: RunContext
 
     def waiting(self) -> list[Waiting]:
-        """The number of quarantined rows of each stream by check; starts no Spark for streams without a quarantine."""
+        """The number of quarantined rows of each stream by check; without Spark where that can read the table."""
         return [self._listed(stream) for stream in self.streams]
 
     def show(self, limit: int = 20) -> list[dict[str, Any]]:
@@ -136,8 +137,8 @@ class Quarantined:
 
     def _listed(self, stream: Stream) -> Waiting:
         quarantine, since = self._of(stream)
-        rules: dict[str, int] = {}
-        if quarantine.filled:
+        rules = waiting_rows(stream.format, stream.target, stream.uid)
+        if rules is None:
             with self.context.session(small=True) as session, translated(f"reading {beside(stream.target)}"):
                 rows = quarantine.rows(session, since).where("until IS NULL")
                 rules = {row[0]: row[1] for row in rows.groupBy("rule").count().orderBy("rule").collect()}

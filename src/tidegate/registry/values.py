@@ -98,6 +98,10 @@ class StreamStatus(Shown):
         lag_events: of a log, events after the table's position; None for other sources, and where nobody knows.
         lag_seconds: for how long the oldest of them has been there; 0 for none.
         lag_error: the error object of asking the log; None when it answered.
+        due_at: when its schedule wants it to run next, or wanted it to; None without a schedule and while it runs.
+        late: whether it has missed a whole turn of its schedule; None without one.
+        rows_quarantined: rows that wait in its quarantine; None where nobody could tell without Spark.
+        problem: the error object of something else that could not be asked; None when everything could.
     """
 
     shown: ClassVar[tuple[str, ...]] = (
@@ -109,8 +113,11 @@ class StreamStatus(Shown):
         "last_outcome",
         "last_success_at",
         "held_by",
+        "due_at",
+        "late",
         "lag_events",
         "lag_seconds",
+        "rows_quarantined",
     )
 
     uid: str
@@ -134,6 +141,33 @@ class StreamStatus(Shown):
     lag_events: int | None = None
     lag_seconds: int | None = None
     lag_error: Mapping[str, Any] | None = None
+    due_at: datetime | None = None
+    late: bool | None = None
+    rows_quarantined: int | None = 0
+    problem: Mapping[str, Any] | None = None
+
+    @classmethod
+    def new(cls, *, uid: str, stream: str, source: str, target: str) -> StreamStatus:
+        """Of a stream that never ran."""
+        return cls(
+            uid=uid,
+            stream=stream,
+            source=source,
+            target=target,
+            status=Status.NEW.value,
+            sequence=0,
+            loaded_through=None,
+            loaded_at=None,
+            verified=None,
+            verified_through=None,
+            verified_at=None,
+            last_run_id=None,
+            last_run_at=None,
+            last_outcome=None,
+            last_success_at=None,
+            last_error=None,
+            held_by=None,
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """JSON types only."""

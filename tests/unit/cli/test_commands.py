@@ -123,7 +123,15 @@ def test_select_and_names(tidegate):
 
 @pytest.mark.usefixtures("folder")
 def test_status_history_and_tasks_of_a_project_that_never_ran(tidegate):
-    assert tidegate("status", "--json").document == {"streams": []}
+    listed = tidegate("status", "--json").document["streams"]
+    assert [(each["stream"], each["last_outcome"], each["status"]) for each in listed] == [
+        ("orders", None, "NEW"),
+        ("items", None, "NEW"),
+    ]
+    assert [line.split()[:2] for line in tidegate("status").out.splitlines()[1:]] == [
+        ["orders", "never"],
+        ["items", "never"],
+    ]
     assert tidegate("history", "orders", "--json").document == {"stream": "orders", "runs": []}
     assert tidegate("tasks", "--json").document == {"tasks": []}
     assert tidegate("history", "orders").out.startswith("started")
@@ -216,3 +224,11 @@ def test_checksum_tasks_fail_when_the_source_does(folder, tidegate):
     found = tidegate("checksum-tasks", "shop", "orders", "--json")
     assert (found.exit_code, found.document["exit_code"]) == (1, 1)
     assert found.document["streams"][0]["error"]["code"]
+
+
+@pytest.mark.usefixtures("folder")
+def test_show_of_a_table_that_is_not_there(tidegate):
+    said = tidegate("show", "orders")
+    assert (said.exit_code, said.out) == (1, "")
+    assert "the table lake.shop.orders of stream 'orders' does not exist yet" in said.err
+    assert "`tidegate run orders`" in said.err

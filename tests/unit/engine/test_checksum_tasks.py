@@ -117,7 +117,7 @@ def test_validate_only_writes_nothing(project):
     found = project.checksum_tasks("shop", ["sales"], validate_only=True)
     assert (found.tasks_generated, found.tasks_inserted, due_to(found)) == (2, 0, {"validate_only": 2})
     assert project.tasks() == []
-    assert project.status() == []
+    assert [each.status for each in project.status() if each.last_run_id or each.status != "NEW"] == []
 
 
 def test_a_task_that_is_open_blocks(project):

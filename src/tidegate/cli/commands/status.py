@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Argument, Option
@@ -24,6 +24,19 @@ if TYPE_CHECKING:
     from tidegate.core.policies.maintenance import Version
     from tidegate.registry.values import StreamStatus
 
+COLUMNS = (
+    "stream",
+    "last run",
+    "loads",
+    "loaded through",
+    "verified through",
+    "last success",
+    "due",
+    "lag",
+    "quarantined",
+    "runs now",
+)
+OPTIONAL_HERE = frozenset({"verified through", "due", "lag", "quarantined", "runs now"})
 Limit = Annotated[int, Option(min=1, metavar="N", help="Show at most this many, newest first.")]
 
 
@@ -36,9 +49,10 @@ def status(
     select: Select = None,
     exclude: Exclude = None,
 ) -> int:
-    """Shows how far each stream is, or the interval ledger of one stream.
+    """Shows how far each stream of the project is, or the interval ledger of one stream.
 
-    Freshness, lag behind the log, loaded_through, verified_through, gaps, the last error, and which process is at work.
+    Freshness, lag behind the log, loaded_through, verified_through, gaps, what is due or late, rows in quarantine, the
+    last error, and which process is at work. Times are in UTC.
     """
     if late and stream is None:
         raise ConfigError("--late needs exactly one stream", hint="Name it: `tidegate status --late STREAM`.")
@@ -51,29 +65,52 @@ def status(
     if shell.as_json:
         shell.document({"streams": [stream.to_dict() for stream in streams]})
         return 0
-    columns = ("stream", "last run", "loads", "loaded through", "verified through", "lag", "last success", "runs now")
-    rows = (
-        (
-            each.stream,
-            each.last_outcome or "-",
-            count(each.sequence),
-            each.loaded_through or "-",
-            each.verified_through or "-",
-            _lag(each),
-            moment(each.last_success_at),
-            each.held_by or "-",
-        )
-        for each in streams
-    )
-    shell.table(Table(columns=columns, rows=tuple(rows)))
+    shell.table(Table(columns=COLUMNS, rows=tuple(_row(each) for each in streams), optional=OPTIONAL_HERE))
     for each in streams:
-        if each.last_error:
-            shell.result(f"{each.stream}: {_told(each.last_error)}")
-        if each.lag_error:
-            shell.result(f"{each.stream}: its lag is unknown: {_told(each.lag_error)}")
-        for gap in each.gaps:
-            shell.result(f"{each.stream}: {gap.known} {gap.label}")
+        for text in _remarks(each):
+            shell.result(f"{each.stream}: {text}")
     return 0
+
+
+def _row(each: StreamStatus) -> tuple[str, ...]:
+    return (
+        each.stream,
+        each.last_outcome or "never",
+        count(each.sequence),
+        each.loaded_through or "-",
+        each.verified_through or "-",
+        moment(each.last_success_at),
+        _due(each),
+        _lag(each),
+        count(each.rows_quarantined),
+        each.held_by or "-",
+    )
+
+
+def _remarks(each: StreamStatus) -> list[str]:
+    """What a cell has no room for."""
+    found = []
+    if each.last_error:
+        found.append(_told(each.last_error))
+    if each.lag_error:
+        found.append(f"its lag is unknown: {_told(each.lag_error)}")
+    if each.problem:
+        found.append(f"not all of it is known: {_told(each.problem)}")
+    if each.late:
+        found.append(f"late: it was due at {moment(each.due_at)}, and a whole turn of its schedule has passed since")
+    if each.rows_quarantined:
+        rows = count(each.rows_quarantined)
+        found.append(f"{rows} rows wait in quarantine; `tidegate quarantine show {each.stream}` shows them")
+    return [*found, *(f"{gap.known} {gap.label}" for gap in each.gaps)]
+
+
+def _due(each: StreamStatus) -> str:
+    """`late`, `due`, or when it will be."""
+    if each.due_at is None:
+        return "-"
+    if each.late:
+        return "late"
+    return "due" if each.due_at <= datetime.now(UTC) else moment(each.due_at)
 
 
 def _late(shell: Shell, stream: str, found: Lateness) -> int:

@@ -15,6 +15,7 @@ from tidegate.core.policies.maintenance import Need, Step, Upkeep, Usage, Versio
 from tidegate.core.position import Position
 from tidegate.core.schema import Schema, SchemaChange
 from tidegate.core.slices import Slice
+from tidegate.core.table_facts import Snippets, TableFacts
 
 if TYPE_CHECKING:
     import pyarrow as pa  # type: ignore[import-untyped]
@@ -179,7 +180,8 @@ class Staging(Protocol):
 class Format(Protocol):
     """A table format in one lake; `invisible` is that of its stagings. A format is a subclass.
 
-    What only some formats can do is `maintenance`, `time_travel` and `change_feed`: None where a format cannot.
+    What only some formats can do is `maintenance`, `time_travel`, `change_feed` and `inspection`: None where a format
+    cannot.
     """
 
     @property
@@ -200,6 +202,11 @@ class Format(Protocol):
     @property
     def change_feed(self) -> ChangeFeed | None:
         """The changes between two versions of a table, without which no table is a source."""
+        return None
+
+    @property
+    def inspection(self) -> TableInspection | None:
+        """What its tables tell of themselves without Spark."""
         return None
 
     @abstractmethod
@@ -276,6 +283,19 @@ class TableMaintenance(Protocol):
 
     def usage(self, target: Target) -> Usage | None:
         """What the table takes up in the warehouse; None where that cannot be listed."""
+
+
+class TableInspection(Protocol):
+    """What a format's tables tell of themselves, and how others read them; all of it without Spark."""
+
+    def facts(self, target: Target) -> TableFacts | None:
+        """Layout and size of the visible version; None of a table that is not there."""
+
+    def rows(self, target: Target, names: Sequence[str]) -> pa.Table | None:
+        """These columns of every row of the visible version; None where only Spark can tell."""
+
+    def snippets(self, target: Target) -> Snippets:
+        """By engine a text that reads the table there. It may hold a secret of the catalog's options."""
 
 
 class TimeTravel(Protocol):

@@ -20,7 +20,7 @@ from tidegate.config.targets import shared_target
 from tidegate.core.column_selection import ColumnSelection
 from tidegate.core.compatibility import incompatibilities
 from tidegate.core.flavours import Flavour, flavour_of
-from tidegate.core.ids import Target, stream_uid
+from tidegate.core.ids import Target, split_name, stream_uid
 from tidegate.core.policies.rules import Rule
 from tidegate.core.ports.format import Format
 from tidegate.core.ports.source import Probe, Source
@@ -193,10 +193,20 @@ class Place:
 def place(config: Config, lakes: Mapping[str, Format], name: str) -> Place | None:
     """The table of a stream that the project names; None for one that a pattern stands for, or that is not there."""
     entry = next((entry for entry in config.streams if entry.name == name and not entry.is_pattern), None)
-    if entry is None:
-        return None
+    return None if entry is None else place_of(entry, lakes)
+
+
+def place_of(entry: StreamConfig, lakes: Mapping[str, Format]) -> Place:
+    """The table of a stream that is no pattern."""
     target = _target(entry)
-    return Place(name=name, uid=entry.uid or stream_uid(name, target), target=target, format=lakes[target.lake])
+    uid = entry.uid or stream_uid(entry.name, target)
+    return Place(name=entry.name, uid=uid, target=target, format=lakes[target.lake])
+
+
+def target_of(text: str) -> Target:
+    """A target as the registry keeps it."""
+    lake, *namespace, table = split_name(text)
+    return Target(lake=lake, namespace=tuple(namespace), table=table)
 
 
 def _flavour(source: Source[Probe], node: Node) -> Flavour:

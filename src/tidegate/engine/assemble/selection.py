@@ -18,7 +18,7 @@ from tidegate.errors import ConfigError
 from tidegate.registry.values import StreamStatus
 
 STATES = ("failed", "new", "stale")
-FAILED = frozenset({"failed", "stopped"})
+FAILED = frozenset({"failed", "stopped", "interrupted"})
 STALE_AFTER = timedelta(days=1)
 """For a stream without a schedule."""
 SHOWN = 20

@@ -15,19 +15,30 @@ from tidegate.core.grouping import Grouping
 from tidegate.core.ids import Target
 from tidegate.core.plan import LoadPlan, Prune
 from tidegate.core.policies.maintenance import SIDE, Need, Step, Upkeep, Usage, Version
-from tidegate.core.ports.format import ChangeFeed, Format, Layout, TableMaintenance, TableState, TimeTravel
+from tidegate.core.ports.format import (
+    ChangeFeed,
+    Format,
+    Layout,
+    TableInspection,
+    TableMaintenance,
+    TableState,
+    TimeTravel,
+)
 from tidegate.core.schema import Schema, SchemaChange
+from tidegate.core.table_facts import Snippets, TableFacts
 from tidegate.errors import ConfigError, WriteError
 from tidegate.formats.delta import change_feed as history
-from tidegate.formats.delta import ddl, maintenance, table
+from tidegate.formats.delta import ddl, maintenance, readback, table
 from tidegate.formats.delta import versions as travel
 from tidegate.formats.delta.log import Log
+from tidegate.formats.delta.snippets import snippets
 from tidegate.formats.delta.staging import DeltaStaging, read
 from tidegate.formats.shared.storage import store_of, usage
 from tidegate.spark import jars
 from tidegate.spark.failures import translated
 
 if TYPE_CHECKING:
+    import pyarrow as pa  # type: ignore[import-untyped]
     from pyspark.sql import DataFrame, SparkSession
 
 EXTENSIONS = "io.delta.sql.DeltaSparkSessionExtension"
@@ -69,6 +80,11 @@ class Delta(Format):
 
     @property
     def maintenance(self) -> TableMaintenance:
+        """Its own."""
+        return self
+
+    @property
+    def inspection(self) -> TableInspection:
         """Its own."""
         return self
 
@@ -196,6 +212,20 @@ class Delta(Format):
 
     def drop_branches(self, session: SparkSession, target: Target, branches: Sequence[str]) -> None:
         """Nothing: Delta has no branches."""
+
+    def facts(self, target: Target) -> TableFacts | None:
+        """Layout and size, from the log."""
+        log = self._log(target)
+        return None if log is None else table.facts(log.snapshot())
+
+    def rows(self, target: Target, names: Sequence[str]) -> pa.Table | None:
+        """These columns of every row, read by PyArrow."""
+        log = self._log(target)
+        return None if log is None else readback.rows(log, names)
+
+    def snippets(self, target: Target) -> Snippets:
+        """How others read the table."""
+        return snippets(target, self._location(target), self.spark_conf(), self.jars())
 
     def side_tables(self, target: Target) -> tuple[Target, ...]:
         """The tables that belong to a stream beside its own, found beside its folder."""

@@ -17,6 +17,7 @@ from tidegate.core.plan import Prune
 from tidegate.core.ports.format import Receipt
 from tidegate.core.position import Position, property_name
 from tidegate.core.schema import Column, Kind, Schema, Type
+from tidegate.core.table_facts import TableFacts
 from tidegate.errors import WriteError
 from tidegate.formats.delta.log import Commit, Log, Snapshot, rows_of, statistics
 from tidegate.formats.shared.columns import shown, type_of
@@ -175,6 +176,17 @@ def physical(field: Mapping[str, Any]) -> str:
     """The column's name within the data files and their statistics."""
     name: str = (field.get("metadata") or {}).get(PHYSICAL, field["name"])
     return name
+
+
+def facts(snapshot: Snapshot) -> TableFacts:
+    """Layout and size of the version."""
+    return TableFacts(
+        format="delta",
+        partition_by=tuple(snapshot.metadata.get("partitionColumns") or ()),
+        files=len(snapshot.files),
+        bytes=sum(int(file.get("size") or 0) for file in snapshot.files),
+        delete_files=sum(1 for file in snapshot.files if file.get("deletionVector")),
+    )
 
 
 def spark_type(field: Mapping[str, Any]) -> str:

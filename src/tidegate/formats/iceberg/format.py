@@ -16,8 +16,17 @@ from tidegate.core.grouping import Grouping
 from tidegate.core.ids import Target
 from tidegate.core.plan import ORDERED, LoadPlan, Prune, branch_prefix
 from tidegate.core.policies.maintenance import SIDE, Need, Step, Upkeep, Usage, Version
-from tidegate.core.ports.format import ChangeFeed, Format, Layout, TableMaintenance, TableState, TimeTravel
+from tidegate.core.ports.format import (
+    ChangeFeed,
+    Format,
+    Layout,
+    TableInspection,
+    TableMaintenance,
+    TableState,
+    TimeTravel,
+)
 from tidegate.core.schema import Schema, SchemaChange
+from tidegate.core.table_facts import Snippets, TableFacts
 from tidegate.errors import WriteError
 from tidegate.formats.iceberg import change_feed as history
 from tidegate.formats.iceberg import ddl, maintenance
@@ -26,12 +35,14 @@ from tidegate.formats.iceberg import versions as travel
 from tidegate.formats.iceberg.catalog import Catalog
 from tidegate.formats.iceberg.metadata import Metadata
 from tidegate.formats.iceberg.partitions import aligned, partition_by
+from tidegate.formats.iceberg.snippets import snippets
 from tidegate.formats.iceberg.staging import IcebergStaging, drop_branch
 from tidegate.formats.shared.storage import usage
 from tidegate.spark import sql
 from tidegate.spark.failures import translated
 
 if TYPE_CHECKING:
+    import pyarrow as pa  # type: ignore[import-untyped]
     from pyspark.sql import DataFrame, SparkSession
 
 CREATE_TRIES = 3
@@ -64,6 +75,11 @@ class Iceberg(Format):
 
     @property
     def maintenance(self) -> TableMaintenance:
+        """Its own."""
+        return self
+
+    @property
+    def inspection(self) -> TableInspection:
         """Its own."""
         return self
 
@@ -222,6 +238,25 @@ class Iceberg(Format):
         """Drops what a crash left behind; main stays as it is."""
         for branch in branches:
             drop_branch(session, target, branch, self._where.warehouse)
+
+    def facts(self, target: Target) -> TableFacts | None:
+        """Layout and size, from the metadata and the summary of the visible snapshot."""
+        metadata = self._where.load(target)
+        return None if metadata is None else layouts.facts(metadata)
+
+    def rows(self, target: Target, names: Sequence[str]) -> pa.Table | None:
+        """These columns of every row, read by PyIceberg."""
+        found = self._where.table(target)
+        if found is None:
+            return None
+        from tidegate.formats.iceberg.readback import whole  # noqa: PLC0415 - imports PyIceberg, which is slow
+
+        return whole(found, names)
+
+    def snippets(self, target: Target) -> Snippets:
+        """How others read the table."""
+        metadata = self._where.load(target)
+        return snippets(target, self._where, metadata.location if metadata else None, self.spark_conf())
 
     def side_tables(self, target: Target) -> tuple[Target, ...]:
         """The tables that belong to a stream beside its own, asked of the catalog."""

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from tidegate.core.ids import Target
+from tidegate.core.table_facts import TableFacts
 from tidegate.formats.iceberg.ddl import HALVED, distribution, partitions, set_property
 from tidegate.formats.iceberg.metadata import Metadata
 from tidegate.formats.iceberg.partitions import Wrapping
@@ -57,6 +58,28 @@ def current(raw: Mapping[str, Any]) -> tuple[str, ...]:
     specs = {each["spec-id"]: each["fields"] for each in raw.get("partition-specs") or ()}
     live = (field for field in specs.get(raw.get("default-spec-id"), ()) if field["transform"] != "void")
     return tuple(_as_written(field["transform"], names[field["source-id"]]) for field in live)
+
+
+def facts(metadata: Metadata) -> TableFacts:
+    """Layout and size of the visible version, as its snapshot counts them."""
+    snapshot = metadata.snapshot(metadata.main)
+    counted = {name: int(text) for name, text in (snapshot.summary if snapshot else {}).items() if text.isdigit()}
+    files, size = counted.get("total-data-files"), counted.get("total-files-size")
+    return TableFacts(
+        format=f"iceberg {metadata.raw['format-version']}",
+        partition_by=current(metadata.raw),
+        sort_by=_sorted(metadata.raw),
+        files=0 if metadata.main is None else files,
+        bytes=0 if metadata.main is None else size,
+        delete_files=0 if metadata.main is None else counted.get("total-delete-files"),
+    )
+
+
+def _sorted(raw: Mapping[str, Any]) -> tuple[str, ...]:
+    names = {field["id"]: field["name"] for schema in raw.get("schemas", ()) for field in schema["fields"]}
+    orders = {each["order-id"]: each["fields"] for each in raw.get("sort-orders") or ()}
+    fields = orders.get(raw.get("default-sort-order-id"), ())
+    return tuple(_as_written(field["transform"], names[field["source-id"]]) for field in fields)
 
 
 def evolve(target: Target, metadata: Metadata, wanted: Sequence[str]) -> Iterator[str]:

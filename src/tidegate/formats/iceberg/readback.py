@@ -71,6 +71,11 @@ def among(table: Table, version: int, parts: Sequence[Slice], *, columns: Schema
     return _tried(lambda: _among(table, version, parts, columns))
 
 
+def whole(table: Table, names: Sequence[str]) -> pa.Table | None:
+    """These columns of every row of the visible version; None where PyIceberg cannot read the table."""
+    return _tried(lambda: table.scan(selected_fields=tuple(names)).to_arrow().select(list(names)))
+
+
 def _tried(read: Callable[[], pa.Table | None]) -> pa.Table | None:
     try:
         return read()

@@ -1,0 +1,68 @@
+"""The command `show`, which tells what a stream's table is and how other engines read it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+from typer import Option
+
+from tidegate.cli.command import Stream
+from tidegate.cli.shell import Shell
+from tidegate.cli.tables import Table, count, size, yes
+from tidegate.errors import ConfigError
+
+if TYPE_CHECKING:
+    from tidegate.engine.table_view import TableView
+
+
+def show(
+    shell: Shell,
+    stream: Stream,
+    snippet: Annotated[
+        str | None,
+        Option(metavar="ENGINE", help="Print only the snippet of an engine: duckdb, polars, spark, trino, …"),
+    ] = None,
+) -> int:
+    """Shows a stream's table: rows, columns, layout, size, versions, and how to read it in other engines.
+
+    Asks the table's metadata; reads no rows and does not start Spark.
+    """
+    with shell.project() as project:
+        found = project.show(stream)
+    if snippet is not None and snippet not in found.snippets:
+        raise ConfigError(
+            f"there is no snippet for {snippet!r}; there is one for {', '.join(found.snippets)}",
+            hint=f"Leave --snippet away to see all of them: `tidegate show {stream}`.",
+        )
+    if shell.as_json:
+        shell.document(found.to_dict())
+    elif snippet is not None:
+        shell.result(found.snippets[snippet])
+    else:
+        _tell(shell, found)
+    return 0
+
+
+def _tell(shell: Shell, found: TableView) -> None:
+    files = f"{count(found.files)} files, {size(found.bytes)}"
+    files += f", {count(found.delete_files)} with deleted rows" if found.delete_files else ""
+    about = {
+        "format": found.format,
+        "location": found.location or "-",
+        "rows": "unknown without a scan" if found.rows is None else count(found.rows),
+        "size": files,
+        "partitioned by": ", ".join(found.partition_by) or "nothing",
+        "sorted by": ", ".join(found.sort_by) or "nothing",
+        "version": f"{found.version or '-'} ({count(found.versions)} kept)",
+        "loads": count(found.sequence),
+        "loaded through": found.loaded_through or "-",
+    }
+    width = max(map(len, about))
+    shell.result(f"{found.stream} -> {found.target}")
+    for name, text in about.items():
+        shell.result(f"  {name.ljust(width)}  {text}")
+    shell.result("")
+    rows = tuple((each.name, each.type, yes(value=each.nullable)) for each in found.columns)
+    shell.table(Table(columns=("column", "type", "nullable"), rows=rows))
+    for engine, text in found.snippets.items():
+        shell.result(f"\n--- {engine} ---\n{text}")

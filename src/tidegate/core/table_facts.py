@@ -1,0 +1,29 @@
+"""What a table's own metadata tells of its layout and size, for `tidegate show`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+Snippets: TypeAlias = "dict[str, str]"
+"""By engine (`duckdb`, `pyiceberg`, `delta-rs`, `polars`, `pandas`, `spark`, `trino`): text to copy and run."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableFacts:
+    """The visible version of a table.
+
+    Args:
+        format: with its version: `iceberg 2`, `delta`.
+        partition_by, sort_by: as a `layout:` writes them; empty for none.
+        files: live data files; None where the metadata does not say.
+        bytes: of the live files, those of deletes among them.
+        delete_files: files, or marks of files, that take rows out of data files.
+    """
+
+    format: str
+    partition_by: tuple[str, ...] = ()
+    sort_by: tuple[str, ...] = ()
+    files: int | None = None
+    bytes: int | None = None
+    delete_files: int | None = None

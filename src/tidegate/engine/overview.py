@@ -1,0 +1,120 @@
+"""Every stream of a project at a glance: what the registry knows of it, whether it is due, and what is in quarantine.
+
+Starts no Spark. What cannot be asked never hides the rest.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from tidegate.config import Config, StreamConfig
+from tidegate.core.ids import join_name
+from tidegate.core.outcome import Problem
+from tidegate.core.policies.schedule import Schedule
+from tidegate.core.ports.format import Format
+from tidegate.engine.assemble import assemble, patterns
+from tidegate.engine.assemble.assemble import Place
+from tidegate.engine.assemble.selection import Choice
+from tidegate.engine.quarantine.waiting import waiting_rows
+from tidegate.errors import TidegateError
+from tidegate.registry.reader import RegistryReader
+from tidegate.registry.values import StreamStatus
+
+AT_ONCE = 8
+"""So many tables are asked at a time: a catalog far away answers each in a tenth of a second."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Listed:
+    """A stream of the project.
+
+    Args:
+        place: where its table is; None for a pattern of which nothing is known.
+    """
+
+    status: StreamStatus
+    schedule: Schedule | None
+    place: Place | None
+
+
+def overview(
+    config: Config, lakes: Mapping[str, Format], registry: RegistryReader, now: datetime, choice: Choice
+) -> list[StreamStatus]:
+    """Every stream of the project that is meant, in its order, those that never ran among them.
+
+    Of a pattern whose source does not answer: the streams that ran, else the pattern itself, each with the reason.
+
+    Raises:
+        ConfigError: see `Choice.among`.
+    """
+    known = {each.uid: each for each in registry.status()}
+    every = [each for entry in config.streams for each in _of_entry(config, lakes, entry, known)]
+    meant = {each.stream for each in choice.among([each.status for each in every], config.streams)}
+    found = [each for each in every if each.status.stream in meant]
+    with ThreadPoolExecutor(max_workers=AT_ONCE, thread_name_prefix="status") as pool:
+        statuses = pool.map(lambda each: _with_quarantine(each, config.redact), found)
+        return [_with_schedule(status, each.schedule, now) for status, each in zip(statuses, found, strict=True)]
+
+
+def _of_entry(
+    config: Config, lakes: Mapping[str, Format], entry: StreamConfig, known: Mapping[str, StreamStatus]
+) -> Iterator[Listed]:
+    problem, entries = None, []
+    try:
+        entries = patterns.expanded(config, entry)
+    except TidegateError as error:
+        problem = _told(error, config.redact)
+    places = {place.uid: (place, one) for one in entries for place in [assemble.place_of(one, lakes)]}
+    for uid, (place, one) in places.items():
+        new = StreamStatus.new(uid=uid, stream=one.name, source=assemble.source_name(one), target=str(place.target))
+        yield Listed(status=known.get(uid, new), schedule=entry.schedule, place=place)
+    if not entry.is_pattern:
+        return
+    # Tables that the source has no more, or does not tell of now, were loaded all the same.
+    own = {assemble.place_of(one, lakes).uid for one in config.streams if not one.is_pattern}
+    earlier = [each for uid, each in known.items() if uid not in {*places, *own} and _stands_for(entry, each)]
+    for each in earlier:
+        yield Listed(status=replace(each, problem=problem), schedule=entry.schedule, place=_place(each, lakes))
+    if problem is not None and not earlier:
+        new = StreamStatus.new(
+            uid="", stream=entry.name, source=assemble.source_name(entry), target=join_name(entry.target)
+        )
+        yield Listed(status=replace(new, problem=problem), schedule=None, place=None)
+
+
+def _stands_for(pattern: StreamConfig, ran: StreamStatus) -> bool:
+    """Whether a stream that ran once is one of the pattern's; a registry may hold those of other projects."""
+    return fnmatch.fnmatchcase(ran.stream, pattern.name) and ran.source.startswith(f"{pattern.connection}: ")
+
+
+def _place(status: StreamStatus, lakes: Mapping[str, Format]) -> Place | None:
+    """Where the table of a stream is that only the registry knows."""
+    target = assemble.target_of(status.target)
+    lake = lakes.get(target.lake)
+    return None if lake is None else Place(name=status.stream, uid=status.uid, target=target, format=lake)
+
+
+def _with_quarantine(listed: Listed, redact: Callable[[str], str]) -> StreamStatus:
+    status, place = listed.status, listed.place
+    if place is None or not status.sequence:
+        return status
+    try:
+        rules = waiting_rows(place.format, place.target, place.uid)
+    except TidegateError as error:
+        return replace(status, rows_quarantined=None, problem=_told(error, redact))
+    return replace(status, rows_quarantined=None if rules is None else sum(rules.values()))
+
+
+def _with_schedule(status: StreamStatus, schedule: Schedule | None, now: datetime) -> StreamStatus:
+    if schedule is None or status.held_by is not None:
+        return status
+    due_at = schedule.due_at(status.last_run_at, now)
+    return replace(status, due_at=due_at, late=schedule.late(due_at, now))
+
+
+def _told(error: TidegateError, redact: Callable[[str], str]) -> dict[str, str]:
+    return Problem(code=error.code, message=redact(error.message), hint=redact(error.hint)).to_dict()
