@@ -21,8 +21,9 @@ from unit.registry.loads import UID, ledger, outcome
 
 def test_a_run_from_start_to_end(registry):
     registry.start_run("run-1", UID)
-    assert registry.status()[0].status == "RUNNING"
-    assert registry.history(UID)[0].outcome == "running"
+    with registry.lease(UID):
+        assert registry.status()[0].status == "RUNNING"
+        assert registry.history(UID)[0].outcome == "running"
     registry.finish_run("run-1", outcome())
     registry.start_run("run-2", UID)
     registry.finish_run("run-2", outcome(Result.FAILED))
@@ -50,7 +51,8 @@ def test_one_run_of_many_streams(registry):
     for uid in (UID, "b"):
         registry.start_run("run-1", uid)
     registry.finish_run("run-1", outcome(Result.UNCHANGED, stream="customers"))
-    assert registry.history(UID)[0].outcome == "running"
+    with registry.lease(UID):
+        assert registry.history(UID)[0].outcome == "running"
     assert registry.history("b")[0].outcome == "unchanged"
     with pytest.raises(InternalError, match="never started"):
         registry.finish_run("run-2", outcome())
@@ -132,7 +134,8 @@ def test_what_a_crash_left_running_is_closed(registry):
         ("mine", Status.RUNNING),
         (None, Status.ERROR),
     }
-    assert registry.history("b")[0].outcome == "running"
+    with registry.lease("b"):
+        assert registry.history("b")[0].outcome == "running"
     assert registry.close_crashed(UID) == 2
     assert registry.status()[1].status == "ERROR"
     assert registry.close_crashed(UID) == 0
