@@ -332,8 +332,8 @@ class Project:
     def status(self, *names: str, **chosen: Unpack[Selectors]) -> list[StreamStatus]:
         """Every stream that is meant, also those that never ran: freshness, lag, what is due, the last error.
 
-        Reads no rows of a source. Asks the tables for the rows in quarantine, logs for their end, and a source for its
-        tables where a pattern stands for them; one that does not answer is named in `problem` or `lag_error`.
+        Asks tables for the rows in quarantine, logs for their end, and the sources of patterns for their tables; what
+        does not answer is named in `problem` or `lag_error`.
         """
         found = overview(self.config, self.lakes, self.registry, utc_now(), self._choice(names, chosen))
         return with_lags(found, self.config, self.lakes)

@@ -38,9 +38,11 @@ def write(folder, sql):
 
 
 def test_nothing_but_its_dialect_names_a_database():
-    """Others ask the dialect; the catalogs of lakes, the registry and Debezium's connectors are no dialects."""
+    """Others ask the dialect; catalogs of lakes, the registry, Debezium's connectors and readers of lakes are none."""
     known = {"tidegate/config/state.py": {"sqlite", "postgresql"}}
-    apart = ("dialects/", "registry/", "formats/iceberg/catalog.py", "formats/iceberg/format.py", "envelopes/")
+    catalogs = ("formats/iceberg/catalog.py", "formats/iceberg/format.py")
+    readers = ("formats/iceberg/snippets.py", "formats/delta/snippets.py")
+    apart = ("dialects/", "registry/", "envelopes/", *catalogs, *readers)
     kinds = {kind: plugins.load("dialects", kind) for kind in plugins.names("dialects") if kind != "spark"}
     names = {name for kind, dialect in kinds.items() for name in (kind, *dialect.schemes)}
     found = {}
