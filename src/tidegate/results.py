@@ -11,6 +11,7 @@ from tidegate.core.lateness import Lateness
 from tidegate.core.outcome import Outcome, Problem, Result
 from tidegate.core.policies.maintenance import Version
 from tidegate.core.report import RunReport, StreamReport
+from tidegate.core.table_facts import TableFacts
 from tidegate.engine.assemble.check import CheckedStream
 from tidegate.engine.assemble.doctor import Finding
 from tidegate.engine.backfill.backfill import Backfills
@@ -55,6 +56,7 @@ __all__ = [
     "StreamTasks",
     "StreamUpkeep",
     "TableColumn",
+    "TableFacts",
     "TableView",
     "TaskRecord",
     "UpkeepReport",

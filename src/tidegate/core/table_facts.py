@@ -5,12 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from tidegate.core.display import Shown
+
 Snippets: TypeAlias = "dict[str, str]"
 """By engine (`duckdb`, `pyiceberg`, `delta-rs`, `polars`, `pandas`, `spark`, `trino`): text to copy and run."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TableFacts:
+class TableFacts(Shown):
     """The visible version of a table.
 
     Args:
@@ -27,3 +29,9 @@ class TableFacts:
     files: int | None = None
     bytes: int | None = None
     delete_files: int | None = None
+
+    def __str__(self) -> str:
+        words = [self.format]
+        words += [] if self.files is None or self.bytes is None else [f"{self.files:,} files, {self.bytes:,} bytes"]
+        words += [f"partitioned by {', '.join(self.partition_by)}"] if self.partition_by else []
+        return "; ".join(words)

@@ -32,10 +32,7 @@ class TableView(Shown):
 
     Args:
         rows: None where the metadata cannot tell: a full scan would.
-        partition_by, sort_by: as a `layout:` writes them; empty for none.
-        files: live data files; None where the metadata does not say.
-        bytes: of the live files, those of deletes among them.
-        delete_files: files, or marks of files, that take rows out of data files.
+        facts: its layout and size; in the JSON document its values stand beside the others.
         version: its id, as `rollback --to` takes it.
         versions: how many are kept; None where the format keeps none.
         sequence: loads that landed in it.
@@ -46,14 +43,9 @@ class TableView(Shown):
     shown: ClassVar[tuple[str, ...]] = (
         "stream",
         "target",
-        "format",
+        "facts",
         "location",
         "rows",
-        "partition_by",
-        "sort_by",
-        "files",
-        "delete_files",
-        "bytes",
         "version",
         "versions",
         "sequence",
@@ -62,15 +54,10 @@ class TableView(Shown):
 
     stream: str
     target: str
-    format: str
     location: str | None
     rows: int | None
     columns: tuple[TableColumn, ...]
-    partition_by: tuple[str, ...]
-    sort_by: tuple[str, ...]
-    files: int | None
-    delete_files: int | None
-    bytes: int | None
+    facts: TableFacts
     version: str | None
     versions: int | None
     sequence: int
@@ -79,7 +66,9 @@ class TableView(Shown):
 
     def to_dict(self) -> dict[str, Any]:
         """JSON types only."""
-        return asdict(self)
+        values = asdict(self)
+        facts = values.pop("facts")
+        return {**values, **facts}
 
 
 def view(place: Place | Stream, config: Config) -> TableView:
@@ -115,17 +104,12 @@ def _of(
     return TableView(
         stream=place.name,
         target=str(place.target),
-        format=facts.format,
         location=state.location,
         rows=state.rows,
         columns=tuple(
             TableColumn(name=each.name, type=each.native or each.type.spark, nullable=each.nullable) for each in columns
         ),
-        partition_by=facts.partition_by,
-        sort_by=facts.sort_by,
-        files=facts.files,
-        delete_files=facts.delete_files,
-        bytes=facts.bytes,
+        facts=facts,
         version=state.snapshot,
         versions=versions,
         sequence=position.sequence if position else 0,

@@ -32,28 +32,29 @@ def test_what_show_tells_is_what_other_readers_find(loaded, no_spark):
     with loaded.workspace.project() as project:
         found = project.show("orders")
     assert (found.stream, found.target, found.rows, found.sequence) == ("orders", "lake.shop.orders", 2, 1)
-    assert found.loaded_through == "2025-01-01 00:00:04.123456"
+    assert found.loaded_through == "2025-01-01 00:00:04.000000"
     if loaded.format == "iceberg":
         table = loaded.workspace.table("shop.orders")
         files = [task.file for task in table.scan().plan_files()]
-        assert (found.format, found.sort_by, found.version) == (
+        assert (found.facts.format, found.facts.sort_by, found.version) == (
             "iceberg 2",
             ("id",),
             str(table.current_snapshot().snapshot_id),
         )
-        assert (found.files, found.bytes) == (len(files), sum(file.file_size_in_bytes for file in files))
+        assert (found.facts.files, found.facts.bytes) == (len(files), sum(file.file_size_in_bytes for file in files))
         assert [each.type for each in found.columns] == [str(each.field_type) for each in table.schema().fields]
         assert found.location == table.location()
     else:
         table = DeltaTable(str(loaded.workspace.folder / "warehouse" / "shop" / "orders"))
         actions = pa.table(table.get_add_actions(flatten=True))
-        assert (found.format, found.version) == ("delta", str(table.version()))
-        assert (found.files, found.bytes) == (actions.num_rows, sum(actions["size_bytes"].to_pylist()))
+        assert (found.facts.format, found.version) == ("delta", str(table.version()))
+        assert (found.facts.files, found.facts.bytes) == (actions.num_rows, sum(actions["size_bytes"].to_pylist()))
         assert [each.name for each in found.columns] == [field.name for field in table.schema().fields]
-    assert (found.partition_by, found.delete_files) == ((), 0)
+    assert (found.facts.partition_by, found.facts.delete_files) == ((), 0)
     assert found.versions is not None
     assert found.versions >= 1
-    assert json.loads(json.dumps(found.to_dict()))["snippets"] == found.snippets
+    document = json.loads(json.dumps(found.to_dict()))
+    assert (document["snippets"], document["files"]) == (found.snippets, found.facts.files)
 
 
 @pytest.mark.parametrize("engine", ["duckdb", "pyiceberg", "delta-rs", "polars", "pandas", "spark"])

@@ -44,15 +44,15 @@ def show(
 
 
 def _tell(shell: Shell, found: TableView) -> None:
-    files = f"{count(found.files)} files, {size(found.bytes)}"
-    files += f", {count(found.delete_files)} with deleted rows" if found.delete_files else ""
+    files = f"{count(found.facts.files)} files, {size(found.facts.bytes)}"
+    files += f", {count(found.facts.delete_files)} with deleted rows" if found.facts.delete_files else ""
     about = {
-        "format": found.format,
+        "format": found.facts.format,
         "location": found.location or "-",
         "rows": "unknown without a scan" if found.rows is None else count(found.rows),
         "size": files,
-        "partitioned by": ", ".join(found.partition_by) or "nothing",
-        "sorted by": ", ".join(found.sort_by) or "nothing",
+        "partitioned by": ", ".join(found.facts.partition_by) or "nothing",
+        "sorted by": ", ".join(found.facts.sort_by) or "nothing",
         "version": f"{found.version or '-'} ({count(found.versions)} kept)",
         "loads": count(found.sequence),
         "loaded through": found.loaded_through or "-",
