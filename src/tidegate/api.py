@@ -29,7 +29,6 @@ from tidegate.engine.backfill.backfill import Backfills
 from tidegate.engine.checksum_tasks import ChecksumTasks, Identifiers, Scope, checksum_tasks
 from tidegate.engine.context import RunContext
 from tidegate.engine.events import Listener, ignore
-from tidegate.engine.lag import with_lags
 from tidegate.engine.maintenance import rollback as rollbacks
 from tidegate.engine.maintenance.maintain import UpkeepReport, maintain_stream
 from tidegate.engine.maintenance.rollback import RolledBack
@@ -332,11 +331,9 @@ class Project:
     def status(self, *names: str, **chosen: Unpack[Selectors]) -> list[StreamStatus]:
         """Every stream that is meant, also those that never ran: freshness, lag, what is due, the last error.
 
-        Asks tables for the rows in quarantine, logs for their end, and the sources of patterns for their tables; what
-        does not answer is named in `problem` or `lag_error`.
+        What does not answer, a table, a log or the source of a pattern, is named in `problem` or `lag_error`.
         """
-        found = overview(self.config, self.lakes, self.registry, utc_now(), self._choice(names, chosen))
-        return with_lags(found, self.config, self.lakes)
+        return overview(self.config, self.lakes, self.registry, utc_now(), self._choice(names, chosen))
 
     def show(self, name: str) -> TableView:
         """The stream's table: columns, layout, size, versions, and how to read it; from its metadata, without Spark."""

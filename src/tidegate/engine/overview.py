@@ -19,6 +19,7 @@ from tidegate.core.ports.format import Format
 from tidegate.engine.assemble import assemble, patterns
 from tidegate.engine.assemble.assemble import Place
 from tidegate.engine.assemble.selection import Choice
+from tidegate.engine.lag import with_lags
 from tidegate.engine.quarantine.waiting import waiting_rows
 from tidegate.errors import TidegateError
 from tidegate.registry.reader import RegistryReader
@@ -42,7 +43,7 @@ class Listed:
 
 
 def overview(
-    config: Config, lakes: Mapping[str, Format], registry: RegistryReader, now: datetime, choice: Choice
+    config: Config, lakes: dict[str, Format], registry: RegistryReader, now: datetime, choice: Choice
 ) -> list[StreamStatus]:
     """Every stream of the project that is meant, in its order, those that never ran among them.
 
@@ -57,7 +58,8 @@ def overview(
     found = [each for each in every if each.status.stream in meant]
     with ThreadPoolExecutor(max_workers=AT_ONCE, thread_name_prefix="status") as pool:
         statuses = pool.map(lambda each: _with_quarantine(each, config.redact), found)
-        return [_with_schedule(status, each.schedule, now) for status, each in zip(statuses, found, strict=True)]
+        told = [_with_schedule(status, each.schedule, now) for status, each in zip(statuses, found, strict=True)]
+    return with_lags(told, config, lakes)
 
 
 def _of_entry(
