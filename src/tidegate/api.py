@@ -45,7 +45,7 @@ from tidegate.engine.watch import Watch, WatchResult, schedules, stopped_by_sign
 from tidegate.errors import ConfigError
 from tidegate.registry.store import Registry
 from tidegate.registry.values import RunRecord, StreamStatus, TaskRecord
-from tidegate.spark.session import Sessions
+from tidegate.spark.session import Sessions, SessionsOnDemand
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -161,7 +161,7 @@ class Project:
             source: ask the sources as well: tables, columns, unique keys, privileges. Counts the keys of a source that
                 does not enforce them; starts Spark only where nothing else can count them.
         """
-        return check_streams(self.config, self.lakes, self.sessions if source else None)
+        return check_streams(self.config, self.lakes, SessionsOnDemand(lambda: self.sessions) if source else None)
 
     def plan(
         self,

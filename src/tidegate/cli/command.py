@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Annotated, Any, get_type_hints
 
@@ -50,12 +50,19 @@ def _shared(
 _SHARED = inspect.signature(_shared, eval_str=True).parameters
 
 
+def _stream_of(values: Mapping[str, Any]) -> str | None:
+    """The one stream that a command is about."""
+    streams = values.get("streams") or [values.get("stream")]
+    return streams[0] if len(streams) == 1 else None
+
+
 def command(work: Callable[..., int]) -> Callable[..., int]:
     """Makes a command of a function that takes the shell: adds the common options and returns the exit code."""
 
     @functools.wraps(work)
     def run(**values: Any) -> int:
         shell = _shared(**{name: values.pop(name) for name in _SHARED})
+        shell.stream = _stream_of(values)
         return shell.guard(lambda: work(shell, **values))
 
     hints = get_type_hints(work, include_extras=True)

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
 from tidegate import plugins
+from tidegate.config.urls import ENCODE, unencoded
 from tidegate.core.ids import Connection, join_name
 from tidegate.core.schema import Kind
 from tidegate.dialects.shared.database_file import url_of
@@ -79,6 +80,8 @@ def login(url: str, folder: Path) -> Login:
     scheme, found, rest = url.partition("://")
     if not found:
         raise ConfigError(f"{url!r} is not a database URL", hint="Use postgresql://user@host/database.")
+    if unencoded(url):
+        raise ConfigError("the user or password of the URL has a character that a URL cannot hold", hint=ENCODE)
     dialect = plugins.dialect_of(Connection(name="", url=url).scheme)()
     if (named := dialect.file(url)) is not None:
         file = named.absolute()

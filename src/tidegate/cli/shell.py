@@ -48,6 +48,7 @@ class Shell:
     log_level: LogLevel = LogLevel.INFO
     log_format: LogFormat = LogFormat.TEXT
     redact: Callable[[str], str] = field(default=_as_it_is, repr=False)
+    stream: str | None = field(default=None, init=False)
     _of: dict[str, str] = field(default_factory=dict, init=False, repr=False)
 
     def set_up_log(self) -> None:
@@ -111,7 +112,8 @@ class Shell:
             return self._refuse("interrupted", f"interrupted. {UNHARMED}", "", INTERRUPTED)
         except TidegateError as error:
             self._trace()
-            return self._refuse(error.code, error.message, error.hint, error.exit_code, error.context.get("more", ()))
+            hint = error.hint.replace("STREAM", self.stream) if self.stream else error.hint
+            return self._refuse(error.code, error.message, hint, error.exit_code, error.context.get("more", ()))
         except BrokenPipeError:
             raise
         except Exception as error:  # noqa: BLE001 - the last border: people get a sentence, not a stack

@@ -20,6 +20,7 @@ from tidegate.config.references import DEFAULTS, References
 from tidegate.config.sections import SparkOptions
 from tidegate.config.state import EMBEDDED, LOCAL_CATALOGS, State
 from tidegate.config.streams import StreamConfig, StreamReader, refuse_shared_uids
+from tidegate.config.urls import ENCODE, unencoded
 from tidegate.core.ids import Connection
 from tidegate.errors import ConfigError
 
@@ -166,7 +167,9 @@ class _Project:
         reader = StreamReader(
             folder=self.folder, defaults=defaults, connections=joined, lakes=self.section("lakes", LAKES)
         )
-        streams = self.each("streams", reader.stream)
+        whole = self.each("streams", reader.stream)
+        # With a connection or a lake that is wrong, which is told already, a stream cannot be made.
+        streams = {name: one for name, one in whole.items() if one.known_to(connections, lakes)}
         with self.problems.kept():
             given = self.root.get("streams")
             if (given is None or given.value in ({}, None)) and not self.root.misspelt("streams", SECTIONS):
@@ -209,6 +212,7 @@ class _Project:
         url = node.text() if node else self.state.registry
         if "://" not in url:
             raise self.section("registry").mark.error("must be a URL: sqlite:///… or postgresql://…")
+        refuse_unencoded(self.section("registry"), url)
         return absolute_url(url, self.folder)
 
     def lake(self, name: str, node: Node) -> Node:
@@ -225,6 +229,8 @@ class _Project:
         if self.state.name is not None and kind.value == "iceberg" and (kind_of is None or kind_of.value == EMBEDDED):
             catalog = self.state.catalog_of(catalog or Node(value={}, mark=node.mark.inside("catalog")))
         if catalog is not None:
+            for each in catalog.items.values():
+                refuse_unencoded(each, each.value)
             ready = ready.updated({"catalog": _absolute_urls(catalog, self.folder)})
         check(plugin_of("formats", ready), without(ready, KIND), ("name", "folder"))
         return ready
@@ -239,6 +245,7 @@ class _Project:
             return connection
         if "://" not in connection.url or connection.kafka or connection.options or connection.registry:
             raise node.mark.error("needs a `url:` such as postgresql://user@host/database or sqlite:///file.db")
+        refuse_unencoded(node.get("url") or node, connection.url)
         return absolute_connection(connection, self.folder)
 
 
@@ -250,6 +257,12 @@ def _spark(node: Node) -> SparkOptions:
     # Spark's words for booleans are small letters.
     words = {name: str(value).lower() for name, value in options.conf.items() if isinstance(value, bool)}
     return dataclasses.replace(options, conf={**texts, **words})
+
+
+def refuse_unencoded(node: Node, url: object) -> None:
+    """Refuses a URL of which a driver would take a part of the password for the host, and show it."""
+    if isinstance(url, str) and unencoded(url):
+        raise node.mark.error("the user or password has a character that a URL cannot hold", hint=ENCODE)
 
 
 def _absolute_urls(catalog: Node, folder: Path) -> Node:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -74,6 +74,11 @@ class StreamConfig:
         """The name of the source's connection; None for a source without one."""
         node = self.source.get("connection")
         return node.text() if node else None
+
+    def known_to(self, connections: Container[str], lakes: Container[str]) -> bool:
+        """Whether these have every connection and lake that the stream names."""
+        named = (self.source.get(key) for key in ("connection", "database"))
+        return self.target[0] in lakes and all(node is None or node.value in connections for node in named)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -25,7 +25,7 @@ from tidegate.engine.assemble.selection import Choice
 from tidegate.engine.context import LoadContext, RunContext
 from tidegate.engine.events import Journal
 from tidegate.engine.outcome import failure
-from tidegate.engine.reconcile import reconcile
+from tidegate.engine.recovery import recovery
 from tidegate.engine.stages import detect
 from tidegate.engine.stream import Stream
 from tidegate.errors import ConfigError, TidegateError
@@ -208,7 +208,7 @@ def _asked(stream: Stream, context: RunContext) -> tuple[tuple[ChecksumTask, ...
     if compared is None:  # the scope holds no others
         return (), ()
     table = stream.format.state(stream.target, stream.uid)
-    recovered = reconcile(stream.name, table, context.registry.position(stream.uid))
+    recovered = recovery.found(stream, context, table)
     with stream.source.probe(context.sessions, stream.bound_request) as probe:
         reason = compared.unpartitioned(probe.schema())
         if reason is not None:

@@ -19,8 +19,8 @@ from tidegate.engine.context import LoadContext, RunContext
 from tidegate.engine.deletes import delete_guard, key_diff
 from tidegate.engine.events import Journal
 from tidegate.engine.outcome import failure
-from tidegate.engine.reconcile import RecoveryState, reconcile
-from tidegate.engine.recovery import restored_source
+from tidegate.engine.reconcile import RecoveryState
+from tidegate.engine.recovery import recovery, restored_source
 from tidegate.engine.stages import detect
 from tidegate.engine.stages.plan import plan
 from tidegate.engine.stream import Stream
@@ -97,7 +97,7 @@ def preview(stream: Stream, context: RunContext) -> StreamPlan:
     about: dict[str, Any] = {"stream": stream.name, "target": str(stream.target), "strategy": stream.strategy.kind}
     try:
         table = stream.format.state(stream.target, stream.uid)
-        recovered = reconcile(stream.name, table, context.registry.position(stream.uid))
+        recovered = recovery.found(stream, context, table)
         restored_source.refuse(stream, context)
         with stream.source.probe(context.sessions, stream.bound_request) as probe:
             journal = Journal(stream=stream.name)

@@ -70,12 +70,20 @@ _PROBLEMS = (
         "Use `s3a://` instead of `s3://`, or set `spark.hadoop.fs.s3.impl=org.apache.hadoop.fs.s3a.S3AFileSystem`.",
     ),
     (
+        re.compile(r"No space left|Disk quota exceeded|DSQuotaExceeded|QuotaExceededException"),
+        "a disk is full: that of the warehouse {where}, or that of Spark's temporary files,",
+        (
+            "Delete what is not needed to make room; `tidegate doctor` shows how much is free. Spark's temporary files "
+            "go where `spark: {conf: {spark.local.dir: …}}` says."
+        ),
+    ),
+    (
         re.compile(
             r"Permission denied|AccessControlException|AccessDenied|Mkdirs failed|Failed to create (?:file|director)"
-            r"|ParentNotDirectory|Not a directory|FileAlreadyExistsException|Read-only file system|No space left"
+            r"|ParentNotDirectory|Not a directory|FileAlreadyExistsException|Read-only file system"
         ),
         "the warehouse {where} cannot be written",
-        "Grant write permission or make room, then run `tidegate doctor`.",
+        "Grant write permission, then run `tidegate doctor`.",
     ),
     (
         re.compile(r"ClassNotFoundException|NoClassDefFoundError|Cannot find catalog plugin|CATALOG_NOT_FOUND"),

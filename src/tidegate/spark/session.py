@@ -11,7 +11,8 @@ import logging
 import re
 import socket
 import threading
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, cast
 from urllib.parse import urlsplit
@@ -370,3 +371,18 @@ def _keep_secrets() -> None:
     log = logging.getLogger("py4j")
     if log.getEffectiveLevel() < logging.INFO:
         log.setLevel(logging.INFO)
+
+
+@dataclass(frozen=True, slots=True)
+class SessionsOnDemand:
+    """Sessions whose settings are put together only when a question needs Spark."""
+
+    make: Callable[[], Sessions]
+
+    def load_session(self, *, small: bool = False) -> SparkSession:
+        """See `Sessions.load_session`."""
+        return self.make().load_session(small=small)
+
+    def release(self, session: SparkSession) -> None:
+        """See `Sessions.release`."""
+        self.make().release(session)

@@ -130,7 +130,7 @@ class Checksum(Strategy):
         if value is not None:
             raise ConfigError(
                 f"strategy checksum has no cursor, so it cannot continue from {value!r}",
-                hint="Give no value: the next run measures the table and loads what differs.",
+                hint="`tidegate run STREAM` measures the table and loads what differs, whatever the position says.",
             )
         return {"method": {"type": str(self.method)} if self.method is Method.BY_RANGE else self._cut().to_dict()}
 

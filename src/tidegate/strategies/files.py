@@ -76,7 +76,7 @@ class Files(Strategy):
         if value is not None:
             raise ConfigError(
                 f"strategy files has no cursor, so it cannot continue from {value!r}",
-                hint="Give no value: `tidegate state adopt STREAM` marks the existing files as loaded.",
+                hint="`tidegate state adopt STREAM` marks the existing files as loaded.",
             )
         return {REBUILT: True}
 

@@ -33,7 +33,7 @@ class Full(Strategy):
         if value is not None:
             raise ConfigError(
                 f"strategy full has no cursor, so it cannot continue from {value!r}",
-                hint="Give no value, or use strategy watermark or sequence.",
+                hint="`tidegate run STREAM` loads every row, whatever the position says.",
             )
         return {}
 

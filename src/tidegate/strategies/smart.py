@@ -152,7 +152,10 @@ class Smart(Strategy):
         if self.column is not None and value is not None:
             return self._strategy(LoadMethod.INCREMENTAL).resume(value)
         if value is not None:
-            raise ConfigError(f"strategy smart has no column here, so it cannot continue from {value!r}")
+            raise ConfigError(
+                f"strategy smart has no column here, so it cannot continue from {value!r}",
+                hint="`tidegate run STREAM` finds what differs, whatever the position says.",
+            )
         return {}
 
     def resume_at(self, state: Mapping[str, Any]) -> str | None:

@@ -55,7 +55,7 @@ class SnapshotDiff(Strategy):
         if value is not None:
             raise ConfigError(
                 f"strategy snapshot_diff has no cursor, so it cannot continue from {value!r}",
-                hint="Give no value: the next run compares every row and loads what differs.",
+                hint="`tidegate run STREAM` compares every row and loads what differs, whatever the position says.",
             )
         return {}
 

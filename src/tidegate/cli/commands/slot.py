@@ -48,14 +48,17 @@ def show(shell: Shell, streams: Streams = None, select: Select = None, exclude: 
 def drop(
     shell: Shell,
     slot: Annotated[str, Argument(metavar="SLOT", help="Name of the slot; see `slot list`.")],
-    yes: Annotated[bool, Option("--yes", help="Confirm the drop; the stream then needs `tidegate resync`.")] = False,
+    yes: Annotated[
+        bool, Option("--yes", help="Confirm the drop; the stream then needs `tidegate resync STREAM`.")
+    ] = False,
 ) -> int:
     """Drops the replication slot of a stream, so that the server no longer retains log for it."""
     from tidegate.engine import replication_slot  # noqa: PLC0415 - as above
 
     if not yes:
         raise ConfigError(
-            f"without the slot {slot} its stream needs `tidegate resync`", hint=f"`tidegate slot drop {slot} --yes`."
+            f"without the slot {slot} its stream needs `tidegate resync STREAM`",
+            hint=f"`tidegate slot drop {slot} --yes`.",
         )
     with shell.project() as project:
         dropped = replication_slot.drop(project.streams(), slot)

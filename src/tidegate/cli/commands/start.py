@@ -12,7 +12,7 @@ from typer import Argument, Option
 
 from tidegate.cli.shell import Shell
 from tidegate.cli.tables import Table
-from tidegate.errors import ConfigError
+from tidegate.errors import ConfigError, SourceUnavailable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -43,7 +43,10 @@ def init(
 
         shell.redact = redacting(url)
         access = login(url, shell.folder)
-        proposals = propose(access, schema)
+        try:
+            proposals = propose(access, schema)
+        except SourceUnavailable as error:
+            raise type(error)(error.message, hint="Correct the URL, then run `tidegate init URL` again.") from error
         text, streams = render(access, proposals), [proposal.name for proposal in proposals]
     _write(file, text)
     if shell.as_json:

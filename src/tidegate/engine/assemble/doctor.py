@@ -98,10 +98,14 @@ def _warehouse(config: Config, name: str) -> str:
     if "://" in text and not text.startswith("file://"):
         return f"{text} (remote: tested by the first load)"
     folder = next(path for path in (local, *local.parents) if path.exists())
+    if not folder.is_dir():
+        raise EnvironmentMissing(f"{folder} is not a folder", hint="Use another `warehouse:`.")
     if not os.access(folder, os.W_OK | os.X_OK):
         raise EnvironmentMissing(f"{folder} is not writable", hint=f"`chmod u+w {folder}`, or use another warehouse.")
-    free = shutil.disk_usage(folder).free // 2**30
-    return f"{local} is writable, {free} GiB free"
+    free = f"{shutil.disk_usage(folder).free // 2**30} GiB free"
+    if folder == local:
+        return f"{local} is writable, {free}"
+    return f"{local} does not exist yet; the first load makes it in {folder}, {free}. Is a disk not mounted?"
 
 
 def _source(stream: Stream) -> str:

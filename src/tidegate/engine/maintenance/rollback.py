@@ -126,7 +126,7 @@ def time_travel(stream: Stream) -> TimeTravel:
     if found is None:
         raise ConfigError(
             f"the lake of stream {stream.name!r} has a format whose tables keep no versions",
-            hint=f"`tidegate state rewind {stream.name}` sets the position back and keeps the rows.",
+            hint=f"`tidegate state rewind {stream.name} --to SEQUENCE` sets the position back and keeps the rows.",
         )
     return found
 
@@ -148,7 +148,8 @@ def _moment(text: str) -> datetime:
             "2025-03-01T09:00:00Z.",
         ) from error
     if moment.tzinfo is None:
-        raise ConfigError(f"--to {text!r} has no time zone", hint=f"Write {text}Z if it is a time in UTC.")
+        whole = moment.isoformat(timespec="seconds")
+        raise ConfigError(f"--to {text!r} has no time zone", hint=f"Write --to {whole}Z if it is a time in UTC.")
     return moment
 
 

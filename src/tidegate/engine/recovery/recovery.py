@@ -12,14 +12,14 @@ from typing import Any
 
 from tidegate.core.effects import Mirror
 from tidegate.core.plan import LoadPlan
-from tidegate.core.ports.format import Staging
+from tidegate.core.ports.format import Staging, TableState
 from tidegate.core.slices import Range
 from tidegate.engine.context import LoadContext, RunContext
 from tidegate.engine.reconcile import Heal, RecoveryState, reconcile
 from tidegate.engine.stream import Stream, VerifyLevel
 from tidegate.engine.verification import comparison, events
 from tidegate.engine.verification.proof import REPAIR
-from tidegate.errors import TidegateError, VerifyFailed
+from tidegate.errors import PositionMissing, TidegateError, VerifyFailed
 from tidegate.registry.values import PlanStatus
 
 
@@ -28,7 +28,7 @@ def recover(stream: Stream, context: RunContext) -> RecoveryState:
     registry = context.registry
     remembered = registry.position(stream.uid)
     table = stream.format.state(stream.target, stream.uid)
-    recovered = reconcile(stream.name, table, remembered)
+    recovered = found(stream, context, table)
     since = recovered.since
     for saved in registry.open_plans(stream.uid):
         landed = since is not None and since.load_id == saved.load_id
@@ -48,6 +48,28 @@ def recover(stream: Stream, context: RunContext) -> RecoveryState:
             verified=unproven(stream),
         )
     return _weighed(recovered, stream, context)
+
+
+def found(stream: Stream, context: RunContext, table: TableState) -> RecoveryState:
+    """The position to start from; changes nothing.
+
+    Raises:
+        PositionMissing: names the stream that loaded the table before, if the registry knows one.
+        PositionMoved: the registry knows more than the table does.
+    """
+    try:
+        return reconcile(stream.name, table, context.registry.position(stream.uid))
+    except PositionMissing as error:
+        others = (each for each in context.registry.status() if each.uid != stream.uid)
+        before = next((each for each in others if each.target == str(stream.target) and each.sequence), None)
+        if before is None:
+            raise
+        raise PositionMissing(
+            f"the table of stream {stream.name!r} was loaded by stream {before.stream!r}, and has no position of this "
+            f"one: was the stream renamed?",
+            hint=f"If it was, keep its identity in tidegate.yaml: `uid: {before.uid}` under {stream.name!r}. If not, "
+            f"use another target.",
+        ) from error
 
 
 def unproven(stream: Stream) -> bool | None:

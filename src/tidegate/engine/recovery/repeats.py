@@ -37,7 +37,7 @@ def refuse_repeats(stream: Stream, context: RunContext, table: TableState, state
         raise PlanError(
             f"stream {stream.name!r}: from that position on write: {stream.writer.kind} would add rows again that "
             f"{stream.target} already has, and nothing shows which rows these are",
-            hint=f"Undo loads with `tidegate rollback {stream.name}`, {again}",
+            hint=f"Undo loads with `tidegate rollback {stream.name} --to VERSION`, {again}",
         )
     where = within(Range(cursor=cursor, after=str(value), upto=None), table.schema)
     with context.session(small=True) as session, translated(f"reading {stream.target}"):
