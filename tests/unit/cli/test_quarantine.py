@@ -27,7 +27,7 @@ class Kept:
 @pytest.fixture
 def kept(folder, monkeypatch):
     found = Kept(Replayed(stream="orders", rows=1234, superseded=1))
-    monkeypatch.setattr(Project, "quarantine", lambda _project, *_names: found)
+    monkeypatch.setattr(Project, "quarantine", lambda _project, *_names, **_selected: found)
     return found
 
 
