@@ -44,7 +44,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     from pyspark.sql import SparkSession  # noqa: PLC0415 - importing pyspark takes a second
 
     try:
-        spark = SparkSession.builder.appName("incremental_loading").getOrCreate()
+        spark = SparkSession.getActiveSession() or SparkSession.builder.appName("incremental_loading").getOrCreate()
         found = getattr(loader(spark, **made), method)(**values)
         sys.stdout.write(json.dumps(_told(found)) + "\n")
     except TidegateError as error:

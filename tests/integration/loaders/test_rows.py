@@ -1,5 +1,6 @@
 """The rows of a load: exactly those, whatever came later, from every kind of target."""
 
+import json
 import shutil
 
 import pytest
@@ -8,6 +9,7 @@ from support.lake import QUICK
 from support.loading import Bench
 from tidegate.errors import HistoryGone
 from tidegate.loaders import CDCLoader, DeltaCDFLoader, TimestampBasedLoader
+from tidegate.loaders.job import main
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
@@ -107,6 +109,19 @@ def test_rows_of_an_iceberg_table(bench, lake):
             bench.spark.conf.set(name, value)
     (lake.folder / ".tidegate").mkdir()
     check_merged(merged(bench, "lake.shop.customers"))
+
+
+def test_a_job_makes_one_load_and_prints_it(bench, capsys):
+    source = bench.write("source", ROWS, (1, "a", "2025-01-01 00:00:00"), (2, "b", "2025-01-02 00:00:00"))
+    paths = ["--source-path", source, "--target-path", bench.path("target"), "--watermark-path", bench.marks]
+    for records, rows in ((2, []), (1, [(3, "c", "2025-01-02 00:00:00")]), (0, [])):
+        if rows:
+            bench.write("source", ROWS, *rows)
+        assert main(["timestamp", *paths, "--lookback", "1d"]) == 0
+        told = json.loads(capsys.readouterr().out)
+        assert (told["records"], told["new_watermark"]) == (records, "2025-01-02 00:00:00.000000")
+    assert main(["timestamp", *paths, "--timestamp-column", "gone"]) == 2
+    assert "error[" in capsys.readouterr().err
 
 
 def test_rows_at_a_connect_server(connect_server, tmp_path):
