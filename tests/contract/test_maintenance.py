@@ -14,7 +14,6 @@ from tidegate.core.plan import Mode
 from tidegate.core.policies.maintenance import Maintenance, Step, Upkeep
 from tidegate.core.ports.format import Layout
 from tidegate.formats.delta import Delta
-from tidegate.formats.iceberg import maintenance
 from tidegate.spark.session import Sessions
 from tidegate.testing.contracts.lake import UID
 
@@ -116,14 +115,16 @@ def test_an_old_position_is_carried_on(lake: Lake) -> None:
     assert lake.ids(target) == [1, 2, 3]
 
 
-def test_without_being_carried_on_it_would_be_lost(spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_being_carried_on_it_would_be_lost(spark: Any, tmp_path: Path) -> None:
     """Why there is a commit without rows: `expire_snapshots` takes the position with its snapshot."""
     lake = make_lake(tmp_path, lambda made: Sessions(borrowed=spark, lakes=[made.spark_conf()]).load_session())
     target = lake.table()
     lake.load(target, Mode.APPEND, row(1, "a"))
     lake.session.sql(f"INSERT INTO {lake.sql_name(target)} VALUES (2, 'foreign', NULL)")
-    monkeypatch.setattr(maintenance, "carried", lambda *_: {})
-    lake.format.maintain(lake.session, upkeep(target), Step.EXPIRE)
+    lake.session.sql(
+        f"CALL {target.lake}.system.expire_snapshots(table => '{'.'.join((*target.namespace, target.table))}', "
+        "older_than => TIMESTAMP '2999-01-01 00:00:00', retain_last => 1)"
+    )
     assert lake.format.state(target, UID).position is None
     assert lake.ids(target) == [1, 2]
 

@@ -11,7 +11,6 @@ import pytest
 from support.kills import backfilling
 from support.workspace import SqliteShop, Workspace
 from tidegate.core.backfill import Progress
-from tidegate.engine.backfill import backfill as engine
 from tidegate.engine.backfill.backfill import Request
 
 pytestmark = pytest.mark.slow
@@ -23,7 +22,7 @@ SEED = 20250131
 @pytest.mark.spark
 @pytest.mark.timeout(1800)
 @pytest.mark.parametrize("kills", [2, pytest.param(10, marks=pytest.mark.exhaustive)])
-def test_a_backfill_is_killed_while_loads_go_on(tmp_path: Path, spark, monkeypatch, kills: int) -> None:
+def test_a_backfill_is_killed_while_loads_go_on(tmp_path: Path, spark, kills: int) -> None:
     chance = random.Random(SEED)
     shop = SqliteShop(path=tmp_path / "shop.db")
     shop.sql("create table t (id integer primary key, name text, at timestamp)")
@@ -37,10 +36,8 @@ def test_a_backfill_is_killed_while_loads_go_on(tmp_path: Path, spark, monkeypat
     shop.sql("update t set name = 'late'")  # nothing but a backfill brings that
 
     with workspace.project(spark) as project:
-        with monkeypatch.context() as patch:
-            patch.setattr(engine, "work_off", lambda _stream, _context, planned, _told: planned)
-            request = Request(begin="2025-01-01 00:00:00", end="2025-01-01 00:03:59.000001", chunk=20)
-            planned = project.backfills.start("t", request)
+        request = Request(begin="2025-01-01 00:00:00", end="2025-01-01 00:03:59.000001", chunk=20)
+        planned = project.backfills.start("t", request, on_progress=lambda _: project.backfills.pause("t"))
         assert len(planned.chunks) > 8
     for kill in range(kills):
         child = backfilling(workspace, "t", chance.uniform(0, 6))

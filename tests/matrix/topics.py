@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import io
 import json
-import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import fastavro
@@ -17,6 +15,7 @@ from confluent_kafka import Producer
 from matrix import logs
 from matrix.histories import TYPES, identity
 from matrix.model import KEY, UID, Event
+from support.schema_registry import registry_of
 
 LOGICAL = {
     "decimal(10,2)": {
@@ -69,21 +68,7 @@ SCHEMAS: Mapping[int, Any] = {
 @cache
 def registry() -> str:
     """The URL of a schema registry that knows `SCHEMAS`; it ends with the process."""
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            body = json.dumps({"schema": json.dumps(SCHEMAS[int(self.path.rpartition("/")[2])])}).encode()
-            self.send_response(200)
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
-
-        def log_message(self, *_: object) -> None:
-            pass
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    return f"http://127.0.0.1:{server.server_port}"
+    return registry_of(SCHEMAS)
 
 
 def avro(number: int, record: Mapping[str, Any]) -> bytes:

@@ -7,7 +7,6 @@ import json
 import pytest
 
 from tidegate.core.backfill import Progress
-from tidegate.engine.backfill import backfill as engine
 from tidegate.engine.backfill.backfill import Request
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(600), pytest.mark.slow]
@@ -31,7 +30,7 @@ def names(bench):
     return [row["name"] for row in bench.rows()]
 
 
-def test_a_range_is_loaded_once_more(bench_of, monkeypatch):
+def test_a_range_is_loaded_once_more(bench_of):
     bench = bench_of(columns=COLUMNS, strategy=WATERMARK)
     fill(bench, 40)
     bench.loaded()
@@ -40,7 +39,6 @@ def test_a_range_is_loaded_once_more(bench_of, monkeypatch):
     assert bench.run().outcome == "unchanged"
 
     told = []
-    monkeypatch.setattr(engine, "BREATH", 0)
     with bench.workspace.project(bench.spark) as project:
         request = Request(begin="2025-01-02", end="2025-01-06", chunk=4, parallel=2)
         done = project.backfills.start("t", request, on_progress=told.append)

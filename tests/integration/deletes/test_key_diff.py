@@ -15,6 +15,10 @@ KEY_DIFF = {"detect": "key_diff", "max_fraction": 0.5}
 WATERMARK = {"kind": "watermark", "column": "at"}
 
 
+MANY = 3 * key_diff.FEW_KEYS // 2
+"""Keys of which not all are fetched."""
+
+
 def stamp(number: int) -> str:
     return f"2025-01-{1 + number // 1000:02} 00:{number // 60 % 60:02}:{number % 60:02}.000000"
 
@@ -25,25 +29,22 @@ def fill(bench, keys):
 
 
 @pytest.fixture(params=["ranges", "hashes", "all keys"])
-def way(request, monkeypatch):
-    """Both ways to compare, and the one for few rows: the type of the key and a limit decide."""
-    if request.param != "all keys":
-        monkeypatch.setattr(key_diff, "FEW_KEYS", 0)
-        monkeypatch.setattr(key_diff, "BUCKET_KEYS", 64)
+def way(request):
+    """Both ways to compare, and the one for few rows: the type of the key and their number decide."""
     return request.param
 
 
 @pytest.mark.slow
-def test_deleted_rows_go_with_the_changed_ones(bench_of, way, monkeypatch):
+def test_deleted_rows_go_with_the_changed_ones(bench_of, way):
     type_ = "text" if way == "hashes" else "integer"
     bench = bench_of(columns=COLUMNS.format(type=type_), strategy=WATERMARK, deletes=KEY_DIFF)
-    keys = [f"k{n}" if way == "hashes" else n * 3 - 900 for n in range(600)]
+    keys = [f"k{n}" if way == "hashes" else n * 3 - 900 for n in range(600 if way == "all keys" else MANY)]
     fill(bench, keys)
     bench.loaded()
 
     with without_spark():
         assert bench.run().outcome == "unchanged"
-        bench.shop.sql(f"delete from t where id in ({keys[0]!r}, {keys[300]!r}, {keys[599]!r})")
+        bench.shop.sql(f"delete from t where id in ({keys[0]!r}, {keys[300]!r}, {keys[-1]!r})")
         with bench.workspace.project() as project:
             (plan,) = project.plan().streams
         told = {"ranges": "count and sum over ranges", "hashes": "fingerprints", "all keys": "all keys"}[way]
@@ -54,7 +55,7 @@ def test_deleted_rows_go_with_the_changed_ones(bench_of, way, monkeypatch):
     assert (found.rows_deleted, found.rows_inserted, found.rows_updated) == (3, 0, 0)
     assert bench.ids() == bench.wanted()
 
-    new = "'new'" if way == "hashes" else "5000"
+    new = "'new'" if way == "hashes" else "50000"
     bench.shop.sql(
         f"delete from t where id in ({keys[1]!r}, {keys[2]!r})",
         f"insert into t values ({new}, 'new', '2025-02-01 00:00:00')",
@@ -71,11 +72,10 @@ def test_deleted_rows_go_with_the_changed_ones(bench_of, way, monkeypatch):
 
 
 @pytest.mark.postgres
-@pytest.mark.parametrize("listed", [100, 1], ids=["named", "many"])
+@pytest.mark.parametrize("gone", [3, key_diff.MOST_LISTED + 1], ids=["named", "many"])
 @pytest.mark.parametrize("kind", ["text", "uuid"])
-def test_the_hash_of_the_source_itself_says_whether_a_key_is_gone(bench_of, pg_url, monkeypatch, kind, listed):
-    monkeypatch.setattr(key_diff, "FEW_KEYS", 0)
-    monkeypatch.setattr(key_diff, "MOST_LISTED", listed)
+def test_the_hash_of_the_source_itself_says_whether_a_key_is_gone(bench_of, pg_url, kind, gone):
+    rows = 500 if gone == 3 else 2 * gone + 1
     bench = bench_of(
         shop=PostgresShop(url=pg_url),
         columns=f"id {kind}, part int, name text, at timestamp, primary key (id, part)",
@@ -85,19 +85,19 @@ def test_the_hash_of_the_source_itself_says_whether_a_key_is_gone(bench_of, pg_u
     )
     key = "md5(n::text)" + ("::uuid" if kind == "uuid" else "")
     moment = "timestamp '2025-01-01' + n * interval '1 s'"
-    bench.shop.sql(f"insert into t select {key}, n % 3, 'n', {moment} from generate_series(1, 500) n")
+    bench.shop.sql(f"insert into t select {key}, n % 3, 'n', {moment} from generate_series(1, {rows}) n")
     bench.loaded()
     with without_spark():
         assert bench.run().outcome == "unchanged"
         # As many go as come, and none that comes is newer than what was loaded.
         bench.shop.sql(
-            "delete from t where at < '2025-01-01 00:00:04'",
-            f"insert into t select {key}, 7, 'late', {moment} from generate_series(1, 3) n",
+            f"delete from t where at <= timestamp '2025-01-01' + {gone} * interval '1 s'",
+            f"insert into t select {key}, 7, 'late', {moment} from generate_series(1, {gone}) n",
         )
         with bench.workspace.project() as project:
             (plan,) = project.plan().streams
-        assert any("the source 500 keys; all keys are fetched" in note for note in plan.notes), plan.notes
-    assert bench.loaded().rows_deleted == 3
+        assert any(f"the source {rows} keys; all keys are fetched" in note for note in plan.notes), plan.notes
+    assert bench.loaded().rows_deleted == gone
     held = {str(id_) for (id_,) in bench.shop.rows("select id from t where name <> 'late'")}
     assert {str(row["id"]) for row in bench.rows()} == held
     with without_spark():
@@ -105,41 +105,39 @@ def test_the_hash_of_the_source_itself_says_whether_a_key_is_gone(bench_of, pg_u
 
 
 @pytest.mark.slow
-def test_marked_on_delta_and_back_again(bench_of, monkeypatch):
-    monkeypatch.setattr(key_diff, "FEW_KEYS", 0)
+def test_marked_on_delta_and_back_again(bench_of):
     bench = bench_of(
         format_="delta",
         columns=COLUMNS.format(type="integer"),
         strategy=WATERMARK,
         deletes={**KEY_DIFF, "apply": "soft"},
     )
-    fill(bench, range(1, 9))
+    fill(bench, range(1, MANY))
     bench.loaded()
     bench.shop.sql("delete from t where id in (2, 3)")
     bench.loaded()
     assert bench.ids() == bench.wanted()
-    assert len(bench.rows()) == 8
+    assert len(bench.rows()) == MANY - 1
     bench.shop.sql("insert into t values (2, 'again', '2025-02-01 00:00:00')", "delete from t where id = 4")
     bench.loaded()
     assert bench.ids() == bench.wanted()
-    assert len(bench.rows()) == 8
+    assert len(bench.rows()) == MANY - 1
     assert bench.run().outcome == "unchanged"
 
 
-def test_rows_beyond_the_edge_are_not_gone(bench_of, monkeypatch):
-    monkeypatch.setattr(key_diff, "FEW_KEYS", 0)
+def test_rows_beyond_the_edge_are_not_gone(bench_of):
     bench = bench_of(columns=COLUMNS.format(type="integer"), strategy=WATERMARK, deletes=KEY_DIFF)
-    fill(bench, range(1, 9))
+    fill(bench, range(1, MANY))
     bench.loaded()
     # Of the future: held back, although the key is in the table.
     bench.shop.sql(
-        "update t set at = '2999-01-01 00:00:00' where id = 1", "insert into t values (90, 'x', '2999-01-01')"
+        "update t set at = '2999-01-01 00:00:00' where id = 1", "insert into t values (90000, 'x', '2999-01-01')"
     )
     assert bench.run().outcome == "unchanged"
-    assert bench.ids() == [*range(1, 9)]
+    assert bench.ids() == [*range(1, MANY)]
     bench.shop.sql("delete from t where id = 1")
     bench.loaded()
-    assert bench.ids() == [*range(2, 9)]
+    assert bench.ids() == [*range(2, MANY)]
 
 
 def test_a_window_is_looked_through_and_nothing_else(bench_of):

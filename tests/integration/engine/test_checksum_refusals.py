@@ -4,7 +4,9 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
+from pyspark.sql.functions import expr
 
+from support.misread import misread
 from support.shops import texts
 from support.workspace import SqliteShop, Workspace
 from tidegate.core.outcome import Result
@@ -170,18 +172,14 @@ def test_a_column_that_the_table_does_not_have_is_refused(lake, sales, spark):
 # What fails alone
 
 
-def twisted(lake, spark, monkeypatch, day: str) -> None:
+def twisted(monkeypatch, day: str) -> None:
     """Rows of one day change on their way."""
-    with lake.project(spark) as project:
-        kind = type(project.streams("sales")[0].source)
-    whole = kind.read
 
-    def read(self, *arguments, **named):
-        frame = whole(self, *arguments, **named)
-        wrong = f"amount + CASE WHEN day = DATE '{day}' THEN 1 ELSE 0 END AS amount"
-        return frame.selectExpr(*(wrong if name == "amount" else name for name in frame.columns))
+    def wrong(rows):
+        _, when, _, amount, *_ = rows.columns
+        return rows.withColumn(amount, expr(f"{amount} + int(CAST({when} AS date) = DATE '{day}')"))
 
-    monkeypatch.setattr(kind, "read", read)
+    misread(monkeypatch, wrong)
 
 
 @pytest.mark.slow
@@ -191,7 +189,7 @@ def test_a_partition_whose_rows_are_wrong_fails_alone(lake, sales, spark, monkey
     write(lake, sales, write=how)
     run(lake, spark)
     sales.sql("update sales set amount = amount + 100")
-    twisted(lake, spark, monkeypatch, "2025-01-02")
+    twisted(monkeypatch, "2025-01-02")
     report = lake.run("sales", spark=spark)
     outcome = report.streams[0]
     assert (outcome.outcome, outcome.error.code, report.exit_code) == (Result.FAILED, "verify_failed", 3)
@@ -337,7 +335,7 @@ def test_a_row_that_comes_back_to_a_partition_that_failed_is_not_lost(lake, sale
     write(lake, sales, write="merge")
     run(lake, spark)
     sales.sql("update sales set day = '2025-01-03' where id = 0")
-    twisted(lake, spark, monkeypatch, "2025-01-01")
+    twisted(monkeypatch, "2025-01-01")
     assert run(lake, spark).slices_changed == 1
     monkeypatch.undo()
     sales.sql("update sales set day = '2025-01-01' where id = 0")

@@ -7,6 +7,7 @@ import pytest
 from deltalake import DeltaTable
 
 from support.lake import delta_rows
+from support.misread import misread, without_120
 from support.shops import STREAMS, change, sqlite_shop, texts
 from support.workspace import SqliteShop, Workspace
 from tidegate.core.outcome import Result
@@ -72,14 +73,6 @@ def status(workspace: Workspace, spark, name: str = "orders"):
         return next(one for one in opened.status() if one.stream == name)
 
 
-def lossy(monkeypatch, workspace: Workspace, where: str = "id <> 120") -> None:
-    """A source that hands fewer rows to Spark than it counts."""
-    with workspace.project() as opened:
-        kind = type(opened.streams("orders")[0].source)
-    whole = kind.read
-    monkeypatch.setattr(kind, "read", lambda self, *given, **named: whole(self, *given, **named).where(where))
-
-
 def loaded(workspace: Workspace, shop: SqliteShop, spark, sequence: int) -> None:
     """One run of all streams, each of which loads and is proven, by its own account and by delta-rs."""
     for stream in workspace.run(spark=spark).streams:
@@ -112,7 +105,7 @@ def test_a_load_that_does_not_verify_is_seen_and_nothing_goes_on_from_it(workspa
     assert run(workspace, spark).outcome is Result.LOADED
     before = status(workspace, spark)
     change(shop, "sqlite")
-    lossy(monkeypatch, workspace)
+    misread(monkeypatch, without_120)
     failed = run(workspace, spark)
     assert (failed.outcome, failed.error.code, failed.error.exit_code) == (Result.FAILED, "verify_failed", 3)
     assert "the rows are visible" in failed.error.message
@@ -144,7 +137,7 @@ def test_a_checksum_load_that_does_not_verify_is_measured_and_mended_by_the_next
     project(workspace, shop, {"orders": orders})
     assert run(workspace, spark).slices_changed == 6
     change(shop, "sqlite")
-    lossy(monkeypatch, workspace)
+    misread(monkeypatch, without_120)
     failed = run(workspace, spark)
     assert (failed.error.code, failed.error.exit_code) == ("verify_failed", 3)
     monkeypatch.undo()

@@ -1,13 +1,14 @@
 """What holds when something goes wrong in the middle of a load."""
 
 import pytest
+from pyspark.sql.functions import expr
 
+from support.misread import misread, without_120
 from support.shops import STREAMS, change, texts
 from support.workspace import Workspace
 from tidegate.core.outcome import Result
 from tidegate.engine.events import Event, Moment, Stage
 from tidegate.errors import CommitUnknown
-from tidegate.formats.iceberg.staging import IcebergStaging
 
 pytestmark = pytest.mark.spark
 
@@ -40,14 +41,7 @@ def at(stage: Stage, moment: Moment, action):
 def test_a_row_lost_on_the_way_is_found_and_nothing_is_published(workspace, shop, engine, spark, monkeypatch):
     workspace.run("orders", spark=spark)
     change(shop, engine)
-    with workspace.project(spark) as project:
-        kind = type(project.streams("orders")[0].source)
-    whole = kind.read
-
-    def lossy(self, *arguments, **named):
-        return whole(self, *arguments, **named).where("id <> 120")
-
-    monkeypatch.setattr(kind, "read", lossy)
+    misread(monkeypatch, without_120)
     before = rows(workspace)
     outcome = workspace.run("orders", spark=spark).streams[0]
     assert (outcome.outcome, outcome.error.code, outcome.error.exit_code) == (Result.FAILED, "verify_failed", 3)
@@ -60,17 +54,11 @@ def test_a_row_lost_on_the_way_is_found_and_nothing_is_published(workspace, shop
 
 @pytest.mark.parametrize("stream", ["orders", "events", "regions"])
 def test_a_value_changed_on_the_way_is_found(workspace, shop, engine, spark, monkeypatch, stream):
-    column = {"orders": "amount", "events": "body", "regions": "name"}[stream]
-    with workspace.project(spark) as project:
-        kind = type(project.streams(stream)[0].source)
-    whole = kind.read
+    def twisted(rows):
+        text = rows.columns[1]
+        return rows.withColumn(text, expr(f"concat({text}, ' ')"))
 
-    def twisted(self, *arguments, **named):
-        frame = whole(self, *arguments, **named)
-        names = [f"concat({name}, ' ') AS {name}" if name == column else name for name in frame.columns]
-        return frame.selectExpr(*names)
-
-    monkeypatch.setattr(kind, "read", twisted)
+    misread(monkeypatch, twisted)
     outcome = workspace.run(stream, spark=spark).streams[0]
     assert (outcome.error.code, outcome.error.exit_code) == ("verify_failed", 3)
     assert workspace.rows(f"shop.{stream}") == []
@@ -122,26 +110,18 @@ def test_a_foreign_commit_in_between_is_overtaken(workspace, shop, engine, spark
 
 
 @pytest.mark.parametrize("landed", [True, False])
-def test_a_lost_reply_is_settled_by_the_table(workspace, shop, engine, spark, monkeypatch, landed):
+def test_a_lost_reply_is_settled_by_the_table(workspace, shop, engine, spark, landed):
     workspace.run("orders", spark=spark)
     change(shop, engine)
-    publish = IcebergStaging.publish
-    lost = []
 
-    def lose(self):
-        if lost:
-            return publish(self)
-        lost.append(1)
-        if landed:
-            publish(self)
+    def lose():
         raise CommitUnknown("the reply was lost")
 
-    monkeypatch.setattr(IcebergStaging, "publish", lose)
-    outcome = workspace.run("orders", spark=spark).streams[0]
+    moment = Moment.PUBLISHED if landed else Moment.START
+    outcome = workspace.run("orders", spark=spark, on_event=at(Stage.ADVANCE, moment, lose)).streams[0]
     assert outcome.outcome is Result.LOADED, outcome.error
     assert outcome.position["sequence"] == 2
     assert rows(workspace) == source(shop)
-    monkeypatch.undo()
     assert workspace.run("orders", spark=spark).streams[0].outcome is Result.UNCHANGED
 
 

@@ -8,7 +8,6 @@ import pytest
 
 from integration.deletes.conftest import Bench, bench_of, format_
 from tidegate.core.backfill import Progress
-from tidegate.engine.backfill import backfill as engine
 from tidegate.engine.backfill.backfill import Request
 
 if TYPE_CHECKING:
@@ -107,7 +106,6 @@ def test_the_last_row_of_each_key_is_what_all_commands_expect(
 
     # An older row that changes is no change of the table; one that stands for its key is.
     bench.shop.sql("update t set name = 'rewritten' where at < '2025-01-03'")
-    monkeypatch.setattr(engine, "BREATH", 0)
     with bench.workspace.project(bench.spark) as project:
         request = Request(begin="2025-01-01", end="2025-01-03", chunk=4, parallel=2)
         done = project.backfills.start("t", request)

@@ -6,9 +6,8 @@ import pytest
 
 from integration.files.landing import good, idle, loaded, run, stream, write_csv
 from tidegate.core.outcome import Result
-from tidegate.engine.stages import advance
-from tidegate.registry.store import Registry
-from tidegate.sources.files import Files
+from tidegate.engine.events import Moment, Stage
+from tidegate.testing import Crash, crash_at
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
@@ -121,43 +120,33 @@ def test_a_folder_that_lost_every_file_does_not_empty_the_table_unasked(workspac
     assert loaded(workspace, "t", "id", "name") == []
 
 
-def test_a_file_that_is_written_while_it_is_read_is_not_published(workspace, landing, spark, monkeypatch):
+def test_a_file_that_is_written_while_it_is_read_is_not_published(workspace, landing, spark):
     workspace.write({"t": stream(f"{landing.name}/*.csv", source={"file_name": "source_file"})}, connections={})
     write_csv(landing / "a.csv", (1, "one"))
-    read, writes = Files.read, iter([(2, "two")])
+    writes = iter([(2, "two")])
 
-    def meanwhile(self, *arguments):
-        for row in writes:
-            write_csv(landing / "a.csv", (1, "one"), row)
-        return read(self, *arguments)
+    def meanwhile(event):
+        if (event.stage, event.moment) == (Stage.READ, Moment.START):
+            for row in writes:
+                write_csv(landing / "a.csv", (1, "one"), row)
 
-    monkeypatch.setattr(Files, "read", meanwhile)
-    outcome = good(workspace, "t", spark)  # tried again, when nobody writes any more
+    outcome = good(workspace, "t", spark, on_event=meanwhile)  # tried again, when nobody writes any more
     assert outcome.rows_inserted == 2
-    monkeypatch.undo()
     assert idle(workspace, "t").position["sequence"] == 1
     assert loaded(workspace, "t", "id", "name") == [(1, "one"), (2, "two")]
 
 
-def test_a_crash_behind_the_commit_loads_no_file_twice(workspace, landing, spark, monkeypatch):
+def test_a_crash_behind_the_commit_loads_no_file_twice(workspace, landing, spark):
     workspace.write({"t": stream(f"{landing.name}/*.csv")}, connections={})
     write_csv(landing / "a.csv", (1, "one"))
     good(workspace, "t", spark)
     write_csv(landing / "b.csv", (2, "two"))
-
-    def dies(*_arguments, **_options):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(Registry, "advance", dies)
-    with pytest.raises(KeyboardInterrupt):
-        run(workspace, "t", spark)
-    monkeypatch.undo()
+    with pytest.raises(Crash):
+        run(workspace, "t", spark, on_event=crash_at((Stage.ADVANCE, Moment.PUBLISHED)))
     idle(workspace, "t")
     write_csv(landing / "c.csv", (3, "three"))
-    monkeypatch.setattr(advance, "publish_staged", dies)
-    with pytest.raises(KeyboardInterrupt):
-        run(workspace, "t", spark)
-    monkeypatch.undo()
+    with pytest.raises(Crash):
+        run(workspace, "t", spark, on_event=crash_at((Stage.ADVANCE, Moment.START)))
     good(workspace, "t", spark)
     assert loaded(workspace, "t", "id") == [(1,), (2,), (3,)]
     idle(workspace, "t")

@@ -60,9 +60,11 @@ def test_a_moment_that_has_no_canonical_text_is_named_by_its_column(pg_url, valu
         probe.quick_hashes(Periods(column="c", period=Period.DAY))
 
 
-def test_its_own_hash_tells_other_values_in_parts_of_a_table_too(pg_url, monkeypatch):
+def test_its_own_hash_tells_other_values_in_parts_of_a_table_too(pg_url):
     with psycopg.connect(pg_url, autocommit=True) as session:
-        session.execute("create table t as select n, 'k' || n as k, n as other from generate_series(1, 5000) n")
+        session.execute(
+            f"create table t as select n, 'k' || n as k, n as other from generate_series(1, {probe.SPLIT_ROWS}) n"
+        )
 
     def asked() -> tuple[int, str] | None:
         with Database(connection=Connection(name="x", url=pg_url), table="t").probe() as probe:
@@ -70,24 +72,22 @@ def test_its_own_hash_tells_other_values_in_parts_of_a_table_too(pg_url, monkeyp
 
     first = asked()
     assert first is not None
-    assert first[0] == 5000
+    assert first[0] == probe.SPLIT_ROWS
     with psycopg.connect(pg_url, autocommit=True) as session:
         session.execute("analyze t")
         session.execute("update t set other = 0 where n % 7 = 0")
-    monkeypatch.setattr(probe, "SPLIT_ROWS", 1000)
     assert asked() == first
     with psycopg.connect(pg_url, autocommit=True) as session:
         session.execute("update t set k = 'k' || (case n when 1 then 2 else 1 end) where n in (1, 2)")
     found = asked()
     assert found is not None
-    assert found[0] == 5000
+    assert found[0] == probe.SPLIT_ROWS
     assert found != first
 
 
-def test_the_bounds_of_a_key_are_told_by_its_index(pg_url, monkeypatch):
-    monkeypatch.setattr(probe, "SPLIT_ROWS", 1000)
+def test_the_bounds_of_a_key_are_told_by_its_index(pg_url):
     with psycopg.connect(pg_url, autocommit=True) as session:
-        session.execute("create table t as select n from generate_series(-50, 5000) n")
+        session.execute(f"create table t as select n from generate_series(-50, {probe.SPLIT_ROWS}) n")
         session.execute("alter table t add primary key (n)")
         session.execute("analyze t")
     with Database(connection=Connection(name="x", url=pg_url), table="t").probe() as opened:

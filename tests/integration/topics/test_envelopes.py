@@ -10,8 +10,8 @@ from decimal import Decimal
 import pytest
 
 from support.envelopes import HOLDER, PLACE_IN_LOG, as_bytes, bare, columns, golden, told
+from support.schema_registry import registry_of
 from tidegate.core.log import CLEARS, RAW, REFUSED, UNKNOWN, Message
-from tidegate.envelopes import _avro as avro
 from tidegate.envelopes.debezium import Debezium
 from tidegate.envelopes.debezium_avro import DebeziumAvro
 from tidegate.envelopes.flat import Flat
@@ -220,14 +220,13 @@ def test_flattened_rows(session):
 
 
 @pytest.mark.slow
-def test_avro_by_the_schemas_of_a_registry(session, monkeypatch):
+def test_avro_by_the_schemas_of_a_registry(session):
     source = {"name": "source", "type": {"type": "record", "name": "Source", "fields": [
         {"name": "connector", "type": "string"}, {"name": "sequence", "type": ["null", "string"]}]}}  # fmt: skip
     whole = {**ENVELOPE, "fields": [*ENVELOPE["fields"], source]}
     place = bytes([2 * 10]) + b"postgresql" + b"\x02" + bytes([2 * 9]) + b'["1","5"]'
-    monkeypatch.setattr(avro, "fetched", lambda _, numbers: {n: json.dumps(whole) for n in numbers if n == 7})
     messages = [(None, INSERT + place), (None, DELETE + place), (None, b"\x00\x00\x00\x00\x09ab"), (None, INSERT)]
-    came, gone, unknown, cut = told(session, DebeziumAvro().with_registry("http://127.0.0.1:1"), messages)
+    came, gone, unknown, cut = told(session, DebeziumAvro().with_registry(registry_of({7: whole})), messages)
     assert columns(came) == {
         "id": 42,
         "name": "éb",

@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from support.schema_registry import registry_of
 from tidegate.core.log import Message
 from tidegate.envelopes import _avro as avro
 from tidegate.envelopes.debezium_avro import DebeziumAvro
@@ -108,9 +109,8 @@ def test_the_schema_is_told_in_the_words_of_connect():
     assert told["at"]["name"] == "io.debezium.time.MicroTimestamp"
 
 
-def test_the_columns_are_those_that_json_would_tell(monkeypatch):
-    monkeypatch.setattr(avro, "fetched", lambda _, numbers: {7: json.dumps(ENVELOPE)} if 7 in numbers else {})
-    envelope = DebeziumAvro().with_registry("http://127.0.0.1:1")
+def test_the_columns_are_those_that_json_would_tell():
+    envelope = DebeziumAvro().with_registry(registry_of({7: ENVELOPE}))
     found = envelope.schema([Message(key=None, value=each) for each in (b"\x00\x00\x00\x01\x02x", INSERT)])
     assert [(column.name, str(column.type)) for column in found] == [
         ("id", "int"),
