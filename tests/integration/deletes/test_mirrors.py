@@ -7,22 +7,19 @@ from __future__ import annotations
 
 import pytest
 
-from tidegate.core.cost_model import Cost, Experience, LoadMethod
-from tidegate.engine import load_history
+from support.costs import record_costs
+from tidegate.core.cost_model import LoadMethod
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(900), pytest.mark.slow]
 
 FULLY = ["full", {"kind": "smart"}]
-DEAR = Experience(costs=tuple(Cost(way=way, rows=4, seconds=90) for way in LoadMethod if way is not LoadMethod.FULL))
-
-
-@pytest.fixture(autouse=True)
-def _smart_chooses_full(monkeypatch: pytest.MonkeyPatch) -> None:
-    """By what was recorded, every other way is dear."""
-    monkeypatch.setattr(load_history, "of", lambda *_: DEAR)
+OTHERS = [way for way in LoadMethod if way is not LoadMethod.FULL]
 
 
 def loaded_fully(bench, **options) -> None:
+    """By what is recorded, every other way is dear."""
+    with bench.workspace.project(bench.spark) as project:
+        record_costs(project, "t", OTHERS, rows=4, seconds=90)
     choice = bench.loaded(**options).position["state"].get("choice", {"way": "full"})
     assert choice["way"] == "full"
 

@@ -6,14 +6,16 @@ from datetime import datetime
 
 import pytest
 
+from support.costs import record_costs
 from support.shops import texts
-from tidegate.core.cost_model import Cost, Experience, LoadMethod
+from tidegate.core.cost_model import LoadMethod
 from tidegate.core.outcome import Result
 from tidegate.engine import load_history
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 TABLE = "create table sales (id integer primary key, day date not null, amount integer, changed_at timestamp not null)"
+WHOLE = (LoadMethod.FULL, LoadMethod.SNAPSHOT_DIFF)
 
 
 @pytest.fixture
@@ -31,7 +33,7 @@ def stream(**options) -> dict:
     }
 
 
-def test_a_stream_goes_every_way_and_ends_equal(workspace, shop, spark, monkeypatch) -> None:
+def test_a_stream_goes_every_way_and_ends_equal(workspace, shop, spark) -> None:
     rows = ", ".join(f"({n}, '2025-01-0{1 + n // 100}', {n}, '2025-01-10 00:00:0{n // 100}')" for n in range(400))
     shop.sql(TABLE, f"insert into sales values {rows}")
 
@@ -53,17 +55,15 @@ def test_a_stream_goes_every_way_and_ends_equal(workspace, shop, spark, monkeypa
     assert run().outcome is Result.UNCHANGED
 
     # Little changed, and every other way is dear by what was recorded.
-    dear = Experience(
-        costs=tuple(Cost(way=way, rows=400, seconds=90) for way in (LoadMethod.FULL, LoadMethod.SNAPSHOT_DIFF))
-    )
-    recorded = load_history.of
-    monkeypatch.setattr(load_history, "of", lambda *_: dear)
+    with workspace.project(spark) as project:
+        record_costs(project, "sales", WHOLE, rows=400, seconds=90)
     shop.sql("update sales set amount = -1, changed_at = '2025-01-11 00:00:00' where id = 7")
     shop.sql("delete from sales where id = 8")
     second = run()
     assert (way(second), second.rows_read, second.rows_updated) == ("incremental", 1, 1)
     assert len(workspace.rows("shop.sales")) == 400, "the column does not tell that a row went"
-    monkeypatch.setattr(load_history, "of", recorded)
+    with workspace.project(spark) as project:
+        record_costs(project, "sales", WHOLE, rows=400, seconds=1)
 
     # Due: whatever the column says, the whole table is looked at.
     third = run(full_every="1ms")
@@ -89,16 +89,14 @@ def test_a_stream_goes_every_way_and_ends_equal(workspace, shop, spark, monkeypa
         assert project.plan("sales").streams[0].outcome == "unchanged"
 
 
-def test_a_repair_measures_the_partitions_that_were_compared(workspace, shop, spark, monkeypatch) -> None:
+def test_a_repair_measures_the_partitions_that_were_compared(workspace, shop, spark) -> None:
     rows = ", ".join(f"({n}, '2025-01-0{1 + n // 10}', {n}, '2025-01-10 00:00:00')" for n in range(30))
     shop.sql(TABLE, f"insert into sales values {rows}")
     options = {"partition_by": "day", "period": "day", "full_every": "1ms"}
     workspace.write({"sales": stream(**options)}, connections={"shop": {"url": shop.url}})
     workspace.run("sales", spark=spark)
-    dear = Experience(
-        costs=tuple(Cost(way=way, rows=30, seconds=90) for way in (LoadMethod.FULL, LoadMethod.SNAPSHOT_DIFF))
-    )
-    monkeypatch.setattr(load_history, "of", lambda *_: dear)
+    with workspace.project(spark) as project:
+        record_costs(project, "sales", WHOLE, rows=30, seconds=90)
     shop.sql("update sales set amount = -1 where id = 15")
     outcome = workspace.run("sales", spark=spark).streams[0]
     assert outcome.position["state"]["choice"]["way"] == "partitions", outcome

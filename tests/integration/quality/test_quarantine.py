@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from tidegate.cli.app import main
 from tidegate.core.outcome import Result
 from tidegate.engine.events import Moment, Stage
 
@@ -54,6 +55,28 @@ def test_good_and_quarantined_rows_are_what_was_read(bench, spark):
         verified = project.verify("orders", level="rows").streams[0]
     assert (verified.error, verified.equal) == (None, True)
     assert (verified.source_rows, verified.target_rows, verified.rows_quarantined) == (4, 3, 2)
+
+
+def test_commands_list_show_and_replay_them(bench, spark, capsys):
+    def said(*words):
+        code = main(["quarantine", *words, "--project", str(bench.workspace.folder)])
+        return code, *capsys.readouterr()
+
+    bench.stream(CHECKS)
+    assert bench.run(spark).rows_quarantined == 2
+    rules = {"accepted_values(status)": 1, "expression(amount >= 0)": 1}
+    assert "expression(amount >= 0)" in said("list")[1]
+    listed = {"stream": "orders", "table": "lake.shop.orders__tidegate_quarantine", "rows": 2, "rules": rules}
+    assert json.loads(said("list", "--json")[1]) == {"streams": [listed]}
+    assert '"status":"odd"' in said("show", "orders", "--limit", "2")[1]
+    assert len(json.loads(said("show", "orders", "--limit", "1", "--json")[1])["rows"]) == 1
+    code, _, err = said("replay", "orders")
+    assert (code, "error[check_failed]: orders: rows still fail" in err) == (4, True)
+    document = json.loads(said("replay", "orders", "--json")[1])
+    assert (document["waiting"], document["rows"], document["rules"]) == (2, 0, rules)
+    bench.stream([])
+    told = "orders: 2 rows loaded, 0 superseded by newer rows, 0 still in quarantine\n"
+    assert said("replay", "orders") == (0, told, "")
 
 
 def test_rows_are_replayed_once_they_fulfil_the_rules(bench, spark):

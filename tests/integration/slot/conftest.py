@@ -18,6 +18,16 @@ from tidegate.sources.database import Database
 SLOT = "tidegate_orders"
 
 
+SEGMENT = 16 * 1024 * 1024
+
+
+def write_ahead(session: psycopg.Connection, size: int) -> None:
+    """Moves the write-ahead log on by so many bytes: each switch leaves the rest of a segment empty."""
+    for _ in range(size // SEGMENT + 1):
+        session.execute("select pg_logical_emit_message(false, 'test', 'x')")
+        session.execute("select pg_switch_wal()")
+
+
 @dataclass(kw_only=True)
 class SlotShop:
     """One table, its slot, and a session that changes it."""

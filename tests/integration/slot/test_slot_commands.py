@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from integration.slot.conftest import write_ahead
 from support.workspace import Workspace
 from tidegate.cli.app import main
 from tidegate.sources.change_log.slot import slot
@@ -65,10 +66,9 @@ def test_a_slot_of_somebody_else_is_never_dropped(shop, tidegate):
     assert shop.rows("select 1 from pg_replication_slots where slot_name = 'theirs'")
 
 
-def test_people_see_a_table_and_what_is_wrong(workspace, shop, capsys, monkeypatch):
+def test_people_see_a_table_and_what_is_wrong(workspace, shop, capsys):
     shop.claim()
-    shop.sql("create table lines as select repeat('x', 1000) from generate_series(1, 1000)")
-    monkeypatch.setattr(slot, "KEPT_BYTES", 1000)
+    write_ahead(shop.session, slot.KEPT_BYTES)
     assert main(["slot", "list", "--project", str(workspace.folder)]) == 0
     told = capsys.readouterr().out
     assert told.splitlines()[0].split() == [
@@ -84,14 +84,14 @@ def test_people_see_a_table_and_what_is_wrong(workspace, shop, capsys, monkeypat
     assert "note: orders: slot tidegate_orders retains" in told
 
 
-def test_the_doctor_looks_at_the_slot(shop, tidegate, monkeypatch):
+def test_the_doctor_looks_at_the_slot(shop, tidegate):
     def found() -> dict:
         return next(one for one in tidegate("doctor")[1]["findings"] if one["name"] == "slot of orders")
 
     assert "the first run creates it" in found()["detail"]
     shop.claim()
     assert found()["ok"]
-    monkeypatch.setattr(slot, "KEPT_BYTES", -1)
+    write_ahead(shop.session, slot.KEPT_BYTES)
     assert (found()["ok"], "tidegate run orders" in found()["hint"]) == (False, True)
 
 

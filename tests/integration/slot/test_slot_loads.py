@@ -7,6 +7,7 @@ import psycopg
 import pytest
 import yaml
 
+from integration.slot.conftest import write_ahead
 from support.lake import QUICK, delta_rows
 from support.workspace import Workspace
 from tidegate.api import Project
@@ -189,8 +190,7 @@ def test_a_server_that_does_not_take_the_confirmation_is_told_later(loaded, monk
     monkeypatch.undo()
     assert loaded.run().outcome is Result.UNCHANGED
     assert loaded.confirmed() == outcome.position["state"]["lsn"]
-    monkeypatch.setattr(log, "QUIET_BYTES", 100_000)
-    loaded.sql("create table lines as select repeat('x', 1000) from generate_series(1, 500)")
+    write_ahead(loaded.session, log.QUIET_BYTES)
     moved = loaded.loads()
     assert (moved.rows_read, moved.rows_inserted, moved.rows_updated, moved.rows_deleted) == (0, 0, 0, 0)
     assert loaded.confirmed() == moved.position["state"]["lsn"] != outcome.position["state"]["lsn"]

@@ -6,8 +6,8 @@ import time
 import psycopg
 import pytest
 
+from integration.slot.conftest import write_ahead
 from support.postgres import binaries
-from tidegate.dialects.postgresql import session
 from tidegate.errors import ConfigError, HistoryGone, SchemaRefused, SourceError, SourceUnavailable
 from tidegate.sources.change_log.slot import log, slot
 from tidegate.sources.change_log.slot.events import lsn, number
@@ -159,13 +159,13 @@ def test_what_is_confirmed_is_what_was_loaded_and_never_more(shop):
     assert shop.confirmed() == span.state["lsn"], "a slot that is there is not made anew"
 
 
-def test_what_others_write_moves_a_quiet_table_only_now_and_then(shop, monkeypatch):
+def test_what_others_write_moves_a_quiet_table_only_now_and_then(shop):
     shop.sql(ORDERS, "create table lines (body text)")
     shop.claim()
     state = shop.after(None).state
     shop.sql("insert into lines select repeat('x', 1000) from generate_series(1, 500)")
     assert not shop.after(state).slices
-    monkeypatch.setattr(log, "QUIET_BYTES", 100_000)
+    write_ahead(shop.session, log.QUIET_BYTES)
     span, events = shop.read(state)
     assert (span.events, events) == (0, [])
     shop.acknowledge(span.state)
@@ -344,9 +344,9 @@ def test_a_slot_that_somebody_reads_now_is_worth_another_try(shop, postgres):
         reader.wait()
 
 
-def test_a_slot_that_has_to_wait_too_long_is_not_left_half_made(shop, monkeypatch):
+@pytest.mark.slow
+def test_a_slot_that_has_to_wait_too_long_is_not_left_half_made(shop):
     shop.sql(ORDERS)
-    monkeypatch.setattr(session, "SETTINGS", "SET lock_timeout = '300ms'")
     with psycopg.connect(shop.url) as writer:
         writer.execute("insert into orders values (1, 'open', 'x')")
         with pytest.raises(SourceUnavailable, match="transactions are open"):
@@ -371,7 +371,7 @@ def test_texts_of_a_database_that_is_not_in_utf8(shop, postgres):
     postgres.drop_database("latin")
 
 
-def test_what_is_kept_is_told_and_dropped(shop, monkeypatch):
+def test_what_is_kept_is_told_and_dropped(shop):
     shop.sql(ORDERS)
     assert shop.options.retained().exists is False
     shop.claim()
@@ -386,7 +386,7 @@ def test_what_is_kept_is_told_and_dropped(shop, monkeypatch):
     )
     assert found.bytes >= found.behind > 500_000
     assert found.warning is None
-    monkeypatch.setattr(slot, "KEPT_BYTES", 500_000)
+    write_ahead(shop.session, slot.KEPT_BYTES)
     assert "slot tidegate_orders retains" in shop.options.retained().warning
     with shop.log() as log:
         log.after(None, most=None)

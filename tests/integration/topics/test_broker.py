@@ -68,8 +68,8 @@ def test_losses_stop(kafka):
         ask(kafka, topic, first.state)
 
 
-def test_nobody_answers(kafka, monkeypatch):
-    monkeypatch.setattr(kafka_client, "TIMEOUT", 2.0)
+@pytest.mark.slow
+def test_nobody_answers():
     silent = Connection(name="silent", kafka="127.0.0.1:9", options={"sasl.password": "hidden-1"})
     with pytest.raises(SourceUnavailable, match="connection 'silent' does not answer") as raised:
         kafka_client.Brokers(silent).topic("t")
