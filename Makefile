@@ -6,6 +6,8 @@ PYTEST := $(BIN)/python -m pytest -q
 UV = $(or $(shell command -v uv),.tools/bin/uv)
 # Two processes, each with servers and a Spark of its own: most of a test is waiting for one or the other.
 SIDES := -n 2 --dist loadfile
+# Bytecode is kept: else each process compiles every test and package that it imports.
+unexport PYTHONDONTWRITEBYTECODE
 # The matrix is one file, and each of its tests has a source of its own.
 MATRIX = $(PYTEST) -n 2 --dist worksteal tests/matrix/test_matrix.py $(if $(SOURCES),-k "$(SOURCES)")
 

@@ -6,8 +6,31 @@ from pathlib import Path
 
 TESTS = Path(__file__).parent.parent
 
-KEPT: dict[str, str] = {}
-"""What is replaced all the same, and why nothing else would do."""
+BETWEEN = "a process that dies, or another one, between two steps that no event and no argument tells apart"
+MANY = "what is needed to reach the limit takes minutes"
+KEPT = {
+    "tidegate.dialects.mariadb.safe_bounds.FRESH_TRIES": "the server's list of transactions is never old for so long",
+    "tidegate.dialects.mariadb.safe_bounds.OPEN": "as above",
+    "tidegate.dialects.mariadb.safe_bounds.SETTLE": "sessions of one test act one after the other, thousands of times",
+    "tidegate.dialects.postgresql.safe_bounds.SETTLE": "as above",
+    "tidegate.dialects.postgresql.session.PostgresqlSession.rows": "the test server keeps a logical log",
+    "tidegate.engine.applied_events.Applied.keep": BETWEEN,
+    "tidegate.engine.applied_events.MOST_LOADS": MANY,
+    "tidegate.engine.partitions.groups": MANY,
+    "tidegate.formats.delta.staging.DeltaStaging._need_base": BETWEEN,
+    "tidegate.loaders._applying.Checks.need": BETWEEN,
+    "tidegate.loaders._manifest.Manifest.put": BETWEEN,
+    "tidegate.loaders._records.Records.add": BETWEEN,
+    "tidegate.loaders._watermarks.Watermarks.put": BETWEEN,
+    "tidegate.registry.store.Registry.set_position": BETWEEN,
+    "tidegate.sources.change_log.slot.slot.acknowledge": BETWEEN,
+    "tidegate.sources.change_log.slot.slot.claim": BETWEEN,
+    "tidegate.sources.change_log.slot.spool.CHUNK": MANY,
+    "tidegate.sources.database.probe.DatabaseProbe.partitions": "watched, not changed: how much the source is asked",
+    "tidegate.writers.merge.folded": "watched, not changed: how often a plan decodes a message",
+    "tidegate.writers.scd2.versions._stored": "a history that is made wrongly, to see that it is not published",
+}
+"""What is replaced all the same, and why."""
 
 
 def replaced(tree: ast.Module) -> Iterator[str]:
@@ -29,4 +52,4 @@ def replaced(tree: ast.Module) -> Iterator[str]:
 
 def test_no_name_of_tidegate_is_replaced() -> None:
     found = {name for path in sorted(TESTS.rglob("*.py")) for name in replaced(ast.parse(path.read_text("utf-8")))}
-    assert found == set(KEPT), "pass an argument, use a fake of `tidegate.testing`, or an input that is large enough"
+    assert not found ^ set(KEPT), "pass an argument, use a fake of `tidegate.testing`, or an input that is large enough"

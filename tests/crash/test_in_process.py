@@ -58,6 +58,7 @@ PAIRS = [
     if not incompatibilities(strategy=strategy, writer=writer, key=("id",))
 ]
 each_order = pytest.mark.parametrize("seen", Seen)
+also_at_once = pytest.mark.parametrize("seen", [Seen.PUBLISHED, pytest.param(Seen.WRITTEN, marks=pytest.mark.slow)])
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
 
 
@@ -149,7 +150,7 @@ def test_what_a_kill_leaves_is_repaired_by_one_run(strategy, writer, spark, seen
         assert again.outcome is Result.UNCHANGED or books.mirror
 
 
-@each_order
+@also_at_once
 @pytest.mark.parametrize(("strategy", "writer"), PAIRS[:1] + PAIRS[-1:])
 def test_after_an_interruption_one_run_repairs_it(strategy, writer, spark, seen):
     books, project = started(strategy, writer, spark, seen)
@@ -161,7 +162,7 @@ def test_after_an_interruption_one_run_repairs_it(strategy, writer, spark, seen)
             settle(books, project, stage, moment)
 
 
-@each_order
+@also_at_once
 @pytest.mark.parametrize(("strategy", "writer"), PAIRS[:2])
 def test_a_killed_run_and_a_lost_registry_are_repaired_by_one_run(strategy, writer, spark, seen):
     books, project = started(strategy, writer, spark, seen)
