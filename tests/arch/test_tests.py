@@ -15,7 +15,6 @@ KEPT = {
     "tidegate.dialects.postgresql.safe_bounds.SETTLE": "as above",
     "tidegate.dialects.postgresql.session.PostgresqlSession.rows": "the test server keeps a logical log",
     "tidegate.engine.applied_events.Applied.keep": BETWEEN,
-    "tidegate.engine.applied_events.MOST_LOADS": MANY,
     "tidegate.engine.partitions.groups": MANY,
     "tidegate.formats.delta.staging.DeltaStaging._need_base": BETWEEN,
     "tidegate.loaders._applying.Checks.need": BETWEEN,

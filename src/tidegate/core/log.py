@@ -64,11 +64,13 @@ class EventRules:
     Args:
         floor: an order at or below which no event counts; None for none.
         remember: how long the last order that was applied is kept of every key.
+        compact_after: loads after which what is kept is compacted to one row a key.
     """
 
     floor: str | None = None
     truncate: Truncate = Truncate.APPLY
     remember: timedelta = timedelta(days=7)
+    compact_after: int = 64
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

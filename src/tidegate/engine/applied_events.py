@@ -36,8 +36,6 @@ FLOOR, HORIZON, OPEN, STALE, FOREIGN = "floor", "horizon", "open", "stale", "for
 LOADS, NEWEST, LAST, MARKS = "loads", "newest", "load", "marks"
 """What its position says: loads since it was compacted, an order that none of its rows is above, and of the rows of
 this load and all that landed before it the marks; these last two only where it has no others."""
-MOST_LOADS = 64
-"""Loads after which what is kept is compacted to one row a key."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,7 +80,7 @@ class Applied:
     def keep(self, folded: Folded) -> None:
         """Remembers what this load applies; counts from the moment on at which the load's own commit is seen."""
         rows, loads = self._new(folded), self._told.get(LOADS, 0) + 1
-        if loads > MOST_LOADS or self._marks.get(STALE):
+        if loads > self.rules.compact_after or self._marks.get(STALE):
             # The next load asks for the rest.
             mode, rows, told = Mode.OVERWRITE, self._compacted().unionByName(rows), {LOADS: 1}
         else:

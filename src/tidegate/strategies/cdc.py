@@ -35,6 +35,7 @@ class Cdc(Strategy):
         bad_events: what happens to events that cannot be applied: `stop` the load, or move them to the `quarantine`.
         remember: how long the last applied event of each key is remembered; an event that arrives later than that is
             not applied.
+        compact_after: after how many loads what is remembered is compacted to one row for each key.
     """
 
     kind: ClassVar[str] = "cdc"
@@ -47,6 +48,7 @@ class Cdc(Strategy):
     truncate: Truncate = Truncate.APPLY
     bad_events: Bad = Bad.STOP
     remember: timedelta = timedelta(days=7)
+    compact_after: int = 64
 
     @property
     def rereads(self) -> bool:
@@ -54,10 +56,13 @@ class Cdc(Strategy):
         return False
 
     def problems(self) -> tuple[str, ...]:
-        """A number of events that loads nothing."""
-        if self.max_events is not None and self.max_events < 1:
-            return (f"max_events is {self.max_events}, but must be at least 1",)
-        return ()
+        """A number of events, or of loads, that is none."""
+        numbers = {"max_events": self.max_events, "compact_after": self.compact_after}
+        return tuple(
+            f"{name} is {number}, but must be at least 1"
+            for name, number in numbers.items()
+            if number is not None and number < 1
+        )
 
     def resume(self, value: str | None) -> Mapping[str, Any]:  # noqa: ARG002 - whatever it is
         """Never: it is unknown which events are in a table that cdc did not load.
@@ -69,7 +74,10 @@ class Cdc(Strategy):
 
     def event_rules(self) -> EventRules:
         """How events are applied that were read before: each was above the floor when it was."""
-        return EventRules(truncate=self.truncate, remember=self.remember)
+        return self._rules(None)
+
+    def _rules(self, floor: str | None) -> EventRules:
+        return EventRules(floor=floor, truncate=self.truncate, remember=self.remember, compact_after=self.compact_after)
 
     def detect(
         self,
@@ -96,7 +104,7 @@ class Cdc(Strategy):
 
     def _changes(self, span: LogSpan, since: Position | None) -> ChangeSet:
         floor = span.floor if since is None or span.bulk else since.state.get(FLOOR, span.floor)
-        rules = EventRules(floor=floor, truncate=self.truncate, remember=self.remember)
+        rules = self._rules(floor)
         waiting = ("later events in the log are for the next load (max_events)",) if span.behind else ()
         return ChangeSet(
             slices=span.slices,

@@ -160,11 +160,8 @@ def test_rows_of_dms_and_of_sqlserver(log_of, spark, tmp_path):
     assert (outcome.rows_read, outcome.rows_superseded, log.rows()) == (3, 1, [(1, "later")])
 
 
-def test_what_is_kept_is_written_anew_and_forgotten_in_time(log_of, monkeypatch):
-    from tidegate.engine import applied_events
-
-    monkeypatch.setattr(applied_events, "MOST_LOADS", 2)
-    log = log_of(strategy={"kind": "cdc", "remember": "0s"})
+def test_what_is_kept_is_written_anew_and_forgotten_in_time(log_of):
+    log = log_of(strategy={"kind": "cdc", "remember": "0s", "compact_after": 2})
     for number in range(1, 4):
         log.events(f"{number}.json", put(10 * number, number, "x"), put(10 * number + 1, 1, f"v{number}"))
         log.loaded()

@@ -8,7 +8,6 @@ from datetime import UTC, datetime
 
 import pytest
 
-from tidegate.engine import applied_events
 from tidegate.errors import PlanError
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(900), pytest.mark.slow]
@@ -113,9 +112,8 @@ def test_a_refresh_derives_the_same_versions_and_a_truncate_stops_unless_it_is_l
 
 
 @both
-def test_keys_that_were_forgotten_go_on_from_their_versions(log_of, kind, monkeypatch):
-    monkeypatch.setattr(applied_events, "MOST_LOADS", 1)
-    log = log_of(kind, **DATED, strategy={"kind": "cdc", "remember": "0s"})
+def test_keys_that_were_forgotten_go_on_from_their_versions(log_of, kind):
+    log = log_of(kind, **DATED, strategy={"kind": "cdc", "remember": "0s", "compact_after": 1})
     log.events("1.json", put(1, 1, "a", 2), put(3, 1, "c", 8), put(2, 2, "x", 4), drop(4, 2, 6))
     log.loaded()
     log.events("2.json", put(5, 3, "other", 1))

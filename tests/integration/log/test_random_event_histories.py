@@ -12,7 +12,6 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from support.scd2_model import Event, of_load, of_log
-from tidegate.engine import applied_events
 from tidegate.engine.events import Moment, Stage
 from tidegate.testing import Crash, crash_at
 
@@ -181,13 +180,14 @@ CASES = {
 
 @pytest.mark.parametrize("kind", ["iceberg", "delta"])
 @pytest.mark.parametrize("case", CASES)
-def test_versions_are_a_function_of_the_set_of_events(log_of, kind, case, monkeypatch):
+def test_versions_are_a_function_of_the_set_of_events(log_of, kind, case):
     rng = random.Random(f"{case} {kind} {SEED}")
     moment = int if case == "numbered" else datetime
     columns = {**COLUMNS, "at": "bigint"} if moment is int else COLUMNS
     source = {"path": "events/*.json", "envelope": "rows", "columns": columns}
-    project = Project(log_of(kind, source=source, write={"kind": "scd2", **CASES[case]}), CASES[case], moment)
-    monkeypatch.setattr(applied_events, "MOST_LOADS", 2)  # what is kept is rewritten between the loads
+    strategy = {"kind": "cdc", "compact_after": 2}  # what is kept is rewritten between the loads
+    log = log_of(kind, source=source, strategy=strategy, write={"kind": "scd2", **CASES[case]})
+    project = Project(log, CASES[case], moment)
     events = [event for key in range(KEYS) for event in history(rng, key)]
     for number, load in enumerate(batches(events, rng, LOADS)):
         project.deliver(load, rng)
