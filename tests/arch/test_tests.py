@@ -7,7 +7,6 @@ from pathlib import Path
 TESTS = Path(__file__).parent.parent
 
 BETWEEN = "a process that dies, or another one, between two steps that no event and no argument tells apart"
-MANY = "what is needed to reach the limit takes minutes"
 KEPT = {
     "tidegate.dialects.mariadb.safe_bounds.FRESH_TRIES": "the server's list of transactions is never old for so long",
     "tidegate.dialects.mariadb.safe_bounds.OPEN": "as above",
@@ -15,16 +14,15 @@ KEPT = {
     "tidegate.dialects.postgresql.safe_bounds.SETTLE": "as above",
     "tidegate.dialects.postgresql.session.PostgresqlSession.rows": "the test server keeps a logical log",
     "tidegate.engine.applied_events.Applied.keep": BETWEEN,
-    "tidegate.engine.partitions.groups": MANY,
+    "tidegate.engine.partitions.groups": "rows that fill two commits take minutes",
     "tidegate.formats.delta.staging.DeltaStaging._need_base": BETWEEN,
     "tidegate.loaders._applying.Checks.need": BETWEEN,
     "tidegate.loaders._manifest.Manifest.put": BETWEEN,
     "tidegate.loaders._records.Records.add": BETWEEN,
     "tidegate.loaders._watermarks.Watermarks.put": BETWEEN,
     "tidegate.registry.store.Registry.set_position": BETWEEN,
-    "tidegate.sources.change_log.slot.slot.acknowledge": BETWEEN,
-    "tidegate.sources.change_log.slot.slot.claim": BETWEEN,
-    "tidegate.sources.change_log.slot.spool.CHUNK": MANY,
+    "tidegate.sources.change_log.slot.slot.SlotOptions.acknowledge": BETWEEN,
+    "tidegate.sources.change_log.slot.slot.SlotOptions.claim": BETWEEN,
     "tidegate.sources.database.probe.DatabaseProbe.partitions": "watched, not changed: how much the source is asked",
     "tidegate.writers.merge.folded": "watched, not changed: how often a plan decodes a message",
     "tidegate.writers.scd2.versions._stored": "a history that is made wrongly, to see that it is not published",

@@ -157,8 +157,7 @@ def test_what_happens_around_the_first_load_is_neither_lost_nor_doubled(loaded, 
     assert (before.error, before.outcome) == (None, Result.LOADED)
     assert {row["id"] for row in loaded.rows()} >= {61, 62}
     assert 9 not in {row["id"] for row in loaded.rows()}
-    monkeypatch.setattr(spool, "CHUNK", 50)
-    loaded.sql(FEW.format(100, 250), "update orders set big = 'small' where id = 100")
+    loaded.sql(FEW.format(100, 100 + spool.CHUNK), "update orders set big = 'small' where id = 100")
     monkeypatch.setattr(slot.SlotOptions, "acknowledge", interrupted_after(before))
     with pytest.raises(KeyboardInterrupt):
         loaded.run()
