@@ -169,7 +169,8 @@ def test_names_are_told_apart():
 def test_what_stops_names_rule_column_and_rows_and_what_warns_is_told():
     warned = Broken(rule="b", columns=("x",), on_fail=OnFail.WARN, reason="odd", rows=2)
     aside = Broken(rule="c", columns=("x",), on_fail=OnFail.QUARANTINE, reason="bad", rows=1)
-    assert settle("orders", [warned, aside], 9) == ("check b: 2 rows: odd",)
+    told = ("check b: 2 rows: odd; loaded, with a warning", "check c: 1 rows: bad; not loaded, quarantined")
+    assert settle("orders", [warned, aside], 9) == told
     stopping = Broken(rule="a", columns=("id", "x"), on_fail=OnFail.STOP, reason="no value in id", rows=3)
     with pytest.raises(CheckFailed, match="stops of 9 rows: check a: 3 rows: no value in id; nothing was") as caught:
         settle("orders", [warned, stopping], 9)
