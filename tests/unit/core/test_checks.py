@@ -166,6 +166,18 @@ def test_names_are_told_apart():
     ]
 
 
+def test_digits_that_spark_would_round_are_refused():
+    """Beside a column of 38 digits no decimal has room for one behind the point."""
+    wide = Schema(columns=(Column(name="n", type=decimal(38, 0)),))
+    Range(column="n", min=1).refuse(wide)
+    with pytest.raises(ConfigError, match=r"0\.5 is not a valid value"):
+        Range(column="n", min=0.5).refuse(wide)
+    with pytest.raises(ConfigError, match="'1e-20' is not a valid value"):
+        AcceptedValues(column="id", values=(1, "1e-20")).refuse(COLUMNS)
+    with pytest.raises(ConfigError, match="is not a valid value"):
+        AcceptedValues(column="amount", values=("1e20", "1e-20")).refuse(COLUMNS)
+
+
 def test_what_stops_names_rule_column_and_rows_and_what_warns_is_told():
     warned = Broken(rule="b", columns=("x",), on_fail=OnFail.WARN, reason="odd", rows=2)
     aside = Broken(rule="c", columns=("x",), on_fail=OnFail.QUARANTINE, reason="bad", rows=1)
