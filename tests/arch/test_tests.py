@@ -16,6 +16,7 @@ KEPT = {
     "tidegate.engine.applied_events.Applied.keep": BETWEEN,
     "tidegate.engine.partitions.groups": "rows that fill two commits take minutes",
     "tidegate.formats.delta.staging.DeltaStaging._need_base": BETWEEN,
+    "tidegate.formats.iceberg.staging.IcebergStaging.publish": "a catalog whose reply is lost",
     "tidegate.loaders._applying.Checks.need": BETWEEN,
     "tidegate.loaders._manifest.Manifest.put": BETWEEN,
     "tidegate.loaders._records.Records.add": BETWEEN,

@@ -184,7 +184,7 @@ def _told(check: Check, name: str, notes: Sequence[str]) -> int:
     if not told:
         return 0
     assert len(told) == 1
-    found = re.fullmatch(r"check set \d+: (?:(\d+) rows: )?([^\s;].*)", told[0])
+    found = re.fullmatch(r"check set \d+: (?:(\d+) rows: )?(?!\d+ rows: )([^\s;].*)", told[0])
     assert found is not None, f"a finding without a reason: {told[0]!r}"
     assert (found[1] is None) is (check.judges is Judges.AGGREGATE)
     assert SECRET not in told[0]
