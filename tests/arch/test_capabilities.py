@@ -71,7 +71,16 @@ def test_what_is_looked_for_is_found(text, named):
 
 @pytest.mark.parametrize(
     "port",
-    [source.Probe, source.Source, format.Format, format.Staging, envelope.MessageEnvelope, envelope.RowEnvelope],
+    [
+        source.Probe,
+        source.Source,
+        strategy.Strategy,
+        writer.Writer,
+        format.Format,
+        format.Staging,
+        envelope.MessageEnvelope,
+        envelope.RowEnvelope,
+    ],
 )
 def test_a_plugin_that_lacks_a_required_answer_cannot_be_made(port):
     with pytest.raises(TypeError, match="abstract"):

@@ -10,7 +10,9 @@ from tidegate.engine.run import new_run_id
 
 def record_costs(project: Project, stream: str, ways: Iterable[LoadMethod], *, rows: int, seconds: float) -> None:
     """As many loads of each way as are remembered, all of which took so long."""
-    uid = project.streams(stream)[0].uid
+    (found,) = project.streams(stream)
+    uid = found.uid
+    project.registry.register(uid=uid, name=stream, source=found.source_name, target=str(found.target))
     for way in ways:
         for _ in range(RECENT):
             run_id = new_run_id()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Mapping
 from typing import Any, ClassVar, Protocol
 
@@ -35,6 +36,7 @@ class Strategy(Protocol):
     learns: ClassVar[bool] = False
 
     @property
+    @abstractmethod
     def rereads(self) -> bool:
         """Whether an unchanged row may be read again."""
 
@@ -43,6 +45,7 @@ class Strategy(Protocol):
         """The columns that order the rows of one key; empty where two rows of a key cannot be told apart."""
         return ()
 
+    @abstractmethod
     def detect(self, probe: Probe, since: Position | None, kept: Ledger | None = None) -> ChangeSet | None:
         """What changed since the position; None for nothing.
 
@@ -54,6 +57,7 @@ class Strategy(Protocol):
         """What is wrong with the options on their own, one sentence each."""
         return ()
 
+    @abstractmethod
     def resume(self, value: str | None) -> Mapping[str, Any]:
         """The state of a table that holds every row up to a cursor value given as canonical text.
 

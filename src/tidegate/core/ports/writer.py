@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, ClassVar, Protocol
 
@@ -28,6 +29,7 @@ class Writer(Protocol):
     idempotent: ClassVar[bool]
     deletes_by_key: ClassVar[bool]
 
+    @abstractmethod
     def choose(self, facts: WriteFacts) -> WriteChoice:
         """The mode for such a batch."""
 
@@ -85,6 +87,7 @@ class Writer(Protocol):
         """
         return None
 
+    @abstractmethod
     def check(self, rows: DataFrame, plan: LoadPlan, batch: Batch) -> Checked:
         """The rows made ready: for a keyed table one row a key, looked at before anything is written.
 
@@ -93,6 +96,7 @@ class Writer(Protocol):
             CheckFailed: a NULL in a key column.
         """
 
+    @abstractmethod
     def write(self, checked: Checked, plan: LoadPlan, staging: Staging) -> Checked:
         """One commit that carries the plan's position; what was written, or `skipped` where there is no commit."""
 
