@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from tidegate.cli import explanations
 from tidegate.cli.logs import LogFormat, LogLevel, set_up
+from tidegate.cli.wrapping import fitted
 from tidegate.errors import INTERRUPTED, InternalError, TidegateError
 
 if TYPE_CHECKING:
@@ -80,6 +81,11 @@ class Shell:
     def result(self, text: str) -> None:
         """A line of the result, for people."""
         if not self.quiet and not self.as_json:
+            _write(sys.stdout, fitted(self.redact(text), sys.stdout))
+
+    def verbatim(self, text: str) -> None:
+        """A part of the result that is copied, so that no line of it may be broken."""
+        if not self.quiet and not self.as_json:
             _write(sys.stdout, self.redact(text))
 
     def table(self, table: Table) -> None:
@@ -93,7 +99,7 @@ class Shell:
     def say(self, text: str) -> None:
         """A remark on stderr, unless --quiet or --json."""
         if not self.quiet and not self.as_json:
-            _write(sys.stderr, self.redact(text))
+            _write(sys.stderr, fitted(self.redact(text), sys.stderr))
 
     def problem(self, *, code: str, message: str, hint: str, more: Sequence[str] = ()) -> None:
         """An error on stderr: one sentence, its code, what repairs it, and where more is said."""
@@ -102,7 +108,7 @@ class Shell:
             lines.append(f"  hint: {hint}")
         if hint and explanations.find(code):
             lines.append(f"  more: `tidegate explain {code}`")
-        _write(sys.stderr, self.redact("\n".join(lines)))
+        _write(sys.stderr, fitted(self.redact("\n".join(lines)), sys.stderr))
 
     def guard(self, work: Callable[[], int]) -> int:
         """The command's exit code; an error becomes one, told on stderr or as the JSON document."""

@@ -6,7 +6,8 @@ Values are never truncated in a pipe, where a program may read them.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TextIO
 
 from tidegate.core.display import as_text
@@ -35,6 +36,7 @@ NOTHING = frozenset({"", "-", "0"})
 """What an optional column says where there is nothing to say."""
 WIDEST = 10_000
 UNSAID = frozenset({"", "-"})
+_WHOLE = re.compile(r"(\d\d:\d\d:\d\d)\.0+\b")
 _NUMBER = re.compile(r"[\d,]+|[\d.,]+ (s|B|kB|MB|GB|TB)")
 
 
@@ -44,22 +46,29 @@ class Table:
 
     Args:
         optional: columns that a terminal shows only where a row has something in them; a pipe always gets them.
+        minor: columns that a terminal leaves out where it is too narrow for all.
     """
 
     columns: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
     optional: frozenset[str] = frozenset()
+    minor: frozenset[str] = frozenset()
 
     @property
     def useful(self) -> Table:
         """The same without optional columns that have nothing to say."""
-        kept = [
-            place
+        empty = {
+            name
             for place, name in enumerate(self.columns)
-            if name not in self.optional or any(row[place] not in NOTHING for row in self.rows)
-        ]
-        rows = tuple(tuple(row[place] for place in kept) for row in self.rows)
-        return Table(columns=tuple(self.columns[place] for place in kept), rows=rows)
+            if name in self.optional and all(row[place] in NOTHING for row in self.rows)
+        }
+        return self.without(empty)
+
+    def without(self, names: AbstractSet[str]) -> Table:
+        """The same without columns of these names, whole seconds without their fraction."""
+        kept = [place for place, name in enumerate(self.columns) if name not in names]
+        rows = tuple(tuple(_WHOLE.sub(r"\1", row[place]) for place in kept) for row in self.rows)
+        return replace(self, columns=tuple(self.columns[place] for place in kept), rows=rows)
 
 
 def render(table: Table, stream: TextIO) -> None:
@@ -80,9 +89,13 @@ def show(table: Table, console: Console) -> None:
     """
     from rich.measure import Measurement  # noqa: PLC0415 - a pipe needs no Rich
 
-    whole = _table(table.useful)
-    needed = Measurement.get(console, console.options.update(width=WIDEST), whole).minimum
-    console.print(whole if needed <= console.width or not table.rows else _blocks(table))
+    for part in (table.useful, table.useful.without(table.minor)):
+        made = _table(part)
+        needed = Measurement.get(console, console.options.update(width=WIDEST), made).minimum
+        if needed <= console.width or not table.rows:
+            console.print(made)
+            return
+    console.print(_blocks(table.without(frozenset())))
 
 
 def _table(table: Table) -> RenderableType:

@@ -32,6 +32,6 @@ class TableFacts(Shown):
 
     def __str__(self) -> str:
         words = [self.format]
-        words += [] if self.files is None or self.bytes is None else [f"{self.files:,} files, {self.bytes:,} bytes"]
+        words += [] if self.files is None or self.bytes is None else [f"files {self.files:,}, bytes {self.bytes:,}"]
         words += [f"partitioned by {', '.join(self.partition_by)}"] if self.partition_by else []
         return "; ".join(words)

@@ -220,6 +220,17 @@ def test_a_terminal_leaves_out_what_has_nothing_to_say_and_a_pipe_does_not(monke
     assert capsys.readouterr().out.splitlines()[0].split() == list(columns)
 
 
+def test_a_narrow_terminal_leaves_out_minor_columns_first(monkeypatch):
+    monkeypatch.setenv("TERM", "xterm")
+    table = Table(columns=("stream", "loads", "through"), rows=(("orders", "12", "10:00:00.000000"),), minor={"loads"})
+    for width, head in ((40, ["stream", "loads", "through"]), (17, ["stream", "through"])):
+        monkeypatch.setenv("COLUMNS", str(width))
+        terminal = Terminal()
+        render(table, terminal)
+        lines = plain(terminal).splitlines()
+        assert (lines[0].split(), lines[2].split()[-1]) == (head, "10:00:00")
+
+
 def test_a_table_wider_than_the_terminal_becomes_blocks_and_no_number_is_broken(monkeypatch):
     columns = ("stream", "outcome", "read", "inserted", "quarantined")
     assert len(shown(columns, (RAN,), monkeypatch, width=60)) == 3, "it fits as a table"

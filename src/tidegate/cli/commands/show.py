@@ -37,14 +37,14 @@ def show(
     if shell.as_json:
         shell.document(found.to_dict())
     elif snippet is not None:
-        shell.result(found.snippets[snippet])
+        shell.verbatim(found.snippets[snippet])
     else:
         _tell(shell, found)
     return 0
 
 
 def _tell(shell: Shell, found: TableView) -> None:
-    files = f"{count(found.facts.files)} files, {size(found.facts.bytes)}"
+    files = f"{count(found.facts.files)} {'file' if found.facts.files == 1 else 'files'}, {size(found.facts.bytes)}"
     files += f", {count(found.facts.delete_files)} with deleted rows" if found.facts.delete_files else ""
     about = {
         "format": found.facts.format,
@@ -65,4 +65,4 @@ def _tell(shell: Shell, found: TableView) -> None:
     rows = tuple((each.name, each.type, yes(value=each.nullable)) for each in found.columns)
     shell.table(Table(columns=("column", "type", "nullable"), rows=rows))
     for engine, text in found.snippets.items():
-        shell.result(f"\n--- {engine} ---\n{text}")
+        shell.verbatim(f"\n--- {engine} ---\n{text}")

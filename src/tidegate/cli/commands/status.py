@@ -36,6 +36,7 @@ COLUMNS = (
     "quarantined",
     "runs now",
 )
+MINOR = frozenset({"loads"})
 OPTIONAL_HERE = frozenset({"verified through", "due", "lag", "quarantined", "runs now"})
 Limit = Annotated[int, Option(min=1, metavar="N", help="Show at most this many, newest first.")]
 
@@ -65,7 +66,7 @@ def status(
     if shell.as_json:
         shell.document({"streams": [stream.to_dict() for stream in streams]})
         return 0
-    shell.table(Table(columns=COLUMNS, rows=tuple(_row(each) for each in streams), optional=OPTIONAL_HERE))
+    shell.table(Table(columns=COLUMNS, rows=tuple(_row(each) for each in streams), optional=OPTIONAL_HERE, minor=MINOR))
     for each in streams:
         for text in _remarks(each):
             shell.result(f"{each.stream}: {text}")
@@ -167,7 +168,12 @@ def history(
         for run in runs
     )
     shell.table(
-        Table(columns=("started", *MOVED, "run", "error"), rows=tuple(rows), optional=OPTIONAL | frozenset({"error"}))
+        Table(
+            columns=("started", *MOVED, "run", "error"),
+            rows=tuple(rows),
+            optional=OPTIONAL | frozenset({"error"}),
+            minor=frozenset({"run"}),
+        )
     )
     return 0
 
