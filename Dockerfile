@@ -12,6 +12,7 @@ RUN python3 -m venv /opt/uv && /opt/uv/bin/pip install --no-cache-dir uv==0.13.9
 WORKDIR /src
 COPY pyproject.toml uv.lock README.md LICENSE ./
 COPY scripts/project_urls.py scripts/project_urls.py
+COPY docs/errors.md docs/errors.md
 COPY src src
 COPY examples examples
 RUN /opt/uv/bin/uv export --quiet --locked --all-extras --no-dev --no-emit-project --output-file requirements.txt \

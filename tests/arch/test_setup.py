@@ -85,3 +85,13 @@ def test_what_is_installed_is_compiled(machine):
 def test_the_scripts_are_plain_shell():
     for script in SCRIPTS.glob("*.sh"):
         subprocess.run(["/bin/sh", "-n", str(script)], check=True, timeout=60)
+
+
+def test_the_image_is_built_from_every_file_that_the_package_links_to():
+    root = SCRIPTS.parent
+    links = [path.resolve() for path in (root / "src").rglob("*") if path.is_symlink()]
+    wanted = {str(path.relative_to(root)) for path in links if not path.is_relative_to(root / "src")}
+    copied = (root / "Dockerfile").read_text(encoding="utf-8")
+    kept = (root / ".dockerignore").read_text(encoding="utf-8").splitlines()
+    assert wanted
+    assert [name for name in wanted if f"COPY {name} {name}\n" not in copied or f"!{name}" not in kept] == []
