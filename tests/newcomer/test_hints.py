@@ -59,7 +59,8 @@ def parse(words, command):
     if hasattr(command, "commands") and words and words[0] in command.commands:
         parse(words[1:], command.commands[words[0]])
     elif not hasattr(command, "commands"):
-        command.make_context("tidegate", list(words))
+        if words:  # a command that is only named
+            command.make_context("tidegate", list(words))
     elif words and words[0] != "--help":
         context = command.make_context("tidegate", ["--help"], resilient_parsing=True)
         _, inner, left = command.resolve_command(context, list(words))

@@ -15,7 +15,7 @@ from tidegate.core.changes import ChangeSet
 from tidegate.core.effects import Effect
 from tidegate.core.policies.deletes import Deletes
 from tidegate.core.position import Position
-from tidegate.core.schema import Kind, Schema, SchemaChange, Type
+from tidegate.core.schema import REPLACED, Kind, Schema, SchemaChange, Type
 from tidegate.errors import DeleteFuse
 
 
@@ -228,6 +228,11 @@ class LoadPlan:
     def table(self) -> Schema:
         """The columns of the table that the load writes."""
         return Schema(columns=(*self.columns, *self.added))
+
+    @property
+    def replaced(self) -> tuple[str, ...]:
+        """The columns of the table that get another type with the rows of this load, which are then all of its rows."""
+        return tuple(change.column for change in self.evolution.apply if change.kind in REPLACED)
 
     @property
     def branch(self) -> str:

@@ -186,6 +186,10 @@ FOLLOWED = frozenset({ChangeKind.ADD_COLUMN, ChangeKind.WIDEN, ChangeKind.RENAME
 """The changes that a table can follow without being written again."""
 
 
+REPLACED = frozenset({ChangeKind.TYPE_CHANGE, ChangeKind.NARROW})
+"""The changes that take every row of the table anew."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SchemaChange:
     """One difference: `old` is the table's type, `new` the source's; None where the column is absent.
@@ -209,6 +213,29 @@ def widens(old: Type, new: Type) -> bool:
     if old.kind in (Kind.INTEGER, Kind.FLOAT):
         return new.bits > old.bits
     return old.kind is Kind.DECIMAL and new.scale == old.scale and new.precision > old.precision
+
+
+def holds(old: Type, new: Type) -> bool:
+    """Whether every value of `old` is a value of `new`, with all of its digits.
+
+    Example:
+        >>> holds(INT, decimal(12, 2)), holds(BIGINT, decimal(12, 2)), holds(BIGINT, DOUBLE), holds(BIGINT, TEXT)
+        (True, False, False, True)
+    """
+    match old.kind, new.kind:
+        case Kind.INTEGER, Kind.DECIMAL:
+            found = new.precision - new.scale >= (10 if old.bits == 32 else 19)
+        case Kind.DECIMAL, Kind.DECIMAL:
+            found = new.scale >= old.scale and new.precision - new.scale >= old.precision - old.scale
+        case Kind.INTEGER, Kind.FLOAT:
+            found = (old.bits, new.bits) == (32, 64)
+        case Kind.DATE, Kind.TIMESTAMP:
+            found = True
+        case _, Kind.TEXT:
+            found = old.covered and old.kind is not Kind.BINARY
+        case _:
+            found = old == new or widens(old, new)
+    return found
 
 
 def compare(*, source: Schema, table: Schema, renames: Mapping[str, str] | None = None) -> tuple[SchemaChange, ...]:

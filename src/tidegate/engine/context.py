@@ -36,6 +36,7 @@ class RunContext:
         redact: takes the project's secrets out of a text that is kept or shown.
         allow_deletes: any number of rows may go, this once.
         full_refresh: what is read replaces what the table holds.
+        asked_by: what asks for a full refresh.
         resync: what is read is compared with what the table holds, and what differs is written.
         ended: whether no further load is to begin, although more waits.
         interrupted: whether the run was interrupted; what fails from then on fails because of that.
@@ -47,6 +48,7 @@ class RunContext:
     now: Callable[[], datetime]
     redact: Callable[[str], str]
     full_refresh: bool = False
+    asked_by: str = "--full-refresh"
     allow_deletes: bool = False
     resync: bool = False
     ended: Callable[[], bool] = _never
@@ -55,7 +57,7 @@ class RunContext:
     @property
     def reset(self) -> Reset | None:
         """What the user's flag allows: nothing that the table holds has to be kept."""
-        return Reset() if self.full_refresh else None
+        return Reset(asked_by=self.asked_by) if self.full_refresh else None
 
     @property
     def reads_everything(self) -> bool:

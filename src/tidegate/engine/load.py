@@ -8,7 +8,7 @@ from __future__ import annotations
 from contextlib import ExitStack
 
 from tidegate.core.changes import ChangeSet
-from tidegate.engine import outcome, partition_loads, replication_slot
+from tidegate.engine import outcome, partition_loads, replication_slot, type_changes
 from tidegate.engine.context import LoadContext, PlannedLoad, RunContext
 from tidegate.engine.deletes import delete_guard
 from tidegate.engine.events import Journal
@@ -32,8 +32,8 @@ def _run(stream: Stream, context: RunContext, lease: Lease, journal: Journal) ->
     recovered = recovery.recover(stream, context)
     with stream.source.probe(context.sessions, stream.bound_request) as probe:
         work = LoadContext(stream=stream, context=context, journal=journal, probe=probe, recovered=recovered)
-        work = recovery.prove(work)
-        replication_slot.begin(stream, None if context.reads_everything else work.recovered.since)
+        work = recovery.prove(type_changes.escalated(work))
+        replication_slot.begin(stream, None if work.context.reads_everything else work.recovered.since)
         detected = detect.detect_changes(work)
         work, changes = detected.work, detected.changes
         if changes is None:

@@ -16,11 +16,11 @@ from tidegate.core.effects import Apply, event_rules
 from tidegate.core.ids import new_load_id
 from tidegate.core.plan import Evolution, LoadPlan, PlannedDeletes, WriteChoice, WriteFacts
 from tidegate.core.plan import Mode as WriteMode
-from tidegate.core.policies.contract import Mode
+from tidegate.core.policies.contract import Mode, modes_of
 from tidegate.core.ports.format import TableState
 from tidegate.core.position import Position
 from tidegate.core.position_state import FENCE, WHOLE, EventFence
-from tidegate.core.schema import FOLLOWED, RESCUED, ChangeKind, Column, Schema, SchemaChange, compare
+from tidegate.core.schema import FOLLOWED, REPLACED, RESCUED, ChangeKind, Column, Schema, SchemaChange, compare
 from tidegate.core.spelling import suggest
 from tidegate.engine.quality.rules import refuse_rules
 from tidegate.engine.reconcile import next_sequence
@@ -77,7 +77,9 @@ def make_plan(stream: Stream, found: PlanInputs, *, now: datetime) -> LoadPlan:
     refuse_meaning(stream, found.changes)
     refuse_writer(stream, found)
     added, more = _added(stream, found)
-    columns, changes, evolve = fit_columns(stream, _without(found.table, added), found.columns, found.renames)
+    reset = found.facts.reset is not None
+    table = _without(found.table, added)
+    columns, changes, evolve = fit_columns(stream, table, found.columns, found.renames, reset=reset)
     refuse_rules(stream.name, stream.policies.checks, columns)
     write = stream.writer.choose(found.facts)
     refuse_erasing(stream, found, write)
@@ -215,12 +217,14 @@ def _added(stream: Stream, found: PlanInputs) -> tuple[tuple[Column, ...], tuple
         for change in compare(source=Schema(columns=added), table=table)
         if change.kind is not ChangeKind.DROP_COLUMN
     ]
-    refused = next((change for change in changes if change.kind not in FOLLOWED), None)
+    taken = FOLLOWED | REPLACED if found.facts.reset else FOLLOWED
+    refused = next((change for change in changes if change.kind not in taken), None)
     if refused is not None:
         raise SchemaRefused(
             f"stream {stream.name!r}: the column {refused.column!r} of the table is {refused.old}, and write: "
             f"{writer.kind} would now change it to {refused.new}",
-            hint="Restore the column's type at the source, or use another target.",
+            hint=f"Restore the column's type at the source, or rebuild the table, which discards its history: "
+            f"`tidegate run {stream.name} --full-refresh --yes`.",
             column=refused.column,
         )
     return added, tuple(changes)
@@ -259,9 +263,18 @@ def refuse_columns(stream: Stream, columns: Schema) -> None:
 
 
 def fit_columns(
-    stream: Stream, table: TableState, columns: Schema, renames: Mapping[str, str] | None = None
+    stream: Stream,
+    table: TableState,
+    columns: Schema,
+    renames: Mapping[str, str] | None = None,
+    *,
+    reset: bool = False,
 ) -> tuple[Schema, tuple[SchemaChange, ...], tuple[SchemaChange, ...]]:
     """The columns to load, every change against the table, and the changes to apply to the table.
+
+    Args:
+        reset: every row of the table is replaced, so that nothing of it stands against a change: changed types are
+            replaced, and names are what they are at the source.
 
     Raises:
         SchemaRefused: the contract says stop, and every such column is named; or names were exchanged.
@@ -271,33 +284,49 @@ def fit_columns(
         return columns, (), ()
     wanted = replace(columns, columns=(*columns, *stream.added))
     _refuse_case(stream, table.schema, wanted)
-    _refuse_exchanged(stream, table.schema, columns, renames or {})
-    keeps = stream.policies.contract.get(ChangeKind.RENAME) == "keep"
+    if not reset:
+        _refuse_exchanged(stream, table.schema, columns, renames or {})
+    keeps = reset or stream.policies.contract.get(ChangeKind.RENAME) == "keep"
     changes = compare(source=wanted, table=table.schema, renames=None if keeps else renames)
-    if renames is None:
+    if renames is None and not reset:
         _refuse_rename(stream, [change for change in changes if not _own(stream, change)])
-    modes = {change: _mode(stream, change) for change in changes}
+    modes = {change: _mode(stream, change, reset=reset) for change in changes}
     refused = [change for change in changes if modes[change] == "stop"]
     if refused:
         listed = "; ".join(f"{c.column}: {c.kind} ({c.old or 'absent'} to {c.new or 'absent'})" for c in refused)
         raise SchemaRefused(
             f"stream {stream.name!r} stopped, because its contract forbids: {listed}",
-            hint=f"Allow it with `contract: {{{refused[0].kind}: …}}` in tidegate.yaml, or change the source back.",
+            hint=_ways(stream, refused),
             column=refused[0].column,
         )
-    evolve = tuple(change for change in changes if change.kind in FOLLOWED and modes[change] in EVOLVES)
+    followed = FOLLOWED | REPLACED
+    evolve = tuple(change for change in changes if change.kind in followed and modes[change] in EVOLVES)
     return columns, changes, evolve
+
+
+def _ways(stream: Stream, refused: Sequence[SchemaChange]) -> str:
+    """What can be done about changes that the contract forbids: every mode that allows each of them."""
+    allowed = "; ".join(
+        f"`contract: {{{kind}: {' | '.join(modes_of(kind, but=Mode.STOP))}}}`"
+        for kind in dict.fromkeys(change.kind for change in refused)
+    )
+    whole = "" if stream.strategy.applies_events else ", or load the table anew: "
+    command = f"{whole}`tidegate run {stream.name} --full-refresh --yes`" if whole else ""
+    return f"Change the source back, allow it with {allowed} (docs/concepts/contract.md){command}."
 
 
 def _own(stream: Stream, change: SchemaChange) -> bool:
     return change.column in {*stream.added.names, RESCUED.name}
 
 
-def _mode(stream: Stream, change: SchemaChange) -> str:
+def _mode(stream: Stream, change: SchemaChange, *, reset: bool) -> str:
     """What the contract says of a change; it does not speak of columns that the program itself keeps in the table."""
     if change.kind is ChangeKind.ADD_COLUMN and _own(stream, change):
         return "evolve"
     mode = stream.policies.contract.get(change.kind, DEFAULT_CONTRACT[change.kind])
+    if reset and change.kind is not ChangeKind.NULLABILITY:
+        stands = mode if mode in {*EVOLVES, "keep"} else "keep" if change.kind is ChangeKind.DROP_COLUMN else "evolve"
+        return "evolve" if change.kind is ChangeKind.TYPE_CHANGE else stands
     return "stop" if change.kind is ChangeKind.TYPE_CHANGE else mode  # of a column of the key, which is not left out
 
 

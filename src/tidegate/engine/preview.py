@@ -14,7 +14,7 @@ from tidegate.core.ledger import Ledger
 from tidegate.core.outcome import Problem
 from tidegate.core.plan import LoadPlan
 from tidegate.core.report import StreamReport
-from tidegate.engine import partitions
+from tidegate.engine import partitions, type_changes
 from tidegate.engine.context import LoadContext, RunContext
 from tidegate.engine.deletes import delete_guard, key_diff
 from tidegate.engine.events import Journal
@@ -102,6 +102,7 @@ def preview(stream: Stream, context: RunContext) -> StreamPlan:
         with stream.source.probe(context.sessions, stream.bound_request) as probe:
             journal = Journal(stream=stream.name)
             work = LoadContext(stream=stream, context=context, journal=journal, probe=probe, recovered=recovered)
+            work = type_changes.escalated(work)
             changes, ledger = detect.detect(work)
             work, changes = key_diff.watch(work, changes)
             if changes is not None:

@@ -255,7 +255,7 @@ def test_changes_of_columns() -> None:
         "ALTER TABLE `lake`.`shop`.`orders` ADD COLUMNS (`days(x)` string, `at` date)",
         "ALTER TABLE `lake`.`shop`.`orders` ALTER COLUMN `id` TYPE bigint",
     ]
-    narrow = SchemaChange(kind=ChangeKind.NARROW, column="id", old="bigint", new="int")
+    narrow = SchemaChange(kind=ChangeKind.NULLABILITY, column="id", old="bigint", new="int")
     with pytest.raises(InternalError):
         list(ddl.evolve(TARGET, [narrow], SCHEMA))
 

@@ -20,7 +20,26 @@ class Mode(StrEnum):
     KEEP = "keep"
     RESCUE = "rescue"
     DISCARD = "discard"
+    REPLACE = "replace"
+    WIDEN = "widen"
     STOP = "stop"
+
+
+MODES: Mapping[ChangeKind, tuple[Mode, ...]] = {
+    ChangeKind.ADD_COLUMN: (Mode.EVOLVE, Mode.FILL, Mode.RESCUE, Mode.DISCARD, Mode.STOP),
+    ChangeKind.WIDEN: (Mode.EVOLVE, Mode.STOP),
+    ChangeKind.NARROW: (Mode.KEEP, Mode.STOP),
+    ChangeKind.TYPE_CHANGE: (Mode.REPLACE, Mode.WIDEN, Mode.RESCUE, Mode.DISCARD, Mode.STOP),
+    ChangeKind.NULLABILITY: (Mode.KEEP, Mode.STOP),
+    ChangeKind.DROP_COLUMN: (Mode.KEEP, Mode.STOP),
+    ChangeKind.RENAME: (Mode.EVOLVE, Mode.KEEP, Mode.STOP),
+}
+"""The modes of each kind of change, as `contract:` takes them."""
+
+
+def modes_of(kind: ChangeKind, *, but: Mode) -> tuple[Mode, ...]:
+    """The modes of a kind of change without one of them."""
+    return tuple(mode for mode in MODES[kind] if mode is not but)
 
 
 ASIDE = frozenset({Mode.RESCUE, Mode.DISCARD})

@@ -221,6 +221,10 @@ class Format(Protocol):
     def layout_problems(self, layout: Layout, columns: Schema | None = None) -> Iterable[str]:
         """Why no table of these columns can have that layout, one sentence each; of any columns if none are given."""
 
+    def irreplaceable(self, target: Target, columns: Sequence[str]) -> str:  # noqa: ARG002 - by default none can
+        """Why these columns of a table cannot get another type with all of its rows; empty where they can."""
+        return "tables of this format keep the types of their columns"
+
     @abstractmethod
     def partition_by(self, grouping: Grouping) -> tuple[str, ...]:
         """The layout in which every partition of the grouping is whole files; nothing where there is none."""

@@ -27,7 +27,7 @@ from tidegate.core.ports.source import Probe, Source
 from tidegate.core.ports.strategy import Strategy
 from tidegate.core.ports.writer import Writer
 from tidegate.core.spelling import suggest
-from tidegate.engine import column_backfill, rescued_columns
+from tidegate.engine import column_backfill, rescued_columns, type_changes
 from tidegate.engine.assemble import patterns
 from tidegate.engine.assemble.selection import Choice
 from tidegate.engine.quality.rules import renamed
@@ -159,6 +159,7 @@ def _refuse_parts(config: Config, lakes: Mapping[str, Format], entry: StreamConf
             *unread_columns(made["source"], entry, strategy, writer),
             *rescued_columns.incompatibilities(plugin_of("sources", entry.source), entry.contract),
             *column_backfill.incompatibilities(strategy, writer, entry.contract),
+            *type_changes.incompatibilities(strategy, writer, entry.deletes, entry.contract),
         )
         if reasons:
             raise Incompatible(f"{entry.mark}: " + "; ".join(reasons), file=entry.mark.file, line=entry.mark.line)

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from tidegate.core.changes import ChangeSet
 from tidegate.core.effects import Apply
-from tidegate.core.plan import KeyFacts, LoadPlan, WriteFacts
+from tidegate.core.plan import KeyFacts, LoadPlan, Mode, WriteFacts
 from tidegate.core.schema import renamed
 from tidegate.core.slices import Files, SnapshotPair
 from tidegate.engine import partitions, rescued_columns
@@ -19,6 +19,8 @@ from tidegate.engine.deletes import delete_guard
 from tidegate.engine.events import Stage
 from tidegate.engine.planner import PlanInputs, make_plan
 from tidegate.engine.reconcile import holds_rows
+from tidegate.engine.stream import Stream
+from tidegate.errors import SchemaRefused
 
 
 def plan(work: LoadContext, changes: ChangeSet, *, save: Callable[[LoadPlan], None], some: bool = False) -> PlannedLoad:
@@ -48,10 +50,30 @@ def plan(work: LoadContext, changes: ChangeSet, *, save: Callable[[LoadPlan], No
         kept = restore.witness(stream.strategy.cursor, work.recovered.since) if restore is not None else {}
         made = replace(made, position=replace(made.position, witness=kept))
         made = beside(made) if some else made
+        _refuse_irreplaceable(stream, made)
         save(made)
         work.journal.rows = changes.rows
         tell(made.write.reason)
     return PlannedLoad(plan=made, unique=unique)
+
+
+def _refuse_irreplaceable(stream: Stream, plan: LoadPlan) -> None:
+    """Refuses to give a column another type where the table's format cannot, or where rows of the table stay.
+
+    Raises:
+        SchemaRefused: nothing was touched.
+    """
+    if not plan.replaced:
+        return
+    reason = stream.format.irreplaceable(stream.target, plan.replaced)
+    if plan.write.mode is not Mode.OVERWRITE:
+        reason = f"rows of the table stay with this load ({plan.write.mode})"
+    if reason:
+        raise SchemaRefused(
+            f"stream {stream.name!r}: the type of {', '.join(plan.replaced)} cannot be replaced: {reason}",
+            hint="Use another target, or drop the table; its next load makes it with the new types.",
+            column=plan.replaced[0],
+        )
 
 
 def beside(plan: LoadPlan) -> LoadPlan:
@@ -63,7 +85,7 @@ def _write_facts(work: LoadContext, changes: ChangeSet, *, unique: bool) -> Writ
     """What the writer chooses its mode by."""
     stream, table = work.stream, work.recovered.table
     filled = holds_rows(table)
-    reset = work.context.reset if filled else None
+    reset = work.context.reset if table.snapshot is not None else None
     bounds, apart = None, False
     if stream.writer.needs_key and filled and reset is None and _bounded(changes):
         bounds = work.probe.key_bounds(changes.slices[0], stream.key[0])

@@ -141,6 +141,12 @@ class Delta(Format):
         """True: `replaceWhere` takes rows out of files that hold others, too, in the same commit."""
         return True
 
+    def irreplaceable(self, target: Target, columns: Sequence[str]) -> str:
+        """Why these columns cannot get another type; empty where they can, in the commit that replaces all rows."""
+        log = self._log(target)
+        apart = set(table.partition_by(log.snapshot())) & set(columns) if log is not None else set()
+        return f"the table is partitioned by {', '.join(sorted(apart))}" if apart else ""
+
     def spark_conf(self) -> Mapping[str, str]:
         """Settings by which a session reads and writes Delta tables."""
         return {"spark.sql.extensions": EXTENSIONS, "spark.sql.catalog.spark_catalog": jars.DELTA_CATALOG}

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from tidegate.core.ids import Target
 from tidegate.core.plan import LoadPlan, Mode, Prune
 from tidegate.core.ports.format import Receipt, Staging
+from tidegate.core.schema import Schema
 from tidegate.core.slices import Slice
 from tidegate.dialects.spark import Spark
 from tidegate.errors import CommitConflict, InternalError, PositionMoved, TidegateError
@@ -175,9 +176,16 @@ class DeltaStaging(Staging):
         return few(self.plan) and (small or self.plan.write.mode is Mode.APPEND or named(self.plan))
 
     def _writer(self, rows: DataFrame) -> Any:
-        wanted = completed(rows, self.plan.table)
         options = {**self._number(""), "userMetadata": self._metadata()}
-        return wanted.write.format("delta").options(**options)
+        if not self.plan.replaced:
+            return completed(rows, self.plan.table).write.format("delta").options(**options)
+        # The rows bring the columns of the table with them, so those that the source lacks have to be among them.
+        snapshot = self._log().snapshot()
+        known = set(self.plan.table.names)
+        kept = (column for column in table.schema(snapshot) if column.name not in known)
+        wanted = completed(rows, Schema(columns=(*self.plan.table, *kept)))
+        options["overwriteSchema"] = "true"
+        return wanted.write.format("delta").options(**options).partitionBy(*table.partition_by(snapshot))
 
     def _number(self, prefix: str) -> dict[str, str]:
         return {f"{prefix}txnAppId": self.plan.uid, f"{prefix}txnVersion": str(self.plan.position.sequence)}

@@ -172,6 +172,11 @@ def fields(snapshot: Snapshot) -> list[Mapping[str, Any]]:
     return found
 
 
+def partition_by(snapshot: Snapshot) -> tuple[str, ...]:
+    """The columns that files are apart by."""
+    return tuple(snapshot.metadata.get("partitionColumns") or ())
+
+
 def physical(field: Mapping[str, Any]) -> str:
     """The column's name within the data files and their statistics."""
     name: str = (field.get("metadata") or {}).get(PHYSICAL, field["name"])

@@ -25,11 +25,11 @@ from tidegate.core.ports.format import (
     TableState,
     TimeTravel,
 )
-from tidegate.core.schema import Schema, SchemaChange
+from tidegate.core.schema import REPLACED, Schema, SchemaChange
 from tidegate.core.table_facts import Snippets, TableFacts
 from tidegate.errors import WriteError
 from tidegate.formats.iceberg import change_feed as history
-from tidegate.formats.iceberg import ddl, maintenance
+from tidegate.formats.iceberg import ddl, maintenance, replaced_columns
 from tidegate.formats.iceberg import layout as layouts
 from tidegate.formats.iceberg import versions as travel
 from tidegate.formats.iceberg.catalog import Catalog
@@ -149,6 +149,11 @@ class Iceberg(Format):
         metadata = self._where.load(target)
         return metadata is not None and aligned(metadata.raw, grouping)
 
+    def irreplaceable(self, target: Target, columns: Sequence[str]) -> str:
+        """Why these columns cannot get another type with all of the table's rows; empty where they can."""
+        metadata = self._where.load(target)
+        return "" if metadata is None else replaced_columns.irreplaceable(metadata, columns)
+
     def spark_conf(self) -> Mapping[str, str]:
         """Settings that make the lake a catalog of a session; they may hold the catalog's password."""
         return self._where.spark_conf()
@@ -194,9 +199,15 @@ class Iceberg(Format):
             WriteError: the catalog refused it.
         """
         ddl.refuse_reserved(schema)
+        replaced = [change.column for change in changes if change.kind in REPLACED]
+        replaced_columns.refuse_connect(session, replaced)
         with translated(f"changing the columns of {target}", self._where.warehouse):
             for statement in ddl.evolve(target, changes, schema):
                 session.sql(statement)
+            if replaced:
+                metadata = self._where.load(target)
+                for statement in replaced_columns.prepare(target, schema, replaced, metadata):
+                    session.sql(statement)
 
     def stage(self, session: SparkSession, target: Target, plan: LoadPlan) -> IcebergStaging:
         """Opens an invisible version at `plan.base`.
@@ -294,6 +305,7 @@ class Iceberg(Format):
         metadata = self._where.load(target)
         if metadata is None:
             raise WriteError(f"table {target} no longer exists", hint="Run again.")
+        replaced_columns.refuse_older(metadata, version, target)
         travel.rollback(session, target, version, metadata, self._where.warehouse)
 
     def usage(self, target: Target) -> Usage | None:

@@ -35,6 +35,10 @@ _DECIMAL = re.compile(r"decimal\((\d+),\s*(\d+)\)")
 _MERGED = "spark.merge-into.num-target-rows-"
 
 
+REPLACING = "_tidegate_replacing_"
+"""What the names of columns begin with that are about to take the place of others, see `replaced_columns`."""
+
+
 @dataclass(frozen=True, slots=True)
 class Snapshot:
     """One version of the table; `summary` is the commit's own account of itself."""
@@ -165,7 +169,7 @@ class Metadata:
 
     def field(self, name: str) -> Mapping[str, Any] | None:
         """The current schema's field of that name."""
-        return next((field for field in self._fields() if field["name"] == name), None)
+        return next((field for field in self.fields() if field["name"] == name), None)
 
     def schema(self) -> Schema:
         """The columns of the current schema.
@@ -182,12 +186,17 @@ class Metadata:
                     native=shown(field["type"]) or "",
                     ident=str(field.get("id", "")),
                 )
-                for field in self._fields()
+                for field in self.fields()
+                if not field["name"].startswith(REPLACING)
             )
         )
 
-    def _fields(self) -> list[Mapping[str, Any]]:
-        current = self.raw.get("current-schema-id", 0)
+    def fields(self) -> list[Mapping[str, Any]]:
+        """The columns of the current schema as the metadata writes them."""
+        return self.fields_of(self.raw.get("current-schema-id", 0))
+
+    def fields_of(self, current: int) -> list[Mapping[str, Any]]:
+        """Those of one of its schemas; of the last one if that is not kept."""
         schemas = self.raw.get("schemas") or [self.raw["schema"]]
         found = next((each for each in schemas if each.get("schema-id", 0) == current), schemas[-1])
         fields: list[Mapping[str, Any]] = found["fields"]

@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from tidegate.core.ids import Target
@@ -19,7 +19,7 @@ from tidegate.core.refusals import marked
 from tidegate.core.slices import Slice
 from tidegate.dialects.spark import Spark
 from tidegate.errors import CommitConflict, CommitUnknown, InternalError, SchemaRefused, WriteError
-from tidegate.formats.iceberg import ddl
+from tidegate.formats.iceberg import ddl, replaced_columns
 from tidegate.formats.iceberg import layout as layouts
 from tidegate.formats.iceberg.metadata import Metadata, Snapshot
 from tidegate.formats.iceberg.partitions import Wrapping, wrapping
@@ -170,7 +170,8 @@ class IcebergStaging(Staging):
         """The whole version, as committed, without rows that are marked as deleted."""
         with self._translated("reading"):
             version = f"{self._table} VERSION AS OF {sql.string(self.plan.branch)}"
-            return self.session.sql(f"SELECT * FROM {version} WHERE {live(self.plan)}")
+            rows = self.session.sql(f"SELECT * FROM {version} WHERE {live(self.plan)}")
+            return replaced_columns.as_published(rows, self.plan.replaced)
 
     def read_keys(self, keys: DataFrame | None, *, prune: Sequence[Prune]) -> DataFrame:
         """The rows, as committed, whose key is among `keys` and within `prune`."""
@@ -232,6 +233,10 @@ class IcebergStaging(Staging):
         for attempt in range(1, PUBLISH_TRIES + 1):
             try:
                 with self._translated("publishing to"):
+                    if self.plan.replaced:
+                        mark = (property_name(self.plan.uid), self.plan.position.to_json())
+                        replaced_columns.publish(self.session, self._table, self.plan, mark)
+                        break
                     self.session.sql(
                         f"CALL {sql.quote(self.target.lake)}.system.fast_forward(table => {sql.string(self._table)}, "
                         f"branch => {sql.string(MAIN)}, to => {sql.string(self.plan.branch)})"
@@ -242,6 +247,8 @@ class IcebergStaging(Staging):
                         continue  # somebody changed a property or another branch, which is no reason to give up
                     raise
             break
+        if self.plan.replaced:
+            receipt = replace(receipt, snapshot=str(self._metadata().main))
         # Visible is what counts; a branch that cannot be dropped now is dropped by the next run.
         with contextlib.suppress(WriteError):
             self.discard()
@@ -250,6 +257,10 @@ class IcebergStaging(Staging):
     def discard(self) -> None:
         """Drops the branch, if it is there."""
         drop_branch(self.session, self.target, self.plan.branch, self.warehouse)
+        if self.plan.replaced and (metadata := self.load()) is not None:
+            with self._translated("changing the columns of"):
+                for statement in replaced_columns.drop_left(self.target, metadata):
+                    self.session.sql(statement)
 
     @property
     def _table(self) -> str:
@@ -262,7 +273,7 @@ class IcebergStaging(Staging):
 
     def _writer(self, rows: DataFrame) -> Any:
         option = PROPERTY + property_name(self.plan.uid)
-        wanted = completed(rows, self.plan.table)
+        wanted = replaced_columns.as_written(completed(rows, self.plan.table), self.plan.replaced)
         writer = wanted.writeTo(sql.table(self.target, self.plan.branch))
         writer = writer.option(option, self.plan.position.to_json())
         return writer.options(**FIRST) if self.plan.evolution.create else writer

@@ -15,7 +15,7 @@ from typing import NamedTuple
 from tidegate.core.plan import LoadPlan, Prune
 from tidegate.core.policies.deletes import DELETED_AT
 from tidegate.core.ports.format import Receipt
-from tidegate.core.schema import TIMESTAMPTZ, ChangeKind, Column, Schema, SchemaChange
+from tidegate.core.schema import REPLACED, TIMESTAMPTZ, ChangeKind, Column, Schema, SchemaChange
 from tidegate.core.slices import Keys
 from tidegate.core.spelling import suggest
 from tidegate.dialects.spark import Spark
@@ -174,6 +174,8 @@ def evolved(changes: Sequence[SchemaChange], schema: Schema) -> AlteredColumns:
     renamed: dict[str, str] = {}
     for change in changes:
         column = schema.find(change.column)
+        if change.kind in REPLACED:
+            continue  # each format has its own way
         if change.kind is ChangeKind.RENAME and column is not None and change.old is not None:
             renamed[change.old] = column.name
             continue
