@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 from tidegate.core.bounds import BoundRequest, SequenceBound
 from tidegate.core.changes import SafeBound
 from tidegate.core.column_selection import ColumnSelection
@@ -36,13 +39,20 @@ def described(session: Session, relation: Relation, selection: ColumnSelection) 
         ColumnMissing: there is no such table; the nearest one that the user can see is named.
         SchemaRefused: a column that cannot be kept.
     """
-    try:
+    with known(session, relation):
         found = session.columns(relation, selection)
-    except ColumnMissing as error:
-        raise _with_nearest(session, relation, error) from error
     if any(not selection.takes(name) for name in found.names):
         raise InternalError(f"the dialect reads columns of {relation.label} that the project leaves out")
     return found
+
+
+@contextmanager
+def known(session: Session, relation: Relation) -> Iterator[None]:
+    """Around a question about the relation: where there is no such table, the error names the nearest one."""
+    try:
+        yield
+    except ColumnMissing as error:
+        raise _with_nearest(session, relation, error) from error
 
 
 def _with_nearest(session: Session, relation: Relation, error: ColumnMissing) -> ColumnMissing:

@@ -29,7 +29,7 @@ from tidegate.core.schema import RESCUED, Schema, SchemaChange
 from tidegate.core.slices import Partition, Range, Slice
 from tidegate.dialects.shared.statements import Statements, scope
 from tidegate.errors import InternalError, PlanError, SchemaRefused
-from tidegate.sources.database.described import described
+from tidegate.sources.database.described import described, known
 from tidegate.sources.database.newest_rows import Newest, newest_by
 
 # From here on a fingerprint is worth more than one connection.
@@ -105,7 +105,8 @@ class DatabaseProbe(Probe):
         """What is asked from inside the snapshot; the first use takes it."""
         with self._lock:
             if self._known is None:
-                self.session.hold(self._relation)
+                with known(self.session, self._relation):
+                    self.session.hold(self._relation)
                 self._known = self._described()
             return self._known
 
