@@ -1,15 +1,15 @@
-"""Writes the project file that `tidegate init` proposes: key, strategy, write mode and layout of each table.
+"""Decides what `tidegate init` proposes for each table: key, strategy, write mode, deletes, types and layout.
 
-Everything comes from the database's catalog. A password never gets into the file.
+Everything comes from the database's catalog; no row is read. What is left out is listed with the reason.
 """
 
 from __future__ import annotations
 
-import json
 import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
@@ -17,9 +17,10 @@ from urllib.parse import unquote
 from tidegate import plugins
 from tidegate.config.urls import ENCODE, unencoded
 from tidegate.core.ids import Connection, join_name
-from tidegate.core.schema import Kind
+from tidegate.core.schema import TEXT, Column, Kind
+from tidegate.core.yaml_text import listed, mapped, scalar
 from tidegate.dialects.shared.database_file import url_of
-from tidegate.errors import ConfigError
+from tidegate.errors import ConfigError, TidegateError
 
 if TYPE_CHECKING:
     from tidegate.core.ports.dialect import TableFacts
@@ -29,35 +30,65 @@ CHANGED = re.compile(
 )
 CREATED = re.compile(r"(created|inserted|occurred|event|order(ed)?|logged|recorded)(_?(at|on|ts|time|date|timestamp))")
 LARGE_ROWS = 1_000_000
+PARTITIONS = 200
 USUAL_SCHEMAS = ("main", "public")  # they say nothing; the connection's name says more
 TIMES = (Kind.TIMESTAMP, Kind.TIMESTAMPTZ)
+NUMBERS = re.compile(r"(numeric|decimal)\b.*")
+SHOWN = 10
+APPLICATION = "clock: application, safety_lag: 15m, lookback: 1d"
+COMPARED = "rows that are deleted at the source are deleted here: the comparison finds them"
+BY_KEYS = "every run compares the keys; without this line rows that are deleted at the source stay"
 
-HEAD = """\
-# A Tidegate project: where rows come from, where they go, and how changes are found.
-# `tidegate check` validates it, `tidegate plan` shows what would move, `tidegate run` moves it.
 
-registry: sqlite:///.tidegate/registry.db    # positions, plans and runs; postgresql://… when several machines run it
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Advice:
+    """How changes are found.
 
-lakes:
-  lake:                                      # the first part of every target; an Iceberg catalog
-    format: iceberg
-    warehouse: ./warehouse                   # or s3://bucket/path
-"""
+    Args:
+        strategy: as YAML.
+        reasons: why, and how deletes are handled.
+        deletes: as YAML, for a strategy that does not find deletes by itself.
+    """
+
+    strategy: str
+    reasons: tuple[str, ...]
+    deletes: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Proposal:
-    """A stream as it is written to the file, each line with its reason."""
+    """A stream as it is written to the file, each line with its reason.
+
+    Args:
+        options: of `source:` beside connection and table, as YAML.
+        remarks: what people should know of the columns.
+        without: of a pattern, the tables of its schema that it does not stand for.
+    """
 
     name: str
     table: str
     target: str
     key: tuple[str, ...]
-    strategy: str
-    strategy_reason: str
+    advice: Advice
     write: str
+    options: str = ""
     layout: str | None = None
     remarks: tuple[str, ...] = ()
+    without: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Proposals:
+    """What a project would load of a database, and what it would not.
+
+    Args:
+        left_out: names of tables and views, and why each is left out.
+        others: schema and name of the tables without a stream, also of those that are not asked for.
+    """
+
+    streams: tuple[Proposal, ...]
+    left_out: tuple[tuple[str, str], ...] = ()
+    others: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,6 +99,23 @@ class Login:
     masked: str
     variable: str | None
     name: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scope:
+    """The tables that are asked for: patterns of `table` or `schema.table`."""
+
+    tables: tuple[str, ...] = ()
+    exclude: tuple[str, ...] = ()
+
+    def takes(self, schema: str, table: str) -> bool:
+        """Whether a table is asked for."""
+        asked = not self.tables or any(_matches(each, schema, table) for each in self.tables)
+        return asked and not any(_matches(each, schema, table) for each in self.exclude)
+
+
+def _matches(pattern: str, schema: str, table: str) -> bool:
+    return fnmatchcase(table, pattern) or fnmatchcase(f"{schema}.{table}", pattern)
 
 
 def login(url: str, folder: Path) -> Login:
@@ -97,44 +145,49 @@ def login(url: str, folder: Path) -> Login:
     return Login(url=url, masked=f"{scheme}://{user}:${{{variable}}}@{host}", variable=variable, name=name)
 
 
-def propose(access: Login, schema: str | None) -> list[Proposal]:
-    """A stream for each table of the database.
+def propose(access: Login, scope: Scope) -> Proposals:
+    """A stream for each table that is asked for.
 
     Raises:
-        ConfigError: there is no table.
+        ConfigError: there is none that can be loaded.
         SourceUnavailable: the database does not answer.
     """
-    from tidegate.sources.database.source import table_facts  # noqa: PLC0415 - it imports the database's driver
+    from tidegate.sources.database.source import open_session  # noqa: PLC0415 - it imports the database's driver
 
-    connection = Connection(name=access.name, url=access.url)
-    facts = table_facts(connection, join_name((schema, "*")) if schema else "*")
-    if not facts:
-        where = f"the schema {schema!r}" if schema else "the database"
-        raise ConfigError(f"{where} has no tables that this user may read", hint="Try another URL, or `--schema`.")
-    times = Counter(one.table for one in facts)
-    return [proposal(one, access, alone=times[one.table] == 1) for one in facts]
+    with open_session(Connection(name=access.name, url=access.url)) as session:
+        there = session.list_tables()
+        asked = [(schema, table) for schema, table in there if scope.takes(schema, table)]
+        if not asked:
+            shown = ", ".join(join_name(each) for each in there[:SHOWN]) or "none that this user may see"
+            more = f" and {len(there) - SHOWN} more" if len(there) > SHOWN else ""
+            raise ConfigError(f"no table is asked for; the database has {shown}{more}", hint="Try other `--tables`.")
+        times = Counter(table for _, table in asked)
+        streams, left_out = [], []
+        others = [each for each in there if each not in asked]
+        for schema, table in asked:
+            try:
+                facts = session.facts(schema, table)
+                streams.append(proposal(facts, access, alone=times[table] == 1))
+            except TidegateError as error:
+                left_out.append((join_name((schema, table)), error.message))
+                others.append((schema, table))
+        views = [join_name(each) for each in session.views() if scope.takes(*each)]
+    left_out += [(name, "a view, which has no key; load it as a table, with `key:` where it has one") for name in views]
+    if not streams:
+        reasons = "; ".join(f"{name}: {reason}" for name, reason in left_out[:SHOWN])
+        raise ConfigError(f"no table can be loaded: {reasons}", hint="Try another user, or other `--tables`.")
+    return Proposals(streams=tuple(streams), left_out=tuple(left_out), others=tuple(others))
 
 
 def proposal(facts: TableFacts, access: Login, *, alone: bool) -> Proposal:
     """The stream for one table; `alone` when no other schema has a table of that name.
 
-    A table with a key and a column that shows when a row last changed gets a watermark; everything else is read
-    whole, because nothing in a catalog proves that rows are only ever added.
+    Raises:
+        ConfigError: the table has no columns.
     """
-    changed = _named(facts, CHANGED)
-    key = facts.primary_key
-    if changed and key:
-        scan = (
-            ""
-            if any(index[:1] == (changed,) for index in facts.indexes)
-            else "; no index starts with it, so each run scans the table"
-        )
-        strategy = f"{{kind: watermark, column: {scalar(changed)}, clock: database}}"
-        reason = f"set by the database at every change? Else clock: application, with lag and lookback{scan}"
-        write = "merge"
-    else:
-        strategy, write = "{kind: full}", "replace"
-        reason = _why_full(facts, changed)
+    if not facts.columns.names and not facts.unsupported:
+        raise ConfigError("the table has no columns")
+    key = facts.primary_key if all(_covered(facts, name) for name in facts.primary_key) else ()
     usual = facts.schema in USUAL_SCHEMAS
     return Proposal(
         # A star in the name of a stream would make a pattern of it.
@@ -142,15 +195,92 @@ def proposal(facts: TableFacts, access: Login, *, alone: bool) -> Proposal:
         table=join_name((facts.schema, facts.table) if facts.schema != "main" else (facts.table,)),
         target=join_name(("lake", access.name if usual else _kept(facts.schema), _kept(facts.table))),
         key=key,
-        strategy=strategy,
-        strategy_reason=reason,
-        write=write,
+        advice=_advice(facts, key),
+        write="merge" if key else "replace",
+        options=_options(facts),
         layout=_layout(facts),
-        remarks=tuple(
-            f"{reason}; declare its type: `columns: {{{scalar(name)}: …}}` in `source:`"
-            for name, reason in facts.unsupported.items()
-        ),
+        remarks=tuple(_remarks(facts)),
     )
+
+
+def _options(facts: TableFacts) -> str:
+    if not facts.unsupported:
+        return ""
+    if facts.as_text:
+        return f"columns: {mapped(dict.fromkeys(facts.unsupported, 'text'))}"
+    return f"exclude: {listed(facts.unsupported)}"
+
+
+def _advice(facts: TableFacts, key: tuple[str, ...]) -> Advice:
+    uncovered = [column.name for column in facts.columns if not column.type.covered]
+    if not key and uncovered:
+        every = f"without a key, and fingerprints do not cover {', '.join(uncovered)}: every run reads every row"
+        return Advice(strategy="{kind: full}", reasons=(every,))
+    if not key:
+        differs = "without a key: read and replaced only when its fingerprint differs"
+        return Advice(strategy="{kind: checksum}", reasons=(differs,))
+    changed = next((column for column in _named(facts, CHANGED)), None)
+    if changed is not None and (changed.name in facts.clocked or not changed.nullable):
+        return _by_column(facts, changed)
+    return _compared(facts, key, changed, uncovered)
+
+
+def _by_column(facts: TableFacts, changed: Column) -> Advice:
+    """A strategy that follows a column: by the database's clock only where something proves that it is."""
+    name, column = changed.name, f"column: {scalar(changed.name)}"
+    if proof := facts.clocked.get(name):
+        nulls = ", on_null: include" if changed.nullable else ""
+        options = f"{column}, clock: database{nulls}"
+        reason = f"{proof} sets {name} whenever a row changes, by the database's clock"
+    else:
+        options = f"{column}, {APPLICATION}"
+        reason = (
+            f"nothing in the database sets {name}, so an application does: its rows may come late, and the last day is "
+            f"compared again. With a trigger that sets it, clock: database needs neither lag nor lookback"
+        )
+    reasons = (reason, *_scan(facts, changed))
+    return Advice(strategy=f"{{kind: watermark, {options}}}", reasons=reasons, deletes="{detect: key_diff}")
+
+
+def _compared(facts: TableFacts, key: tuple[str, ...], changed: Column | None, uncovered: Sequence[str]) -> Advice:
+    """A strategy that needs no cursor: the source's fingerprint tells whether anything changed."""
+    why = f"{changed.name} may be NULL, so it does not show every change" if changed else "no column shows what changed"
+    number = facts.columns.find(key[0]) if len(key) == 1 else None
+    options, how = "", "rows are read only when the table's fingerprint differs"
+    if uncovered:
+        named = ", ".join(uncovered)
+        how = f"every run reads every row, because fingerprints do not cover {named}; only what differs is written"
+    elif facts.rows >= LARGE_ROWS and number is not None and number.type.kind is Kind.INTEGER:
+        step = 10 ** max(0, len(str(facts.rows // PARTITIONS)) - 1)
+        options = f", partition_by: {scalar(number.name)}, modulus: {step}"
+        how = f"ranges of {number.name} whose fingerprint differs are read"
+    return Advice(strategy=f"{{kind: smart{options}}}", reasons=(f"{why}; {how}", COMPARED))
+
+
+def _scan(facts: TableFacts, column: Column) -> tuple[str, ...]:
+    indexed = any(index[:1] == (column.name,) for index in (facts.primary_key, *facts.indexes))
+    return () if indexed else (f"no index starts with {column.name}, so each run scans the table",)
+
+
+def _covered(facts: TableFacts, name: str) -> bool:
+    column = facts.columns.find(name)
+    return column.type.covered if column else facts.as_text and name in facts.unsupported
+
+
+def _remarks(facts: TableFacts) -> list[str]:
+    found = []
+    if facts.unsupported:
+        types = ", ".join(f"{name} ({native})" for name, native in facts.unsupported.items())
+        how = "read as text, or left out with `exclude:`" if facts.as_text else "left out; cast them in a `query:`"
+        found.append(f"no column of a lake table holds these exactly: {types}; {how}")
+    for column in facts.columns:
+        if column.type == TEXT and NUMBERS.fullmatch(column.native):
+            stated = mapped({column.name: "decimal(38,9)"})
+            found.append(
+                f"{column.name} is {column.native}, which becomes a string; where the values fit, "
+                f"`columns: {stated}` in `source:` keeps numbers"
+            )
+    return found
 
 
 def _kept(name: str) -> str:
@@ -158,81 +288,17 @@ def _kept(name: str) -> str:
     return "".join(char if char.isprintable() else "_" for char in name).replace("${", "$_{").strip() or "_"
 
 
-def _why_full(facts: TableFacts, changed: str | None) -> str:
-    if changed:
-        return f"without a key; with one, {{kind: watermark, column: {scalar(changed)}}} and write: merge move less"
-    number = facts.primary_key[0] if len(facts.primary_key) == 1 else None
-    column = facts.columns.find(number) if number else None
-    if number and column and column.type.kind is Kind.INTEGER:
-        return f"if rows are only ever added: {{kind: sequence, column: {scalar(number)}}} and write: append"
-    return "no column shows when a row changed"
-
-
 def _layout(facts: TableFacts) -> str | None:
-    created = _named(facts, CREATED)
-    sort = f"sort_by: [{', '.join(map(scalar, facts.primary_key))}]" if facts.primary_key else None
-    large = facts.rows >= LARGE_ROWS
-    parts = f"partition_by: [{scalar(f'months({created})')}]" if created and large else None
-    found = ", ".join(part for part in (parts, sort if large else None) if part)
-    return f"{{{found}}}" if found else None
+    if facts.rows < LARGE_ROWS:
+        return None
+    created = next((column.name for column in _named(facts, CREATED)), None)
+    parts = [f"partition_by: [{scalar(f'months({created})')}]"] if created else []
+    parts += [f"sort_by: {listed(facts.primary_key)}"] if facts.primary_key else []
+    return f"{{{', '.join(parts)}}}" if parts else None
 
 
-def _named(facts: TableFacts, pattern: re.Pattern[str]) -> str | None:
-    for column in facts.columns:
-        if column.type.kind in TIMES and pattern.fullmatch(column.name.lower()):
-            return column.name
-    return None
-
-
-def render(access: Login, proposals: Iterable[Proposal]) -> str:
-    """The whole file."""
-    lines = [HEAD, "connections:"]
-    if access.variable:
-        lines.append(f"  # the password is read from the environment: export {access.variable}=…")
-    lines += [f"  {access.name}: {{url: {json.dumps(access.masked)}}}", "", "streams:"]
-    for one in proposals:
-        lines += [
-            f"  {scalar(one.name, is_key=True)}:",
-            *(f"    # {' '.join(remark.split())}" for remark in one.remarks),
-            f"    source: {{connection: {access.name}, table: {scalar(one.table)}}}",
-            f"    target: {scalar(one.target)}",
-            *([f"    key: [{', '.join(map(scalar, one.key))}]"] if one.key else []),
-            f"    # {one.strategy_reason}",
-            f"    strategy: {one.strategy}",
-            f"    write: {one.write}",
-            *([f"    layout: {one.layout}"] if one.layout else []),
-            "",
-        ]
-    return "\n".join(lines)
-
-
-def example() -> str:
-    """An example file with one stream to edit."""
-    access = Login(url="", masked="sqlite:///shop.db", variable=None, name="shop")
-    one = Proposal(
-        name="orders",
-        table="orders",
-        target="lake.shop.orders",
-        key=("id",),
-        strategy="{kind: watermark, column: updated_at, clock: database}",
-        strategy_reason="reads what is newer than the last run; alternatives: full, sequence",
-        write="merge",
-    )
-    return render(access, [one])
-
-
-def scalar(text: str, *, is_key: bool = False) -> str:
-    """A string as YAML: plain if that is unambiguous, else in double quotes.
-
-    Example:
-        >>> print(scalar("public.orders"), scalar("a: b"))
-        public.orders "a: b"
-    """
-    bare = re.fullmatch(r"[A-Za-z_][A-Za-z0-9_.]*", text)
-    words = ("true", "false", "null", "yes", "no", "on", "off", "y", "n")
-    # A name may hold what looks like a reference; keys are never resolved.
-    quoted = json.dumps(text if is_key else text.replace("${", "$${"), ensure_ascii=False)
-    return text if bare and text.lower() not in words else quoted
+def _named(facts: TableFacts, pattern: re.Pattern[str]) -> list[Column]:
+    return [each for each in facts.columns if each.type.kind in TIMES and pattern.fullmatch(each.name.lower())]
 
 
 def _word(text: str) -> str:

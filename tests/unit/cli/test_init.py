@@ -7,19 +7,26 @@ from contextlib import closing
 import pytest
 
 from tidegate import config
-from tidegate.cli.proposal import Login, login, proposal, render, scalar
+from tidegate.cli.project_file import grouped, render
+from tidegate.cli.proposal import Login, Proposals, login, proposal
+from tidegate.core.ids import Connection
 from tidegate.core.ports.dialect import TableFacts
-from tidegate.core.schema import BIGINT, TEXT, TIMESTAMP, Column, Schema
+from tidegate.core.schema import BIGINT, DOUBLE, TEXT, TIMESTAMP, Column, Schema
+from tidegate.core.yaml_text import scalar
+from tidegate.sources.database.source import table_facts
 
 ACCESS = Login(url="postgresql://h/shop", masked="postgresql://h/shop", variable=None, name="shop")
 
 
 def facts(**values) -> TableFacts:
     columns = values.pop("columns", {"id": BIGINT, "created_at": TIMESTAMP, "updated_at": TIMESTAMP})
+    nullable = values.pop("nullable", ())
     about = {
         "schema": "public",
         "table": "orders",
-        "columns": Schema(columns=tuple(Column(name=name, type=kind) for name, kind in columns.items())),
+        "columns": Schema(
+            columns=tuple(Column(name=name, type=kind, nullable=name in nullable) for name, kind in columns.items())
+        ),
         "unsupported": {},
         "primary_key": ("id",),
         "indexes": (("id",), ("updated_at", "id")),
@@ -28,30 +35,105 @@ def facts(**values) -> TableFacts:
     return TableFacts(**{**about, **values})
 
 
-def test_a_table_with_key_and_time_of_change_gets_a_watermark():
-    found = proposal(facts(), ACCESS, alone=True)
-    assert found.strategy == "{kind: watermark, column: updated_at, clock: database}"
+CLOCKED = {"updated_at": "trigger touch"}
+
+
+def test_a_column_that_the_database_is_proven_to_set_is_followed_by_its_clock():
+    found = proposal(facts(clocked=CLOCKED), ACCESS, alone=True)
+    assert found.advice.strategy == "{kind: watermark, column: updated_at, clock: database}"
     assert (found.key, found.write, found.layout) == (("id",), "merge", None)
     assert (found.name, found.table, found.target) == ("orders", "public.orders", "lake.shop.orders")
-    assert "index" not in found.strategy_reason
+    assert found.advice.reasons == ("trigger touch sets updated_at whenever a row changes, by the database's clock",)
+    assert found.advice.deletes == "{detect: key_diff}"
+
+
+def test_rows_of_before_the_trigger_may_have_no_time():
+    found = proposal(facts(clocked=CLOCKED, nullable={"updated_at"}), ACCESS, alone=True)
+    assert found.advice.strategy == "{kind: watermark, column: updated_at, clock: database, on_null: include}"
+
+
+def test_a_column_that_nothing_proves_is_followed_safely():
+    found = proposal(facts(), ACCESS, alone=True)
+    expected = "{kind: watermark, column: updated_at, clock: application, safety_lag: 15m, lookback: 1d}"
+    assert (found.advice.strategy, found.advice.deletes) == (expected, "{detect: key_diff}")
 
 
 def test_a_scan_is_announced():
-    assert "scans the table" in proposal(facts(indexes=(("id",),)), ACCESS, alone=True).strategy_reason
-
-
-@pytest.mark.parametrize("name", ["updated_at", "UPDATED", "modified_on", "last_update", "changed_ts", "mtime"])
-def test_times_of_change_have_many_names(name):
-    found = proposal(facts(columns={"id": BIGINT, name: TIMESTAMP}), ACCESS, alone=True)
-    assert f"column: {name}" in found.strategy
+    assert "scans the table" in " ".join(proposal(facts(indexes=(("id",),)), ACCESS, alone=True).advice.reasons)
 
 
 @pytest.mark.parametrize(
-    "values", [{"primary_key": ()}, {"columns": {"id": BIGINT, "updated_at": TEXT}}, {"columns": {"id": BIGINT}}]
+    "name", ["updated_at", "UPDATED", "modified_on", "last_update", "changed_ts", "mtime", "UpdatedAt"]
 )
-def test_everything_else_is_read_whole(values):
+def test_times_of_change_have_many_names(name):
+    found = proposal(facts(columns={"id": BIGINT, name: TIMESTAMP}), ACCESS, alone=True)
+    assert f"column: {name}" in found.advice.strategy
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"columns": {"id": BIGINT, "updated_at": TEXT}},
+        {"columns": {"id": BIGINT}},
+        {"nullable": {"updated_at"}},
+        {"columns": {"id": BIGINT, "ratio": DOUBLE}},
+    ],
+)
+def test_a_table_without_a_trustworthy_cursor_is_compared(values):
     found = proposal(facts(**values), ACCESS, alone=True)
-    assert (found.strategy, found.write) == ("{kind: full}", "replace")
+    assert (found.advice.strategy, found.write, found.advice.deletes) == ("{kind: smart}", "merge", None)
+    assert "deleted at the source" in found.advice.reasons[-1]
+    assert ("ratio" in found.advice.reasons[0]) is ("ratio" in values.get("columns", {}))
+
+
+def test_a_large_one_is_compared_by_ranges_of_its_key():
+    found = proposal(facts(columns={"id": BIGINT}, rows=50_000_000), ACCESS, alone=True)
+    assert found.advice.strategy == "{kind: smart, partition_by: id, modulus: 100000}"
+
+
+def test_a_table_without_a_key_is_replaced_when_it_differs():
+    found = proposal(facts(primary_key=()), ACCESS, alone=True)
+    assert (found.advice.strategy, found.write, found.key) == ("{kind: checksum}", "replace", ())
+    found = proposal(facts(primary_key=(), columns={"ratio": DOUBLE}), ACCESS, alone=True)
+    assert (found.advice.strategy, found.write) == ("{kind: full}", "replace")
+
+
+def test_types_that_need_lines_get_them():
+    wide = Schema(columns=(Column(name="id", type=BIGINT), Column(name="value", type=TEXT, native="numeric")))
+    odd = {"place": "point", "a b": "tsrange"}
+    values = facts(unsupported=odd)
+    about = {**{name: getattr(values, name) for name in TableFacts.__dataclass_fields__}, "columns": wide}
+    found = proposal(TableFacts(**about), ACCESS, alone=True)
+    assert found.options == 'columns: {place: text, "a b": text}'
+    assert "place (point), a b (tsrange)" in found.remarks[0]
+    assert "value is numeric, which becomes a string" in found.remarks[1]
+    found = proposal(TableFacts(**{**about, "as_text": False}), ACCESS, alone=True)
+    assert found.options == 'exclude: [place, "a b"]'
+
+
+def many(number: int) -> list[TableFacts]:
+    return [facts(table=f"t{n}", columns={"id": BIGINT}) for n in range(number)]
+
+
+def test_a_schema_of_many_tables_becomes_a_pattern(tmp_path):
+    odd = [
+        facts(table="log", primary_key=()),
+        facts(table="places", unsupported={"at": "point"}, columns={"id": BIGINT}),
+    ]
+    streams = tuple(proposal(each, ACCESS, alone=True) for each in [*many(60), *odd])
+    found = Proposals(streams=streams, others=(("public", "payroll"), ("other", "t")))
+    pattern, *rest = grouped(found).streams
+    assert [each.name for each in rest] == ["log", "places"]
+    assert (pattern.name, pattern.table, pattern.target) == ("shop.*", "public.*", "lake.shop.{table}")
+    assert (pattern.key, pattern.without) == ((), ("log", "places", "payroll"))
+    (tmp_path / "tidegate.yaml").write_text(render(ACCESS, grouped(found)), encoding="utf-8")
+    (first, *_) = config.load(tmp_path, environ={}).streams
+    assert (first.is_pattern, first.exclude) == (True, ("log", "places", "payroll"))
+
+
+def test_few_tables_stay_streams():
+    found = Proposals(streams=tuple(proposal(each, ACCESS, alone=True) for each in many(10)))
+    assert grouped(found) is found
 
 
 def test_a_large_table_gets_a_layout():
@@ -67,7 +149,7 @@ def test_tables_of_one_name_are_told_apart():
 def test_a_password_never_reaches_the_file(tmp_path):
     found = login("postgresql://app:hun%40ter2@db.example:5432/My-Shop?sslmode=require", tmp_path)
     assert found.masked == "postgresql://app:${MY_SHOP_PASSWORD}@db.example:5432/My-Shop?sslmode=require"
-    text = render(found, [proposal(facts(), found, alone=True)])
+    text = render(found, Proposals(streams=(proposal(facts(), found, alone=True),)))
     assert "hun" not in text
     (tmp_path / "tidegate.yaml").write_text(text, encoding="utf-8")
     loaded = config.load(tmp_path, environ={"MY_SHOP_PASSWORD": "hun@ter2"})
@@ -93,15 +175,52 @@ def test_init_from_a_database_then_check(tmp_path, tidegate):
     with closing(sqlite3.connect(tmp_path / "shop.db")) as database, database:
         database.execute("CREATE TABLE orders (id INTEGER PRIMARY KEY NOT NULL, updated_at TIMESTAMP NOT NULL)")
         database.execute('CREATE TABLE "odd. ${name} `*` ""x""" (a INTEGER)')
+        database.execute("CREATE VIEW recent AS SELECT * FROM orders")
     said = tidegate("init", "sqlite:///shop.db", "--json")
     assert said.exit_code == 0, said.err
     assert len(said.document["streams"]) == 2
     text = (tmp_path / "tidegate.yaml").read_text(encoding="utf-8")
     assert 'url: "sqlite:///shop.db"' in text
+    assert "#   main.recent: a view" in text
     assert re.search(r"strategy: \{kind: watermark, column: updated_at", text)
     assert tidegate("check").exit_code == 0
     # Each proposed source answers; the plan shows that the names were written as they are.
     assert tidegate("plan", "--json").exit_code == 0
+
+
+TRIGGER = "CREATE TRIGGER touch AFTER UPDATE{of} ON t{when} BEGIN UPDATE t SET at = {now} WHERE id = NEW.id; END"
+
+
+@pytest.mark.parametrize(
+    ("default", "trigger", "proven"),
+    [
+        ("CURRENT_TIMESTAMP", TRIGGER.format(of="", when="", now="CURRENT_TIMESTAMP"), True),
+        ("CURRENT_TIMESTAMP", TRIGGER.format(of="", when="", now="datetime('now')"), True),
+        ("CURRENT_TIMESTAMP", TRIGGER.format(of="", when="", now="datetime('now', 'localtime')"), False),
+        ("CURRENT_TIMESTAMP", TRIGGER.format(of="", when=" WHEN NEW.id > 3", now="CURRENT_TIMESTAMP"), False),
+        ("CURRENT_TIMESTAMP", TRIGGER.format(of=" OF note", when="", now="CURRENT_TIMESTAMP"), False),
+        ("CURRENT_TIMESTAMP", None, False),
+        ("'2025-01-01'", TRIGGER.format(of="", when="", now="CURRENT_TIMESTAMP"), False),
+    ],
+)
+def test_what_proves_that_sqlite_sets_a_column(default, trigger, proven, tmp_path):
+    with closing(sqlite3.connect(tmp_path / "shop.db")) as database, database:
+        database.execute(f"CREATE TABLE t (id INTEGER PRIMARY KEY, note TEXT, at TIMESTAMP NOT NULL DEFAULT {default})")
+        if trigger:
+            database.execute(trigger)
+    (found,) = table_facts(Connection(name="shop", url=f"sqlite:///{tmp_path}/shop.db"))
+    assert found.clocked == ({"at": "trigger touch"} if proven else {})
+
+
+def test_init_takes_the_tables_that_are_asked_for(tmp_path, tidegate):
+    with closing(sqlite3.connect(tmp_path / "shop.db")) as database, database:
+        for name in ("orders", "items", "tmp_orders"):
+            database.execute(f"CREATE TABLE {name} (id INTEGER PRIMARY KEY NOT NULL)")
+    said = tidegate("init", "sqlite:///shop.db", "--tables", "main.*orders", "--exclude", "tmp*", "--json")
+    assert said.document["streams"] == ["orders"]
+    said = tidegate("init", "sqlite:///shop.db", "--project", "other", "--tables", "customers")
+    assert said.exit_code == 2
+    assert "the database has main.items, main.orders, main.tmp_orders" in said.err
 
 
 def test_init_without_a_url_writes_a_project_that_can_be_checked(tmp_path, tidegate):

@@ -26,16 +26,26 @@ def init(
     shell: Shell,
     url: Annotated[str | None, Argument(metavar="URL", help="URL of a database to propose streams for.")] = None,
     schema: Annotated[str | None, Option(metavar="NAME", help="Only the tables of this schema.")] = None,
+    tables: Annotated[
+        list[str] | None,
+        Option("--tables", metavar="PATTERN", help="Only tables that match, such as 'public.*'. Repeatable."),
+    ] = None,
+    exclude: Annotated[
+        list[str] | None, Option("--exclude", metavar="PATTERN", help="Not the tables that match. Repeatable.")
+    ] = None,
 ) -> int:
     """Writes a commented tidegate.yaml.
 
-    From a database URL it lists the tables and proposes key, strategy and layout for each.
+    From a database URL it lists the tables and proposes key, strategy, deletes, types and layout for each; of many
+    tables that are loaded alike it makes one stream with a pattern. Reads no rows.
     """
-    from tidegate.cli.proposal import example, login, propose, render  # noqa: PLC0415 - only `init` proposes
+    from tidegate.cli.project_file import example, grouped, render  # noqa: PLC0415 - only `init` proposes
+    from tidegate.cli.proposal import Scope, login, propose  # noqa: PLC0415 - as above
 
     file = shell.folder / "tidegate.yaml"
     if file.exists():
         raise ConfigError(f"{file} already exists", hint="Use another folder with `--project DIR`.")
+    variable, left_out = None, 0
     if url is None:
         text, streams = example(), ["orders"]
     else:
@@ -43,17 +53,23 @@ def init(
 
         shell.redact = redacting(url)
         access = login(url, shell.folder)
+        own = () if schema is None else (f"{schema}.*",)
+        scope = Scope(tables=(*own, *(tables or ())), exclude=tuple(exclude or ()))
         try:
-            proposals = propose(access, schema)
+            found = grouped(propose(access, scope))
         except SourceUnavailable as error:
             raise type(error)(error.message, hint="Correct the URL, then run `tidegate init URL` again.") from error
-        text, streams = render(access, proposals), [proposal.name for proposal in proposals]
+        text, streams = render(access, found), [proposal.name for proposal in found.streams]
+        variable, left_out = access.variable, len(found.left_out)
     _write(file, text)
     if shell.as_json:
         shell.document({"file": str(file), "streams": streams})
         return 0
     shell.result(f"wrote {file} with {len(streams)} stream{'s' if len(streams) != 1 else ''}: {', '.join(streams)}")
-    shell.result("next: read it, then `tidegate check`, `tidegate plan`, `tidegate run`")
+    if left_out:
+        shell.result(f"{left_out} tables or views are left out; the end of the file says which, and why")
+    password = f"`export {variable}=…`, " if variable else ""
+    shell.result(f"next: read it, then {password}`tidegate doctor`, `tidegate plan`, `tidegate run`")
     return 0
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
 from typing import Any, ClassVar, Protocol
@@ -44,7 +44,13 @@ class Relation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableFacts:
-    """What `init` proposes a stream from."""
+    """What `init` proposes a stream from.
+
+    Args:
+        unsupported: columns without an exact type, and the source's word for each.
+        as_text: whether `columns: {name: text}` reads these.
+        clocked: columns that the database itself sets to its own time at every insert and update, and what proves it.
+    """
 
     schema: str
     table: str
@@ -53,6 +59,8 @@ class TableFacts:
     primary_key: tuple[str, ...]
     indexes: tuple[tuple[str, ...], ...]
     rows: int
+    as_text: bool = True
+    clocked: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,6 +141,10 @@ class Session(Protocol):
     @abstractmethod
     def close(self) -> None:
         """Ends every connection."""
+
+    def views(self) -> Sequence[tuple[str, str]]:
+        """Schema and name of the views, which `list_tables` leaves out."""
+        return ()
 
     def primary_keys(self) -> Mapping[tuple[str, str], tuple[str, ...]]:
         """By schema and name the primary key of every table that has one; none where no key is enforced."""

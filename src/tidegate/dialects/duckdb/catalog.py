@@ -118,6 +118,15 @@ def list_tables(session: Asks) -> list[tuple[str, str]]:
     return [(schema, table) for schema, table in rows]
 
 
+def views(session: Asks) -> list[tuple[str, str]]:
+    """The views of the file."""
+    rows = session.rows(
+        f"SELECT schema_name, view_name FROM duckdb_views() WHERE {HERE} AND NOT internal AND NOT temporary "
+        "ORDER BY 1, 2"
+    )
+    return [(schema, name) for schema, name in rows]
+
+
 def primary_keys(session: Asks) -> dict[tuple[str, str], tuple[str, ...]]:
     """The columns of every primary key in their order, by schema and table."""
     rows = session.rows(

@@ -143,6 +143,24 @@ def list_tables(session: Asks) -> list[tuple[str, str]]:
     return [(schema, table) for schema, table in rows]
 
 
+def views(session: Asks) -> list[tuple[str, str]]:
+    """Views that the user may see."""
+    rows = session.outside_rows(
+        "SELECT table_schema, table_name FROM information_schema.views "
+        f"WHERE table_schema NOT IN ({SYSTEM}) ORDER BY 1, 2"
+    )
+    return [(schema, name) for schema, name in rows]
+
+
+def clocked(session: Asks, relation: Relation) -> dict[str, str]:
+    """Columns that the server sets to the time at every insert and update unless a statement sets them."""
+    rows = session.outside_rows(
+        f"SELECT column_name FROM information_schema.columns WHERE {named(session, relation)} "
+        "AND lower(extra) LIKE '%on update current_timestamp%' AND lower(column_default) LIKE 'current_timestamp%'"
+    )
+    return {name: "ON UPDATE CURRENT_TIMESTAMP" for (name,) in rows}
+
+
 def primary_keys(session: Asks) -> dict[tuple[str, str], tuple[str, ...]]:
     """The columns of every primary key in their order, by schema and table."""
     rows = session.outside_rows(
@@ -172,4 +190,5 @@ def facts(session: Asks, schema: str, table: str) -> TableFacts:
         primary_key=tuple(name for (name,) in primary),
         indexes=tuple(indexes[1:] if primary else indexes),
         rows=table_rows(session, relation) or 0,
+        clocked=clocked(session, relation),
     )

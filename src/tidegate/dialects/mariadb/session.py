@@ -6,7 +6,7 @@ Never writes, and never reports a table as unchanged where the server cannot tel
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, cast
 
@@ -180,6 +180,10 @@ class MariadbSession(Entrance):
     def list_tables(self) -> list[tuple[str, str]]:
         """Tables outside the system's schemas."""
         return catalog.list_tables(self)
+
+    def views(self) -> Sequence[tuple[str, str]]:
+        """Those that the user may see."""
+        return catalog.views(self)
 
     def primary_keys(self) -> Mapping[tuple[str, str], tuple[str, ...]]:
         """Those that the catalog tells."""

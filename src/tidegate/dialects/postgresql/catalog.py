@@ -19,6 +19,11 @@ from tidegate.errors import ColumnMissing
 
 TABLE_KINDS = ("r", "p")
 BOUNDS = re.compile(r"FOR VALUES FROM \((.+)\) TO \((.+)\)")
+NOW = re.compile(
+    r"(?:now\(\)|(?:transaction|statement|clock)_timestamp\(\)|CURRENT_TIMESTAMP|LOCALTIMESTAMP)(?:\(\d\))?",
+    re.IGNORECASE,
+)
+ASSIGNED = re.compile(rf'\bNEW\s*\.\s*(?:"([^"]+)"|(\w+))\s*:?=\s*{NOW.pattern}\s*;', re.IGNORECASE)
 ENDLESS = {"MINVALUE", "MAXVALUE", "'-infinity'", "'infinity'"}
 UNKNOWN_ROW_BYTES = 100
 HIDDEN_SCHEMAS = "n.nspname <> 'information_schema' AND n.nspname NOT LIKE 'pg\\_%'"
@@ -199,6 +204,49 @@ def list_tables(session: Describes) -> list[tuple[str, str]]:
     return [(schema, table) for schema, table in rows]
 
 
+def views(session: Describes) -> list[tuple[str, str]]:
+    """Views and materialized views that the user may see."""
+    rows = session.rows(
+        "SELECT n.nspname::text, c.relname::text FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace "
+        f"WHERE c.relkind IN ('v', 'm') AND {HIDDEN_SCHEMAS} AND c.relpersistence <> 't' ORDER BY 1, 2"
+    )
+    return [(schema, name) for schema, name in rows]
+
+
+def clocked(session: Describes, oid: int) -> dict[str, str]:
+    """Columns that a trigger sets to the time at every update, and a trigger or a default at every insert.
+
+    A trigger with a condition, of some columns alone, or with a branch in its function proves nothing.
+    """
+    defaults = session.rows(
+        "SELECT a.attname::text, pg_get_expr(d.adbin, d.adrelid) FROM pg_attrdef d "
+        f"JOIN pg_attribute a ON a.attrelid = d.adrelid AND a.attnum = d.adnum WHERE d.adrelid = {oid}"
+    )
+    inserted = {name for name, expression in defaults if NOW.fullmatch(expression.strip())}
+    triggers = session.rows(
+        "SELECT t.tgname::text, p.prosrc, encode(t.tgargs, 'escape'), t.tgtype & 4 > 0, t.tgtype & 16 > 0 "
+        "FROM pg_trigger t JOIN pg_proc p ON p.oid = t.tgfoid "
+        f"WHERE t.tgrelid = {oid} AND NOT t.tgisinternal AND t.tgenabled IN ('O', 'A') AND t.tgtype & 3 = 3 "
+        "AND t.tgqual IS NULL AND cardinality(t.tgattr::smallint[]) = 0"
+    )
+    updated: dict[str, str] = {}
+    for trigger, body, arguments, at_insert, at_update in triggers:
+        for name in _set_to_now(body, arguments):
+            inserted |= {name} if at_insert else set()
+            updated |= {name: f"trigger {trigger}"} if at_update else {}
+    return {name: proof for name, proof in updated.items() if name in inserted}
+
+
+def _set_to_now(body: str, arguments: str) -> list[str]:
+    """The columns that a trigger's function sets to the time, whatever the row is."""
+    if body.strip() == "moddatetime":  # of the extension of that name
+        return [arguments.partition("\\000")[0]]
+    plain = re.sub(r"--[^\n]*|/\*.*?\*/", " ", body, flags=re.DOTALL)
+    if re.search(r"\b(if|case|exception)\b", plain, re.IGNORECASE):
+        return []
+    return [quoted or bare.lower() for quoted, bare in ASSIGNED.findall(plain)]
+
+
 def primary_keys(session: Describes) -> dict[tuple[str, str], tuple[str, ...]]:
     """The columns of every primary key in their order, by schema and table."""
     rows = session.rows(
@@ -234,4 +282,5 @@ def facts(session: Describes, schema: str, table: str) -> TableFacts:
         primary_key=next((tuple(names) for primary, names in indexes if primary), ()),
         indexes=tuple(tuple(names) for primary, names in indexes if not primary),
         rows=int(rows or 0),
+        clocked=clocked(session, oid),
     )

@@ -214,6 +214,10 @@ class PostgresqlSession(Entrance):
         """Tables, partitioned tables and foreign tables outside the system's schemas."""
         return catalog.list_tables(self)
 
+    def views(self) -> Sequence[tuple[str, str]]:
+        """Those that the user may see."""
+        return catalog.views(self)
+
     def primary_keys(self) -> Mapping[tuple[str, str], tuple[str, ...]]:
         """Those that the catalog tells."""
         return catalog.primary_keys(self)

@@ -15,6 +15,11 @@ from tidegate.dialects.sqlite.types import column_of
 from tidegate.errors import ColumnMissing, SourceError
 
 VIEW = "tidegate described"
+NOW = re.compile(r"CURRENT_TIMESTAMP|(?:datetime|strftime)\s*\((?![^()]*localtime)[^()]*'now'[^()]*\)?", re.IGNORECASE)
+"""In UTC, as the bound is."""
+ASSIGNED = re.compile(
+    rf'\bSET\s+(?:"([^"]+)"|(\w+))\s*=\s*(?:{NOW.pattern})\s+WHERE\s+\w+\s*=\s*(?:NEW|OLD)\.\w+\s*;', re.IGNORECASE
+)
 ROWIDS = frozenset({"rowid", "_rowid_", "oid"})
 
 
@@ -128,6 +133,35 @@ def list_tables(session: Asks) -> list[tuple[str, str]]:
     return [("main", name) for (name,) in rows]
 
 
+def views(session: Asks) -> list[tuple[str, str]]:
+    """The views of the file."""
+    return [("main", name) for (name,) in session.rows("SELECT name FROM sqlite_schema WHERE type = 'view' ORDER BY 1")]
+
+
+def clocked(session: Asks, relation: Relation) -> dict[str, str]:
+    """Columns that a trigger sets to the time at every update, and a trigger or a default at every insert.
+
+    A trigger with a condition or of some columns alone proves nothing.
+    """
+    inserted = {row[1] for row in _info(session, relation.parts) if NOW.fullmatch(str(row[4] or "").strip("() "))}
+    updated: dict[str, str] = {}
+    table = session.dialect.string(relation.parts[-1])
+    rows = session.rows(
+        f"SELECT name, sql FROM sqlite_schema WHERE type = 'trigger' AND tbl_name = {table} COLLATE NOCASE"
+    )
+    for trigger, sql in rows:
+        head, _, body = re.sub(r"--[^\n]*", " ", sql).partition("BEGIN")
+        event = re.search(r"\bAFTER\s+(INSERT|UPDATE)\s+ON\b", head, re.IGNORECASE)
+        if event is None or re.search(r"\bWHEN\b", head, re.IGNORECASE):
+            continue
+        for quoted, bare in ASSIGNED.findall(body):
+            if event[1].upper() == "INSERT":
+                inserted.add(quoted or bare)
+            else:
+                updated[quoted or bare] = f"trigger {trigger}"
+    return {name: proof for name, proof in updated.items() if name in inserted}
+
+
 def primary_keys(session: Asks) -> dict[tuple[str, str], tuple[str, ...]]:
     """The columns of every primary key in their order, by schema and table."""
     rows = session.rows(
@@ -155,4 +189,5 @@ def facts(session: Asks, schema: str, table: str) -> TableFacts:
         primary_key=tuple(name for _, name in keys),
         indexes=tuple(tuple(name for name in names if name is not None) for names in indexes),
         rows=session.estimate(relation, "1 = 1"),
+        clocked=clocked(session, relation),
     )

@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import sqlite3
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from datetime import UTC, datetime, timedelta
 from urllib.parse import quote
@@ -153,6 +153,10 @@ class SqliteSession(Entrance):
     def list_tables(self) -> list[tuple[str, str]]:
         """The tables of the file."""
         return catalog.list_tables(self)
+
+    def views(self) -> Sequence[tuple[str, str]]:
+        """Those that the user may see."""
+        return catalog.views(self)
 
     def primary_keys(self) -> Mapping[tuple[str, str], tuple[str, ...]]:
         """Those that the catalog tells."""

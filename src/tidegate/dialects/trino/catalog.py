@@ -123,6 +123,7 @@ def facts(session: Asks, schema: str, table: str) -> TableFacts:
         primary_key=(),
         indexes=(),
         rows=session.estimate(relation, "1 = 1"),
+        as_text=found.as_text,
     )
 
 
