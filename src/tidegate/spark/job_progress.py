@@ -20,8 +20,10 @@ GROUP, DESCRIPTION = "spark.jobGroup.id", "spark.job.description"
 
 
 @contextmanager
-def watched(session: SparkSession, stream: str, tell: Callable[[str, float], None]) -> Iterator[None]:
-    """Calls `tell` once a second while a job of this thread is at work: in words, and the share of its tasks done.
+def watched(
+    session: SparkSession, stream: str, tell: Callable[[str, float], None], *, every: float = EVERY
+) -> Iterator[None]:
+    """Calls `tell` now and then while a job of this thread is at work: in words, and the share of its tasks done.
 
     Spark's own user interface shows the jobs under the stream's name. A Connect session tells nothing: its jobs are
     counted by the server.
@@ -32,7 +34,7 @@ def watched(session: SparkSession, stream: str, tell: Callable[[str, float], Non
     context, group = session.sparkContext, f"tidegate {stream} {threading.get_ident()}"
     before = {name: context.getLocalProperty(name) for name in (GROUP, DESCRIPTION)}
     ended = threading.Event()
-    watcher = threading.Thread(target=_watch, args=(context, group, tell, ended), name="progress", daemon=True)
+    watcher = threading.Thread(target=_watch, args=(context, group, tell, ended, every), name="progress", daemon=True)
     context.setLocalProperty(GROUP, group)
     context.setLocalProperty(DESCRIPTION, f"tidegate: {stream}")
     watcher.start()
@@ -46,11 +48,13 @@ def watched(session: SparkSession, stream: str, tell: Callable[[str, float], Non
                 context.setLocalProperty(name, value)  # type: ignore[arg-type]  # None takes it away
 
 
-def _watch(context: SparkContext, group: str, tell: Callable[[str, float], None], ended: threading.Event) -> None:
+def _watch(
+    context: SparkContext, group: str, tell: Callable[[str, float], None], ended: threading.Event, every: float
+) -> None:
     # What Spark does not tell, because it died or its driver is busy, is no reason to end a load.
     with suppress(Exception):
         tracker = context.statusTracker()
-        while not ended.wait(EVERY):
+        while not ended.wait(every):
             if (found := _tasks(tracker, group)) is not None:
                 done, total = found
                 tell(f"Spark task {done:,} of {total:,}", done / total)
