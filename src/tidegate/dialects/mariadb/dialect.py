@@ -23,6 +23,7 @@ from tidegate.dialects.shared.expressions import no_literal, uncovered
 if TYPE_CHECKING:
     from tidegate.dialects.mariadb.session import MariadbSession
 
+BYTES = frozenset({"binary", "varbinary", "blob"})
 EPOCH_DAY = 719_528  # 1970-01-01 as TO_DAYS counts
 DATETIME = "%Y-%m-%d %H:%i:%s.%f"
 # Of these every character has its place in Unicode; of others some become a question mark.
@@ -215,7 +216,9 @@ class Mariadb(Connectable):
         elif native.startswith("bit"):
             written = f"CAST({sql} AS UNSIGNED)"
         good = f"CAST(CAST({written} AS CHAR CHARACTER SET utf8mb4) AS BINARY)"
-        return self._checked(sql, f"{good} IS NOT NULL", good, column)
+        # Of bytes that are no UTF-8 the server would write other ones.
+        same = f"{good} = CAST({sql} AS BINARY)" if native in BYTES else f"{good} IS NOT NULL"
+        return self._checked(sql, same, good, column)
 
     def _declared(self, column: Column) -> bool:
         """Whether the database itself holds the column to its precision and scale."""
