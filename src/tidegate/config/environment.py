@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import ChainMap
-from collections.abc import Mapping
+from collections.abc import Mapping, MutableMapping
 from pathlib import Path
+from typing import cast
 
 from dotenv.parser import parse_stream
 
@@ -26,7 +27,7 @@ def variables(folder: Path, profile: str | None, environ: Mapping[str, str]) -> 
     """
     files = [env_file(folder, profile)] if profile is not None else []
     found = [read_file(path) for path in (*files, folder / FILE)]
-    return ChainMap(dict(environ), *found)
+    return ChainMap(cast("MutableMapping[str, str]", environ), *found)  # is only read
 
 
 def env_file(folder: Path, profile: str) -> Path:
