@@ -27,6 +27,9 @@ from tidegate.core.spelling import suggest
 
 Verify = Literal["none", "counts", "moved"]
 
+BY_CONNECTION = ("connection", "database")
+"""What keys of a source name a connection."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamConfig:
@@ -77,7 +80,7 @@ class StreamConfig:
 
     def known_to(self, connections: Container[str], lakes: Container[str]) -> bool:
         """Whether these have every connection and lake that the stream names."""
-        named = (self.source.get(key) for key in ("connection", "database"))
+        named = map(self.source.get, BY_CONNECTION)
         return self.target[0] in lakes and all(node is None or node.value in connections for node in named)
 
 
@@ -160,10 +163,12 @@ class StreamReader:
 
     def _refuse_stranger(self, source: Node | None) -> None:
         """Refuses a connection that the project does not have."""
-        node = source.get("connection") if source is not None and isinstance(source.value, dict) else None
+        if source is None or not isinstance(source.value, dict):
+            return
         known = self.connections.items
-        if node is not None and node.text() not in known:
-            raise node.mark.error(f"{node.text()!r} is not under `connections:`; {suggest(node.text(), known)}")
+        for node in filter(None, map(source.get, BY_CONNECTION)):
+            if node.text() not in known:
+                raise node.mark.error(f"{node.text()!r} is not under `connections:`; {suggest(node.text(), known)}")
 
 
 def _target(name: str, node: Node) -> tuple[str, ...]:

@@ -175,6 +175,7 @@ class Asked(Strategy):
     """A strategy that answers what it was made with."""
 
     kind = "cdc"
+    rereads = True
 
     def __init__(self, answer):
         self.answer, self.since = answer, []
@@ -182,6 +183,9 @@ class Asked(Strategy):
     def detect(self, _probe, since, _kept=None):
         self.since.append(since)
         return self.answer
+
+    def resume(self, value):
+        raise AssertionError(value)
 
 
 def work(answer, **context):

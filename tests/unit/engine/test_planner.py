@@ -14,7 +14,6 @@ from tidegate.core.ids import Target
 from tidegate.core.plan import Mode, WriteChoice, WriteFacts
 from tidegate.core.policies.rules import Rule
 from tidegate.core.ports.format import TableState
-from tidegate.core.ports.writer import Writer
 from tidegate.core.position import Position
 from tidegate.core.schema import (
     BIGINT,
@@ -34,16 +33,19 @@ from tidegate.engine.planner import PlanInputs, make_plan
 from tidegate.engine.stream import Policies, Stream
 from tidegate.errors import ColumnMissing, SchemaRefused
 from tidegate.strategies.full import Full
+from tidegate.writers.append import Append
 
 NOW = datetime(2025, 1, 1, tzinfo=UTC)
 WINDOW = Range(cursor=("at",), after="1", upto="2")
 
 
-@dataclass(frozen=True)
-class Always(Writer):
+@dataclass(frozen=True, kw_only=True)
+class Always(Append):
     """A writer that chooses what it was made with."""
 
     accepts = EFFECTS
+    needs_key = True
+    idempotent = True
 
     kind: ClassVar[str] = "always"
     mode: Mode = Mode.MERGE_ON_READ
