@@ -47,7 +47,7 @@ def test_a_source_lists_and_reads_what_is_meant(bucket, scheme):
 def test_a_lake_lists_and_reads_everything(bucket, scheme):
     location = f"{scheme}://landing/in"
     assert {f"in/{each.path}": each.size for each in stored(location)} == {name: len(FILES[name]) for name in FILES}
-    assert usage(location).files == len(FILES)
+    assert usage(location).older_files == len(FILES)
     assert sorted(store_of(location).names("")) == ["_SUCCESS", "a.csv", "b c+d%.csv", "deep"]
     assert store_of(location).read("b c+d%.csv") == b"two"
     assert (stored(f"{location}/nowhere"), Log.open(store_of(f"{location}/nowhere"))) == ([], None)

@@ -13,7 +13,7 @@ from tidegate.cli.tables import Table, count, size
 from tidegate.errors import ConfigError
 
 if TYPE_CHECKING:
-    from tidegate.engine.maintenance.maintain import StreamUpkeep
+    from tidegate.engine.maintenance.maintain import Done, StreamUpkeep, TableUpkeep
 
 
 def maintain(
@@ -37,13 +37,12 @@ def maintain(
     if shell.as_json:
         shell.document(report.to_dict())
         return report.exit_code
-    columns = ("stream", "outcome", "table", "steps", "files", "bytes", "files saved", "bytes saved")
+    columns = ("stream", "outcome", "table", "steps", "files", "bytes", "older files", "older bytes")
     shell.table(Table(columns=columns, rows=tuple(row for one in report.streams for row in _rows(one))))
     for one in report.streams:
         for table in one.tables:
-            for done in table.steps:
-                did = f": {done.did}" if done.did else ""
-                shell.result(f"{table.table}: {done.step}{did} ({done.reason})")
+            if table.steps:
+                shell.result(f"{table.table}: {'; '.join(map(_told, table.steps))}")
         if one.error:
             about = "" if repr(one.stream) in one.error.message else f"{one.stream}: "
             shell.problem(code=one.error.code, message=about + one.error.message, hint=one.error.hint)
@@ -76,16 +75,29 @@ def rollback(
     return 0
 
 
+def _told(done: Done) -> str:
+    did = f": {done.did}" if done.did else ""
+    return f"{done.step}{did} ({done.reason})"
+
+
 def _rows(one: StreamUpkeep) -> list[tuple[str, ...]]:
-    rows: list[tuple[str, ...]] = []
-    for table in one.tables:
-        after, saved = table.after, table.saved
-        used = (count(after.files), size(after.bytes)) if after else ("-", "-")
-        gone = (count(saved.files), _signed(saved.bytes)) if saved else ("-", "-")
-        steps = ", ".join(str(done.step) for done in table.steps) or "-"
-        rows.append((one.stream, one.outcome, table.table, steps, *used, *gone))
+    """A row a table; what it takes up before and after, the files that readers open apart from all others."""
+    rows = [
+        (
+            one.stream,
+            one.outcome,
+            table.table,
+            ", ".join(str(done.step) for done in table.steps) or "-",
+            *(_change(table, name) for name in ("files", "bytes", "older_files", "older_bytes")),
+        )
+        for table in one.tables
+    ]
     return rows or [(one.stream, one.outcome, "-", "-", "-", "-", "-", "-")]
 
 
-def _signed(value: int) -> str:
-    return size(value) if value >= 0 else f"-{size(-value)}"
+def _change(table: TableUpkeep, name: str) -> str:
+    values = [getattr(usage, name) if usage else None for usage in (table.before, table.after)]
+    if None in values:
+        return "-"
+    before, after = map(size if name.endswith("bytes") else count, values)
+    return before if before == after else f"{before} -> {after}"

@@ -16,7 +16,8 @@ SMALL_FILES = 5
 DELETE_FILES = 10
 """So many files of deletes are worth a rewrite."""
 DELETED_SHARE = 0.1
-"""So great a part of the rows, deleted beside their files, is worth a rewrite."""
+DELETED_ROWS = 10_000
+"""So great a part of the rows, and so many of them, deleted beside their files, are worth a rewrite."""
 MANIFESTS = 50
 """So many manifests are worth a rewrite."""
 ORPHANS_EVERY = timedelta(days=1)
@@ -135,10 +136,41 @@ class Need:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Usage:
-    """The storage of a table: data, deletes and metadata of all versions, and orphan files."""
+    """The storage of a table.
+
+    Args:
+        files, bytes: data and deletes of the visible version, which every reader opens.
+        older_files, older_bytes: what else lies in the table's folder: older versions, metadata and orphan files; None
+            where it cannot be listed.
+    """
 
     files: int
     bytes: int
+    older_files: int | None = None
+    older_bytes: int | None = None
+
+    def less(self, other: Usage) -> Usage:
+        """What this one has more than the other."""
+        return Usage(
+            files=self.files - other.files,
+            bytes=self.bytes - other.bytes,
+            older_files=_less(self.older_files, other.older_files),
+            older_bytes=_less(self.older_bytes, other.older_bytes),
+        )
+
+
+def _less(one: int | None, other: int | None) -> int | None:
+    return None if one is None or other is None else one - other
+
+
+def many_deleted(deleted: int, rows: int) -> bool:
+    """Whether so many rows are deleted beside their files that readers notice.
+
+    Example:
+        >>> many_deleted(1, 10), many_deleted(20_000, 100_000), many_deleted(20_000, 1_000_000)
+        (False, True, False)
+    """
+    return deleted >= DELETED_ROWS and deleted / max(rows, 1) >= DELETED_SHARE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -41,7 +41,7 @@ class TableUpkeep:
     """What was done to one table.
 
     Args:
-        before, after: its storage in the warehouse; None if not measured.
+        before, after: its storage in the warehouse; None if nothing was done.
     """
 
     table: str
@@ -51,10 +51,8 @@ class TableUpkeep:
 
     @property
     def saved(self) -> Usage | None:
-        """Files and bytes saved; negative if there are more."""
-        if self.before is None or self.after is None:
-            return None
-        return Usage(files=self.before.files - self.after.files, bytes=self.before.bytes - self.after.bytes)
+        """What there is less of; negative if there is more, as older versions are after a rewrite."""
+        return None if self.before is None or self.after is None else self.before.less(self.after)
 
     def to_dict(self) -> dict[str, Any]:
         """JSON types only."""

@@ -6,6 +6,7 @@ Never deletes anything.
 from __future__ import annotations
 
 import re
+from datetime import datetime
 
 from tidegate.core.policies.maintenance import Usage
 from tidegate.errors import WriteError
@@ -48,13 +49,26 @@ def refused(error: BaseException) -> bool:
     return _REFUSED.search(str(error)) is not None
 
 
-def usage(location: str) -> Usage | None:
-    """What lies below the location; None where that cannot be listed from here."""
+def usage(location: str, *, files: int = 0, size: int = 0) -> Usage:
+    """What a table takes up, and what else lies below its location, where that can be listed from here.
+
+    Args:
+        files, size: of the visible version.
+    """
     try:
         found = stored(location)
     except WriteError:
-        return None
-    return Usage(files=len(found), bytes=sum(each.size for each in found))
+        return Usage(files=files, bytes=size)
+    more, rest = len(found) - files, sum(each.size for each in found) - size
+    return Usage(files=files, bytes=size, older_files=max(more, 0), older_bytes=max(rest, 0))
+
+
+def has_older(location: str, moment: datetime) -> bool:
+    """Whether a file below the location was written before then; yes where that cannot be listed from here."""
+    try:
+        return any(each.written < moment.timestamp() for each in stored(location))
+    except WriteError:
+        return True
 
 
 def _problem(where: str, error: Exception) -> WriteError:
