@@ -44,6 +44,13 @@ streams:
     strategy: {kind: sequence, column: id}
     write: append
 """
+INBOX = """\
+  inbox:
+    source: {path: inbox, format: parquet}
+    target: lake.shop.inbox
+    strategy: files
+    write: append
+"""
 
 
 def in_fresh_process(code: str, folder: Path | None = None) -> str:
@@ -126,7 +133,7 @@ SPARK_FREE = (
     "init --project new",
     "check",
     "plan",
-    "run orders",
+    "run inbox",
     "status",
     "history orders",
     "tasks",
@@ -141,7 +148,9 @@ SPARK_FREE = (
 def test_a_command_that_moves_no_rows_imports_no_pyspark(words, tmp_path):
     with closing(sqlite3.connect(tmp_path / "shop.db")) as database, database:
         database.execute("CREATE TABLE orders (id INTEGER PRIMARY KEY AUTOINCREMENT NOT NULL)")
-    (tmp_path / "tidegate.yaml").write_text(PROJECT, encoding="utf-8")
+    project = PROJECT + INBOX if "inbox" in words else PROJECT
+    (tmp_path / "tidegate.yaml").write_text(project, encoding="utf-8")
+    (tmp_path / "inbox").mkdir()
     code = (
         "import sys; from tidegate.cli.app import main\n"
         f"code = main({[*words.split(), '--project', str(tmp_path)] if 'new' not in words else words.split()!r})\n"

@@ -231,7 +231,7 @@ def _asked(stream: Stream, context: RunContext) -> tuple[tuple[ChecksumTask, ...
     if large:
         told = f"partition {large[0].extract_group_id} has {large[0].rows} rows, more than max_rows: "
         tasks = _blocked(tasks, Obstacle.MAX_PARTITION_EXCEEDED, f"{told}{compared.max_rows}")
-    unknown = (UNKNOWN,) if recovered.since is not None and not ledger.entries else ()
+    unknown = (UNKNOWN,) if recovered.loaded is not None and not ledger.entries else ()
     return tasks, (*notes, *changes.notes, *unknown)
 
 

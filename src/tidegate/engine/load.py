@@ -7,16 +7,19 @@ from __future__ import annotations
 
 from contextlib import ExitStack
 
+from tidegate.core.batch import Checked
 from tidegate.core.changes import ChangeSet
-from tidegate.engine import outcome, partition_loads, replication_slot, type_changes
+from tidegate.engine import empty_source, outcome, partition_loads, replication_slot, type_changes
 from tidegate.engine.context import LoadContext, PlannedLoad, RunContext
 from tidegate.engine.deletes import delete_guard
-from tidegate.engine.events import Journal
+from tidegate.engine.events import Journal, Stage
 from tidegate.engine.outcome import LoadResult
 from tidegate.engine.recovery import recovery, restored_source
 from tidegate.engine.stages import advance, check, detect, plan, read, verify, write
 from tidegate.engine.stream import Stream
+from tidegate.engine.verification.proof import Verdict
 from tidegate.registry.leases import Lease
+from tidegate.spark import dataframe_ops
 
 
 def run(stream: Stream, context: RunContext, lease: Lease, journal: Journal) -> LoadResult:
@@ -33,7 +36,7 @@ def _run(stream: Stream, context: RunContext, lease: Lease, journal: Journal) ->
     with stream.source.probe(context.sessions, stream.bound_request) as probe:
         work = LoadContext(stream=stream, context=context, journal=journal, probe=probe, recovered=recovered)
         work = recovery.prove(type_changes.escalated(work))
-        replication_slot.begin(stream, None if work.context.reads_everything else work.recovered.since)
+        replication_slot.begin(stream, None if work.context.reads_everything else work.recovered.loaded)
         detected = detect.detect_changes(work)
         work, changes = detected.work, detected.changes
         if changes is None:
@@ -68,6 +71,8 @@ def load(work: LoadContext, planned: PlannedLoad, lease: Lease) -> LoadResult:
     Beside the stages the source is asked for what verification compares, while Spark starts and reads; the table is
     opened while rows are read; and what a log's events need later is kept while rows are written.
     """
+    if empty_source.is_creation(planned.plan):
+        return _create(work, planned, lease)
     warm = work.context.sessions.started
     with ExitStack() as held:
         expected = held.enter_context(verify.asking(work, planned))
@@ -77,5 +82,20 @@ def load(work: LoadContext, planned: PlannedLoad, lease: Lease) -> LoadResult:
         if written.checked.skipped is not None:
             return advance.drop(work, planned, written, written.checked.skipped)
         verdict = verify.verify(work, planned, written, expected)
-        receipt = advance.publish(work, planned, written, lease)
-    return advance.advance(work, planned, written, verdict, receipt, warm=warm)
+        receipt = advance.publish(work, planned, written.staging, lease)
+    return advance.advance(work, planned, written.checked, verdict, receipt, warm=warm)
+
+
+def _create(work: LoadContext, planned: PlannedLoad, lease: Lease) -> LoadResult:
+    """The table without a row, and a commit with its position: there is nothing to check or compare."""
+    warm = work.context.sessions.started
+    with ExitStack() as held:
+        session, opened = read.opening(work, planned.plan, held)
+        with work.journal.stage(Stage.WRITE):
+            lease.check()
+            staging = opened()
+            nothing = dataframe_ops.completed(session.range(0).select(), planned.plan.table)
+            staging.append(nothing)
+        receipt = advance.publish(work, planned, staging, lease)
+    checked, verdict = Checked(frame=nothing, rows=0), Verdict(equal=None, rows=0)
+    return advance.advance(work, planned, checked, verdict, receipt, warm=warm)

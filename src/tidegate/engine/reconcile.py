@@ -11,7 +11,7 @@ from typing import Protocol
 
 from tidegate.core.ports.format import TableState
 from tidegate.core.position import Position
-from tidegate.core.position_state import unclaimed
+from tidegate.core.position_state import says_nothing, unclaimed
 from tidegate.errors import PositionMissing, PositionMoved
 
 
@@ -49,11 +49,16 @@ class RecoveryState:
     proven: bool = True
 
     @property
+    def loaded(self) -> Position | None:
+        """`since`; None also for a table that was created without rows: what follows is a first load."""
+        return None if self.since is None or says_nothing(self.since.state) else self.since
+
+    @property
     def vouched(self) -> Position | None:
-        """`since`; of a load that was never verified it claims nothing of the table's rows."""
-        if self.proven or self.since is None:
-            return self.since
-        return replace(self.since, state=unclaimed(self.since.state))
+        """`loaded`; of a load that was never verified it claims nothing of the table's rows."""
+        if self.proven or self.loaded is None:
+            return self.loaded
+        return replace(self.loaded, state=unclaimed(self.loaded.state))
 
 
 def reconcile(name: str, table: TableState, remembered: Remembered | None) -> RecoveryState:

@@ -11,6 +11,7 @@ from typing import Any
 
 from tidegate.config import Config, StreamConfig
 from tidegate.core.position import Position
+from tidegate.core.position_state import says_nothing
 from tidegate.core.retention import Retained
 from tidegate.engine.stream import Stream
 from tidegate.errors import ConfigError, Incompatible, SourceError
@@ -49,7 +50,7 @@ def acknowledge(stream: Stream, position: Position | None) -> tuple[str, ...]:
         A note for people if the source could not be told, which does no harm.
     """
     slot = stream.source.replication_slot
-    if position is None or slot is None:
+    if position is None or says_nothing(position.state) or slot is None:
         return ()
     try:
         slot.acknowledge(position.state)

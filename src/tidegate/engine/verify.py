@@ -124,7 +124,7 @@ def verify_stream(stream: Stream, context: RunContext, level: Level, *, repair: 
 
 def _verify(stream: Stream, context: RunContext, level: Level, lease: Lease | None) -> Verification:
     stands = recovery.recover(stream, context)
-    since = stands.since
+    since = stands.loaded
     if since is None:
         raise PositionMissing(
             f"the table of stream {stream.name!r} has not been loaded yet", hint=f"Run `tidegate run {stream.name}`."

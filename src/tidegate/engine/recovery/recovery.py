@@ -85,7 +85,7 @@ def prove(work: LoadContext) -> LoadContext:
     Raises:
         VerifyFailed: the rows differ, and not because the source has gone on.
     """
-    stream, context, since = work.stream, work.context, work.recovered.since
+    stream, context, since = work.stream, work.context, work.recovered.loaded
     if work.recovered.proven or since is None or context.reads_everything or stream.strategy.emits == {Mirror}:
         return work
     with work.session() as session:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from tidegate.core.ports.format import Receipt
+from tidegate.core.batch import Checked
+from tidegate.core.ports.format import Receipt, Staging
 from tidegate.engine import outcome, replication_slot
 from tidegate.engine.context import LoadContext, PlannedLoad
 from tidegate.engine.events import Moment, Stage
@@ -14,7 +15,7 @@ from tidegate.registry.leases import Lease
 from tidegate.registry.values import PlanStatus
 
 
-def publish(work: LoadContext, planned: PlannedLoad, written: Written, lease: Lease) -> Receipt:
+def publish(work: LoadContext, planned: PlannedLoad, staging: Staging, lease: Lease) -> Receipt:
     """Makes the verified commit visible to readers.
 
     Raises:
@@ -23,11 +24,11 @@ def publish(work: LoadContext, planned: PlannedLoad, written: Written, lease: Le
     """
     work.journal.tell(Stage.ADVANCE, Moment.START)
     lease.check()
-    return publish_staged(work.stream.format, work.stream.target, planned.plan, written.staging)
+    return publish_staged(work.stream.format, work.stream.target, planned.plan, staging)
 
 
 def advance(  # noqa: PLR0913 - what the stages found
-    work: LoadContext, planned: PlannedLoad, written: Written, verdict: Verdict, receipt: Receipt, *, warm: bool
+    work: LoadContext, planned: PlannedLoad, checked: Checked, verdict: Verdict, receipt: Receipt, *, warm: bool
 ) -> LoadResult:
     """Updates the registry from the table, and confirms to the log what is no longer needed.
 
@@ -40,7 +41,7 @@ def advance(  # noqa: PLR0913 - what the stages found
     work.context.registry.advance(plan, snapshot=receipt.snapshot, table_uuid=uuid, verified=verdict.equal)
     work.journal.tell(Stage.ADVANCE, Moment.DONE)
     notes = replication_slot.acknowledge(stream, plan.position)
-    return outcome.loaded(work, plan, written.checked, receipt, verdict, notes=notes, warm=warm)
+    return outcome.loaded(work, plan, checked, receipt, verdict, notes=notes, warm=warm)
 
 
 def drop(work: LoadContext, planned: PlannedLoad, written: Written, reason: str) -> LoadResult:
