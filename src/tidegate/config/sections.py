@@ -34,8 +34,8 @@ class Contract:
         type_change: a column has another type: `replace` reads every row again and replaces the table's rows and the
             column's type, `widen` does that for a type that holds every value of the old one, `rescue` keeps its values
             in the column `_rescued`, `discard` does not read it, `stop` ends the load.
-        nullability: a column that the table requires may now be NULL: `keep` leaves the table as it is, `stop` ends the
-            load.
+        nullability: a column that the table requires may now be NULL: `evolve` lets the table's be NULL, too, `keep`
+            leaves the table as it is, `stop` ends the load.
         drop_column: a column is gone at the source: `keep` leaves it in the table, with NULL in new rows; `stop` ends
             the load.
         rename: a column has another name: `evolve` renames the table's column, `keep` treats it as one column dropped
@@ -46,6 +46,6 @@ class Contract:
     widen: Literal["evolve", "stop"] = "evolve"
     narrow: Literal["keep", "stop"] = "stop"
     type_change: Literal["stop", "replace", "widen", "rescue", "discard"] = "stop"
-    nullability: Literal["keep", "stop"] = "stop"
+    nullability: Literal["evolve", "keep", "stop"] = "evolve"
     drop_column: Literal["keep", "stop"] = "keep"
     rename: Literal["stop", "evolve", "keep"] = "stop"

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 
@@ -117,6 +117,7 @@ class Column:
 
     Args:
         ident: what the source calls the column whatever its name is, such as PostgreSQL's attnum; empty for nothing.
+        comment: what the source says of it; no part of what makes two columns differ.
     """
 
     name: str
@@ -124,6 +125,7 @@ class Column:
     nullable: bool = True
     native: str = ""
     ident: str = field(default="", compare=False)
+    comment: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,10 +134,14 @@ class Schema:
 
     Args:
         excluded: names of columns that the source has and the project does not read.
+        comment: what the source says of the table.
+        key: the columns that identify a row in a table that is made of these columns; empty for none.
     """
 
     columns: tuple[Column, ...]
     excluded: tuple[str, ...] = field(default=(), compare=False)
+    comment: str = field(default="", compare=False)
+    key: tuple[str, ...] = field(default=(), compare=False)
 
     def __iter__(self) -> Iterator[Column]:
         return iter(self.columns)
@@ -144,6 +150,11 @@ class Schema:
     def names(self) -> tuple[str, ...]:
         """Column names in order."""
         return tuple(column.name for column in self.columns)
+
+    def commented(self, table: str, columns: Mapping[str, str]) -> Schema:
+        """The same columns with what the source says of the table and of each of them."""
+        said = tuple(replace(column, comment=columns.get(column.name, "")) for column in self.columns)
+        return replace(self, columns=said, comment=table)
 
     def find(self, name: str) -> Column | None:
         """The column of exactly that name, or None."""
@@ -182,7 +193,7 @@ class ChangeKind(StrEnum):
     RENAME = "rename"
 
 
-FOLLOWED = frozenset({ChangeKind.ADD_COLUMN, ChangeKind.WIDEN, ChangeKind.RENAME})
+FOLLOWED = frozenset({ChangeKind.ADD_COLUMN, ChangeKind.WIDEN, ChangeKind.RENAME, ChangeKind.NULLABILITY})
 """The changes that a table can follow without being written again."""
 
 
@@ -241,7 +252,8 @@ def holds(old: Type, new: Type) -> bool:
 def compare(*, source: Schema, table: Schema, renames: Mapping[str, str] | None = None) -> tuple[SchemaChange, ...]:
     """Every difference between the source's columns and the table's, in the source's order, drops last.
 
-    A column that the project does not read is no difference, whatever the table has of it.
+    A column that the project does not read is no difference, whatever the table has of it. But new rows have no value
+    in it, nor in one that is gone: where the table requires one that is a difference.
 
     Args:
         renames: new names at the source to the names that the table has, see `renamed`.
@@ -268,10 +280,11 @@ def compare(*, source: Schema, table: Schema, renames: Mapping[str, str] | None 
             changes.append(_change(kind, column.name, old, new))
         if column.nullable and not mine.nullable:
             changes.append(_change(ChangeKind.NULLABILITY, column.name, old, new))
-    kept = {*source.names, *renames.values(), *source.excluded}
-    dropped = (column for column in table if column.name not in kept)
-    changes += [_change(ChangeKind.DROP_COLUMN, column.name, column.type, None) for column in dropped]
-    return tuple(changes)
+    kept = {*source.names, *renames.values()}
+    unfilled = [column for column in table if column.name not in kept]
+    gone = [(ChangeKind.DROP_COLUMN, column) for column in unfilled if column.name not in source.excluded]
+    relaxed = [(ChangeKind.NULLABILITY, column) for column in unfilled if not column.nullable]
+    return (*changes, *(_change(kind, column.name, column.type, None) for kind, column in (*gone, *relaxed)))
 
 
 def renamed(*, before: Mapping[str, str], source: Schema, table: Schema) -> Mapping[str, str] | None:

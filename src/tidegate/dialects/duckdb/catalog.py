@@ -25,7 +25,13 @@ def columns(session: Asks, relation: Relation, selection: ColumnSelection) -> Sc
         SchemaRefused: types that cannot be kept, or two names that Spark cannot tell apart.
         ConfigError: another type than text is stated.
     """
-    return _mapped(session, relation, selection).schema()
+    found = _mapped(session, relation, selection).schema()
+    if not relation.parts:
+        return found
+    named = _named(session, relation)
+    comments = session.rows(f"SELECT column_name, comment FROM duckdb_columns() WHERE {named} AND comment IS NOT NULL")
+    ours = session.rows(f"SELECT comment FROM duckdb_tables() WHERE {named} AND comment IS NOT NULL")
+    return found.commented(ours[0][0] if ours else "", dict(comments))
 
 
 def _mapped(session: Asks, relation: Relation, selection: ColumnSelection) -> Described:

@@ -55,7 +55,15 @@ def columns(session: Asks, relation: Relation, selection: ColumnSelection) -> Sc
     """
     found = _mapped(session, relation, selection).schema()
     if relation.parts:
-        return found
+        where = named(session, relation)
+        comments = session.outside_rows(
+            f"SELECT column_name, column_comment FROM information_schema.columns WHERE {where} AND column_comment <> ''"
+        )
+        # A view says in its comment that it is one.
+        ours = session.outside_rows(
+            f"SELECT table_comment FROM information_schema.tables WHERE {where} AND table_type <> 'VIEW'"
+        )
+        return found.commented((ours[0][0] or "") if ours else "", dict(comments))
     # An outer join of the query may give NULL where the table has none.
     return replace(found, columns=tuple(replace(column, nullable=True) for column in found))
 

@@ -43,7 +43,16 @@ def columns(session: Describes, relation: Relation, selection: ColumnSelection) 
         SchemaRefused: types that cannot be kept, or two names that Spark cannot tell apart.
         ConfigError: a column is named that is not there.
     """
-    return _mapped(session, relation, selection).schema()
+    found = _mapped(session, relation, selection).schema()
+    if not relation.parts:
+        return found
+    oid = _oid(session, relation)
+    comments = session.rows(
+        f"SELECT attname::text, col_description(attrelid, attnum) FROM pg_attribute WHERE attrelid = {oid} "
+        "AND attnum > 0 AND NOT attisdropped AND col_description(attrelid, attnum) IS NOT NULL"
+    )
+    ((ours,),) = session.rows(f"SELECT coalesce(obj_description({oid}, 'pg_class'), '')")
+    return found.commented(ours, dict(comments))
 
 
 def _mapped(session: Describes, relation: Relation, selection: ColumnSelection) -> Described:

@@ -13,7 +13,7 @@ from tidegate.core.ports.format import Layout
 from tidegate.core.schema import Kind, Schema, SchemaChange
 from tidegate.errors import ConfigError
 from tidegate.formats.shared import statements
-from tidegate.formats.shared.statements import evolved, folder, known, pairs, problem_of
+from tidegate.formats.shared.statements import column_text, evolved, folder, known, pairs, problem_of
 from tidegate.spark import sql
 
 MAPPING = "delta.columnMapping.mode"
@@ -38,7 +38,7 @@ def by_path(location: str) -> str:
 
 
 def create(location: str, schema: Schema, layout: Layout, *, vectors: bool = False) -> str:
-    """The statement that makes an empty table, every column nullable.
+    """The statement that makes an empty table, with what the columns promise and say.
 
     Args:
         vectors: the readers of the lake understand deletion vectors, so that small changes may leave files as they are.
@@ -50,7 +50,7 @@ def create(location: str, schema: Schema, layout: Layout, *, vectors: bool = Fal
         raise ConfigError(
             "layout: sort_by is not supported on Delta", hint="Remove it; use OPTIMIZE … ZORDER BY to sort."
         )
-    columns = ", ".join(f"{sql.quote(column.name)} {column.type.spark}" for column in schema)
+    columns = ", ".join(map(column_text, schema))
     parts = [f"CREATE TABLE IF NOT EXISTS {by_path(location)} ({columns}) USING delta"]
     if layout.partition_by:
         parts.append(f"PARTITIONED BY ({', '.join(_partition(each, schema) for each in layout.partition_by)})")
@@ -58,6 +58,8 @@ def create(location: str, schema: Schema, layout: Layout, *, vectors: bool = Fal
     properties = {**PROPERTIES, VECTORS: str(wanted).lower()}
     if any(map(unusual, schema.names)):
         properties[MAPPING] = "name"
+    if schema.comment:
+        parts.append(f"COMMENT {sql.string(schema.comment)}")
     parts.append(f"TBLPROPERTIES ({pairs(properties)})")
     return " ".join(parts)
 

@@ -10,10 +10,10 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from tidegate.core.ids import Target
 from tidegate.core.ports.format import Layout
-from tidegate.core.schema import BOOLEAN, Schema, SchemaChange
+from tidegate.core.schema import BOOLEAN, ChangeKind, Kind, Schema, SchemaChange
 from tidegate.errors import ConfigError, SchemaRefused
 from tidegate.formats.shared import statements
-from tidegate.formats.shared.statements import evolved, folder, known, pairs, plain, problem_of
+from tidegate.formats.shared.statements import column_text, evolved, folder, known, pairs, plain, problem_of
 from tidegate.spark import sql
 
 # Position deletes make small changes cheap; metadata files beyond the last few are of no use to any reader and
@@ -40,6 +40,7 @@ _PLAIN_WORDS = {
 }
 _NUMBERED_WORDS = frozenset({"bucket", "truncate"})
 VERSIONS = (2, 3)
+UNFIT = frozenset({Kind.FLOAT, Kind.ARRAY})
 
 # Source: Iceberg, MetadataColumns.
 RESERVED = frozenset(
@@ -63,12 +64,12 @@ def refuse_reserved(schema: Schema) -> None:
 
 
 def create(target: Target, schema: Schema, layout: Layout, location: str | None) -> str:
-    """The statement that makes an empty table, every column nullable.
+    """The statement that makes an empty table, with what the columns promise and say.
 
     Raises:
         ConfigError: the layout names a column or transform that there is not.
     """
-    columns = ", ".join(f"{sql.quote(column.name)} {column.type.spark}" for column in schema)
+    columns = ", ".join(map(column_text, schema))
     parts = [f"CREATE TABLE IF NOT EXISTS {sql.table(target)} ({columns}) USING iceberg"]
     if layout.partition_by:
         parts.append(f"PARTITIONED BY ({', '.join(partitions(layout.partition_by, schema))})")
@@ -79,6 +80,8 @@ def create(target: Target, schema: Schema, layout: Layout, location: str | None)
         **PROPERTIES,
         **distribution(layout.partition_by, schema),
     }
+    if schema.comment:
+        parts.append(f"COMMENT {sql.string(schema.comment)}")
     parts.append(f"TBLPROPERTIES ({pairs(properties)})")
     return " ".join(parts)
 
@@ -107,6 +110,22 @@ def order(target: Target, schema: Schema, layout: Layout) -> str:
     wanted = ", ".join(sql.quote(known(name, schema, "sort_by")) for name in layout.sort_by)
     distributed = "DISTRIBUTED BY PARTITION " if layout.partition_by else ""
     return f"ALTER TABLE {sql.table(target)} WRITE {distributed}LOCALLY ORDERED BY {wanted}"
+
+
+def identifier(target: Target, schema: Schema) -> str | None:
+    """The statement that names the key; None where a column of it may be NULL, or is of a type that no key may have.
+
+    Source: Iceberg specification, "Identifier Field IDs": required columns, no float or double.
+    """
+    columns = [schema.find(name) for name in schema.key]
+    if not columns or any(each is None or each.nullable or each.type.kind in UNFIT for each in columns):
+        return None
+    return f"ALTER TABLE {sql.table(target)} SET IDENTIFIER FIELDS {sql.names(schema.key)}"
+
+
+def no_identifier(target: Target, names: Sequence[str]) -> str:
+    """The statement by which these columns are no part of the key any more."""
+    return f"ALTER TABLE {sql.table(target)} DROP IDENTIFIER FIELDS {sql.names(names)}"
 
 
 def partitions(expressions: Sequence[str], schema: Schema) -> tuple[str, ...]:
@@ -155,13 +174,23 @@ def layout_problems(layout: Layout, columns: Schema | None = None) -> Iterator[s
             yield from problem_of(lambda each=name: known(each, columns, "sort_by"))  # type: ignore[misc]
 
 
-def evolve(target: Target, changes: Sequence[SchemaChange], schema: Schema) -> Iterator[str]:
-    """The statements that rename columns, add others, all in one, and widen others.
+def evolve(
+    target: Target, changes: Sequence[SchemaChange], schema: Schema, *, key: Sequence[str] = ()
+) -> Iterator[str]:
+    """The statements that rename columns, add others, all in one, widen others, and let others be NULL.
+
+    Args:
+        key: the columns that identify a row of the table; one that may be NULL cannot be among them.
 
     Raises:
         InternalError: a change that is none of these.
     """
-    return statements.evolve(sql.table(target), evolved(changes, schema))
+    was = {each.column: each.old or "" for each in changes if each.kind is ChangeKind.RENAME}
+    relaxed = (was.get(each.column, each.column) for each in changes if each.kind is ChangeKind.NULLABILITY)
+    gone = [name for name in relaxed if name in key]
+    if gone:
+        yield no_identifier(target, gone)
+    yield from statements.evolve(sql.table(target), evolved(changes, schema))
 
 
 def set_property(target: Target, name: str, value: str) -> str:

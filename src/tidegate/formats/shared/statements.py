@@ -156,11 +156,15 @@ def bound(prune: Prune, prefix: str = "") -> str:
 
 
 class AlteredColumns(NamedTuple):
-    """What becomes of a table's columns: those that are added and widened, as the load has them, and new names."""
+    """What becomes of a table's columns: those that are added and widened, as the load has them, and new names.
+
+    `relaxed` are the names of those that may be NULL from now on.
+    """
 
     added: Sequence[Column]
     widened: Sequence[Column]
     renamed: Mapping[str, str]
+    relaxed: Sequence[str] = ()
 
 
 def evolved(changes: Sequence[SchemaChange], schema: Schema) -> AlteredColumns:
@@ -172,7 +176,8 @@ def evolved(changes: Sequence[SchemaChange], schema: Schema) -> AlteredColumns:
     added: list[Column] = []
     widened: list[Column] = []
     renamed: dict[str, str] = {}
-    for change in changes:
+    relaxed = [change.column for change in changes if change.kind is ChangeKind.NULLABILITY]
+    for change in (change for change in changes if change.kind is not ChangeKind.NULLABILITY):
         column = schema.find(change.column)
         if change.kind in REPLACED:
             continue  # each format has its own way
@@ -182,7 +187,7 @@ def evolved(changes: Sequence[SchemaChange], schema: Schema) -> AlteredColumns:
         if column is None or change.kind not in (ChangeKind.ADD_COLUMN, ChangeKind.WIDEN):
             raise InternalError(f"a change {change.kind} of column {change.column!r} cannot be applied to a table")
         (added if change.kind is ChangeKind.ADD_COLUMN else widened).append(column)
-    return AlteredColumns(added, widened, renamed)
+    return AlteredColumns(added, widened, renamed, relaxed)
 
 
 def evolve(table: str, altered: AlteredColumns) -> Iterator[str]:
@@ -190,10 +195,25 @@ def evolve(table: str, altered: AlteredColumns) -> Iterator[str]:
     for old, new in altered.renamed.items():
         yield f"ALTER TABLE {table} RENAME COLUMN {sql.quote(old)} TO {sql.quote(new)}"
     if altered.added:
-        columns = ", ".join(f"{sql.quote(column.name)} {column.type.spark}" for column in altered.added)
+        columns = ", ".join(column_text(replace(column, nullable=True)) for column in altered.added)
         yield f"ALTER TABLE {table} ADD COLUMNS ({columns})"
     for column in altered.widened:
         yield f"ALTER TABLE {table} ALTER COLUMN {sql.quote(column.name)} TYPE {column.type.spark}"
+    for name in altered.relaxed:
+        yield f"ALTER TABLE {table} ALTER COLUMN {sql.quote(name)} DROP NOT NULL"
+
+
+def column_text(column: Column) -> str:
+    """A column as CREATE TABLE and ADD COLUMNS list it.
+
+    Example:
+        >>> from tidegate.core.schema import BIGINT
+        >>> column_text(Column(name="id", type=BIGINT, nullable=False, comment="who"))
+        "`id` bigint NOT NULL COMMENT 'who'"
+    """
+    required = "" if column.nullable else " NOT NULL"
+    comment = f" COMMENT {sql.string(column.comment)}" if column.comment else ""
+    return f"{sql.quote(column.name)} {column.type.spark}{required}{comment}"
 
 
 def known(name: str, schema: Schema, where: str) -> str:
