@@ -18,6 +18,11 @@ def property_name(uid: str) -> str:
     return f"tidegate.{uid}.position"
 
 
+def touched_name(uid: str) -> str:
+    """The snapshot property of a position that maintenance wrote again after others had changed the table."""
+    return f"tidegate.{uid}.touched"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Position:
     """How far one stream has been loaded into one table; a value of its commit.

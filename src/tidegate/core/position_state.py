@@ -28,6 +28,10 @@ CURSOR = "cursor"
 """The columns by which rows were ordered."""
 COLUMNS = "columns"
 """The types of the columns of files so far."""
+EMPTY = "empty"
+"""Says that the table was created without rows, and nothing else: what comes next is still a first load."""
+AS_LOADED = "as_loaded"
+"""Of a load of the whole table: its id, and what else has to be the same for the position to prove the table."""
 CLAIMS = frozenset({*VOUCHER, KEYS, "version", "fingerprint"})
 """By which a strategy knows, without a look, that the table is as the source."""
 
@@ -60,6 +64,22 @@ class EventFence:
         return cls(
             after=after, number=int(found["number"]), load=str(found["load"]), whole=int(found.get(WHOLE, after))
         )
+
+
+def says_nothing(state: Mapping[str, Any]) -> bool:
+    """Whether the position is that of a table which was created without rows."""
+    return EMPTY in state
+
+
+def proof_of(state: Mapping[str, Any]) -> Mapping[str, Any]:
+    """What a load of the whole table noted, see `AS_LOADED`; nothing where it noted nothing."""
+    found: Mapping[str, Any] = state.get(AS_LOADED) or {}
+    return found
+
+
+def proven_by(state: Mapping[str, Any], load_id: str) -> Mapping[str, Any]:
+    """The state with the id of the load that notes what the whole table is: no other load may say it in its place."""
+    return {**state, AS_LOADED: {**proof_of(state), "load": load_id}} if AS_LOADED in state else state
 
 
 def key_census(state: Mapping[str, Any]) -> Any:

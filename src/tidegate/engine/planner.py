@@ -19,7 +19,7 @@ from tidegate.core.plan import Mode as WriteMode
 from tidegate.core.policies.contract import Mode, modes_of
 from tidegate.core.ports.format import TableState
 from tidegate.core.position import Position
-from tidegate.core.position_state import FENCE, WHOLE, EventFence
+from tidegate.core.position_state import FENCE, WHOLE, EventFence, proven_by
 from tidegate.core.schema import FOLLOWED, REPLACED, RESCUED, ChangeKind, Column, Schema, SchemaChange, compare
 from tidegate.core.spelling import suggest
 from tidegate.engine.quality.rules import refuse_rules
@@ -34,7 +34,7 @@ DEFAULT_CONTRACT: Mapping[ChangeKind, str] = {
     ChangeKind.WIDEN: "evolve",
     ChangeKind.NARROW: "stop",
     ChangeKind.TYPE_CHANGE: "stop",
-    ChangeKind.NULLABILITY: "stop",
+    ChangeKind.NULLABILITY: "evolve",
     ChangeKind.DROP_COLUMN: "keep",
     ChangeKind.RENAME: "stop",
 }
@@ -119,11 +119,15 @@ def _position(stream: Stream, found: PlanInputs, columns: Schema, evolve: Sequen
         kind=stream.strategy.kind,
         source=found.identity,
         clock=found.clock,
-        state={**found.changes.state, **fenced},
+        state={**_loaded_by(found.changes, load_id), **fenced},
         loaded_through=found.changes.loaded_through,
         schema=columns.digest,
         writer=stream.writer.signature,
     )
+
+
+def _loaded_by(changes: ChangeSet, load_id: str) -> Mapping[str, Any]:
+    return proven_by(changes.state, load_id) if changes.whole else changes.state
 
 
 def _seen(changes: Sequence[SchemaChange], aside: Sequence[SchemaChange]) -> Iterator[SchemaChange]:
@@ -212,11 +216,8 @@ def _added(stream: Stream, found: PlanInputs) -> tuple[tuple[Column, ...], tuple
     added = writer.added(found.columns, stream.strategy.cursor)
     if not added or table is None:
         return added, ()
-    changes = [
-        change
-        for change in compare(source=Schema(columns=added), table=table)
-        if change.kind is not ChangeKind.DROP_COLUMN
-    ]
+    own = {column.name for column in added}
+    changes = [change for change in compare(source=Schema(columns=added), table=table) if change.column in own]
     taken = FOLLOWED | REPLACED if found.facts.reset else FOLLOWED
     refused = next((change for change in changes if change.kind not in taken), None)
     if refused is not None:
@@ -315,6 +316,21 @@ def _ways(stream: Stream, refused: Sequence[SchemaChange]) -> str:
     return f"Change the source back, allow it with {allowed} (docs/concepts/contract.md){command}."
 
 
+def declared(stream: Stream, plan: LoadPlan) -> Schema:
+    """The columns of a new table: what the source promises of them is declared where every row that comes keeps it.
+
+    Events of a log may be older than a promise, and those of a delete may hold nothing but the key.
+    """
+    partial = Apply in stream.strategy.emits
+    columns = tuple(
+        replace(column, nullable=True) if partial and column.name not in stream.key else column
+        for column in plan.columns
+    )
+    single = stream.writer.needs_key and stream.writer.versions is None
+    own = tuple(replace(column, nullable=True) for column in plan.added)
+    return Schema(columns=(*columns, *own), comment=plan.columns.comment, key=stream.key if single else ())
+
+
 def _own(stream: Stream, change: SchemaChange) -> bool:
     return change.column in {*stream.added.names, RESCUED.name}
 
@@ -323,6 +339,8 @@ def _mode(stream: Stream, change: SchemaChange, *, reset: bool) -> str:
     """What the contract says of a change; it does not speak of columns that the program itself keeps in the table."""
     if change.kind is ChangeKind.ADD_COLUMN and _own(stream, change):
         return "evolve"
+    if change.kind is ChangeKind.NULLABILITY and change.new is None:
+        return "evolve"  # of a column that is gone, which may stay only with NULL in new rows
     mode = stream.policies.contract.get(change.kind, DEFAULT_CONTRACT[change.kind])
     if reset and change.kind is not ChangeKind.NULLABILITY:
         stands = mode if mode in {*EVOLVES, "keep"} else "keep" if change.kind is ChangeKind.DROP_COLUMN else "evolve"

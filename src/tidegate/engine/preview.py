@@ -108,7 +108,8 @@ def preview(stream: Stream, context: RunContext) -> StreamPlan:
             if changes is not None:
                 delete_guard.guard(work, changes)
             plan = _plan(work, changes, ledger)
-            notes = (*probe.notes(), *(changes.notes if changes else ()), *_layout(stream))
+            why = changes.notes if changes else _unchanged(work)
+            notes = (*probe.notes(), *why, *_layout(stream))
     except TidegateError as error:
         told = failure(stream, error, context.redact)
         return StreamPlan(**about, outcome=told.result, error=told.error)
@@ -134,6 +135,13 @@ def _plan(work: LoadContext, changes: ChangeSet | None, ledger: Ledger) -> LoadP
         return None
     first = next(partitions.groups(changes))
     return plan(work, partitions.vouched(first, ledger) if first.parts else first, save=_keep_nothing).plan
+
+
+def _unchanged(work: LoadContext) -> tuple[str, ...]:
+    """Why nothing has to be done, where the strategy can say more than that."""
+    since = work.recovered.since
+    why = work.stream.strategy.unchanged(since) if since is not None else ""
+    return (why,) if why and work.stream.strategy.restores else ()
 
 
 def _keep_nothing(plan: LoadPlan) -> None:

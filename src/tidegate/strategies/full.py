@@ -1,4 +1,4 @@
-"""The strategy `full`: reads every row on every run."""
+"""The strategy `full`: reads every row, unless the source is known to hold what was loaded last."""
 
 from __future__ import annotations
 
@@ -18,10 +18,11 @@ from tidegate.errors import ConfigError
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Full(Strategy):
-    """Reads every row on every run; for small tables, and for tables that no other strategy fits."""
+    """Reads every row, unless the whole source is unchanged; for small tables, and where no other strategy fits."""
 
     kind: ClassVar[str] = "full"
     emits: ClassVar[frozenset[type[Effect]]] = frozenset({Mirror})
+    restores: ClassVar[bool] = True
 
     @property
     def rereads(self) -> bool:
@@ -40,15 +41,39 @@ class Full(Strategy):
     def detect(
         self,
         probe: Probe,
-        since: Position | None,  # noqa: ARG002 - full ignores the past
-        kept: Ledger | None = None,  # noqa: ARG002 - as above
+        since: Position | None,
+        kept: Ledger | None = None,  # noqa: ARG002 - the whole is compared, no part of it
     ) -> ChangeSet | None:
-        """Always everything."""
+        """Everything; None where the source's version, or else the fingerprint of all columns, is the loaded one."""
+        same = since is not None and (since.source, since.schema) == (probe.identity(), probe.schema().digest)
+        loaded: Mapping[str, Any] = since.state if same and since is not None else {}
+        version, missed = probe.version(), probe.schema().not_covered
+        if version is not None:
+            found = {"version": version}
+        elif missed:
+            # What no fingerprint covers may have changed.
+            return self._everything(probe, {}, f"no fingerprint covers {', '.join(missed)}")
+        else:
+            found = {"fingerprint": str(probe.fingerprint(Everything()))}
+        if found.items() <= loaded.items():
+            return None
+        (name,) = found
+        if name in loaded:
+            return self._everything(probe, found, f"the {name} of the source is not the loaded one")
+        return self._everything(probe, found, "nothing was loaded yet" if since is None else "")
+
+    def unchanged(self, since: Position) -> str:
+        """By what the source is known to be as it was."""
+        name = "version" if "version" in since.state else "fingerprint"
+        return f"the {name} of the source is the loaded one, and the table is as the last load left it"
+
+    def _everything(self, probe: Probe, state: Mapping[str, Any], why: str) -> ChangeSet:
         stats = probe.stats(Everything())
         return ChangeSet(
             slices=(Everything(),),
             effect=Mirror(),
+            state=state,
             rows=stats.rows,
             bytes=stats.bytes,
-            reason="strategy full reads every row",
+            reason="strategy full reads every row" + (f": {why}" if why else ""),
         )

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from tidegate.core.grouping import Grouping
 from tidegate.core.ids import Target
 from tidegate.core.plan import LoadPlan, Prune, branch_prefix
-from tidegate.core.ports.format import Format, Layout, TableState
+from tidegate.core.ports.format import Format, Layout, SinceLoad, TableState
 from tidegate.core.position import Position
 from tidegate.core.schema import Column, Schema, SchemaChange
 from tidegate.errors import CommitConflict, VersionGone
@@ -98,6 +98,7 @@ class MemoryFormat(Format):
                 last_sequence=max((each.sequence for each, _ in carried), default=0),
                 branches=tuple(name for name in table.branches if name.startswith(branch_prefix(uid))),
                 schema=Schema(columns=table.fields),
+                since_load=SinceLoad(same_rows=snapshot is not None and snapshot == table.head),
             )
 
     def may_hold(self, target: Target, bound: Prune) -> bool:

@@ -12,7 +12,7 @@ import pytest
 from tidegate.core.ids import Target
 from tidegate.core.plan import branch_prefix
 from tidegate.core.policies.maintenance import Bytes, Maintenance, Step, Upkeep
-from tidegate.core.position import Position, property_name
+from tidegate.core.position import Position, property_name, touched_name
 from tidegate.errors import ConfigError
 from tidegate.formats.delta import Delta, table
 from tidegate.formats.delta.versions import vector_name
@@ -73,8 +73,8 @@ def metadata(*snapshots, refs=None, **more):
     )
 
 
-def surveyed(found, asked):
-    return [need.step for need in iceberg.survey(found, lambda: None, asked)]
+def surveyed(found, asked, *, aged=True):
+    return [need.step for need in iceberg.survey(found, lambda: None, asked, aged=lambda: aged)]
 
 
 def chain(count, *, every=1):
@@ -102,8 +102,14 @@ def test_marks_are_carried_on_when_an_expiry_would_take_one_and_only_then():
     found = metadata(*snapshots)
     assert iceberg.carried(found, frozenset({1})) == {}
     assert iceberg.carried(found, frozenset({1, 3})) == {}, "a newer one says more"
-    assert iceberg.carried(found, frozenset({1, 2, 3})) == {**mark(2), **mark(1, OTHER)}, "of every stream of the table"
-    assert iceberg.carried(found, frozenset(range(1, 10))) == {**mark(2), **mark(1, OTHER)}
+    told = {**mark(2), **mark(1, OTHER)}
+    touched = {touched_name(uid): "true" for uid in (UID, OTHER)}
+    assert iceberg.carried(found, frozenset({1, 2, 3})) == {**told, **touched}, "of every stream of the table"
+    for each in snapshots[9:]:
+        each["summary"]["operation"] = "replace"
+    touched.pop(touched_name(UID))
+    assert iceberg.carried(metadata(*snapshots), frozenset({1, 2, 3})) == {**told, **touched}, "compaction moves no row"
+    assert iceberg.carried(found, frozenset(range(1, 10))) == {**told, **touched}
 
 
 def test_nothing_is_worth_doing_for_a_small_young_table():
@@ -117,11 +123,13 @@ def test_branches_layout_old_snapshots_and_the_look_for_orphans():
     refs = {left: {"snapshot-id": 3}, other: {"snapshot-id": 3}}
     found = metadata(*chain(30), refs=refs)
     asked = upkeep(partition_by=("bucket(4, id)",), looked_at=NOW - DAY)
-    needs = {need.step: need.reason for need in iceberg.survey(found, lambda: None, asked)}
+    needs = {need.step: need.reason for need in iceberg.survey(found, lambda: None, asked, aged=lambda: True)}
     assert list(needs) == [Step.BRANCHES, Step.LAYOUT, Step.EXPIRE, Step.ORPHANS]
     assert needs[Step.BRANCHES] == "1 left by crashed loads"
     assert surveyed(metadata(*chain(3)), upkeep(looked_at=NOW - DAY / 2)) == []
     assert surveyed(metadata(*chain(3)), upkeep(looked_at=None)) == [Step.ORPHANS]
+    young = surveyed(metadata(*chain(3)), upkeep(looked_at=None, force=True), aged=False)
+    assert Step.ORPHANS not in young, "no file is old enough to be one"
 
 
 @pytest.mark.parametrize(
@@ -234,7 +242,9 @@ def test_delta_small_files_deleted_rows_and_old_files(tmp_path):
     five = [added(f"{n}.parquet", deleted=2 if n == 4 else 0) for n in range(5)]
     other = delta(tmp_path / "b", commit(30, PROTOCOL, MADE, *five), there=[("4.parquet", 30), ("old.parquet", 8)])
     assert steps(other, upkeep(keep=1)) == [Step.COMPACT, Step.EXPIRE]
-    much = [added("a.parquet", size=10**9, deleted=1)]
+    few = [added("a.parquet", size=10**9, deleted=1)]
+    assert steps(delta(tmp_path / "d", commit(0, PROTOCOL, MADE, *few)), upkeep()) == [], "of ten rows one"
+    much = [added("a.parquet", size=10**9, rows=90_000, deleted=10_000)]
     assert steps(delta(tmp_path / "c", commit(0, PROTOCOL, MADE, *much)), upkeep()) == [Step.DELETES]
 
 

@@ -8,11 +8,10 @@ from datetime import timedelta
 import pytest
 
 from tidegate.core.bounds import Clock
-from tidegate.core.effects import Insert, Mirror
+from tidegate.core.effects import Insert
 from tidegate.core.schema import Schema
 from tidegate.core.slices import Range
 from tidegate.errors import ConfigError, HistoryGone, PlanError
-from tidegate.strategies.full import Full
 from tidegate.strategies.sequence import Sequence
 from unit.strategies.fakes import SCHEMA, Stream, Table
 
@@ -96,13 +95,3 @@ def test_options() -> None:
     for value in (None, "", "x", "1.5"):
         with pytest.raises(ConfigError):
             Sequence(column="id").resume(value)
-
-
-def test_full_reads_everything_every_time() -> None:
-    one = stream()
-    one.strategy = Full()
-    assert one.run() is not None
-    changes = one.run()
-    assert changes is not None
-    assert isinstance(changes.effect, Mirror)
-    assert changes.rows == 3

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from tidegate.core.change_feed import Span
@@ -42,6 +42,19 @@ class Layout:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SinceLoad:
+    """What is known of a table since the load that its position is of.
+
+    Args:
+        same_rows: no row came or went; False where that is not known.
+        partitioning: the number of the way in which new rows are partitioned now; 0 for a new table.
+    """
+
+    same_rows: bool = False
+    partitioning: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TableState:
     """The state of a table, read without Spark.
 
@@ -56,8 +69,8 @@ class TableState:
         last_sequence: the greatest number that the table has ever taken of this stream; it takes none below it.
         branches: this stream's branches that a crash left behind.
         schema: the columns, with stored types.
-        properties: the table's properties.
         location: where its files are.
+        since_load: what happened to it since the load with the position.
     """
 
     exists: bool
@@ -70,8 +83,8 @@ class TableState:
     last_sequence: int = 0
     branches: tuple[str, ...] = ()
     schema: Schema | None = None
-    properties: Mapping[str, str] = field(default_factory=dict)
     location: str | None = None
+    since_load: SinceLoad = SinceLoad()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

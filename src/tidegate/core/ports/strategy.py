@@ -25,6 +25,8 @@ class Strategy(Protocol):
 
     A strategy is a subclass: what few strategies need has a default here.
     `rereads` says that a row may be read again although it did not change (so `append` would double it).
+    `restores` says that each run leaves the table as the source is, also where others wrote to it or settings of the
+    project changed: only a table that is as its last load left it is left alone.
     `applies_events` says that what it reads are events with an order of their own in a log, `learns` that it chooses by
     what earlier loads took. `cursor` are the columns whose order says which of two rows of one key is later.
     What it may declare beside that is in `core/compatibility`.
@@ -34,6 +36,7 @@ class Strategy(Protocol):
     emits: ClassVar[frozenset[type[Effect]]]
     applies_events: ClassVar[bool] = False
     learns: ClassVar[bool] = False
+    restores: ClassVar[bool] = False
 
     @property
     @abstractmethod
@@ -52,6 +55,10 @@ class Strategy(Protocol):
         Args:
             kept: the partitions as they were loaded, when the registry has them and the position vouches for them.
         """
+
+    def unchanged(self, since: Position) -> str:  # noqa: ARG002 - by default there is nothing to add
+        """Why `detect` found nothing after that position, for people."""
+        return "nothing changed"
 
     def problems(self) -> tuple[str, ...]:
         """What is wrong with the options on their own, one sentence each."""

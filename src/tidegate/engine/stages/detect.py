@@ -20,7 +20,7 @@ from tidegate.core.manifest import Manifest
 from tidegate.core.position import Position
 from tidegate.core.position_state import METHOD, method_of, names_files, names_partitions
 from tidegate.core.slices import SnapshotPair
-from tidegate.engine import column_backfill, load_history, partitions
+from tidegate.engine import column_backfill, empty_source, load_history, partitions, untouched
 from tidegate.engine.context import LoadContext
 from tidegate.engine.deletes import key_diff
 from tidegate.engine.events import Stage
@@ -84,7 +84,9 @@ def detect(work: LoadContext, *, measure: Measure | None = None) -> tuple[Change
     """
     stream, probe = work.stream, work.probe
     new_columns = column_backfill.new_columns(work)
-    since = None if work.context.reads_everything or new_columns else work.recovered.vouched
+    since, doubt = None if work.context.reads_everything or new_columns else work.recovered.vouched, ""
+    if since is not None:
+        since, doubt = untouched.trusted(work, since)
     with work.journal.stage(Stage.DETECT) as tell:
         kept, strategy = _kept(work, since), stream.strategy
         if strategy.learns:
@@ -100,14 +102,18 @@ def detect(work: LoadContext, *, measure: Measure | None = None) -> tuple[Change
             known = replace(basis, state={**basis.state, METHOD: grouping.to_dict()})
             # The position is to vouch for what was measured, even where nothing has to move.
             changes = strategy.detect(probe, known, kept) or partitions.nothing(grouping, basis)
+        if changes is not None and strategy.restores:
+            state = {**changes.state, **untouched.claim(work)}
+            changes = replace(changes, state=state, reason=f"{changes.reason}: {doubt}" if doubt else changes.reason)
         if work.context.resync:
             _need_mirror(work, changes)
         if changes is not None and new_columns:
             changes = column_backfill.filled(changes, new_columns)
+        changes = empty_source.creation(work) if changes is None else changes
         versions = stream.writer.versions
         if changes is not None and versions is not None and versions.moment(()) is not None:
             changes = _in_order(changes)
-        tell(changes.reason if changes else "nothing changed")
+        tell(changes.reason if changes else strategy.unchanged(since) if since else "nothing changed")
     return changes, kept or Ledger()
 
 

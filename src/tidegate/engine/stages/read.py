@@ -11,6 +11,7 @@ from tidegate.core.plan import LoadPlan
 from tidegate.core.ports.format import Layout, Staging
 from tidegate.engine.context import LoadContext, PlannedLoad
 from tidegate.engine.events import Stage
+from tidegate.engine.planner import declared
 from tidegate.engine.publish import opened_later, opened_meanwhile
 from tidegate.engine.stream import Stream
 from tidegate.engine.verification import last_loads
@@ -43,9 +44,14 @@ def read(work: LoadContext, planned: PlannedLoad, held: ExitStack) -> ReadRows:
     """
     plan = planned.plan
     with work.journal.stage(Stage.READ):
-        session = held.enter_context(work.session(small=_small(work, plan)))
-        opened = held.enter_context(_opening(work, plan, session))
+        session, opened = opening(work, plan, held)
         return ReadRows(session=session, frame=last_loads.read(work, plan, session), opened=opened)
+
+
+def opening(work: LoadContext, plan: LoadPlan, held: ExitStack) -> tuple[SparkSession, Callable[[], Staging]]:
+    """A session for the load, and what gives the version of the table that it writes to, see `ReadRows`."""
+    session = held.enter_context(work.session(small=_small(work, plan)))
+    return session, held.enter_context(_opening(work, plan, session))
 
 
 def _small(work: LoadContext, plan: LoadPlan) -> bool:
@@ -65,7 +71,7 @@ def _opening(work: LoadContext, plan: LoadPlan, session: SparkSession) -> Abstra
 
     def prepare() -> None:
         if table.snapshot is None:
-            stream.format.create(session, stream.target, plan.table, _layout(stream, plan))
+            stream.format.create(session, stream.target, declared(stream, plan), _layout(stream, plan))
         if plan.evolution.apply:
             stream.format.evolve(session, stream.target, plan.evolution.apply, plan.table)
 

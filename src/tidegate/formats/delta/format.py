@@ -19,6 +19,7 @@ from tidegate.core.ports.format import (
     ChangeFeed,
     Format,
     Layout,
+    SinceLoad,
     TableInspection,
     TableMaintenance,
     TableState,
@@ -120,8 +121,8 @@ class Delta(Format):
             number=landed.number,
             last_sequence=snapshot.transactions.get(uid, 0),
             schema=table.schema(snapshot),
-            properties=snapshot.metadata["configuration"],
             location=self._location(target),
+            since_load=SinceLoad(same_rows=landed.as_loaded),
         )
 
     def may_hold(self, target: Target, bound: Prune) -> bool:
@@ -270,8 +271,12 @@ class Delta(Format):
         travel.rollback(session, target, self._location(target), version)
 
     def usage(self, target: Target) -> Usage | None:
-        """What lies below the table's folder; None where that cannot be listed."""
-        return usage(self._location(target))
+        """What the table takes up; None where there is none."""
+        log = self._log(target)
+        if log is None:
+            return None
+        files, size = maintenance.live(log.snapshot())
+        return usage(self._location(target), files=files, size=size)
 
     def _location(self, target: Target) -> str:
         return ddl.location(target, self.warehouse)

@@ -29,7 +29,7 @@ CHECKPOINT_COLUMNS = (
     "sidecar",
 )
 DELETION_VECTOR = tuple(
-    f"add.deletionVector.{name}" for name in ("storageType", "pathOrInlineDv", "offset", "cardinality")
+    f"add.deletionVector.{name}" for name in ("storageType", "pathOrInlineDv", "offset", "sizeInBytes", "cardinality")
 )
 # Where these are in force, commits lie elsewhere than in the log's folder.
 ELSEWHERE = frozenset({"catalogManaged", "catalogOwned-preview", "coordinatedCommits-preview"})

@@ -13,7 +13,7 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
-from tidegate.core.policies.maintenance import DELETE_FILES, DELETED_SHARE, SAFE_AGE, SMALL_FILES, Need, Step, Upkeep
+from tidegate.core.policies.maintenance import DELETE_FILES, SAFE_AGE, SMALL_FILES, Need, Step, Upkeep, many_deleted
 from tidegate.errors import CommitConflict, ConfigError
 from tidegate.formats.delta import table
 from tidegate.formats.delta.ddl import by_path
@@ -36,6 +36,8 @@ SMALL = {
 OPTIMIZE = "spark.databricks.delta.optimize."
 # Delta leaves out a commit without files unless it is told not to.
 EMPTY_COMMITS = "spark.databricks.delta.skipRecordingEmptyCommits"
+INLINE = "i"
+"""The storage type of a deletion vector within the log."""
 RETENTION_CHECK = "spark.databricks.delta.retentionDurationCheck.enabled"
 
 
@@ -62,13 +64,23 @@ def survey(log: Log, location: str, upkeep: Upkeep) -> Iterator[Need]:
         reason = f"{found} of {len(snapshot.files)} data files are below {upkeep.rules.compact_below:,} bytes"
         yield Need(step=Step.COMPACT, reason=reason)
     vectors = [int(file["deletionVector"].get("cardinality") or 0) for file in snapshot.files if _vector(file)]
-    share = sum(vectors) / max((snapshot.rows or 0) + sum(vectors), 1)
-    if len(vectors) >= (1 if upkeep.force else DELETE_FILES) or share >= DELETED_SHARE:
+    rows = (snapshot.rows or 0) + sum(vectors)
+    share = sum(vectors) / max(rows, 1)
+    if len(vectors) >= (1 if upkeep.force else DELETE_FILES) or many_deleted(sum(vectors), rows):
         yield Need(step=Step.DELETES, reason=f"{len(vectors)} files contain deleted rows, {share:.0%} of all rows")
     if position_ages(log, upkeep):
         yield Need(step=Step.POSITION, reason="the commit with the position is old, and the log will drop it")
     if (old := _unused(log, snapshot, location, upkeep)) or upkeep.force:
         yield Need(step=Step.EXPIRE, reason=f"{old} files that the table no longer needs are old enough to delete")
+
+
+def live(snapshot: Snapshot) -> tuple[int, int]:
+    """Files and bytes that the version shows: its data files, and the files of their deletion vectors."""
+    vectors = [file["deletionVector"] for file in snapshot.files if _vector(file)]
+    kept = [each for each in vectors if each["storageType"] != INLINE]
+    files = {each["pathOrInlineDv"] for each in kept}
+    size = sum(file["size"] for file in snapshot.files) + sum(each.get("sizeInBytes", 0) for each in kept)
+    return len(snapshot.files) + len(files), size
 
 
 def layout_differs(snapshot: Snapshot, wanted: Sequence[str]) -> str:
@@ -160,7 +172,7 @@ class Keeper:
         if landed.position is None:
             return "nothing to re-stamp"
         nothing = self.session.read.format("delta").load(self.location).limit(0)
-        told = table.user_metadata(self.upkeep.uid, landed.position)
+        told = table.user_metadata(self.upkeep.uid, landed.position, touched=not landed.as_loaded)
         self.session.conf.set(EMPTY_COMMITS, "false")
         nothing.write.format("delta").option("userMetadata", told).mode("append").save(self.location)
         return f"load {landed.position.sequence} was re-stamped"

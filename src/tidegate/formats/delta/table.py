@@ -15,7 +15,7 @@ from typing import Any, Protocol
 from tidegate.core import schema as types
 from tidegate.core.plan import Prune
 from tidegate.core.ports.format import Receipt
-from tidegate.core.position import Position, property_name
+from tidegate.core.position import Position, property_name, touched_name
 from tidegate.core.schema import Column, Kind, Schema, Type
 from tidegate.core.table_facts import TableFacts
 from tidegate.errors import WriteError
@@ -46,11 +46,13 @@ class Landed:
         position: of the newest load whose rows the table shows; None where no commit tells.
         version: of the commit that carries it.
         number: of the newest load, where its commit is not kept any more; None where that is not known either.
+        as_loaded: no rows came or went since that load.
     """
 
     position: Position | None = None
     version: int | None = None
     number: int | None = None
+    as_loaded: bool = False
 
 
 class Commits(Protocol):
@@ -68,15 +70,18 @@ def landed(log: Log, snapshot: Snapshot, uid: str) -> Landed:
     Raises:
         WriteError: the position is damaged or was written by a newer version.
     """
-    restored = False
+    restored, as_loaded = False, True
     for commit in ancestors(log, snapshot.version):
         if commit is None:
             number = None if restored else snapshot.transactions.get(uid)
             return Landed(number=number)
-        restored = restored or restored_from(log, commit) is not None
+        back = restored_from(log, commit) is not None
+        restored = restored or back
         found = position_of(commit, uid)
         if found is not None:
-            return Landed(position=found, version=commit.version)
+            as_loaded = as_loaded and touched_name(uid) not in (commit.info.get("userMetadata") or "")
+            return Landed(position=found, version=commit.version, as_loaded=as_loaded)
+        as_loaded = as_loaded and (back or not commit.changes_rows)  # a RESTORE shows what it went back to
     return Landed(number=None if restored else snapshot.transactions.get(uid))
 
 
@@ -103,9 +108,14 @@ def restored_from(log: Commits, commit: Commit) -> int | None:
     return next((each.version for each in before if each and each.info.get("timestamp", 0) <= moment), -1)
 
 
-def user_metadata(uid: str, position: Position) -> str:
-    """What a load's commit carries of its position."""
-    return json.dumps({property_name(uid): position.to_dict()}, sort_keys=True, separators=(",", ":"))
+def user_metadata(uid: str, position: Position, *, touched: bool = False) -> str:
+    """What a load's commit carries of its position.
+
+    Args:
+        touched: others have changed the table since the load, so the position proves nothing of its rows.
+    """
+    told = {property_name(uid): position.to_dict(), **({touched_name(uid): True} if touched else {})}
+    return json.dumps(told, sort_keys=True, separators=(",", ":"))
 
 
 def position_of(commit: Commit, uid: str) -> Position | None:
@@ -160,9 +170,11 @@ def schema(snapshot: Snapshot) -> Schema:
                 type=_type(field["type"], field["name"]),
                 nullable=field.get("nullable", True),
                 native=shown(field["type"]) or "",
+                comment=(field.get("metadata") or {}).get("comment", ""),
             )
             for field in fields(snapshot)
-        )
+        ),
+        comment=snapshot.metadata.get("description") or "",
     )
 
 

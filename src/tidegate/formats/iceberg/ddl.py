@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from tidegate.core.ids import Target
 from tidegate.core.ports.format import Layout
-from tidegate.core.schema import BOOLEAN, ChangeKind, Kind, Schema, SchemaChange
+from tidegate.core.schema import BOOLEAN, REPLACED, ChangeKind, Kind, Schema, SchemaChange
 from tidegate.errors import ConfigError, SchemaRefused
 from tidegate.formats.shared import statements
 from tidegate.formats.shared.statements import column_text, evolved, folder, known, pairs, plain, problem_of
@@ -186,8 +186,10 @@ def evolve(
         InternalError: a change that is none of these.
     """
     was = {each.column: each.old or "" for each in changes if each.kind is ChangeKind.RENAME}
-    relaxed = (was.get(each.column, each.column) for each in changes if each.kind is ChangeKind.NULLABILITY)
-    gone = [name for name in relaxed if name in key]
+    leaving = (
+        was.get(each.column, each.column) for each in changes if each.kind in {ChangeKind.NULLABILITY, *REPLACED}
+    )
+    gone = [name for name in leaving if name in key]
     if gone:
         yield no_identifier(target, gone)
     yield from statements.evolve(sql.table(target), evolved(changes, schema))

@@ -20,6 +20,7 @@ from tidegate.core.ports.format import (
     ChangeFeed,
     Format,
     Layout,
+    SinceLoad,
     TableInspection,
     TableMaintenance,
     TableState,
@@ -33,11 +34,10 @@ from tidegate.formats.iceberg import ddl, maintenance, replaced_columns
 from tidegate.formats.iceberg import layout as layouts
 from tidegate.formats.iceberg import versions as travel
 from tidegate.formats.iceberg.catalog import Catalog
-from tidegate.formats.iceberg.metadata import Metadata
 from tidegate.formats.iceberg.partitions import aligned, partition_by
 from tidegate.formats.iceberg.snippets import snippets
 from tidegate.formats.iceberg.staging import IcebergStaging, drop_branch
-from tidegate.formats.shared.storage import usage
+from tidegate.formats.shared.storage import has_older, usage
 from tidegate.spark import sql
 from tidegate.spark.failures import translated
 
@@ -114,8 +114,8 @@ class Iceberg(Format):
             position_snapshot=str(position[1].id) if position else None,
             branches=metadata.branches(branch_prefix(uid)),
             schema=metadata.schema(),
-            properties=metadata.properties,
             location=metadata.location,
+            since_load=SinceLoad(same_rows=metadata.as_loaded(uid), partitioning=metadata.partitioning),
         )
 
     def may_hold(self, target: Target, bound: Prune) -> bool:
@@ -180,9 +180,10 @@ class Iceberg(Format):
         location = ddl.location(target, self._where.warehouse) if self._where.in_tables else None
         statements = [ddl.create(target, schema, layout, location)]
         order = ddl.order(target, schema, layout) if layout.sort_by else None
+        identifier = ddl.identifier(target, schema)
         for attempt in range(1, CREATE_TRIES + 1):
             try:
-                self._create(session, target, statements, order)
+                self._create(session, target, statements, order, identifier)
             except WriteError:
                 # Loads side by side may make one namespace at once, and a catalog refuses the later: it is there now.
                 if attempt == CREATE_TRIES:
@@ -201,8 +202,10 @@ class Iceberg(Format):
         ddl.refuse_reserved(schema)
         replaced = [change.column for change in changes if change.kind in REPLACED]
         replaced_columns.refuse_connect(session, replaced)
+        before = self._where.load(target)
+        key = before.key if before else ()
         with translated(f"changing the columns of {target}", self._where.warehouse):
-            for statement in ddl.evolve(target, changes, schema):
+            for statement in ddl.evolve(target, changes, schema, key=key):
                 session.sql(statement)
             if replaced:
                 metadata = self._where.load(target)
@@ -283,7 +286,15 @@ class Iceberg(Format):
         metadata = self._where.load(upkeep.target)
         if metadata is None:
             return ()
-        return tuple(maintenance.survey(metadata, lambda: self._where.table(upkeep.target), upkeep))
+        location = metadata.location
+        return tuple(
+            maintenance.survey(
+                metadata,
+                lambda: self._where.table(upkeep.target),
+                upkeep,
+                aged=lambda: location is None or has_older(location, upkeep.orphaned_before),
+            )
+        )
 
     def maintain(self, session: SparkSession, upkeep: Upkeep, step: Step) -> str:
         """Does the step by Iceberg's procedures; what it did, for people."""
@@ -311,9 +322,22 @@ class Iceberg(Format):
     def usage(self, target: Target) -> Usage | None:
         """What lies below the table's location; None where that cannot be listed."""
         metadata = self._where.load(target)
-        return None if metadata is None or metadata.location is None else usage(metadata.location)
+        current = metadata.snapshot(metadata.main) if metadata else None
+        if metadata is None or metadata.location is None or (current and "total-files-size" not in current.summary):
+            return None
+        if current is None:
+            return usage(metadata.location)
+        files = current.number("total-data-files") + current.number("total-delete-files")
+        return usage(metadata.location, files=files, size=current.number("total-files-size"))
 
-    def _create(self, session: SparkSession, target: Target, statements: Sequence[str], order: str | None) -> None:
+    def _create(
+        self,
+        session: SparkSession,
+        target: Target,
+        statements: Sequence[str],
+        order: str | None,
+        identifier: str | None,
+    ) -> None:
         with translated(f"creating {target}", self._where.warehouse):
             if self._where.kind == "sqlite":
                 self._where.file.parent.mkdir(parents=True, exist_ok=True)
@@ -321,10 +345,13 @@ class Iceberg(Format):
                 session.sql(f"CREATE NAMESPACE IF NOT EXISTS {namespace}")
             for statement in statements:
                 session.sql(statement)
-            if order and self._unordered(target):
+            if not order and not identifier:
+                return
+            # Made by a load that crashed before all of it was done, a table is still empty.
+            metadata = self._where.load(target)
+            if metadata is None or metadata.main is not None:
+                return
+            if order and not metadata.sorted:
                 session.sql(order)
-
-    def _unordered(self, target: Target) -> bool:
-        # Made by a load that crashed before its sort order was set, a table is still empty.
-        metadata: Metadata | None = self._where.load(target)
-        return metadata is not None and metadata.main is None and not metadata.sorted
+            if identifier and not metadata.key:
+                session.sql(identifier)

@@ -15,7 +15,17 @@ from typing import TYPE_CHECKING, Any
 
 from tidegate.core.ids import new_load_id
 from tidegate.core.plan import branch_prefix
-from tidegate.core.policies.maintenance import DELETE_FILES, DELETED_SHARE, MANIFESTS, SMALL_FILES, Need, Step, Upkeep
+from tidegate.core.policies.maintenance import (
+    DELETE_FILES,
+    DELETED_SHARE,
+    MANIFESTS,
+    SMALL_FILES,
+    Need,
+    Step,
+    Upkeep,
+    many_deleted,
+)
+from tidegate.core.position import touched_name
 from tidegate.errors import CommitConflict
 from tidegate.formats.iceberg import layout
 from tidegate.formats.iceberg.metadata import Metadata, Snapshot
@@ -29,15 +39,18 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 FEW_FILES = 1_000
-MARKS = "tidegate."
+MARKS, POSITION, TOUCHED = "tidegate.", ".position", ".touched"
 FORMAT_WITH_VECTORS = 3
 
 
-def survey(metadata: Metadata, open_table: Callable[[], Table | None], upkeep: Upkeep) -> Iterator[Need]:
+def survey(
+    metadata: Metadata, open_table: Callable[[], Table | None], upkeep: Upkeep, *, aged: Callable[[], bool]
+) -> Iterator[Need]:
     """The steps that are worth doing, in order.
 
     Args:
         open_table: the same table through PyIceberg, asked for only where manifests have to be read.
+        aged: whether any file of the table is old enough to be taken for an orphan.
     """
     if left := metadata.branches(branch_prefix(upkeep.uid)):
         yield Need(step=Step.BRANCHES, reason=f"{len(left)} left by crashed loads")
@@ -48,7 +61,7 @@ def survey(metadata: Metadata, open_table: Callable[[], Table | None], upkeep: U
         yield from _of_files(current, open_table, upkeep)
     if doomed := expired(metadata, upkeep):
         yield Need(step=Step.EXPIRE, reason=f"{len(doomed)} of {len(metadata.snapshots())} snapshots are old")
-    if upkeep.looks and current is not None:
+    if upkeep.looks and current is not None and aged():
         yield Need(step=Step.ORPHANS, reason=f"files written before {_minute(upkeep.orphaned_before)} are checked")
 
 
@@ -63,8 +76,9 @@ def _of_files(current: Snapshot, open_table: Callable[[], Table | None], upkeep:
     if small := sum(count for count in found.small.values() if count >= few):
         reason = f"{small} of {found.data} data files are below {upkeep.rules.compact_below:,} bytes"
         yield Need(step=Step.COMPACT, reason=reason)
-    share = found.deleted / max(current.number("total-records"), 1)
-    if found.deletes >= (1 if upkeep.force else DELETE_FILES) or share >= DELETED_SHARE:
+    rows = current.number("total-records")
+    share = found.deleted / max(rows, 1)
+    if found.deletes >= (1 if upkeep.force else DELETE_FILES) or many_deleted(found.deleted, rows):
         yield Need(step=Step.DELETES, reason=f"{found.deletes} delete files mark {share:.0%} of the rows")
     if found.manifests > (1 if upkeep.force else MANIFESTS):
         yield Need(step=Step.MANIFESTS, reason=f"{found.manifests} manifests")
@@ -129,7 +143,14 @@ def carried(metadata: Metadata, doomed: frozenset[int]) -> Mapping[str, str]:
         own = {name: value for name, value in each.summary.items() if name.startswith(MARKS)}
         lost = lost or (each.id in doomed and bool(own.keys() - marks.keys()))
         marks = {**own, **marks}
-    return marks if lost else {}
+    return _still_true(metadata, marks) if lost else {}
+
+
+def _still_true(metadata: Metadata, marks: Mapping[str, str]) -> Mapping[str, str]:
+    """The marks, and of each position whether others have changed the table since: it is the newest one from now on."""
+    found = {name: value for name, value in marks.items() if not name.endswith(TOUCHED)}
+    uids = (name.removeprefix(MARKS).removesuffix(POSITION) for name in found if name.endswith(POSITION))
+    return {**found, **{touched_name(uid): "true" for uid in uids if not metadata.as_loaded(uid)}}
 
 
 @dataclass(frozen=True, kw_only=True)

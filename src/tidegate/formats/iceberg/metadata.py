@@ -13,7 +13,7 @@ from typing import Any
 
 from tidegate.core import schema as types
 from tidegate.core.ports.format import Receipt
-from tidegate.core.position import Position, property_name
+from tidegate.core.position import Position, property_name, touched_name
 from tidegate.core.schema import Column, Schema, Type
 from tidegate.errors import WriteError
 from tidegate.formats.shared.columns import shown, type_of
@@ -32,6 +32,8 @@ _SIMPLE = {
     "binary": types.BINARY,
 }
 _DECIMAL = re.compile(r"decimal\((\d+),\s*(\d+)\)")
+COMPACTION = "replace"
+"""The operation of a snapshot that moves rows between files. Source: Iceberg specification, "Snapshots"."""
 _MERGED = "spark.merge-into.num-target-rows-"
 
 
@@ -167,9 +169,29 @@ class Metadata:
                     ) from error
         return None
 
+    def as_loaded(self, uid: str) -> bool:
+        """Whether the visible rows are those that the stream's load left: nothing came since but compaction."""
+        for each in self.ancestors(self.main):
+            if property_name(uid) in each.summary:
+                return touched_name(uid) not in each.summary
+            if each.summary.get("operation") != COMPACTION:
+                return False
+        return False
+
+    @property
+    def partitioning(self) -> int:
+        """The number of the partition spec that new rows follow."""
+        return int(self.raw.get("default-spec-id", 0))
+
     def field(self, name: str) -> Mapping[str, Any] | None:
         """The current schema's field of that name."""
         return next((field for field in self.fields() if field["name"] == name), None)
+
+    @property
+    def key(self) -> tuple[str, ...]:
+        """The columns that identify a row, as the table says; empty where it says none."""
+        chosen = self._schema_of(self.raw.get("current-schema-id", 0)).get("identifier-field-ids") or ()
+        return tuple(field["name"] for field in self.fields() if field["id"] in chosen)
 
     def schema(self) -> Schema:
         """The columns of the current schema.
@@ -185,10 +207,13 @@ class Metadata:
                     nullable=not field.get("required", False),
                     native=shown(field["type"]) or "",
                     ident=str(field.get("id", "")),
+                    comment=field.get("doc") or "",
                 )
                 for field in self.fields()
                 if not field["name"].startswith(REPLACING)
-            )
+            ),
+            comment=self.properties.get("comment", ""),
+            key=self.key,
         )
 
     def fields(self) -> list[Mapping[str, Any]]:
@@ -197,10 +222,13 @@ class Metadata:
 
     def fields_of(self, current: int) -> list[Mapping[str, Any]]:
         """Those of one of its schemas; of the last one if that is not kept."""
-        schemas = self.raw.get("schemas") or [self.raw["schema"]]
-        found = next((each for each in schemas if each.get("schema-id", 0) == current), schemas[-1])
-        fields: list[Mapping[str, Any]] = found["fields"]
+        fields: list[Mapping[str, Any]] = self._schema_of(current)["fields"]
         return fields
+
+    def _schema_of(self, current: int) -> Mapping[str, Any]:
+        schemas = self.raw.get("schemas") or [self.raw["schema"]]
+        found: Mapping[str, Any] = next((each for each in schemas if each.get("schema-id", 0) == current), schemas[-1])
+        return found
 
 
 def moment(milliseconds: int) -> datetime:

@@ -59,6 +59,7 @@ class DatabaseProbe(Probe):
         self._lock = threading.Lock()
         self._known: Statements | None = None
         self._stats: dict[Slice, SliceStats] = {}
+        self._fingerprints: dict[Slice, Fingerprint] = {}
         self._edge = edge
         # How far back a change may lie; None where nothing says so.
         self._late = bound.lookback if isinstance(bound, TimeBound) else None
@@ -200,11 +201,16 @@ class DatabaseProbe(Probe):
         return Prune(column=column, type=self.statements.column(column).type, low=low, high=high, values=values)
 
     def fingerprint(self, part: Slice, *, latest: Latest | None = None) -> Fingerprint:
-        """Fingerprint of the slice's rows; of a big one over several connections of one snapshot."""
+        """Fingerprint of the slice's rows, once where a snapshot stands; of a big one over several connections."""
         statements = self.statements
+        if latest is None and part in self._fingerprints and self.has_snapshot():
+            return self._fingerprints[part]
         where = statements.condition(part) if latest is None else None
         found = self._asked(where, lambda cut: statements.fingerprint(part, latest, cut))
-        return sum((Fingerprint.of_sums(row) for row in found), Fingerprint())
+        total = sum((Fingerprint.of_sums(row) for row in found), Fingerprint())
+        if latest is None:
+            self._fingerprints[part] = total
+        return total
 
     def partitions(
         self, grouping: Grouping, *, since: Partition | None = None, only: Sequence[Slice] = ()
