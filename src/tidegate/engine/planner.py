@@ -316,21 +316,6 @@ def _ways(stream: Stream, refused: Sequence[SchemaChange]) -> str:
     return f"Change the source back, allow it with {allowed} (docs/concepts/contract.md){command}."
 
 
-def declared(stream: Stream, plan: LoadPlan) -> Schema:
-    """The columns of a new table: what the source promises of them is declared where every row that comes keeps it.
-
-    Events of a log may be older than a promise, and those of a delete may hold nothing but the key.
-    """
-    partial = Apply in stream.strategy.emits
-    columns = tuple(
-        replace(column, nullable=True) if partial and column.name not in stream.key else column
-        for column in plan.columns
-    )
-    single = stream.writer.needs_key and stream.writer.versions is None
-    own = tuple(replace(column, nullable=True) for column in plan.added)
-    return Schema(columns=(*columns, *own), comment=plan.columns.comment, key=stream.key if single else ())
-
-
 def _own(stream: Stream, change: SchemaChange) -> bool:
     return change.column in {*stream.added.names, RESCUED.name}
 

@@ -7,11 +7,12 @@ from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from tidegate.core.effects import Apply
 from tidegate.core.plan import LoadPlan
 from tidegate.core.ports.format import Layout, Staging
+from tidegate.core.schema import Schema
 from tidegate.engine.context import LoadContext, PlannedLoad
 from tidegate.engine.events import Stage
-from tidegate.engine.planner import declared
 from tidegate.engine.publish import opened_later, opened_meanwhile
 from tidegate.engine.stream import Stream
 from tidegate.engine.verification import last_loads
@@ -71,7 +72,7 @@ def _opening(work: LoadContext, plan: LoadPlan, session: SparkSession) -> Abstra
 
     def prepare() -> None:
         if table.snapshot is None:
-            stream.format.create(session, stream.target, declared(stream, plan), _layout(stream, plan))
+            stream.format.create(session, stream.target, _declared(stream, plan), _layout(stream, plan))
         if plan.evolution.apply:
             stream.format.evolve(session, stream.target, plan.evolution.apply, plan.table)
 
@@ -86,3 +87,18 @@ def _layout(stream: Stream, plan: LoadPlan) -> Layout:
     if stream.policies.layout.partition_by or grouping is None:
         return stream.policies.layout
     return replace(stream.policies.layout, partition_by=stream.format.partition_by(grouping))
+
+
+def _declared(stream: Stream, plan: LoadPlan) -> Schema:
+    """The columns of a new table: what the source promises of them is declared where every row that comes keeps it.
+
+    Events of a log may be older than a promise, and those of a delete may hold nothing but the key.
+    """
+    partial = Apply in stream.strategy.emits
+    columns = tuple(
+        replace(column, nullable=True) if partial and column.name not in stream.key else column
+        for column in plan.columns
+    )
+    single = stream.writer.needs_key and stream.writer.versions is None
+    own = tuple(replace(column, nullable=True) for column in plan.added)
+    return Schema(columns=(*columns, *own), comment=plan.columns.comment, key=stream.key if single else ())
