@@ -40,7 +40,7 @@ AGAIN = 1.0  # seconds
 
 app = typer.Typer(
     name="tidegate",
-    help="Finds what changed in a source, loads only that into a lakehouse table, exactly once, and proves it.",
+    help="Loads only what changed in a source into a lakehouse table, exactly once, and proves that both are equal.",
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},

@@ -22,20 +22,20 @@ Select = Annotated[
     Option(
         "--select",
         metavar="SELECTOR",
-        help="Also these streams: a pattern of names ('raw.*'), tag:NAME, state:failed, state:stale or state:new; with "
-        "commas all of them must hold. Repeatable.",
+        help="Select streams, in addition to those named: a pattern ('raw.*'), tag:NAME, state:failed, state:stale or "
+        "state:new; terms joined by commas must all apply. Repeatable.",
     ),
 ]
 Exclude = Annotated[
-    list[str] | None, Option("--exclude", metavar="SELECTOR", help="Not these streams, see --select. Repeatable.")
+    list[str] | None, Option("--exclude", metavar="SELECTOR", help="Leave these streams out; takes what --select takes. Repeatable.")
 ]
 
 
 def _shared(
-    project: Annotated[Path, Option(metavar="DIR", help="The project folder.")] = Path(),
+    project: Annotated[Path, Option(metavar="DIR", help="The project folder, or its file.")] = Path(),
     env: Annotated[
         str | None,
-        Option(metavar="PROFILE", envvar="TIDEGATE_ENV", help="The profile of the project, such as prod."),
+        Option(metavar="PROFILE", envvar="TIDEGATE_ENV", help="The profile to use, such as prod."),
     ] = None,
     as_json: Annotated[bool, Option("--json", help="Print one JSON document, and nothing else, to stdout.")] = False,
     quiet: Annotated[bool, Option("--quiet", help="Print no progress and no tables.")] = False,

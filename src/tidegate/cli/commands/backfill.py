@@ -32,13 +32,13 @@ class StreamOrCommand(TyperGroup):
 def start(
     shell: Shell,
     stream: Stream,
-    begin: Annotated[str, Option("--from", metavar="VALUE", help="The first cursor value to load.")],
-    end: Annotated[str, Option("--to", metavar="VALUE", help="The first cursor value not to load.")],
+    begin: Annotated[str, Option("--from", metavar="VALUE", help="Start of the range, a cursor value (inclusive).")],
+    end: Annotated[str, Option("--to", metavar="VALUE", help="End of the range, a cursor value (exclusive).")],
     chunk: Annotated[
         str | None, Option(metavar="7d|ROWS", help="Size of a chunk, as a duration or a number of rows.")
     ] = None,
     parallel: Annotated[int, Option(min=1, metavar="N", help="Chunks to read in parallel, in one commit.")] = 1,
-    rate: Annotated[int | None, Option(min=1, metavar="ROWS", help="Rows per second, on average.")] = None,
+    rate: Annotated[int | None, Option(min=1, metavar="ROWS", help="Rows to read per second at most, on average.")] = None,
 ) -> int:
     """Reloads a range of the source."""
     from tidegate.engine.backfill.backfill import Request  # noqa: PLC0415 - the other commands do not need it

@@ -22,12 +22,12 @@ FAILED = 1
 def checksum_tasks(
     shell: Shell,
     connection: Annotated[str, Argument(metavar="CONNECTION", help="Name of the connection.")],
-    streams: Annotated[list[str] | None, Argument(metavar="STREAM", help="Names of its checksum streams.")] = None,
+    streams: Annotated[list[str] | None, Argument(metavar="STREAM", help="Names of checksum streams of that connection.")] = None,
     table: Annotated[
-        list[str] | None, Option("--table", metavar="SCHEMA.TABLE", help="The streams that read a table; repeatable.")
+        list[str] | None, Option("--table", metavar="SCHEMA.TABLE", help="Streams that read this table. Repeatable.")
     ] = None,
-    force: Annotated[bool, Option("--force", help="Ask for every checksum stream of the connection.")] = False,
-    validate_only: Annotated[bool, Option("--validate-only", help="Only answer; record nothing.")] = False,
+    force: Annotated[bool, Option("--force", help="List every checksum stream of the connection.")] = False,
+    validate_only: Annotated[bool, Option("--validate-only", help="Record nothing in the registry.")] = False,
 ) -> int:
     """Lists the partitions that a run of checksum streams would load now.
 

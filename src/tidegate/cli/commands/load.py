@@ -29,7 +29,7 @@ Options = Annotated[
 def check(
     shell: Shell,
     source: Annotated[
-        bool, Option("--source", help="Ask the sources, too: tables, columns, unique keys, privileges.")
+        bool, Option("--source", help="Also ask the sources for tables, columns, unique keys and privileges.")
     ] = False,
 ) -> int:
     """Validates the project without touching data, and shows everything that is wrong with it."""
@@ -108,7 +108,7 @@ def run(
     ] = False,
     yes: Annotated[bool, Option("--yes", help="Confirm replacing tables that have rows.")] = False,
     allow_deletes: Annotated[
-        bool, Option("--allow-deletes", help="Allow any number of deletes in this run; the run's record says so.")
+        bool, Option("--allow-deletes", help="Allow any number of deletes in this run; this is recorded.")
     ] = False,
     fail_fast: Annotated[bool, Option("--fail-fast", help="Start no more streams after the first failure.")] = False,
 ) -> int:

@@ -22,7 +22,7 @@ def maintain(
     select: Select = None,
     exclude: Exclude = None,
     dry_run: Annotated[
-        bool, Option("--dry-run", help="Show what would be done; changes nothing and does not start Spark.")
+        bool, Option("--dry-run", help="Show what would be done, without changing anything or starting Spark.")
     ] = False,
     force: Annotated[
         bool, Option("--force", help="Run every step that has something to do, even below its threshold.")
@@ -52,8 +52,8 @@ def maintain(
 def rollback(
     shell: Shell,
     stream: Stream,
-    to: Annotated[str, Option(metavar="VERSION|TIME", help="A version, or a time such as 2025-03-01T09:00:00Z.")],
-    yes: Annotated[bool, Option("--yes", help="Confirm showing older rows.")] = False,
+    to: Annotated[str, Option(metavar="VERSION|TIME", help="The version, or a time such as 2025-03-01T09:00:00Z.")],
+    yes: Annotated[bool, Option("--yes", help="Confirm that the table goes back to older rows.")] = False,
 ) -> int:
     """Rolls a table back to an older version, rows and position together.
 

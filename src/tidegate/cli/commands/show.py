@@ -20,7 +20,7 @@ def show(
     stream: Stream,
     snippet: Annotated[
         str | None,
-        Option(metavar="ENGINE", help="Print only the snippet of an engine: duckdb, polars, spark, trino, …"),
+        Option(metavar="ENGINE", help="Print only the snippet for one engine: duckdb, polars, spark, trino, …"),
     ] = None,
 ) -> int:
     """Shows a stream's table: rows, columns, layout, size, versions, and how to read it in other engines.

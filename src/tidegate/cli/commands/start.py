@@ -25,13 +25,13 @@ FAILED = 1
 def init(
     shell: Shell,
     url: Annotated[str | None, Argument(metavar="URL", help="URL of a database to propose streams for.")] = None,
-    schema: Annotated[str | None, Option(metavar="NAME", help="Only the tables of this schema.")] = None,
+    schema: Annotated[str | None, Option(metavar="NAME", help="Only propose tables of this schema.")] = None,
     tables: Annotated[
         list[str] | None,
-        Option("--tables", metavar="PATTERN", help="Only tables that match, such as 'public.*'. Repeatable."),
+        Option("--tables", metavar="PATTERN", help="Only propose tables that match, such as 'public.*'. Repeatable."),
     ] = None,
     exclude: Annotated[
-        list[str] | None, Option("--exclude", metavar="PATTERN", help="Not the tables that match. Repeatable.")
+        list[str] | None, Option("--exclude", metavar="PATTERN", help="Leave out tables that match. Repeatable.")
     ] = None,
 ) -> int:
     """Writes a commented tidegate.yaml.

@@ -37,7 +37,7 @@ def adopt(
     shell: Shell,
     stream: Stream,
     at: Annotated[
-        str | None, Option(metavar="VALUE", help="The cursor value; defaults to the greatest in the table.")
+        str | None, Option(metavar="VALUE", help="The cursor value; by default the greatest in the table.")
     ] = None,
 ) -> int:
     """Adopts a table that has rows but no position."""

@@ -43,7 +43,7 @@ Limit = Annotated[int, Option(min=1, metavar="N", help="Show at most this many, 
 
 def status(
     shell: Shell,
-    stream: Annotated[str | None, Argument(metavar="STREAM", help="Show the stream's interval ledger instead.")] = None,
+    stream: Annotated[str | None, Argument(metavar="STREAM", help="Show the interval ledger of this stream.")] = None,
     late: Annotated[
         bool, Option("--late", help="Show how late the stream's rows arrive, as measured by its runs.")
     ] = False,

@@ -26,7 +26,7 @@ def watch(
     every: Annotated[
         str | None, Option(metavar="TIME", help="Interval for streams without a schedule, such as 5m.")
     ] = None,
-    parallel: Annotated[int, Option(min=1, metavar="N", help="Streams loaded at a time.")] = 1,
+    parallel: Annotated[int, Option(min=1, metavar="N", help="Streams to load in parallel.")] = 1,
 ) -> int:
     """Runs streams when they are due, in one warm process.
 
