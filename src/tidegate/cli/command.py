@@ -27,7 +27,8 @@ Select = Annotated[
     ),
 ]
 Exclude = Annotated[
-    list[str] | None, Option("--exclude", metavar="SELECTOR", help="Leave these streams out; takes what --select takes. Repeatable.")
+    list[str] | None,
+    Option("--exclude", metavar="SELECTOR", help="Leave these streams out; takes what --select takes. Repeatable."),
 ]
 
 

@@ -38,7 +38,9 @@ def start(
         str | None, Option(metavar="7d|ROWS", help="Size of a chunk, as a duration or a number of rows.")
     ] = None,
     parallel: Annotated[int, Option(min=1, metavar="N", help="Chunks to read in parallel, in one commit.")] = 1,
-    rate: Annotated[int | None, Option(min=1, metavar="ROWS", help="Rows to read per second at most, on average.")] = None,
+    rate: Annotated[
+        int | None, Option(min=1, metavar="ROWS", help="Rows to read per second at most, on average.")
+    ] = None,
 ) -> int:
     """Reloads a range of the source."""
     from tidegate.engine.backfill.backfill import Request  # noqa: PLC0415 - the other commands do not need it

@@ -22,7 +22,7 @@ FAILED = 1
 def checksum_tasks(
     shell: Shell,
     connection: Annotated[str, Argument(metavar="CONNECTION", help="Name of the connection.")],
-    streams: Annotated[list[str] | None, Argument(metavar="STREAM", help="Names of checksum streams of that connection.")] = None,
+    streams: Annotated[list[str] | None, Argument(metavar="STREAM", help="Names of its checksum streams.")] = None,
     table: Annotated[
         list[str] | None, Option("--table", metavar="SCHEMA.TABLE", help="Streams that read this table. Repeatable.")
     ] = None,
