@@ -156,7 +156,7 @@ def captured(folder: Path) -> dict[str, str]:
 TEXT = """\
 # What a terminal shows
 
-Captured from a terminal of 80 columns, where nothing else is said, by `scripts/docs_screens.py`. A stream `orders` has
+Captured from a terminal of 80 columns, unless stated otherwise, by `scripts/docs_screens.py`. A stream `orders` has
 20,000 rows of which a third breaks a check with `on_fail: quarantine`; the table of the stream `refunds` is not there.
 
 ## A plan
@@ -164,7 +164,7 @@ Captured from a terminal of 80 columns, where nothing else is said, by `scripts/
 {plan}
 ## A run
 
-While it runs there is a line for each stream at work:
+During the run there is one line for each stream that is loading:
 
 {moving}
 Afterwards there is one for each that has ended, then the table, notes and errors. Columns of rows that are zero

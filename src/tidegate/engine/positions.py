@@ -220,7 +220,7 @@ def rewind(stream: Stream, context: RunContext, to_sequence: int) -> StateView:
     if position is None:
         raise ConfigError(
             f"the registry has no load {to_sequence} of stream {stream.name!r}",
-            hint=f"`tidegate history {stream.name}` lists the loads.",
+            hint=f"`tidegate history {stream.name} --versions` lists the loads.",
         )
     # The table does not go back, so it holds other rows than those that an earlier commit vouched for.
     reason = f"state rewind to load {to_sequence}"

@@ -62,7 +62,7 @@ def repair(shell: Shell, streams: Streams = None, select: Select = None, exclude
 def rewind(
     shell: Shell,
     stream: Stream,
-    to: Annotated[int, Option(metavar="SEQUENCE", help="The load to go back to; `history` lists the loads.")],
+    to: Annotated[int, Option(metavar="SEQUENCE", help="The load to go back to; `history --versions` lists loads.")],
 ) -> int:
     """Sets the position back to an earlier load; rows stay and are read again."""
     with shell.project() as project:
