@@ -167,8 +167,8 @@ Captured from a terminal of 80 columns, unless stated otherwise, by `scripts/doc
 During the run there is one line for each stream that is loading:
 
 {moving}
-Afterwards there is one for each that has ended, then the table, notes and errors. Columns of rows that are zero
-throughout are left out.
+Afterwards there is one line for each stream, then the table, notes and errors. Row counts that are zero in every line
+are left out.
 
 {run}
 ## Status
@@ -179,8 +179,8 @@ In a window of 140 columns:
 {status_140}
 ## History
 
-A table that is wider than the window leaves out a minor column; where a number or a word would have to be broken all
-the same, each row becomes a block of lines.
+A table that is wider than the window leaves out a minor column; if a number or a word would still have to be broken, each
+row becomes a block of lines.
 
 {history_80}
 In a window of 140 columns:
@@ -189,8 +189,8 @@ In a window of 140 columns:
 ## A table
 
 {show_80}
-The snippets of the other engines follow. With `NO_COLOR` set all of this has no colours; in a pipe there are plain,
-aligned lines with every column.
+The snippets of the other engines follow. With `NO_COLOR` there are no colours; a pipe gets plain, aligned
+lines with every column.
 """
 
 

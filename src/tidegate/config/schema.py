@@ -46,7 +46,7 @@ STREAM: Mapping[str, str] = {
     "or the fingerprint of the rows that moved.",
     "checks": "Rules that rows must fulfil before a load becomes visible.",
     "tags": "Words by which streams are selected: `--select tag:nightly`.",
-    "exclude": "Of a stream with `*` or `?` in its name: the tables that it does not stand for.",
+    "exclude": "For a stream with `*` or `?` in its name: the tables to leave out.",
     "uid": "The identity of the stream; set it to the old one after the name or the target has changed.",
 }
 FORMAT = "The table format: `iceberg` (the default) or `delta`."

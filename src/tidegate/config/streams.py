@@ -45,7 +45,7 @@ class StreamConfig:
         checks: mappings with a `kind`, for `config.checks.rule_of`.
         uid: the identity that the project states; None for the one of name and target.
         tags: words by which streams are selected.
-        exclude: tables that a pattern does not stand for, `table` or `schema.table` with `*` and `?`.
+        exclude: tables to leave out of a pattern, `table` or `schema.table` with `*` and `?`.
     """
 
     name: str
@@ -205,7 +205,7 @@ def _texts(node: Node, key: str) -> tuple[str, ...]:
 def _excluded(name: str, node: Node) -> tuple[str, ...]:
     if node.get("exclude") is not None and not is_pattern(name):
         raise node.items["exclude"].mark.error(
-            "names tables that a pattern does not stand for, and this stream is one table; columns are left out with "
+            "leaves tables out of a pattern, but this stream is one table; to leave columns out, use "
             "`source: {exclude: …}`"
         )
     return _texts(node, "exclude")

@@ -311,7 +311,7 @@ def _ways(stream: Stream, refused: Sequence[SchemaChange]) -> str:
         f"`contract: {{{kind}: {' | '.join(modes_of(kind, but=Mode.STOP))}}}`"
         for kind in dict.fromkeys(change.kind for change in refused)
     )
-    whole = "" if stream.strategy.applies_events else ", or load the table anew: "
+    whole = "" if stream.strategy.applies_events else ", or reload the whole table: "
     command = f"{whole}`tidegate run {stream.name} --full-refresh --yes`" if whole else ""
     return f"Change the source back, allow it with {allowed} (docs/concepts/contract.md){command}."
 

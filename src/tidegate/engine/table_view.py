@@ -82,7 +82,7 @@ def view(place: Place | Stream, config: Config) -> TableView:
     inspection = lake.inspection
     if inspection is None:
         raise ConfigError(
-            f"the lake of stream {place.name!r} has a format that tells nothing of its tables without Spark",
+            f"the lake of stream {place.name!r} has a format that cannot describe its tables without Spark",
             hint=f"Read the table {target} in Spark.",
         )
     state, facts = lake.state(target, place.uid), inspection.facts(target)

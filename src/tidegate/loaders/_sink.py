@@ -70,7 +70,7 @@ def missing(where: str, name: str) -> PositionMissing:
 def gone(where: str, name: str) -> HistoryGone:
     """What a load did to the target is no longer told by it."""
     return HistoryGone(
-        f"{where} no longer holds what tells the rows of that load of {name!r}",
+        f"{where} no longer has the history that identifies the rows of that load of {name!r}",
         hint="Ask for `rows()` earlier, or keep the target's history longer.",
         target=where,
     )

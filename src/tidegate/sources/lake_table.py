@@ -67,7 +67,7 @@ class LakeTable(Source["LakeProbe"]):
         found, target = self._of_lake(kind, name or "") or self._of_path(kind, name or "")
         feed = found.change_feed
         if feed is None:
-            raise ConfigError(f"{kind}: tables of this format do not tell their changes, so they cannot be a source")
+            raise ConfigError(f"{kind}: tables of this format do not record their changes, so they cannot be a source")
         object.__setattr__(self, "_format", found)
         object.__setattr__(self, "_feed", feed)
         object.__setattr__(self, "_target", target)
