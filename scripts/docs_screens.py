@@ -179,8 +179,8 @@ In a window of 140 columns:
 {status_140}
 ## History
 
-A table that is wider than the window leaves out a minor column; if a number or a word would still have to be broken, each
-row becomes a block of lines.
+A table that is wider than the window leaves out a minor column; if a number or a word would still have to be broken,
+each row becomes a block of lines.
 
 {history_80}
 In a window of 140 columns:
