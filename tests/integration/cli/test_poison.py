@@ -176,6 +176,6 @@ def test_text_that_is_no_utf8(tmp_path, capfd, spark):
         tidegate,
         poison=lambda: shop.sql("insert into orders values (4, cast(x'73336372657480ff' as text))"),
         secret="s3cret",
-        column="name",
+        column="not UTF-8",
         cure=lambda: shop.sql("update orders set name = 'd' where id = 4"),
     )

@@ -184,6 +184,9 @@ def test_a_load_that_fails_in_spark_tells_no_password(project, capfd, spark, gua
         guarded,
         spark=False,
         target="lake.shop.failing",
+        strategy={"kind": "sequence", "column": "id"},
+        write="append",
+        verify="none",
         source={"connection": "shop", "query": "select id, (1 / (id - 7))::text as amount from orders"},
     )
     level = logging.getLogger("py4j").level

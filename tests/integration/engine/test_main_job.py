@@ -98,7 +98,7 @@ def test_rows_of_somebody_else_stop_the_run(workspace, spark):
     outcome = workspace.run(spark=spark).streams[0]
     assert outcome.outcome is Result.STOPPED
     assert (outcome.error.code, outcome.error.exit_code) == ("position_missing", 4)
-    assert "tidegate state adopt bestellungen" in outcome.error.hint
+    assert "uid: " in outcome.error.hint
     assert workspace.snapshots("shop.orders") == snapshots
 
 
@@ -198,7 +198,7 @@ def test_one_stream_for_each_table_that_matches(workspace, shop, engine, spark):
     assert sorted(stream.stream for stream in report.streams) == ["raw.events", "raw.orders", "raw.regions"]
     assert report.exit_code == 0, [stream.error for stream in report.streams]
     assert len(workspace.rows("raw.events")) == 500
-    assert workspace.run("raw.regions", spark=spark).streams[0].rows_read == 2
+    assert workspace.run("raw.regions", spark=spark).streams[0].outcome is Result.UNCHANGED
 
 
 def project_connections(workspace) -> dict:

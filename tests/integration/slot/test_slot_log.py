@@ -240,7 +240,7 @@ def test_a_publication_that_leaves_something_out_is_refused(shop):
     [
         (("create table orders (id bigint)",), "REPLICA IDENTITY FULL"),
         ((ORDERS, "alter table orders replica identity nothing"), "REPLICA IDENTITY FULL"),
-        (("create table orders (id int primary key, two int generated always as (id * 2) stored)",), "DROP EXPRESSION"),
+        (("create table orders (id int primary key, two int generated always as (id * 2) stored)",), "exclude: [two]"),
         (("create view orders as select 1 as id",), "only tables"),
     ],
     ids=["no key", "nothing", "generated", "view"],

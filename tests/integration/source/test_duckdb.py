@@ -203,9 +203,9 @@ def test_value_that_cannot_be_kept_ends_the_statement(file: Path, kind: str, val
 )
 def test_type_that_cannot_be_kept_is_refused_by_name(file: Path, kind: str) -> None:
     run(file, f"CREATE TABLE hard (id int, x {kind})")
-    with source(file).probe() as probe, pytest.raises(SchemaRefused, match="column 'x'") as refused:
+    with source(file).probe() as probe, pytest.raises(SchemaRefused, match="'x' ") as refused:
         probe.schema()
-    assert "x::VARCHAR" in refused.value.hint
+    assert "columns: {x: text}" in refused.value.hint
 
 
 CASES = ["a", "A", "ä", "Ä", "a ", "a\u0308", "ab", "AB", "", None, "~N", "a|b", "🚢x", "🚢y"]

@@ -178,7 +178,7 @@ def test_odd_names(pg_url: str, spark) -> None:
 @pytest.mark.parametrize("kind", REFUSED)
 def test_type_that_cannot_be_kept_is_refused_by_name(pg_url: str, kind: str) -> None:
     run(pg_url, f"CREATE TABLE hard (id int, x {kind})")
-    with source(pg_url).probe() as probe, pytest.raises(SchemaRefused, match="column 'x'"):
+    with source(pg_url).probe() as probe, pytest.raises(SchemaRefused, match="'x' "):
         probe.schema()
 
 

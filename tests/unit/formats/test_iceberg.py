@@ -255,9 +255,9 @@ def test_changes_of_columns() -> None:
         "ALTER TABLE `lake`.`shop`.`orders` ADD COLUMNS (`days(x)` string, `at` date)",
         "ALTER TABLE `lake`.`shop`.`orders` ALTER COLUMN `id` TYPE bigint",
     ]
-    narrow = SchemaChange(kind=ChangeKind.NULLABILITY, column="id", old="bigint", new="int")
+    dropped = SchemaChange(kind=ChangeKind.DROP_COLUMN, column="id", old="bigint", new=None)
     with pytest.raises(InternalError):
-        list(ddl.evolve(TARGET, [narrow], SCHEMA))
+        list(ddl.evolve(TARGET, [dropped], SCHEMA))
 
 
 def file(low: bytes | None, high: bytes | None, *, rows: int = 5, nulls: int = 0) -> SimpleNamespace:

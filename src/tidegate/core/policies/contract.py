@@ -30,7 +30,7 @@ MODES: Mapping[ChangeKind, tuple[Mode, ...]] = {
     ChangeKind.WIDEN: (Mode.EVOLVE, Mode.STOP),
     ChangeKind.NARROW: (Mode.KEEP, Mode.STOP),
     ChangeKind.TYPE_CHANGE: (Mode.REPLACE, Mode.WIDEN, Mode.RESCUE, Mode.DISCARD, Mode.STOP),
-    ChangeKind.NULLABILITY: (Mode.KEEP, Mode.STOP),
+    ChangeKind.NULLABILITY: (Mode.EVOLVE, Mode.KEEP, Mode.STOP),
     ChangeKind.DROP_COLUMN: (Mode.KEEP, Mode.STOP),
     ChangeKind.RENAME: (Mode.EVOLVE, Mode.KEEP, Mode.STOP),
 }

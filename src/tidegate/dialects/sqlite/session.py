@@ -235,7 +235,7 @@ class SqliteSession(Entrance):
             # The driver's text shows the value.
             return SchemaRefused(
                 f"connection {self.name!r}: {self.path.name} contains text that is not UTF-8",
-                hint="Correct the row at the source, or leave the column out with `source: {query: …}`.",
+                hint="Correct the row at the source, or leave its column out with `source: {exclude: [COLUMN]}`.",
             )
         if text.startswith(MISSING):
             return ColumnMissing(f"connection {self.name!r}: {text}")

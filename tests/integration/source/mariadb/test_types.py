@@ -186,9 +186,9 @@ def test_type_that_cannot_be_kept_is_refused_by_name(
     mariadb: MariadbServer, maria_database: str, maria_url: str, kind: str
 ) -> None:
     mariadb.run(f"CREATE TABLE hard (id int, x {kind})", database=maria_database)
-    with source(maria_url).probe() as probe, pytest.raises(SchemaRefused, match="column 'x'") as refused:
+    with source(maria_url).probe() as probe, pytest.raises(SchemaRefused, match="'x' ") as refused:
         probe.schema()
-    assert "CAST" in refused.value.hint or "ST_AsText" in refused.value.hint
+    assert "columns: {x: text}" in refused.value.hint
 
 
 def test_row_beyond_the_packet_is_no_silent_null(mariadb: MariadbServer, maria_database: str, maria_url: str) -> None:
