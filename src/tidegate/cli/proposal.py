@@ -235,8 +235,8 @@ def _by_column(facts: TableFacts, changed: Column) -> Advice:
     else:
         options = f"{column}, {APPLICATION}"
         reason = (
-            f"nothing in the database sets {name}, so an application does: its rows may come late, and the last day is "
-            f"compared again. With a trigger that sets it, clock: database needs neither lag nor lookback"
+            f"nothing proves that the database sets {name} at every insert and update, so rows may come late: the last "
+            f"day is compared again. For rows that change without {name}, use kind: smart without a column"
         )
     reasons = (reason, *_scan(facts, changed))
     return Advice(strategy=f"{{kind: watermark, {options}}}", reasons=reasons, deletes="{detect: key_diff}")

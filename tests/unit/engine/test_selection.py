@@ -154,5 +154,5 @@ def test_schema_and_table_in_a_name(tmp_path):
 
 
 def test_exclude_of_one_table_is_meant_for_columns(tmp_path):
-    with pytest.raises(ConfigError, match="columns are left out with `source"):
+    with pytest.raises(ConfigError, match="to leave columns out, use `source"):
         project(tmp_path, orders=table("orders", exclude=["note"]))

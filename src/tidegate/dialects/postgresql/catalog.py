@@ -24,6 +24,10 @@ NOW = re.compile(
     re.IGNORECASE,
 )
 ASSIGNED = re.compile(rf'\bNEW\s*\.\s*(?:"([^"]+)"|(\w+))\s*:?=\s*{NOW.pattern}\s*;', re.IGNORECASE)
+SETS = re.compile(
+    rf'\s*BEGIN\s+((?:NEW\s*\.\s*(?:"[^"]+"|\w+)\s*:?=\s*{NOW.pattern}\s*;\s*)+)RETURN\s+NEW\s*;\s*END\s*;?\s*',
+    re.IGNORECASE,
+)
 ENDLESS = {"MINVALUE", "MAXVALUE", "'-infinity'", "'infinity'"}
 UNKNOWN_ROW_BYTES = 100
 HIDDEN_SCHEMAS = "n.nspname <> 'information_schema' AND n.nspname NOT LIKE 'pg\\_%'"
@@ -223,37 +227,34 @@ def views(session: Describes) -> list[tuple[str, str]]:
 
 
 def clocked(session: Describes, oid: int) -> dict[str, str]:
-    """Columns that a trigger sets to the time at every update, and a trigger or a default at every insert.
+    """Columns with a time zone that one trigger sets to the time at every insert and every update.
 
-    A trigger with a condition, of some columns alone, or with a branch in its function proves nothing.
+    Everything else proves nothing: a default, which an insert may overrule; a time without zone, which depends on the
+    session's; a trigger with a condition, of some columns alone, or with a body that does more than assign; and a
+    second trigger, which may assign again.
     """
-    defaults = session.rows(
-        "SELECT a.attname::text, pg_get_expr(d.adbin, d.adrelid) FROM pg_attrdef d "
-        f"JOIN pg_attribute a ON a.attrelid = d.adrelid AND a.attnum = d.adnum WHERE d.adrelid = {oid}"
+    zoned = session.rows(
+        f"SELECT attname::text FROM pg_attribute WHERE attrelid = {oid} AND atttypid = 'timestamptz'::regtype"
     )
-    inserted = {name for name, expression in defaults if NOW.fullmatch(expression.strip())}
     triggers = session.rows(
-        "SELECT t.tgname::text, p.prosrc, encode(t.tgargs, 'escape'), t.tgtype & 4 > 0, t.tgtype & 16 > 0 "
+        "SELECT t.tgname::text, p.prosrc, encode(t.tgargs, 'escape'), t.tgtype & 20 = 20 AND t.tgenabled IN ('O', 'A') "
+        "AND t.tgqual IS NULL AND cardinality(t.tgattr::smallint[]) = 0 "
         "FROM pg_trigger t JOIN pg_proc p ON p.oid = t.tgfoid "
-        f"WHERE t.tgrelid = {oid} AND NOT t.tgisinternal AND t.tgenabled IN ('O', 'A') AND t.tgtype & 3 = 3 "
-        "AND t.tgqual IS NULL AND cardinality(t.tgattr::smallint[]) = 0"
+        f"WHERE t.tgrelid = {oid} AND NOT t.tgisinternal AND t.tgtype & 3 = 3"
     )
-    updated: dict[str, str] = {}
-    for trigger, body, arguments, at_insert, at_update in triggers:
-        for name in _set_to_now(body, arguments):
-            inserted |= {name} if at_insert else set()
-            updated |= {name: f"trigger {trigger}"} if at_update else {}
-    return {name: proof for name, proof in updated.items() if name in inserted}
+    if len(triggers) != 1 or not triggers[0][3]:
+        return {}
+    trigger, body, arguments, _ = triggers[0]
+    return {name: f"trigger {trigger}" for name in _set_to_now(body, arguments) if (name,) in map(tuple, zoned)}
 
 
 def _set_to_now(body: str, arguments: str) -> list[str]:
-    """The columns that a trigger's function sets to the time, whatever the row is."""
+    """The columns that a trigger's function sets to the time; none where it does anything else."""
     if body.strip() == "moddatetime":  # of the extension of that name
         return [arguments.partition("\\000")[0]]
     plain = re.sub(r"--[^\n]*|/\*.*?\*/", " ", body, flags=re.DOTALL)
-    if re.search(r"\b(if|case|exception)\b", plain, re.IGNORECASE):
-        return []
-    return [quoted or bare.lower() for quoted, bare in ASSIGNED.findall(plain)]
+    found = SETS.fullmatch(plain)
+    return [quoted or bare.lower() for quoted, bare in ASSIGNED.findall(found[1])] if found else []
 
 
 def primary_keys(session: Describes) -> dict[tuple[str, str], tuple[str, ...]]:

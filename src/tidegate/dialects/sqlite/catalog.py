@@ -17,8 +17,10 @@ from tidegate.errors import ColumnMissing, SourceError
 VIEW = "tidegate described"
 NOW = re.compile(r"CURRENT_TIMESTAMP|(?:datetime|strftime)\s*\((?![^()]*localtime)[^()]*'now'[^()]*\)?", re.IGNORECASE)
 """In UTC, as the bound is."""
-ASSIGNED = re.compile(
-    rf'\bSET\s+(?:"([^"]+)"|(\w+))\s*=\s*(?:{NOW.pattern})\s+WHERE\s+\w+\s*=\s*(?:NEW|OLD)\.\w+\s*;', re.IGNORECASE
+SETS = re.compile(
+    rf'\s*UPDATE\s+(?:"[^"]+"|\w+)\s+SET\s+(?:"([^"]+)"|(\w+))\s*=\s*(?:{NOW.pattern})\s+'
+    r"WHERE\s+\w+\s*=\s*(?:NEW|OLD)\.\w+\s*;\s*END\s*;?\s*",
+    re.IGNORECASE,
 )
 ROWIDS = frozenset({"rowid", "_rowid_", "oid"})
 
@@ -139,27 +141,26 @@ def views(session: Asks) -> list[tuple[str, str]]:
 
 
 def clocked(session: Asks, relation: Relation) -> dict[str, str]:
-    """Columns that a trigger sets to the time at every update, and a trigger or a default at every insert.
+    """Columns that triggers set to the time at every insert and every update.
 
-    A trigger with a condition or of some columns alone proves nothing.
+    A default, which an insert may overrule, a trigger with a condition or of some columns alone, one that does anything
+    else, and a second one of the same event prove nothing.
     """
-    inserted = {row[1] for row in _info(session, relation.parts) if NOW.fullmatch(str(row[4] or "").strip("() "))}
-    updated: dict[str, str] = {}
     table = session.dialect.string(relation.parts[-1])
     rows = session.rows(
         f"SELECT name, sql FROM sqlite_schema WHERE type = 'trigger' AND tbl_name = {table} COLLATE NOCASE"
     )
+    proven: dict[str, dict[str, str]] = {"INSERT": {}, "UPDATE": {}}
     for trigger, sql in rows:
-        head, _, body = re.sub(r"--[^\n]*", " ", sql).partition("BEGIN")
+        head, body = (*re.split(r"\bBEGIN\b", re.sub(r"--[^\n]*", " ", sql), maxsplit=1, flags=re.IGNORECASE), "")[:2]
         event = re.search(r"\bAFTER\s+(INSERT|UPDATE)\s+ON\b", head, re.IGNORECASE)
-        if event is None or re.search(r"\bWHEN\b", head, re.IGNORECASE):
-            continue
-        for quoted, bare in ASSIGNED.findall(body):
-            if event[1].upper() == "INSERT":
-                inserted.add(quoted or bare)
-            else:
-                updated[quoted or bare] = f"trigger {trigger}"
-    return {name: proof for name, proof in updated.items() if name in inserted}
+        only = SETS.fullmatch(body)
+        if event is None or only is None or re.search(r"\bWHEN\b", head, re.IGNORECASE):
+            return {}
+        proven[event[1].upper()][only[1] or only[2]] = trigger
+    if len(rows) > len(proven):
+        return {}
+    return {name: f"trigger {trigger}" for name, trigger in proven["UPDATE"].items() if name in proven["INSERT"]}
 
 
 def primary_keys(session: Asks) -> dict[tuple[str, str], tuple[str, ...]]:

@@ -7,6 +7,7 @@ them all must hold. Choosing nothing is an error.
 from __future__ import annotations
 
 import fnmatch
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
@@ -133,6 +134,11 @@ class Choice:
                 hint="`tidegate check` lists the streams.",
             )
         for each in (*self.select, *self.exclude):
+            if not re.search(r"[*?\[:,]", each) and not any(fnmatch.fnmatchcase(each, name) for name in there):
+                raise ConfigError(
+                    f"{each!r} is not a stream of this project; {suggest(each, there)}",
+                    hint="`tidegate check` lists the streams.",
+                )
             for part in each.split(","):
                 state = part.removeprefix("state:")
                 if part != state and state not in STATES:

@@ -8,13 +8,13 @@ from collections.abc import Mapping, Sequence
 from tidegate.core.ids import Target
 from tidegate.core.table_facts import Snippets
 from tidegate.formats.delta import ddl
-from tidegate.formats.shared.snippets import python_name, trino
+from tidegate.formats.shared.snippets import trino
 from tidegate.storage import local_path
 
 
 def snippets(target: Target, location: str, spark_conf: Mapping[str, str], jars: Sequence[str]) -> Snippets:
     """By engine; for readers outside of Spark through delta-rs, which applies deletion vectors."""
-    name = python_name(target.table)
+    name = "loaded"  # a name that every engine takes as it is
     opened = (
         "from deltalake import DeltaTable, QueryBuilder\n\n"
         f'table = QueryBuilder().register("{name}", DeltaTable({_place(location)!r}))\n'
