@@ -164,7 +164,8 @@ def clocked(session: Asks, relation: Relation) -> dict[str, str]:
     """Columns with a time zone that the server sets at every insert and update, unless a statement does."""
     rows = session.outside_rows(
         f"SELECT column_name FROM information_schema.columns WHERE {named(session, relation)} "
-        "AND data_type = 'timestamp' AND lower(extra) LIKE '%on update current_timestamp%' AND lower(column_default) LIKE 'current_timestamp%'"
+        "AND data_type = 'timestamp' AND lower(extra) LIKE '%on update current_timestamp%' "
+        "AND lower(column_default) LIKE 'current_timestamp%'"
     )
     return {name: "ON UPDATE, unless a statement does," for (name,) in rows}
 
