@@ -13,7 +13,7 @@ from support.lake import delta_rows
 from support.workspace import Workspace
 from tidegate.core.outcome import Result
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(600)]
 
 DELTA = {"lakes": {"lake": {"format": "delta"}}}
 MERGE = {"key": ["id"], "strategy": "snapshot_diff", "write": "merge"}

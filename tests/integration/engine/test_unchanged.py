@@ -13,7 +13,7 @@ from support.workspace import SqliteShop, Workspace
 from tidegate.core.outcome import Result
 from tidegate.engine.events import Event, Moment, Stage
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(600)]
 
 COUNTRIES = {"source": {"connection": "shop", "table": "countries"}, "strategy": "full", "write": "replace"}
 DELTA = {"lakes": {"lake": {"format": "delta"}}}

@@ -79,7 +79,7 @@ def test_each_snippet_reads_the_rows(engine, loaded, spark, capsys):
 def rows_of(engine, names) -> list[tuple]:
     match engine:
         case "duckdb":
-            found = names["orders"].to_pylist()
+            found = names["loaded" if "loaded" in names else "orders"].to_pylist()
         case "polars":
             found = names["rows"].to_dicts()
         case "pandas":
