@@ -85,7 +85,7 @@ def test_a_target_that_was_made_again_does_not_pass_its_rows_off_as_those_of_the
     for folder in ("customers", "events", "watermarks"):
         shutil.rmtree(bench.path(folder))
     again, *_ = merged(bench, bench.path("customers"), target_format="delta")
-    with pytest.raises(HistoryGone, match="no longer holds"):
+    with pytest.raises(HistoryGone, match="no longer has the history"):
         first.rows()
     assert told(again) == [(1, "a"), (2, "b"), (3, "c")]
 
@@ -96,7 +96,7 @@ def test_a_folder_keeps_the_rows_of_its_last_loads_only(bench):
     loader = CDCLoader(bench.spark)
     last = loader.process_cdc(bench.path("events"), bench.path("customers"), bench.marks, "id")
     assert told(last) == [(9, "z")]
-    with pytest.raises(HistoryGone, match="no longer holds"):
+    with pytest.raises(HistoryGone, match="no longer has the history"):
         first.rows()
     # What is kept beside the target is no row of it.
     assert sorted(row["id"] for row in loader.read(bench.path("customers")).collect()) == [1, 3, 4, 9]
