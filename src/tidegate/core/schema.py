@@ -198,7 +198,7 @@ FOLLOWED = frozenset({ChangeKind.ADD_COLUMN, ChangeKind.WIDEN, ChangeKind.RENAME
 
 
 REPLACED = frozenset({ChangeKind.TYPE_CHANGE, ChangeKind.NARROW})
-"""The changes that take every row of the table anew."""
+"""The changes for which every row of the table is rewritten."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

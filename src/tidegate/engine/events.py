@@ -55,7 +55,7 @@ BOUNDARIES = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Event:
-    """Something that a stream has come to.
+    """One moment in the run of a stream, for those who show progress.
 
     Args:
         stage: the one at work, or the last one that was.

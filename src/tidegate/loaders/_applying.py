@@ -62,7 +62,7 @@ class LoadResult:
 
         Raises:
             HistoryGone: the target no longer holds them: versions were removed, the table was replaced, or a folder of
-                files was written anew by more than two later loads.
+                files was rewritten by more than two later loads.
         """
         return self.read()
 

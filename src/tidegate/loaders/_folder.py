@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 PREFIX = "tidegate_load"
 KEPT = 3
-"""The loads whose rows are kept beside a folder that is written anew."""
+"""How many loads' rows are kept beside a folder that each load rewrites."""
 _LOADED = re.compile(rf"/{PREFIX}=(\d+)-([0-9a-f]+)/")
 
 
@@ -96,7 +96,7 @@ class Folder:
         self._publish(whole, last, (), schema, position)
 
     def loaded(self, load_id: str) -> DataFrame:
-        """The rows in the folder of that load; kept beside the target once it was written anew. Raises HistoryGone."""
+        """The rows in the folder of that load; kept beside the target after it was rewritten. Raises HistoryGone."""
         entries = self._manifest.entries()
         entry = next((each for each in entries if each.mark == load_id), None)
         if entry is None:

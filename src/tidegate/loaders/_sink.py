@@ -68,7 +68,7 @@ def missing(where: str, name: str) -> PositionMissing:
 
 
 def gone(where: str, name: str) -> HistoryGone:
-    """What a load did to the target is no longer told by it."""
+    """The target's history no longer shows which rows a load wrote."""
     return HistoryGone(
         f"{where} no longer has the history that identifies the rows of that load of {name!r}",
         hint="Ask for `rows()` earlier, or keep the target's history longer.",

@@ -124,7 +124,7 @@ def test_rewinding_reads_again_and_changes_nothing(workspace, shop, engine, spar
         assert [str(part.known) for part in project.intervals("orders").parts] == ["done", "stale"]
         assert [str(gap.known) for stream in project.status() for gap in stream.gaps] == ["stale"]
         outcome = project.run("orders").streams[0]
-        assert {stream.gaps for stream in project.status()} == {()}, "the next run mends it"
+        assert {stream.gaps for stream in project.status()} == {()}, "the next run closes them"
         assert next(str(part.known) for part in project.intervals("orders").parts) == "done"
     assert outcome.rows_read == 51
     assert outcome.position["sequence"] == 4

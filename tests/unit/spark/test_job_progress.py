@@ -1,4 +1,4 @@
-"""A load's Spark job is told by its tasks, and the session is left as it was."""
+"""Progress is derived from Spark's tasks, and the session is left as it was."""
 
 import threading
 from dataclasses import dataclass, field

@@ -285,7 +285,7 @@ class TableMaintenance(Protocol):
         """Why the table is not partitioned like that; empty where it is, or there is no table or nothing asked for."""
 
     def survey(self, upkeep: Upkeep) -> tuple[Need, ...]:
-        """The steps that are worth doing, in order, told by the metadata alone; none of a table that is not there.
+        """The steps that are worth doing, in order, found from the metadata alone; empty if there is no table.
 
         Raises:
             ConfigError: the layout asks for what the format cannot change in a table that is there.

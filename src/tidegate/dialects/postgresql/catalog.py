@@ -233,9 +233,6 @@ def clocked(session: Describes, oid: int) -> dict[str, str]:
     session's; a trigger with a condition, of some columns alone, or with a body that does more than assign; and a
     second trigger, which may assign again.
     """
-    zoned = session.rows(
-        f"SELECT attname::text FROM pg_attribute WHERE attrelid = {oid} AND atttypid = 'timestamptz'::regtype"
-    )
     triggers = session.rows(
         "SELECT t.tgname::text, p.prosrc, encode(t.tgargs, 'escape'), t.tgtype & 20 = 20 AND t.tgenabled IN ('O', 'A') "
         "AND t.tgqual IS NULL AND cardinality(t.tgattr::smallint[]) = 0 "
@@ -245,7 +242,11 @@ def clocked(session: Describes, oid: int) -> dict[str, str]:
     if len(triggers) != 1 or not triggers[0][3]:
         return {}
     trigger, body, arguments, _ = triggers[0]
-    return {name: f"trigger {trigger}" for name in _set_to_now(body, arguments) if (name,) in map(tuple, zoned)}
+    zoned = session.rows(
+        f"SELECT attname::text FROM pg_attribute WHERE attrelid = {oid} AND atttypid = 'timestamptz'::regtype"
+    )
+    names = {name for (name,) in zoned}.intersection(_set_to_now(body, arguments))
+    return dict.fromkeys(names, f"trigger {trigger}")
 
 
 def _set_to_now(body: str, arguments: str) -> list[str]:

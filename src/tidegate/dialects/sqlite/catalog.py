@@ -152,7 +152,7 @@ def clocked(session: Asks, relation: Relation) -> dict[str, str]:
     )
     proven: dict[str, dict[str, str]] = {"INSERT": {}, "UPDATE": {}}
     for trigger, sql in rows:
-        head, body = (*re.split(r"\bBEGIN\b", re.sub(r"--[^\n]*", " ", sql), maxsplit=1, flags=re.IGNORECASE), "")[:2]
+        head, body = re.split(r"\bBEGIN\b", re.sub(r"--[^\n]*", " ", sql), maxsplit=1, flags=re.IGNORECASE)
         event = re.search(r"\bAFTER\s+(INSERT|UPDATE)\s+ON\b", head, re.IGNORECASE)
         only = SETS.fullmatch(body)
         if event is None or only is None or re.search(r"\bWHEN\b", head, re.IGNORECASE):

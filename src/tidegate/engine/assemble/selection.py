@@ -125,7 +125,10 @@ class Choice:
     def _refuse_unknown(self, streams: Sequence[StreamConfig]) -> None:
         """Names that no stream has, and states that there are not."""
         there = [entry.name for entry in streams]
+        selectors = (*self.select, *self.exclude)
+        plain = [each for each in selectors if not re.search(r"[*?\[:,]", each)]
         missing = [name for name in self.names if name not in there]
+        missing += [each for each in plain if not any(fnmatch.fnmatchcase(each, name) for name in there)]
         if missing:
             named = ", ".join(map(repr, missing))
             are = "is not a stream" if len(missing) == 1 else "are not streams"
@@ -133,12 +136,7 @@ class Choice:
                 f"{named} {are} of this project; {suggest(missing[0], there)}",
                 hint="`tidegate check` lists the streams.",
             )
-        for each in (*self.select, *self.exclude):
-            if not re.search(r"[*?\[:,]", each) and not any(fnmatch.fnmatchcase(each, name) for name in there):
-                raise ConfigError(
-                    f"{each!r} is not a stream of this project; {suggest(each, there)}",
-                    hint="`tidegate check` lists the streams.",
-                )
+        for each in selectors:
             for part in each.split(","):
                 state = part.removeprefix("state:")
                 if part != state and state not in STATES:
