@@ -14,7 +14,7 @@ KEPT = {
     "tidegate.dialects.postgresql.safe_bounds.SETTLE": "as above",
     "tidegate.dialects.postgresql.session.PostgresqlSession.rows": "the test server keeps a logical log",
     "tidegate.engine.applied_events.Applied.keep": BETWEEN,
-    "tidegate.engine.partitions.groups": "rows that fill two commits take minutes",
+    "tidegate.engine.partitions.GROUP_ROWS": "rows that fill two commits take minutes",
     "tidegate.formats.delta.staging.DeltaStaging._need_base": BETWEEN,
     "tidegate.formats.iceberg.staging.IcebergStaging.publish": "a catalog whose reply is lost",
     "tidegate.loaders._applying.Checks.need": BETWEEN,

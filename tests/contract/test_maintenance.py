@@ -67,8 +67,9 @@ def maintain(lake: Lake, asked: Upkeep) -> dict[Step, str]:
 @pytest.mark.slow
 @pytest.mark.parametrize(("lake", "version"), [("iceberg", 2), ("iceberg", 3), ("delta", None)], indirect=["lake"])
 def test_deletes_leave_their_files_and_every_position_stays(lake: Lake, version: int | None) -> None:
-    # Versions of the format are Iceberg's.
-    target = lake.table(layout=Layout(format_version=version) if version else Layout())
+    # Versions of the format are Iceberg's; Delta leaves files as they are only if the table has deletion vectors.
+    layout = Layout(format_version=version) if version else Layout(deletion_vectors=True)
+    target = lake.table(layout=layout)
     theirs = lake.load(target, Mode.APPEND, *(row(n, "a") for n in range(20)), uid=OTHER)
     mine = [lake.load(target, Mode.MERGE_ON_READ, row(n, f"b{n}"), row(100 + n, "new")) for n in range(2)]
     before = lake.oracle(target)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from tidegate.core.log import UNKNOWN
+from tidegate.core.ports.envelope import RowEnvelope
 from tidegate.core.schema import Schema
 from tidegate.envelopes import _operations as operations
 from tidegate.envelopes.rows import Rows
@@ -17,7 +18,7 @@ SEQUENCE = ("lsn", "place")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Partial:
+class Partial(RowEnvelope):
     """Rows of `operation`, `lsn`, `place` and `unknown`, an array of names."""
 
     kind: ClassVar[str] = "partial"

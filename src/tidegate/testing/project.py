@@ -111,17 +111,21 @@ class MemoryProject:
             full_refresh, allow_deletes: the flags of `tidegate run`.
         """
         stream = self.stream
+        with self.context() as context:
+            flags = replace(context, full_refresh=full_refresh, allow_deletes=allow_deletes)
+            return run_stream(stream, flags, on_event)
+
+    @contextmanager
+    def context(self) -> Iterator[RunContext]:
+        """What functions of the engine take beside the stream, for as long as the block lasts."""
         with Sessions(borrowed=self.spark) as sessions:
-            context = RunContext(
+            yield RunContext(
                 registry=self.registry,
                 sessions=sessions,
                 run_id=new_run_id(),
                 now=self.now,
                 redact=lambda text: text,
-                full_refresh=full_refresh,
-                allow_deletes=allow_deletes,
             )
-            return run_stream(stream, context, on_event)
 
     def load(self, **options: Any) -> Outcome:
         """A run that must not fail.

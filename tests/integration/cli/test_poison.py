@@ -90,8 +90,7 @@ def test_sqlite(tmp_path, capfd, spark, kind):
         assert error, name
         assert (error["code"], repr(column) in error["message"]) == ("schema_refused", True), (name, error)
         assert secret not in error["message"] + error["hint"], (name, error)
-    if kind == "full":  # which looks at values when it reads them, into a table that is made by then
-        assert {name for name in streams if workspace.rows(f"shop.{name}") == []} == set(streams)
+    assert not any(workspace.has_table(f"shop.{name}") and workspace.rows(f"shop.{name}") for name in streams)
     shop.sql(*(f"delete from orders{number} where id = 3" for number in range(len(SQLITE))))
     if kind == "full":
         said = tidegate("run", "orders0", "orders8", "--json")
@@ -139,7 +138,7 @@ def test_postgresql(tmp_path, capfd, spark, pg_url):
         assert error, name
         assert (error["code"], repr(declared.split()[0]) in error["message"]) == ("schema_refused", True), (name, error)
         assert secret not in said.everything, name
-        assert workspace.rows(f"shop.{outcome['stream']}") == []
+    assert not any(workspace.has_table(f"shop.{name}") and workspace.rows(f"shop.{name}") for name in streams)
     with psycopg.connect(pg_url, autocommit=True) as shop:
         shop.execute("delete from orders0 where id = 2")
     assert tidegate("run", "orders0").exit_code == 0

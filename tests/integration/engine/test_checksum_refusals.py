@@ -273,8 +273,7 @@ def test_a_second_runner_is_held(lake, sales, spark):
 @pytest.fixture
 def small_groups(monkeypatch) -> None:
     """A commit holds no more than four rows."""
-    whole = partitions.groups
-    monkeypatch.setattr(partitions, "groups", lambda changes: whole(changes, 4))
+    monkeypatch.setattr(partitions, "GROUP_ROWS", 4)
 
 
 @pytest.mark.slow

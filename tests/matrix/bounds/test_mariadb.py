@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pymysql
 import pytest
 
-from matrix.bounds.windows import SEQUENCE, Sample, Writing, run
+from matrix.bounds.windows import SEQUENCE, Sample, Writing, run, until
 
 if TYPE_CHECKING:
     from support.mariadb import MariadbServer
@@ -210,11 +210,11 @@ def scheduler(mariadb: MariadbServer) -> Iterator[None]:
 def test_mariadb(mariadb: MariadbServer, maria_database: str, kind: str, sample: Sample) -> None:
     there = Mariadb(server=mariadb, database=maria_database)
     there.make()
-    until = time.monotonic() + sample.seconds
+    deadline = time.monotonic() + sample.seconds
 
     def writer(cursor: str, table: str, seed: int) -> Callable[[], None]:
         def write() -> None:
-            w = Writing(table=table, until=until, random=random.Random(f"{table} {seed}"))
+            w = Writing(table=table, until=deadline, random=random.Random(f"{table} {seed}"))
             with mariadb.connect(maria_database, client_flag=pymysql.constants.CLIENT.MULTI_STATEMENTS) as connection:
                 MARIADB_KINDS[kind](MariadbWriter(connection, w, updates=cursor == "ON UPDATE"), w)
                 until(lambda: not _events(connection))

@@ -159,13 +159,13 @@ POSTGRES_KINDS = {
 
 def pg_writers(there: Postgres, kind: str, tables: Mapping[str, str], sample: Sample) -> list[Callable[[], None]]:
     """The writers of every table, each with a connection of its own."""
-    until = time.monotonic() + sample.seconds
+    deadline = time.monotonic() + sample.seconds
 
     def writer(table: str, seed: int) -> Callable[[], None]:
         def write() -> None:
             with there.connect() as connection:
                 POSTGRES_KINDS[kind](
-                    connection, Writing(table=table, until=until, random=random.Random(f"{table} {seed}"))
+                    connection, Writing(table=table, until=deadline, random=random.Random(f"{table} {seed}"))
                 )
 
         return write

@@ -5,6 +5,7 @@ Formats without branches show a load before it is verified, so an unverified loa
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import replace
@@ -13,6 +14,7 @@ from typing import Any
 from tidegate.core.effects import Mirror
 from tidegate.core.plan import LoadPlan
 from tidegate.core.ports.format import Staging, TableState
+from tidegate.core.position import Position
 from tidegate.core.slices import Range
 from tidegate.engine.context import LoadContext, RunContext
 from tidegate.engine.reconcile import Heal, RecoveryState, reconcile
@@ -115,13 +117,25 @@ def prove(work: LoadContext) -> LoadContext:
         raise VerifyFailed(
             f"stream {stream.name!r}: load {since.sequence} is in {stream.target} and was never verified, and the "
             f"table differs from the source: {found.source_rows} rows at the source, {found.target_rows} in the table",
-            hint=REPAIR
-            if comparison.mirrors(stream) and not events.was_of_events(saved)
-            else "Run a full refresh: `tidegate run STREAM --full-refresh --yes`.",
+            hint=_way_on(stream, since, of_events=events.was_of_events(saved)),
             load_id=since.load_id,
         )
     context.registry.verified(stream.uid, since, after=after)
     return replace(work, recovered=replace(work.recovered, proven=True))
+
+
+def _way_on(stream: Stream, since: Position, *, of_events: bool) -> str:
+    if comparison.mirrors(stream) and not of_events:
+        return REPAIR
+    refresh = "`tidegate run STREAM --full-refresh --yes`"
+    if of_events or since.loaded_through is None:
+        return f"Run a full refresh: {refresh}."
+    # The source may have changed rows of the load since; a table that keeps every version cannot be compared then.
+    return (
+        f"If the source has changed those rows since, continue from there with `tidegate state set STREAM --at "
+        f"{shlex.quote(since.loaded_through)}`, which keeps what is loaded without a proof. Otherwise run a full "
+        f"refresh: {refresh}."
+    )
 
 
 @contextmanager

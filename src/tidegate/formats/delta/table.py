@@ -153,7 +153,8 @@ def receipt(commit: Commit) -> Receipt:
     return Receipt(
         snapshot=str(commit.version),
         rows_inserted=sum(added.values()) - kept,
-        rows_deleted=sum(removed.values()) - kept,
+        # Where Delta rewrites files, the log says of the removed ones no rows, but counts those that were deleted.
+        rows_deleted=int(metrics.get("numDeletedRows", sum(removed.values()) - kept)),
     )
 
 
