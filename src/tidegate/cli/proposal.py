@@ -17,6 +17,7 @@ from urllib.parse import unquote
 from tidegate import plugins
 from tidegate.config.urls import ENCODE, unencoded
 from tidegate.core.ids import Connection, join_name
+from tidegate.core.policies.deletes import ALWAYS_ALLOWED, MAX_FRACTION
 from tidegate.core.schema import TEXT, Column, Kind
 from tidegate.core.yaml_text import listed, mapped, scalar
 from tidegate.dialects.shared.database_file import url_of
@@ -37,7 +38,10 @@ NUMBERS = re.compile(r"(numeric|decimal)\b.*")
 SHOWN = 10
 APPLICATION = "clock: application, safety_lag: 15m, lookback: 1d"
 COMPARED = "rows that are deleted at the source are deleted here: the comparison finds them"
-BY_KEYS = "every run compares the keys; without this line rows that are deleted at the source stay"
+BY_KEYS = (
+    "every run compares the keys, and deletes here what was deleted at the source; a run stops if it would delete more "
+    f"than {MAX_FRACTION:.0%} of the table and more than {ALWAYS_ALLOWED} rows, unless max_fraction: allows more"
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -245,7 +245,7 @@ class LoadPlan:
         if most is not None and gone > most:
             raise DeleteFuse(
                 f"stream {self.stream.name!r}: {gone} rows of {self.stream.target} no longer exist at the source, and "
-                f"one load may delete at most {most} (deletes: {{max_fraction: …}})",
+                f"one load may delete at most {most} ({self.deletes.policy.limit})",
                 load_id=self.load_id,
             )
 

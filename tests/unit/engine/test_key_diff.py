@@ -108,6 +108,10 @@ def test_the_fuse_before_a_row_is_read(shop, registry):
     assert [change.new_status for change in registry.changes("a1b2")].count("DELETES ALLOWED") == 1
     with pytest.raises(DeleteFuse, match="may delete at most 22"):
         watched(shop, registry, SOME, rows=223, deletes=Deletes(detect=Detect.KEY_DIFF))
+    shop.sql("delete from t where id > 2")
+    assert watched(shop, registry, SOME, rows=12, deletes=Deletes(detect=Detect.KEY_DIFF)), "a share of few is nothing"
+    with pytest.raises(DeleteFuse, match=r"at most 10 \(10% of the table, but at least 10 rows"):
+        watched(shop, registry, SOME, rows=14, deletes=Deletes(detect=Detect.KEY_DIFF))
     shop.sql("delete from t")
     with pytest.raises(DeleteFuse, match="the source is empty"):
         watched(shop, registry, rows=1)

@@ -6,12 +6,11 @@ An empty source never empties a table without permission.
 from __future__ import annotations
 
 from tidegate.core.changes import Action, ChangeSet
+from tidegate.core.policies.deletes import ALL_OF_THEM
 from tidegate.core.slices import Everything
 from tidegate.engine.context import LoadContext
 from tidegate.engine.reconcile import holds_rows
 from tidegate.errors import DeleteFuse
-
-ALL_OF_THEM = 1
 
 
 def guard(work: LoadContext, changes: ChangeSet) -> None:
@@ -35,19 +34,17 @@ def guard(work: LoadContext, changes: ChangeSet) -> None:
         return
     if table.rows - known > most:
         raise DeleteFuse(
-            f"stream {stream.name!r}: the source has {known} rows and {stream.target} has {table.rows}; one load may "
-            f"delete at most {most} (deletes: {{max_fraction: {stream.policies.deletes.fraction}}})"
+            f"stream {stream.name!r}: the source has fewer rows ({known}) than {stream.target} ({table.rows}); "
+            f"one load may delete at most {most} ({stream.policies.deletes.limit})"
         )
 
 
 def limit(work: LoadContext) -> int | None:
     """The most rows that this load may delete; None for any number."""
-    fraction, rows = work.stream.policies.deletes.fraction, work.recovered.table.rows
-    if fraction is None or fraction == ALL_OF_THEM or work.context.allow_deletes:
+    rows = work.recovered.table.rows
+    if work.context.allow_deletes or rows is None or not holds_rows(work.recovered.table):
         return None
-    if rows is None or not holds_rows(work.recovered.table):
-        return None
-    return int(fraction * rows)
+    return work.stream.policies.deletes.most(rows)
 
 
 def _emptied(work: LoadContext, changes: ChangeSet, known: int | None) -> bool:
