@@ -218,10 +218,10 @@ def _options(facts: TableFacts) -> str:
 def _advice(facts: TableFacts, key: tuple[str, ...]) -> Advice:
     uncovered = [column.name for column in facts.columns if not column.type.covered]
     if not key and uncovered:
-        every = f"without a key, and fingerprints do not cover {', '.join(uncovered)}: every run reads every row"
+        every = f"no key, and fingerprints do not cover {', '.join(uncovered)}: every run reads and replaces every row"
         return Advice(strategy="{kind: full}", reasons=(every,))
     if not key:
-        differs = "without a key: read and replaced only when its fingerprint differs"
+        differs = "no key: the table is read and replaced only when its fingerprint differs"
         return Advice(strategy="{kind: checksum}", reasons=(differs,))
     changed = next((column for column in _named(facts, CHANGED)), None)
     if changed is not None and (changed.name in facts.clocked or not changed.nullable):
@@ -253,7 +253,7 @@ def _compared(facts: TableFacts, key: tuple[str, ...], changed: Column | None, u
     options, how = "", "rows are read only when the table's fingerprint differs"
     if uncovered:
         named = ", ".join(uncovered)
-        how = f"every run reads every row, because fingerprints do not cover {named}; only what differs is written"
+        how = f"every run compares every row, because fingerprints do not cover {named}; only what differs is written"
     elif facts.rows >= LARGE_ROWS and number is not None and number.type.kind is Kind.INTEGER:
         step = 10 ** max(0, len(str(facts.rows // PARTITIONS)) - 1)
         options = f", partition_by: {scalar(number.name)}, modulus: {step}"

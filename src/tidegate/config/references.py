@@ -33,8 +33,9 @@ class References:
     def resolve(self, node: Node) -> Node:
         """The same values with every `${NAME}`, `${NAME:-default}` and `${file:/path}` replaced.
 
-        `found` remembers each replacement and where it was used. `$${` stands for a plain `${`. A reference
-        in the login part of a URL is percent-encoded, so that any password fits into it.
+        `found` remembers each replacement and where it was used, but for defaults, which the file itself states. `$${`
+        stands for a plain `${`. A reference in the login part of a URL is percent-encoded, so that any password fits
+        into it.
 
         Raises:
             ConfigError: a variable that is not set or a file that cannot be read (`context["absent"]` names it), or a
@@ -97,7 +98,8 @@ class References:
             if body is None:
                 raise mark.error("has a `${` without a `}`; write `$${` for a plain `${`")
             value = self._lookup(body, mark)
-            self.found.append((mark, value))
+            if not body.endswith(f":-{value}"):  # a default stands in the file for all to read
+                self.found.append((mark, value))
             return quote(value, safe="") if _in_login(outline, match.start()) else value
 
         return _REFERENCE.sub(value_of, text)

@@ -17,7 +17,7 @@ from tidegate.config.options import KIND, check, convert, plugin_of, read, witho
 from tidegate.config.paths import absolute_source
 from tidegate.config.references import DEFAULTS
 from tidegate.config.sections import Contract
-from tidegate.config.targets import is_pattern, refuse_placeholders, shared_target
+from tidegate.config.targets import is_pattern, refuse_placeholders, refuse_reserved, shared_target
 from tidegate.core.ids import split_name
 from tidegate.core.policies.deletes import Deletes
 from tidegate.core.policies.maintenance import Maintenance
@@ -124,7 +124,7 @@ class StreamReader:
             "verify": lambda: convert(Verify, node.items["verify"]) if node.get("verify") else "moved",
             "uid": lambda: _uid(node),
             "checks": lambda: read_checks(node.get("checks")),
-            "tags": lambda: _texts(node, "tags"),
+            "tags": lambda: _tags(node),
             "exclude": lambda: _excluded(name, node),
         }
         parts: dict[str, Any] = {}
@@ -184,6 +184,7 @@ def _target(name: str, node: Node) -> tuple[str, ...]:
         raise target.mark.error("must have the form lake.schema.table")
     if isinstance(target.value, str) or is_pattern(name):
         refuse_placeholders(target.mark, parts, filled=is_pattern(name))
+    refuse_reserved(target.mark, parts)
     return tuple(parts)
 
 
@@ -200,6 +201,18 @@ def _key(node: Node) -> tuple[str, ...]:
 def _texts(node: Node, key: str) -> tuple[str, ...]:
     found: tuple[str, ...] = convert(tuple[str, ...], node.items[key]) if node.get(key) is not None else ()
     return found
+
+
+def _tags(node: Node) -> tuple[str, ...]:
+    """The tags, each a word that `--select tag:NAME` can name."""
+    tags = _texts(node, "tags")
+    for tag in tags:
+        if "," in tag:
+            words = ", ".join(word.strip() for word in tag.split(",") if word.strip())
+            raise node.items["tags"].mark.error(f"has {tag!r}, but a tag cannot contain a comma; write [{words}]")
+        if not tag or tag != tag.strip():
+            raise node.items["tags"].mark.error(f"has {tag!r}; a tag is not empty and has no spaces around it")
+    return tags
 
 
 def _excluded(name: str, node: Node) -> tuple[str, ...]:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from tidegate.config.nodes import Mark, Problems
-from tidegate.core.ids import join_name
+from tidegate.core.ids import RESERVED, join_name
 from tidegate.core.spelling import suggest
 from tidegate.errors import ConfigError
 
@@ -45,6 +45,15 @@ def refuse_placeholders(mark: Mark, parts: Iterable[str], *, filled: bool) -> No
     problems.refuse()
     if not found:
         raise mark.error("is one table for all matching tables; put {table} where the name of each belongs")
+
+
+def refuse_reserved(mark: Mark, parts: Sequence[str]) -> None:
+    """Refuses the names of tables that Tidegate keeps beside others. Raises ConfigError."""
+    if RESERVED in parts[-1].lower():
+        raise mark.error(
+            f"the name {parts[-1]!r} contains {RESERVED!r}, which is reserved for the tables that Tidegate keeps "
+            "beside others, such as a quarantine; choose another name"
+        )
 
 
 def shared_target(mark: Mark, target: Iterable[str], other: str) -> ConfigError:

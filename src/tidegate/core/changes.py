@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
 
-from tidegate.core.effects import Effect, Mirror, Upsert, WriteHint
+from tidegate.core.effects import Effect, Mirror, Upsert
 from tidegate.core.fingerprint import Fingerprint
 from tidegate.core.grouping import Grouping
 from tidegate.core.manifest import File
@@ -141,7 +141,7 @@ class ChangeSet:
     @property
     def compares(self) -> bool:
         """Whether a mirror costs least where only the rows that differ are written."""
-        return isinstance(self.effect, Mirror) and self.effect.hint is WriteHint.COMPARE
+        return isinstance(self.effect, Mirror) and self.effect.compares
 
     @property
     def repeats(self) -> str | None:

@@ -22,6 +22,8 @@ class WriteHint(StrEnum):
 
     COMPARE = "compare"
     """Only rows that differ are written."""
+    CONFIRM = "confirm"
+    """The same; where none differs nothing is committed, because the position would say what it says already."""
     REWRITE = "rewrite"
     """Every row is written."""
 
@@ -65,6 +67,11 @@ class Mirror:
     ignore: Significance | None = None
     hint: WriteHint | None = None
     log: EventRules | None = None
+
+    @property
+    def compares(self) -> bool:
+        """Whether it costs least where only the rows that differ are written."""
+        return self.hint in (WriteHint.COMPARE, WriteHint.CONFIRM)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -54,6 +54,10 @@ class Connection:
         return self.url.partition("://")[0].partition("+")[0]
 
 
+RESERVED = "__tidegate_"
+"""What the name of a table holds only where Tidegate keeps something beside a table of that project."""
+
+
 def join_name(parts: Iterable[str]) -> str:
     """The text of a name of several parts; a part that holds a dot or a quote stands in backticks."""
     return ".".join(f"`{part.replace('`', '``')}`" if set(part) & set('.`"') else part for part in parts)

@@ -80,7 +80,7 @@ def load(work: LoadContext, planned: PlannedLoad, lease: Lease) -> LoadResult:
         checked = check.check(work, planned, rows, held)
         written = write.write(work, planned, checked, lease, held)
         if written.checked.skipped is not None:
-            return advance.drop(work, planned, written, written.checked.skipped)
+            return advance.drop(work, planned, written, written.checked.skipped, warm=warm)
         verdict = verify.verify(work, planned, written, expected)
         receipt = advance.publish(work, planned, written.staging, lease)
     return advance.advance(work, planned, written.checked, verdict, receipt, warm=warm)

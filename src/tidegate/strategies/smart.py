@@ -188,6 +188,8 @@ class Smart(Strategy):
         rows = probe.stats(Everything()).rows
         changed = (new.rows or 0) if new and self.column else 0
         ways, why = self._right_ways(since, rows, changed, due=due)
+        if new is not None and isinstance(new.effect, Mirror) and new.effect.hint is WriteHint.CONFIRM:
+            ways, why = (LoadMethod.SNAPSHOT_DIFF,), "only a comparison shows whether anything changed"
         sizes = {way: changed if way is LoadMethod.INCREMENTAL else rows for way in ways}
         costs = sorted((self.experience.estimate(way, sizes[way]) for way in ways), key=lambda cost: cost.seconds)
         way = costs[0].way
@@ -239,9 +241,18 @@ class Smart(Strategy):
         return replace(
             found,
             state={**kept, **found.state, **noted},
-            effect=_hinted(found.effect, way),
+            effect=self._hinted(found.effect, way),
             reason=f"{way}, because {why}: {found.reason}",
         )
+
+    def _hinted(self, effect: Effect, way: LoadMethod) -> Effect:
+        """The effect, rewritten as a whole where a full load costs least; with a column, the time of a look is kept."""
+        if not isinstance(effect, Mirror):
+            return effect
+        if way is LoadMethod.FULL:
+            return replace(effect, hint=WriteHint.REWRITE)
+        noted = self.column is not None and effect.hint is WriteHint.CONFIRM
+        return replace(effect, hint=WriteHint.COMPARE) if noted else effect
 
     def _due(self, since: Position, now: datetime) -> bool:
         """Whether the whole table has to be looked at, whatever the column says."""
@@ -276,8 +287,3 @@ class Smart(Strategy):
 def _choice(way: LoadMethod, rows: int) -> dict[str, Any]:
     """What a position says of how it came to be, for later choices."""
     return {CHOICE: {"way": str(way), "rows": rows}}
-
-
-def _hinted(effect: Effect, way: LoadMethod) -> Effect:
-    """The effect, rewritten as a whole where a full load costs least."""
-    return replace(effect, hint=WriteHint.REWRITE) if isinstance(effect, Mirror) and way is LoadMethod.FULL else effect

@@ -6,8 +6,8 @@ columns.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 from tidegate.core.changes import Action, ChangeSet, Part
@@ -82,12 +82,24 @@ class SnapshotDiff(Strategy):
             stats = probe.stats(Everything())
             return self._everything({"version": version}, f"the source is at version {version}", rows=stats.rows)
         found = probe.fingerprint(Everything())
-        # What the fingerprint does not cover may have changed all the same.
-        if not probe.schema().not_covered and since is not None and self._same(since, probe, found):
-            return None
         parts = (Part(slice=Everything(), action=Action.RELOAD if since else Action.LOAD, fingerprint=found),)
-        reason = "the fingerprint of the source's rows differs from the loaded one"
-        return self._everything({"fingerprint": str(found)}, reason, rows=found.rows, parts=parts)
+        changes = self._everything(
+            {"fingerprint": str(found)},
+            "the fingerprint of the source's rows differs from the loaded one",
+            rows=found.rows,
+            parts=parts,
+        )
+        if since is None or not self._same(since, probe, found):
+            return changes
+        missed = probe.schema().not_covered
+        return self._confirming(changes, missed) if missed else None
+
+    def _confirming(self, changes: ChangeSet, missed: Sequence[str]) -> ChangeSet:
+        """The same where only values that no fingerprint covers may have changed."""
+        effect = Mirror(hint=WriteHint.CONFIRM, ignore=self.significant_change)
+        return replace(
+            changes, effect=effect, reason=f"every row is compared: no fingerprint covers {', '.join(missed)}"
+        )
 
     def _same(self, since: Position, probe: Probe, found: Fingerprint) -> bool:
         return since.schema == probe.schema().digest and since.state.get("fingerprint") == str(found)

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from tidegate.core.batch import Checked, Latest
-from tidegate.core.effects import Mirror
+from tidegate.core.effects import Mirror, WriteHint
 from tidegate.core.plan import LoadPlan
 from tidegate.core.ports.format import Staging
 from tidegate.core.schema import Kind, Type
@@ -32,6 +32,7 @@ MOST_KEYS = 20_000
 NUMBERS = frozenset({Kind.INTEGER, Kind.DECIMAL, Kind.FLOAT})
 AGAIN = f"{HERE} > 0 AND {THERE} > 1"
 _WAS = "__tidegate_was_"
+SAME = "every row was compared, and none differs from the table"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,6 +58,8 @@ def merge(checked: Checked, plan: LoadPlan, staging: Staging) -> Checked:
             plan.refuse_many(counts.gone)
             if (skipped := _insignificant(checked.frame, keys, plan, staging)) is not None:
                 return replace(checked, skipped=skipped)
+            if not counts.keys and _confirmed(checked, plan):
+                return replace(checked, skipped=SAME)
             moved = texts(keys, plan) if counts.keys <= MOST_KEYS else None
         _merge(checked.frame, keys, plan, staging, counts)
     finally:
@@ -74,6 +77,8 @@ def replace_if_different(checked: Checked, plan: LoadPlan, staging: Staging) -> 
             if (skipped := _insignificant(checked.frame, keys, plan, staging)) is not None:
                 return replace(checked, skipped=skipped)
             different, went = dataframe_ops.count_if(keys, "true", f"{THERE} > {HERE}")
+            if not different and _confirmed(checked, plan):
+                return replace(checked, skipped=SAME)
             plan.refuse_many(_surplus(keys))
         if went:
             staging.overwrite(checked.frame)
@@ -85,6 +90,13 @@ def replace_if_different(checked: Checked, plan: LoadPlan, staging: Staging) -> 
     finally:
         keys.unpersist()
     return checked
+
+
+def _confirmed(checked: Checked, plan: LoadPlan) -> bool:
+    """Whether a load in which no row differs has nothing else to commit: a position, columns, rows set aside."""
+    effect, aside = plan.changes.effect, checked.verdicts.aside
+    confirms = isinstance(effect, Mirror) and effect.hint is WriteHint.CONFIRM
+    return confirms and not plan.evolution.apply and not (aside and aside.rows)
 
 
 def refuse_many(wanted: DataFrame, plan: LoadPlan, staging: Staging) -> None:

@@ -125,3 +125,27 @@ def test_the_plan_prints_estimates_beside_what_was_measured(workspace, shop, spa
     told = {note.split(":")[0]: note for note in plan.notes}
     assert "the last one took" in told["full"]
     assert "a guess: not measured yet" in told["incremental"]
+
+
+def test_values_that_no_fingerprint_covers_are_compared_and_equal_ones_are_not_written(workspace, shop, spark) -> None:
+    shop.sql("create table sales (id integer primary key, weight real)", "insert into sales values (1, 0.1), (2, 0.2)")
+    entry = {"source": {"connection": "shop", "table": "sales"}, "target": "lake.shop.sales", "key": ["id"]}
+    workspace.write(
+        {"sales": {**entry, "strategy": "smart", "write": "merge"}}, connections={"shop": {"url": shop.url}}
+    )
+
+    def run():
+        outcome = workspace.run("sales", spark=spark).streams[0]
+        assert outcome.error is None, outcome.error
+        return outcome
+
+    first = run()
+    again = run()
+    assert (again.outcome, again.snapshot) == (Result.UNCHANGED, first.snapshot)
+    assert "none differs from the table" in again.notes[-1]
+    shop.sql("update sales set weight = 0.25 where id = 2")
+    assert run().rows_updated == 1
+    assert sorted(row["weight"] for row in workspace.rows("shop.sales")) == [0.1, 0.25]
+    shop.sql("insert into sales values (3, 0.5)")
+    assert run().rows_inserted > 0
+    assert run().outcome is Result.UNCHANGED

@@ -185,6 +185,10 @@ def test_intervals_and_lateness_of_one_stream(folder, tidegate):
         "orders: no load of this stream had a lookback; give its strategy a `lookback:`\n",
     )
     assert tidegate("status", "--late", "orders", "--json").document["rows"] == 0
+    for option in ("--select", "--exclude"):
+        both = tidegate("status", "orders", option, "orders")
+        assert both.exit_code == 2
+        assert "--select and --exclude would have no effect" in both.err
     refused = tidegate("status", "--late")
     assert (refused.exit_code, refused.out) == (2, "")
     assert "--late needs exactly one stream" in refused.err

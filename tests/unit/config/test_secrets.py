@@ -33,6 +33,12 @@ def test_secrets_are_found_and_masked(values, environ, hidden, tmp_path):
     assert redact(f"cannot connect with {hidden} to h", found) == "cannot connect with *** to h"
 
 
+def test_a_default_that_the_project_file_states_masks_nothing(tmp_path):
+    values = {"connections": {"c": {"url": "postgresql://app:${P:-Pass77}@h/${D:-a}?options=${O:-a}"}}}
+    assert redact("a row of a table, Pass77", secrets_of(values, {}, tmp_path)) == "a row of a table, ***"
+    assert redact("Secret77", secrets_of(values, {"O": "Secret77"}, tmp_path)) == "***"
+
+
 def test_hosts_users_and_databases_are_no_secrets(tmp_path):
     values = {"connections": {"c": {"url": "postgresql://${U}:${P}@${H}:${PORT}/${D}"}}}
     environ = {"U": "app", "P": "Secret77", "H": "db.example", "PORT": "5432", "D": "shop"}

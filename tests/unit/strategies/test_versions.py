@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pytest
 
@@ -164,7 +164,9 @@ def test_an_equal_fingerprint_is_unchanged_only_if_it_covers_every_column():
     assert changes.parts[0].fingerprint == Fingerprint(rows=4)
     floats = Plain(now=None, columns=(Column(name="x", type=DOUBLE),))
     since = at(SnapshotDiff().detect(floats, None), SnapshotDiff(), floats)
-    assert SnapshotDiff().detect(floats, since) is not None
+    assert SnapshotDiff().detect(floats, since).effect == Mirror(hint=WriteHint.CONFIRM)
+    other = replace(floats, found=Fingerprint(rows=4))
+    assert SnapshotDiff().detect(other, since).effect == Mirror(hint=WriteHint.COMPARE)
     renamed = Plain(now=None, columns=(Column(name="other", type=TEXT),))
     assert SnapshotDiff().detect(renamed, since) is not None
 

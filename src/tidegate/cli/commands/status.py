@@ -57,6 +57,11 @@ def status(
     """
     if late and stream is None:
         raise ConfigError("--late needs exactly one stream", hint="Name it: `tidegate status --late STREAM`.")
+    if stream is not None and (select or exclude):
+        raise ConfigError(
+            "a stream was named, so --select and --exclude would have no effect",
+            hint=f"Leave them out: `tidegate status {stream}`. Without a name they choose streams of the overview.",
+        )
     with shell.project() as project:
         if stream is not None and late:
             return _late(shell, stream, project.lateness(stream))

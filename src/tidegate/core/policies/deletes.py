@@ -78,7 +78,8 @@ class Deletes:
         """The limit as people read it, and the key that sets it."""
         if self.max_fraction is not None:
             return f"deletes: {{max_fraction: {self.max_fraction}}}"
-        return f"{MAX_FRACTION:.0%} of the table, but at least {ALWAYS_ALLOWED} rows; `deletes: {{max_fraction: …}}` sets it"
+        share = f"{MAX_FRACTION:.0%} of the table, but at least {ALWAYS_ALLOWED} rows"
+        return f"{share}; `deletes: {{max_fraction: …}}` sets it"
 
     @property
     def soft(self) -> bool:

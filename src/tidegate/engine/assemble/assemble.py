@@ -16,7 +16,7 @@ from tidegate.config.checks import rule_of
 from tidegate.config.defaults import INFERRED_KINDS
 from tidegate.config.nodes import Problems, from_values
 from tidegate.config.options import fields, located, plugin_of
-from tidegate.config.targets import shared_target
+from tidegate.config.targets import refuse_reserved, shared_target
 from tidegate.core.column_selection import ColumnSelection
 from tidegate.core.compatibility import incompatibilities
 from tidegate.core.flavours import Flavour, flavour_of
@@ -237,6 +237,7 @@ def _target(entry: StreamConfig) -> Target:
             raise mark.error(f"the name {part!r} starts or ends with a space or contains unprintable characters")
         if "${" in part:
             raise mark.error(f"the name {part!r} contains `${{`, which Spark would replace with a variable")
+    refuse_reserved(mark, entry.target)
     return Target(lake=entry.target[0], namespace=entry.target[1:-1], table=entry.target[-1])
 
 

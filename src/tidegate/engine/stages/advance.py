@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from tidegate.core.batch import Checked
 from tidegate.core.ports.format import Receipt, Staging
 from tidegate.engine import outcome, replication_slot
@@ -44,8 +46,12 @@ def advance(  # noqa: PLR0913 - what the stages found
     return outcome.loaded(work, plan, checked, receipt, verdict, notes=notes, warm=warm)
 
 
-def drop(work: LoadContext, planned: PlannedLoad, written: Written, reason: str) -> LoadResult:
-    """Drops a load that was not worth a commit: the table and its position stay unchanged."""
+def drop(work: LoadContext, planned: PlannedLoad, written: Written, reason: str, *, warm: bool) -> LoadResult:
+    """Drops a load that was not worth a commit: the table and its position stay unchanged.
+
+    Args:
+        warm: Spark ran before the load.
+    """
     written.staging.discard()
     work.context.registry.finish_plan(planned.plan.load_id, PlanStatus.DROPPED)
-    return outcome.unchanged(work, reason)
+    return replace(outcome.unchanged(work, reason), spark_started=not warm and work.context.sessions.started)
