@@ -42,7 +42,7 @@ def check_continues(since: Position, probe: Probe) -> None:
         )
     reason = restore.set_back(since) if restore is not None else None
     if reason is not None:
-        raise HistoryGone(f"the source was restored and has been written to since: {reason}", restored=True)
+        raise HistoryGone(reason, restored=True)
 
 
 def check_same_source(since: Position, probe: Probe) -> None:
@@ -51,6 +51,5 @@ def check_same_source(since: Position, probe: Probe) -> None:
     if since.source and identity != since.source:
         raise HistoryGone(
             f"the source is not the one the table was loaded from: it was {since.source} and is {identity} (restored, "
-            f"failed "
-            "over, or recreated)"
+            "failed over, or recreated)"
         )

@@ -199,13 +199,13 @@ def sink_of(
     """The target at a path or of a name; it need not be there yet.
 
     Raises:
-        ConfigError: of a format without a commit that carries a position.
+        ConfigError: of a format without a commit that carries a position, or a relative path of a Delta table.
     """
     uid, by = uid_of(name), tuple(partition_by)
     place = places.find(spark, path, wanted) or places.planned(path, wanted)
     kind = place.format or _default_of(spark, path)
     if kind == "delta":
-        found = places.Place(where=path, format="delta", table=place.table)
+        found = places.refuse_relative(places.Place(where=path, format="delta", table=place.table))
         return Delta(spark=spark, place=found, uid=uid, name=name, partition_by=by)
     if kind == "iceberg" and place.table:
         return Iceberg(spark=spark, target=target_of(spark, path), uid=uid, name=name, partition_by=by)

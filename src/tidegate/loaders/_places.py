@@ -82,6 +82,20 @@ class Place:
         return reader.options(**{**_READ.get(self.format, {}), **options}).load(self.where)
 
 
+def refuse_relative(place: Place) -> Place:
+    """The place of a Delta table, whose path begins at a root: only then Spark's SQL and its readers mean one folder.
+
+    Raises:
+        ConfigError: of a relative path.
+    """
+    if place.format == "delta" and not place.table and not re.match(r"/|[A-Za-z][A-Za-z0-9+.-]*:", place.where):
+        raise ConfigError(
+            f"{place.where} is a relative path, which Spark's SQL and its readers resolve against different folders",
+            hint="Pass the whole path of the Delta table, such as /data/orders or s3a://bucket/orders, or its name.",
+        )
+    return place
+
+
 def find(spark: SparkSession, where: str, wanted: str | None = None) -> Place | None:
     """What is there; None if nothing is.
 

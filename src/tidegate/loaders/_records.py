@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from tidegate.core.position import Position
 from tidegate.dialects.spark import Spark
 from tidegate.loaders._handover import like
-from tidegate.loaders._places import find, planned
+from tidegate.loaders._places import find, planned, refuse_relative
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -119,4 +119,4 @@ class Records:
 
     @property
     def _table(self) -> str:
-        return planned(self.where, "delta").sql
+        return refuse_relative(planned(self.where, "delta")).sql

@@ -18,7 +18,7 @@ from tidegate.formats.delta.change_feed import WENT
 from tidegate.loaders._applying import Load, LoadResult
 from tidegate.loaders._batches import Batch, key_of, marked, need_columns, new_rows, not_outdated, one_a_key, refuse
 from tidegate.loaders._cursor import TIMES, Cursor
-from tidegate.loaders._places import Place, need, short_name
+from tidegate.loaders._places import Place, need, refuse_relative, short_name
 from tidegate.loaders._records import Record, Records
 from tidegate.loaders._sink import Sink
 from tidegate.spark.dataframe_ops import ORDER, changelog
@@ -43,13 +43,18 @@ class Source:
 
     @classmethod
     def of(cls, spark: SparkSession, where: str) -> Source:
-        """The Delta table at a path or of a name. Raises ConfigError when it is none, SourceError when nothing is."""
+        """The Delta table at a path or of a name.
+
+        Raises:
+            ConfigError: it is none, or its path is relative.
+            SourceError: there is nothing.
+        """
         place = need(spark, where)
         if place.format != "delta":
             raise ConfigError(
                 f"{where} is {place.format}, not Delta", hint="Use TimestampBasedLoader, or a Delta table."
             )
-        return cls(spark=spark, place=place)
+        return cls(spark=spark, place=refuse_relative(place))
 
     def version(self) -> int:
         """The newest version."""

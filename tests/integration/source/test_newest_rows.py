@@ -78,7 +78,10 @@ def test_row_with_an_older_time_than_was_loaded_stops_the_stream(shop):
     loader = shop.made(Watermark(column="updated_at"))
     shop.run(LATER)
     shop.run(BACK)
-    with pytest.raises(HistoryGone, match=r"of the row with id = 2, updated_at was 2025-01-02 .* and is 2025-01-01"):
+    with pytest.raises(
+        HistoryGone,
+        match=r"of the row with id = 2, updated_at was 2025-01-02 .* and is 2025-01-01.*or updated_at was set back",
+    ):
         loader.load()
 
 

@@ -13,7 +13,7 @@ from tidegate.formats.shared.statements import merge
 from tidegate.loaders._cursor import NUMBERS, TIMES, Cursor
 from tidegate.loaders._delta import History
 from tidegate.loaders._manifest import Entry, replay
-from tidegate.loaders._places import is_name, planned, short_name
+from tidegate.loaders._places import Place, is_name, planned, refuse_relative, short_name
 from tidegate.loaders._watermarks import escaped
 
 UID = "0123456789abcdef"
@@ -26,6 +26,19 @@ def test_a_cursor_keeps_microseconds_and_no_session_moves_it():
     local = Cursor(column="at", type=types.TIMESTAMP)
     assert local.literal("2025-03-09 02:30:00.000001") == "TIMESTAMP_NTZ '2025-03-09 02:30:00.000001'"
     assert "session" not in zoned.canonical("x")
+
+
+@pytest.mark.parametrize("where", ["lake/orders", "./orders", "orders"])
+def test_a_relative_path_is_no_place_of_a_delta_table(where):
+    with pytest.raises(ConfigError, match=f"{where} is a relative path"):
+        refuse_relative(Place(where=where, format="delta"))
+    assert refuse_relative(Place(where=where, format="parquet")).where == where
+
+
+@pytest.mark.parametrize("where", ["/lake/orders", "s3a://bucket/orders", "dbfs:/orders"])
+def test_a_whole_path_or_a_name_is(where):
+    assert refuse_relative(Place(where=where, format="delta")).where == where
+    assert refuse_relative(Place(where="shop.orders", format="delta", table=True)).table
 
 
 @pytest.mark.parametrize(

@@ -361,7 +361,7 @@ class DetectsRestore(Protocol):
         """What is kept of this moment, after that position; JSON types only."""
 
     def set_back(self, since: Position) -> str | None:
-        """Why the source cannot have come here from that position, a sentence's end; None where nothing says so."""
+        """Why the source cannot have come here from that position, in a sentence; None where nothing says so."""
 
     def follows(self) -> bool:
         """Whether it replays the history of another server, so that it may just be late."""

@@ -13,7 +13,10 @@ from tidegate.storage import local_path
 
 
 def snippets(target: Target, location: str, spark_conf: Mapping[str, str], jars: Sequence[str]) -> Snippets:
-    """By engine; for readers outside of Spark through delta-rs, which applies deletion vectors."""
+    """By engine; for readers outside of Spark through queries of delta-rs, which apply deletion vectors and mappings.
+
+    pandas gets the table's own types: it takes no list of the string views that a query answers with.
+    """
     name = "loaded"  # a name that every engine takes as it is
     opened = (
         "from deltalake import DeltaTable, QueryBuilder\n\n"
@@ -25,7 +28,9 @@ def snippets(target: Target, location: str, spark_conf: Mapping[str, str], jars:
         f'print(duckdb.sql("SELECT * FROM {name} LIMIT 10"))',
         "delta-rs": opened,
         "polars": f"import polars\nimport pyarrow\n{opened}\nrows = polars.from_arrow(pyarrow.table(rows))",
-        "pandas": f"import pyarrow\n{opened}\nrows = pyarrow.table(rows).to_pandas()",
+        "pandas": f"import pyarrow\n{opened}\n"
+        f"schema = pyarrow.schema(DeltaTable({_place(location)!r}).schema().to_arrow())\n"
+        "rows = pyarrow.table(rows).select(schema.names).cast(schema).to_pandas()",
         "spark": _spark(location, spark_conf, jars),
         "trino": trino(target, location),
     }

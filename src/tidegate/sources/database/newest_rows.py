@@ -61,7 +61,7 @@ class Newest:
         return replace(self, rows=[list(row) for row in rows])
 
     def gone_back(self, session: Session, statements: Statements, late: timedelta) -> str | None:
-        """Which of the rows has an older cursor now, a sentence's end; None for none.
+        """Which of the rows has an older cursor now, in a sentence; None for none.
 
         Args:
             late: how far back a change may lie in one history.
@@ -75,8 +75,9 @@ class Newest:
             named = ", ".join(f"{name} = {value}" for name, value in zip(self.key, key, strict=True))
             known = next(text for *other, text in self.rows if other == key)
             return (
-                f"of the row with {named}, {self.cursor} was {known} and is {now}; a change that sets it back would "
-                "not be found either"
+                f"the source does not continue what was loaded: of the row with {named}, {self.cursor} was {known} and is {now}. Either the source was restored, or "
+                f"{self.cursor} was set back, for example by a session in another time zone or by a clock that was put "
+                "back; changes below the position would not be found"
             )
         return None
 

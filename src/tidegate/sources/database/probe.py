@@ -142,12 +142,12 @@ class DatabaseProbe(Probe):
             return None
         told = self.session.set_back(since.witness, since.clock)
         if not told.restarted or told.reason is not None:
-            return told.reason
+            return _restored(told.reason)
         cursor, greatest, upto = cursor_of(since.state), since.witness.get("greatest"), self.safe_bound()
         if len(cursor) != 1 or greatest is None or upto is None:
             return None
         part = Range(cursor=cursor, after=greatest, upto=upto)
-        return self.session.older_than(since.witness, self._relation, self.statements.condition(part))
+        return _restored(self.session.older_than(since.witness, self._relation, self.statements.condition(part)))
 
     def follows(self) -> bool:
         """Whether it is a standby."""
@@ -372,3 +372,7 @@ class DatabaseProbe(Probe):
                 column=RESCUED.name,
             )
         return schema
+
+
+def _restored(reason: str | None) -> str | None:
+    return reason and f"the source was restored and has been written to since: {reason}"
