@@ -75,9 +75,9 @@ class Newest:
             named = ", ".join(f"{name} = {value}" for name, value in zip(self.key, key, strict=True))
             known = next(text for *other, text in self.rows if other == key)
             return (
-                f"the source does not continue what was loaded: of the row with {named}, {self.cursor} was {known} and is {now}. Either the source was restored, or "
-                f"{self.cursor} was set back, for example by a session in another time zone or by a clock that was put "
-                "back; changes below the position would not be found"
+                f"the source does not continue what was loaded: of the row with {named}, {self.cursor} was {known} and "
+                f"is {now}. Either the source was restored, or {self.cursor} was set back, for example by a session in "
+                "another time zone or by a clock that was put back; changes below the position would not be found"
             )
         return None
 
