@@ -140,9 +140,9 @@ def test_a_login_is_in_no_output_record_or_file(tmp_path, buckets):
     assert [path for path in looked if path.parent.name == "_delta_log"]
 
 
-@pytest.mark.parametrize("lake", ["lake", "delta"])
-def test_a_wrong_login_ends_a_first_load_at_once(tmp_path, buckets, lake):
-    """Spark is the first to log in there, by the lake's own settings; files are listed by the environment's."""
+@pytest.mark.parametrize(("lake", "code"), [("lake", "write"), ("delta", "source")])
+def test_a_wrong_login_ends_a_first_load_at_once(tmp_path, buckets, lake, code):
+    """Files are listed by the login of the environment. Iceberg has its own; Spark's is used to read the files, too."""
     wrong = {"s3.access-key-id": ACCESS, "s3.secret-access-key": f"{SECRET}x"} if lake == "lake" else {}
     hadoop = {"spark.hadoop.fs.s3a.access.key": ACCESS, "spark.hadoop.fs.s3a.secret.key": f"{SECRET}x"}
     conf = {**SMALL, **buckets.hadoop, **(hadoop if lake == "delta" else {})}
@@ -153,7 +153,7 @@ def test_a_wrong_login_ends_a_first_load_at_once(tmp_path, buckets, lake):
     put(buckets, "a.csv", "1,one")
     done = workspace.cli("run", "--json")
     (told,) = json.loads(done.stdout)["streams"]
-    assert told["error"]["code"] == "write"
+    assert told["error"]["code"] == code, told["error"]
     assert "an object store denied access" in told["error"]["message"]
     assert "environment, profile" in told["error"]["hint"]
     assert told["seconds"]["total"] < 100, "most of it is the start of Spark"

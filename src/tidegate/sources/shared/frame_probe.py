@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 LISTED_KEYS = 100
+HINT = "Check the source; `--log-level debug` shows Spark's own message."
 
 
 def _nothing() -> None:
@@ -307,6 +308,5 @@ def reading(label: str) -> Iterator[None]:
         found = translate(error, f"reading {label}")
         if not isinstance(found, WriteError):
             raise found from error
-        raise SourceError(
-            found.message, hint="Check the source; `--log-level debug` shows Spark's own message."
-        ) from error
+        of_lake = found.hint == WriteError.default_hint or "warehouse" in found.message
+        raise SourceError(found.message, hint=HINT if of_lake else found.hint) from error
