@@ -28,7 +28,7 @@ from tidegate.engine.assemble.selection import Choice, Selectors
 from tidegate.engine.backfill.backfill import Backfills
 from tidegate.engine.checksum_tasks import ChecksumTasks, Identifiers, Scope, checksum_tasks
 from tidegate.engine.context import RunContext
-from tidegate.engine.events import Listener, ignore
+from tidegate.engine.events import Journal, Listener, ignore, journals
 from tidegate.engine.maintenance import rollback as rollbacks
 from tidegate.engine.maintenance.maintain import UpkeepReport, maintain_stream
 from tidegate.engine.maintenance.rollback import RolledBack
@@ -233,13 +233,19 @@ class Project:
         )
 
     def verify(
-        self, *names: str, level: Level | str = Level.CHECKSUM, repair: bool = False, **chosen: Unpack[Selectors]
+        self,
+        *names: str,
+        level: Level | str = Level.CHECKSUM,
+        repair: bool = False,
+        on_event: Listener | None = None,
+        **chosen: Unpack[Selectors],
     ) -> VerificationReport:
         """Compares whole tables with their sources; a stream's error is part of the report, never an exception.
 
         Args:
             level: `counts`, `checksum` (fingerprints), or `rows` (down to the rows that differ).
             repair: reload the rows that differ, delete surplus rows, and verify them.
+            on_event: called while streams are compared and repaired.
 
         Raises:
             ConfigError: an unknown name or level; nothing was compared.
@@ -247,25 +253,36 @@ class Project:
         if level not in list(Level):
             raise ConfigError(f"level is {level!r}, it must be one of {', '.join(Level)}")
         streams = self.streams(*names, **chosen)
-        context = self._context()
-        return VerificationReport(
-            streams=tuple(verify_stream(stream, context, Level(level), repair=repair) for stream in streams)
+        context, told = self._context(), journals([stream.name for stream in streams], on_event)
+        verified = (
+            verify_stream(stream, context, Level(level), repair=repair, journal=journal)
+            for stream, journal in zip(streams, told, strict=True)
         )
+        return VerificationReport(streams=tuple(verified))
 
     def maintain(
-        self, *names: str, dry_run: bool = False, force: bool = False, **chosen: Unpack[Selectors]
+        self,
+        *names: str,
+        dry_run: bool = False,
+        force: bool = False,
+        on_event: Listener | None = None,
+        **chosen: Unpack[Selectors],
     ) -> UpkeepReport:
         """Keeps tables small and fast; rows and positions stay. A stream's error is part of the report.
 
         Args:
             dry_run: only report what would be done; takes no lease and does not start Spark.
             force: run every step that has something to do, even below its threshold.
+            on_event: called before and after each step.
         """
         context = self._context()
         streams = self.streams(*names, **chosen)
-        return UpkeepReport(
-            streams=tuple(maintain_stream(stream, context, force=force, dry_run=dry_run) for stream in streams)
+        told = journals([stream.name for stream in streams], on_event)
+        maintained = (
+            maintain_stream(stream, context, journal, force=force, dry_run=dry_run)
+            for stream, journal in zip(streams, told, strict=True)
         )
+        return UpkeepReport(streams=tuple(maintained))
 
     def watch(
         self,
@@ -286,7 +303,9 @@ class Project:
         watched = Watch(
             streams=streams,
             run=lambda stream: run_stream(stream, replace(context, run_id=new_run_id(), ended=watched.ended), ignore),
-            maintain=lambda stream: maintain_stream(stream, replace(context, run_id=new_run_id())),
+            maintain=lambda stream: maintain_stream(
+                stream, replace(context, run_id=new_run_id()), Journal(stream=stream.name)
+            ),
             now=utc_now,
             tell=tell,
             parallel=parallel,

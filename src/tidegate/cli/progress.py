@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -26,9 +27,13 @@ SELDOM = 10.0
 
 
 @contextmanager
-def progress(shell: Shell) -> Iterator[Listener]:
-    """A listener that shows a run's events in the form that suits stderr."""
-    if shell.quiet:
+def progress(shell: Shell, *, with_json: bool = True) -> Iterator[Listener]:
+    """A listener that shows what happens to streams, in the form that suits stderr.
+
+    Args:
+        with_json: also where the result is a JSON document.
+    """
+    if shell.quiet or (shell.as_json and not with_json):
         yield ignore
     elif shell.log_format is LogFormat.JSON:
         yield _Records()
@@ -94,8 +99,8 @@ class _Lines:
                 text = f"{event.stage} {event.seconds:.2f} s" + (f"  {event.detail}" if event.detail else "")
             case Moment.RETRY:
                 text = f"retry in {event.seconds:.1f} s: {event.detail}"
-            case Moment.ENDED if event.outcome is not None:
-                text = _ended(event.outcome)
+            case Moment.ENDED:
+                text = _ended(event.outcome) if event.outcome is not None else event.detail
             case _:
                 text = ""
         if text:
@@ -172,8 +177,9 @@ class _Live:
         task = self._tasks.pop(event.stream, None)
         if task is not None:
             self._bars.remove_task(task)
-        if event.place[1] > 1 and event.outcome is not None:
-            self._say(f"{name}  {_ended(event.outcome)}", COLOURS.get(event.outcome.outcome, ""))
+        text = _ended(event.outcome) if event.outcome is not None else event.detail
+        if event.place[1] > 1 and text:
+            self._say(f"{name}  {text}", COLOURS.get(re.split(r"[ ,]", text)[0], ""))
 
     def _say(self, text: str, style: str) -> None:
         from rich.text import Text  # noqa: PLC0415 - only a terminal needs Rich

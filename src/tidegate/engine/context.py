@@ -73,6 +73,14 @@ class RunContext:
         finally:
             self.sessions.release(session)
 
+    @contextmanager
+    def told_session(self, journal: Journal, *, small: bool = False) -> Iterator[SparkSession]:
+        """The same; the journal tells of its start and of its jobs."""
+        if not self.sessions.ready:
+            journal.working("starting Spark")
+        with self.session(small=small) as session, watched(session, journal.stream, journal.working):
+            yield session
+
     def save(self, plan: LoadPlan) -> None:
         """Keeps the plan, before anything is read."""
         self.registry.save_plan(plan, self.run_id)
@@ -111,9 +119,7 @@ class LoadContext:
     @contextmanager
     def session(self, *, small: bool = False) -> Iterator[SparkSession]:
         """A session of one's own for the load, whose jobs are told of; see `RunContext.session`."""
-        if not self.context.sessions.ready:
-            self.journal.working("starting Spark")
-        with self.context.session(small=small) as session, watched(session, self.stream.name, self.journal.working):
+        with self.context.told_session(self.journal, small=small) as session:
             yield session
 
 

@@ -6,7 +6,7 @@ They contain no secrets and no values of rows.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
@@ -63,7 +63,7 @@ class Event:
         rows: that the load moves, by its plan; None where the plan cannot tell.
         share: of the Spark job at work, the part of its tasks that is done; None outside of one.
         place: of BEGUN and ENDED, which one of how many streams of the run it is, from 1.
-        outcome: of ENDED.
+        outcome: of ENDED, of a load; what ended otherwise says how in `detail`.
     """
 
     stream: str
@@ -145,5 +145,17 @@ class Journal:
         event = Event(stream=self.stream, stage=self._stage, moment=Moment.ENDED, outcome=outcome)
         self._send(replace(event, seconds=outcome.seconds.get("total", 0.0)))
 
+    def finish(self, detail: str) -> None:
+        """The stream has ended, with something else than a load; `detail` says how, in a few words."""
+        self._send(Event(stream=self.stream, stage=self._stage, moment=Moment.ENDED, detail=detail))
+
     def _send(self, event: Event) -> None:
         self.listener(replace(event, rows=self.rows, place=self.place))
+
+
+def journals(names: Sequence[str], listener: Listener | None) -> list[Journal]:
+    """One for each stream of a command, which counts them."""
+    return [
+        Journal(stream=name, listener=listener or ignore, place=(number, len(names)))
+        for number, name in enumerate(names, start=1)
+    ]

@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tidegate.core.bucketing import Level
 from tidegate.core.changes import ChangeSet
@@ -23,7 +23,7 @@ from tidegate.core.report import StreamReport
 from tidegate.core.slices import Keys
 from tidegate.engine import load
 from tidegate.engine.context import LoadContext, PlannedLoad, RunContext
-from tidegate.engine.events import Journal
+from tidegate.engine.events import Journal, Moment, Stage
 from tidegate.engine.outcome import failure
 from tidegate.engine.planner import PlanInputs, make_plan
 from tidegate.engine.recovery import recovery
@@ -33,6 +33,9 @@ from tidegate.engine.verification import comparison
 from tidegate.engine.verification.drilldown import Difference, Key
 from tidegate.errors import PlanError, PositionMissing, TidegateError, VerifyFailed
 from tidegate.registry.leases import Lease
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 KEYS_A_SLICE = 500
 MOST_KEYS = 200_000
@@ -105,24 +108,36 @@ class VerificationReport(StreamReport[Verification]):
         )
 
 
-def verify_stream(stream: Stream, context: RunContext, level: Level, *, repair: bool) -> Verification:
+def verify_stream(stream: Stream, context: RunContext, level: Level, *, repair: bool, journal: Journal) -> Verification:
     """Compares one stream's table with its source; errors become part of the result, never an exception."""
     began = time.monotonic()
+    journal.begin()
+    journal.tell(Stage.VERIFY, Moment.START)
     try:
         context.registry.register(
             uid=stream.uid, name=stream.name, source=stream.source_name, target=str(stream.target)
         )
         if repair:
             with context.registry.lease(stream.uid) as lease:
-                found = _verify(stream, context, Level.ROWS, lease)
+                found = _verify(stream, context, Level.ROWS, lease, journal)
         else:
-            found = _verify(stream, context, level, None)
+            found = _verify(stream, context, level, None, journal)
     except TidegateError as error:
         found = Verification(stream=stream.name, level=level, error=failure(stream, error, context.redact).error)
-    return replace(found, level=level, seconds=round(time.monotonic() - began, 3))
+    found = replace(found, level=level, seconds=round(time.monotonic() - began, 3))
+    journal.finish(_ended(found))
+    return found
 
 
-def _verify(stream: Stream, context: RunContext, level: Level, lease: Lease | None) -> Verification:
+def _ended(found: Verification) -> str:
+    """How the comparison ended, in a few words."""
+    if found.error is not None:
+        return f"failed ({found.error.code}), {found.seconds:.1f} s"
+    repaired = f", {found.repaired_rows:,} rows repaired" if found.repaired_rows else ""
+    return f"{'equal' if found.equal else 'different'}{repaired}, {found.seconds:.1f} s"
+
+
+def _verify(stream: Stream, context: RunContext, level: Level, lease: Lease | None, journal: Journal) -> Verification:
     stands = recovery.recover(stream, context)
     since = stands.loaded
     if since is None:
@@ -135,17 +150,11 @@ def _verify(stream: Stream, context: RunContext, level: Level, lease: Lease | No
             f"table is not a copy of the source",
             hint="Only tables written by merge or replace, or appended by strategy sequence, can be verified.",
         )
-    with context.session() as session, stream.source.probe(context.sessions) as probe:
-        work = LoadContext(
-            stream=stream, context=context, journal=Journal(stream=stream.name), probe=probe, recovered=stands
-        )
+    with context.told_session(journal) as session, stream.source.probe(context.sessions) as probe:
+        work = LoadContext(stream=stream, context=context, journal=journal, probe=probe, recovered=stands)
         comparison.choose_loaded(stream, context, probe, since)
         columns = probe.schema()
-        with context.registry.task(stream.uid, "measure_partition", run_id=context.run_id) as payload:
-            difference = comparison.difference(work, session, level)
-            probe.verify_unchanged()
-            payload |= {"source_rows": difference.source_rows, "target_rows": difference.target_rows}
-            payload |= {"level": str(level), "equal": difference.equal}
+        difference = _difference(work, session, level)
         repaired, left = 0, 0
         if lease is not None and not difference.equal:
             repaired, left = _repair(work, since, difference, lease)
@@ -165,6 +174,21 @@ def _verify(stream: Stream, context: RunContext, level: Level, lease: Lease | No
             rows_quarantined=difference.aside,
             error=failure(stream, _without_key(stream, left, repaired), context.redact).error if left else None,
         )
+
+
+def _difference(work: LoadContext, session: SparkSession, level: Level) -> Difference:
+    """What differs, kept as a task."""
+    stream, context = work.stream, work.context
+    with (
+        work.journal.stage(Stage.VERIFY) as tell,
+        context.registry.task(stream.uid, "measure_partition", run_id=context.run_id) as payload,
+    ):
+        difference = comparison.difference(work, session, level)
+        work.probe.verify_unchanged()
+        payload |= {"source_rows": difference.source_rows, "target_rows": difference.target_rows}
+        payload |= {"level": str(level), "equal": difference.equal}
+        tell(f"{difference.source_rows:,} rows at the source, {difference.target_rows:,} in {stream.target}")
+    return difference
 
 
 def _without_key(stream: Stream, left: int, repaired: int) -> PlanError:

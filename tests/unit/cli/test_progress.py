@@ -15,7 +15,7 @@ from tidegate.cli.progress import progress
 from tidegate.cli.shell import Shell
 from tidegate.cli.tables import Table, render
 from tidegate.core.outcome import Outcome, Problem, Result
-from tidegate.engine.events import STAGES, Event, Moment, Stage
+from tidegate.engine.events import STAGES, Event, Moment, Stage, journals
 
 
 class Terminal(io.StringIO):
@@ -242,3 +242,38 @@ def test_a_table_wider_than_the_terminal_becomes_blocks_and_no_number_is_broken(
         "  inserted     13,333",
         "  quarantined  6,667",
     ]
+
+
+def compared():
+    for journal in journals(["orders", "items"], None):
+        found = []
+        journal.listener = found.append
+        journal.begin()
+        with journal.stage(Stage.VERIFY) as tell:
+            journal.working("starting Spark")
+            tell("20 rows at the source, 20 in lake.shop.orders")
+        journal.finish("equal, 1.2 s")
+        yield from found
+
+
+def test_what_ends_otherwise_than_a_load_is_counted_and_told_too(capsys):
+    say(shell(), compared())
+    lines = re.sub(r"verify [\d.]+ s", "verify 0.00 s", capsys.readouterr().err).splitlines()
+    assert lines == [
+        line.replace("ORDERS", name).replace("ONE", number)
+        for name, number in (("orders", "1"), ("items", "2"))
+        for line in (
+            "ORDERS: stream ONE of 2",
+            "ORDERS: verify at work: starting Spark",
+            "ORDERS: verify 0.00 s  20 rows at the source, 20 in lake.shop.orders",
+            "ORDERS: equal, 1.2 s",
+        )
+    ]
+
+
+@pytest.mark.parametrize("values", [{"quiet": True}, {"as_json": True}])
+def test_nothing_is_told_where_nobody_asked_for_it(values, capsys):
+    with progress(shell(**values), with_json=False) as listener:
+        for event in compared():
+            listener(event)
+    assert capsys.readouterr().err == ""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import timedelta
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -46,14 +48,16 @@ def start(
     from tidegate.engine.backfill.backfill import Request  # noqa: PLC0415 - the other commands do not need it
 
     request = Request(begin=begin, end=end, chunk=_chunk(chunk), parallel=parallel, rate=rate)
-    with shell.project() as project:
-        return _tell(shell, project.backfills.start(stream, request, on_progress=lambda found: _progress(shell, found)))
+    with shell.project() as project, _progress(shell) as told:
+        done = project.backfills.start(stream, request, **told)
+    return _tell(shell, done)
 
 
 def resume(shell: Shell, stream: Stream) -> int:
     """Resumes a backfill: retries failed chunks and loads the remaining ones."""
-    with shell.project() as project:
-        return _tell(shell, project.backfills.resume(stream, on_progress=lambda found: _progress(shell, found)))
+    with shell.project() as project, _progress(shell) as told:
+        done = project.backfills.resume(stream, **told)
+    return _tell(shell, done)
 
 
 def pause(shell: Shell, stream: Stream) -> int:
@@ -96,7 +100,16 @@ def _chunk(text: str | None) -> timedelta | int | None:
         ) from error
 
 
-def _progress(shell: Shell, found: Backfill) -> None:
+@contextmanager
+def _progress(shell: Shell) -> Iterator[dict[str, Any]]:
+    """What tells of the stages of each chunk, and after each of how many are left."""
+    from tidegate.cli.progress import progress  # noqa: PLC0415 - it imports the engine
+
+    with progress(shell, with_json=False) as listener:
+        yield {"on_event": listener, "on_progress": lambda found: _tell_chunks(shell, found)}
+
+
+def _tell_chunks(shell: Shell, found: Backfill) -> None:
     told = found.to_dict()
     left = f", about {seconds(found.seconds_left)} left" if found.seconds_left else ""
     shell.say(

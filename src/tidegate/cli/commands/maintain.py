@@ -33,7 +33,12 @@ def maintain(
     Compacts files, applies deletes, rewrites manifests, removes old versions and orphan files. Positions stay.
     """
     with shell.project() as project:
-        report = project.maintain(*(streams or ()), select=select, exclude=exclude, dry_run=dry_run, force=force)
+        from tidegate.cli.progress import progress  # noqa: PLC0415 - it imports the engine
+
+        with progress(shell, with_json=False) as listener:
+            report = project.maintain(
+                *(streams or ()), select=select, exclude=exclude, dry_run=dry_run, force=force, on_event=listener
+            )
     if shell.as_json:
         shell.document(report.to_dict())
         return report.exit_code

@@ -30,7 +30,12 @@ def verify(
     Exit code 3 if one differs.
     """
     with shell.project() as project:
-        report = project.verify(*(streams or ()), select=select, exclude=exclude, level=level, repair=repair)
+        from tidegate.cli.progress import progress  # noqa: PLC0415 - it imports the engine
+
+        with progress(shell, with_json=False) as listener:
+            report = project.verify(
+                *(streams or ()), select=select, exclude=exclude, level=level, repair=repair, on_event=listener
+            )
     if shell.as_json:
         shell.document(report.to_dict())
         return report.exit_code

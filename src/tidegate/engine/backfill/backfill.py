@@ -23,7 +23,7 @@ from tidegate.core.slices import Range
 from tidegate.core.source_identity import check_continues, check_owner
 from tidegate.engine import load
 from tidegate.engine.context import LoadContext, RunContext
-from tidegate.engine.events import Journal
+from tidegate.engine.events import Journal, Listener
 from tidegate.engine.lease import turn
 from tidegate.engine.recovery import recovery, restored_source
 from tidegate.engine.retries import retrying
@@ -57,7 +57,7 @@ class Request:
     rate: int | None = None
 
 
-def ignore(_: Backfill) -> None:
+def ignore(_: object) -> None:
     """Ignores the event."""
 
 
@@ -68,15 +68,17 @@ class Backfills:
         self._find = find
         self._context = context
 
-    def start(self, name: str, request: Request, *, on_progress: OnProgress = ignore) -> Backfill:
+    def start(
+        self, name: str, request: Request, *, on_progress: OnProgress = ignore, on_event: Listener = ignore
+    ) -> Backfill:
         """Plans the chunks of a range and loads them; what became of them. Raises like `start`."""
         stream = self._find(name)
-        return self._work_off(stream, start(stream, self._context, request), on_progress)
+        return self._work_off(stream, start(stream, self._context, request), on_progress, on_event)
 
-    def resume(self, name: str, *, on_progress: OnProgress = ignore) -> Backfill:
+    def resume(self, name: str, *, on_progress: OnProgress = ignore, on_event: Listener = ignore) -> Backfill:
         """Goes on with the stream's open backfill; chunks that failed are tried again."""
         stream = self._find(name)
-        return self._work_off(stream, resume(stream, self._context), on_progress)
+        return self._work_off(stream, resume(stream, self._context), on_progress, on_event)
 
     def pause(self, name: str) -> Backfill:
         """Pauses the stream's backfill after its current commit; `resume` continues it."""
@@ -90,8 +92,8 @@ class Backfills:
         """The backfills of these streams, newest first."""
         return self._context.registry.backfills.all_of([self._find(name).uid for name in names])
 
-    def _work_off(self, stream: Stream, backfill: Backfill, on_progress: OnProgress) -> Backfill:
-        return work_off(self._context, backfill, partial(_load, stream, self._context), on_progress)
+    def _work_off(self, stream: Stream, backfill: Backfill, on_progress: OnProgress, on_event: Listener) -> Backfill:
+        return work_off(self._context, backfill, partial(_load, stream, self._context, on_event), on_progress)
 
     def _mark(self, name: str, status: Progress) -> Backfill:
         kept, found = self._context.registry.backfills, opened(self._find(name), self._context)
@@ -205,9 +207,9 @@ def _loaded(context: RunContext, load_group: LoadGroup, group: Sequence[Chunk]) 
     ]
 
 
-def _load(stream: Stream, context: RunContext, group: Sequence[Chunk]) -> dict[int, int]:
+def _load(stream: Stream, context: RunContext, listener: Listener, group: Sequence[Chunk]) -> dict[int, int]:
     """One load of these chunks at the live position; the rows of each."""
-    journal = Journal(stream=stream.name)
+    journal = Journal(stream=stream.name, listener=listener)
     with turn(context.registry, stream.uid, waits=lambda: True) as lease:
         restored_source.refuse(stream, context)
         stands = recovery.recover(stream, context)

@@ -5,7 +5,8 @@ Works only under the stream's lease, and never changes rows or positions.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from typing import Any, ClassVar
@@ -16,6 +17,7 @@ from tidegate.core.policies.maintenance import Need, Step, Upkeep, Usage
 from tidegate.core.ports.format import TableMaintenance
 from tidegate.core.report import StreamReport
 from tidegate.engine.context import RunContext
+from tidegate.engine.events import Journal, Stage
 from tidegate.engine.outcome import failure
 from tidegate.engine.retries import retrying
 from tidegate.engine.run import first_line
@@ -98,25 +100,33 @@ class UpkeepReport(StreamReport[StreamUpkeep]):
         return {"streams": [stream.to_dict() for stream in self.streams], "exit_code": self.exit_code}
 
 
-def maintain_stream(stream: Stream, context: RunContext, *, force: bool = False, dry_run: bool = False) -> StreamUpkeep:
+def maintain_stream(
+    stream: Stream, context: RunContext, journal: Journal, *, force: bool = False, dry_run: bool = False
+) -> StreamUpkeep:
     """Maintains the tables of one stream under its lease; errors become part of the result, never an exception.
 
     Args:
+        journal: told of the look at the tables as `detect`, of each step as `write`.
         force: run every step that has something to do, whatever its threshold.
         dry_run: only report; takes no lease and does not start Spark.
     """
+    began = time.monotonic()
+    journal.begin()
     try:
-        if dry_run:
-            return _looked(stream, context, force=force)
-        context.registry.register(
-            uid=stream.uid, name=stream.name, source=stream.source_name, target=str(stream.target)
-        )
-        with context.registry.lease(stream.uid) as lease:
-            return _maintained(stream, context, lease, force=force)
+        found = (_looked if dry_run else _leased)(stream, context, journal, force=force)
     except Exception as error:  # noqa: BLE001 - the border of a stream: a bug must not take the others down
         wrapped = error if isinstance(error, TidegateError) else _bug(stream, error)
         told = failure(stream, wrapped, context.redact)
-        return StreamUpkeep(stream=stream.name, outcome=str(told.result), error=told.error)
+        found = StreamUpkeep(stream=stream.name, outcome=str(told.result), error=told.error)
+    code = f" ({found.error.code})" if found.error else ""
+    journal.finish(f"{found.outcome}{code}, {time.monotonic() - began:.1f} s")
+    return found
+
+
+def _leased(stream: Stream, context: RunContext, journal: Journal, *, force: bool) -> StreamUpkeep:
+    context.registry.register(uid=stream.uid, name=stream.name, source=stream.source_name, target=str(stream.target))
+    with context.registry.lease(stream.uid) as lease:
+        return _maintained(stream, context, lease, journal, force=force)
 
 
 def _bug(stream: Stream, error: Exception) -> InternalError:
@@ -134,30 +144,49 @@ def last_look(stream: Stream, context: RunContext) -> datetime | None:
     return None
 
 
-def _looked(stream: Stream, context: RunContext, *, force: bool) -> StreamUpkeep:
+def _looked(stream: Stream, context: RunContext, journal: Journal, *, force: bool) -> StreamUpkeep:
     found = [
         TableUpkeep(table=str(upkeep.target), steps=tuple(Done(step=need.step, reason=need.reason) for need in needs))
-        for upkeep, needs in _surveyed(stream, context, force=force)
+        for upkeep, needs in _surveyed(stream, context, journal, force=force)
     ]
     due = any(table.steps for table in found)
     return StreamUpkeep(stream=stream.name, outcome="due" if due else "unchanged", tables=tuple(found))
 
 
-def _maintained(stream: Stream, context: RunContext, lease: Lease, *, force: bool) -> StreamUpkeep:
-    surveyed = _surveyed(stream, context, force=force)
+def _maintained(stream: Stream, context: RunContext, lease: Lease, journal: Journal, *, force: bool) -> StreamUpkeep:
+    surveyed = _surveyed(stream, context, journal, force=force)
     if not any(needs for _, needs in surveyed):
         tables = tuple(TableUpkeep(table=str(upkeep.target), steps=()) for upkeep, _ in surveyed)
         return StreamUpkeep(stream=stream.name, outcome="unchanged", tables=tables)
+
+    def do(upkeep: Upkeep, need: Need) -> str:
+        def once() -> str:
+            lease.check()
+            with context.told_session(journal) as session:  # one of its own, for a step sets what it needs
+                return maintained(stream).maintain(session, upkeep, need.step)
+
+        return _do(once, journal, upkeep, need)
+
     with context.registry.task(stream.uid, TASK, run_id=context.run_id) as payload:
         done: list[TableUpkeep] = []
         payload["tables"] = []
         for upkeep, needs in surveyed:
-            done.append(_table(stream, context, lease, upkeep, needs))
+            done.append(_table(stream, upkeep, needs, do))
             payload["tables"].append(done[-1].to_dict())
     return StreamUpkeep(stream=stream.name, outcome="maintained", tables=tuple(done))
 
 
-def _surveyed(stream: Stream, context: RunContext, *, force: bool) -> list[tuple[Upkeep, tuple[Need, ...]]]:
+def _surveyed(
+    stream: Stream, context: RunContext, journal: Journal, *, force: bool
+) -> list[tuple[Upkeep, tuple[Need, ...]]]:
+    with journal.stage(Stage.DETECT) as tell:
+        found = _survey(stream, context, force=force)
+        steps = dict.fromkeys(str(need.step) for _, needs in found for need in needs)
+        tell(f"to do: {', '.join(steps)}" if steps else "nothing to do")
+    return found
+
+
+def _survey(stream: Stream, context: RunContext, *, force: bool) -> list[tuple[Upkeep, tuple[Need, ...]]]:
     keeper = maintained(stream)
     upkeep = Upkeep(
         target=stream.target,
@@ -172,26 +201,22 @@ def _surveyed(stream: Stream, context: RunContext, *, force: bool) -> list[tuple
     return [(each, keeper.survey(each)) for each in (upkeep, *sides)]
 
 
-def _table(stream: Stream, context: RunContext, lease: Lease, upkeep: Upkeep, needs: Sequence[Need]) -> TableUpkeep:
+def _table(stream: Stream, upkeep: Upkeep, needs: Sequence[Need], do: Callable[[Upkeep, Need], str]) -> TableUpkeep:
     keeper, target = maintained(stream), upkeep.target
     if not needs:
         return TableUpkeep(table=str(target), steps=())
     before = keeper.usage(target)
-    done = [
-        Done(step=need.step, reason=need.reason, did=_do(stream, context, lease, upkeep, need.step)) for need in needs
-    ]
+    done = [Done(step=need.step, reason=need.reason, did=do(upkeep, need)) for need in needs]
     return TableUpkeep(table=str(target), steps=tuple(done), before=before, after=keeper.usage(target))
 
 
-def _do(stream: Stream, context: RunContext, lease: Lease, upkeep: Upkeep, step: Step) -> str:
-    """The step, again where somebody else came in between; in a session of its own, for it sets what it needs."""
-
-    def once() -> str:
-        lease.check()
-        with context.session() as session:
-            return maintained(stream).maintain(session, upkeep, step)
-
-    return retrying()(once)
+def _do(work: Callable[[], str], journal: Journal, upkeep: Upkeep, need: Need) -> str:
+    """The step, again where somebody else came in between."""
+    with journal.stage(Stage.WRITE) as tell:
+        journal.working(f"{need.step} of {upkeep.target}, because {need.reason}")
+        did = retrying()(work)
+        tell(f"{need.step} of {upkeep.target}{f': {did}' if did else ''}")
+    return did
 
 
 def maintained(stream: Stream) -> TableMaintenance:
