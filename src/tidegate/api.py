@@ -28,9 +28,9 @@ from tidegate.engine.assemble.selection import Choice, Selectors
 from tidegate.engine.backfill.backfill import Backfills
 from tidegate.engine.checksum_tasks import ChecksumTasks, Identifiers, Scope, checksum_tasks
 from tidegate.engine.context import RunContext
-from tidegate.engine.events import Journal, Listener, ignore, journals
+from tidegate.engine.events import Listener, ignore
 from tidegate.engine.maintenance import rollback as rollbacks
-from tidegate.engine.maintenance.maintain import UpkeepReport, maintain_stream
+from tidegate.engine.maintenance.maintain import UpkeepReport, maintain_stream, maintain_streams
 from tidegate.engine.maintenance.rollback import RolledBack
 from tidegate.engine.overview import overview
 from tidegate.engine.positions import States, look
@@ -40,7 +40,7 @@ from tidegate.engine.replay import Quarantined
 from tidegate.engine.run import new_run_id, run_stream, run_streams, utc_now
 from tidegate.engine.stream import Stream
 from tidegate.engine.table_view import TableView, view
-from tidegate.engine.verify import VerificationReport, verify_stream
+from tidegate.engine.verify import VerificationReport, level_of, verify_streams
 from tidegate.engine.watch import Watch, WatchResult, schedules, stopped_by_signals
 from tidegate.errors import ConfigError
 from tidegate.registry.store import Registry
@@ -250,15 +250,8 @@ class Project:
         Raises:
             ConfigError: an unknown name or level; nothing was compared.
         """
-        if level not in list(Level):
-            raise ConfigError(f"level is {level!r}, it must be one of {', '.join(Level)}")
-        streams = self.streams(*names, **chosen)
-        context, told = self._context(), journals([stream.name for stream in streams], on_event)
-        verified = (
-            verify_stream(stream, context, Level(level), repair=repair, journal=journal)
-            for stream, journal in zip(streams, told, strict=True)
-        )
-        return VerificationReport(streams=tuple(verified))
+        level, streams = level_of(level), self.streams(*names, **chosen)
+        return verify_streams(streams, self._context(), level, repair=repair, listener=on_event)
 
     def maintain(
         self,
@@ -275,14 +268,8 @@ class Project:
             force: run every step that has something to do, even below its threshold.
             on_event: called before and after each step.
         """
-        context = self._context()
-        streams = self.streams(*names, **chosen)
-        told = journals([stream.name for stream in streams], on_event)
-        maintained = (
-            maintain_stream(stream, context, journal, force=force, dry_run=dry_run)
-            for stream, journal in zip(streams, told, strict=True)
-        )
-        return UpkeepReport(streams=tuple(maintained))
+        streams, context = self.streams(*names, **chosen), self._context()
+        return maintain_streams(streams, context, force=force, dry_run=dry_run, listener=on_event)
 
     def watch(
         self,
@@ -303,9 +290,7 @@ class Project:
         watched = Watch(
             streams=streams,
             run=lambda stream: run_stream(stream, replace(context, run_id=new_run_id(), ended=watched.ended), ignore),
-            maintain=lambda stream: maintain_stream(
-                stream, replace(context, run_id=new_run_id()), Journal(stream=stream.name)
-            ),
+            maintain=lambda stream: maintain_stream(stream, replace(context, run_id=new_run_id())),
             now=utc_now,
             tell=tell,
             parallel=parallel,
@@ -344,8 +329,7 @@ class Project:
 
     def filled(self, *names: str, **chosen: Unpack[Selectors]) -> list[str]:
         """The names of the streams whose table has rows, which a full refresh would replace."""
-        streams = self.streams(*names, **chosen)
-        return [stream.name for stream in streams if holds_rows(stream.format.state(stream.target, stream.uid))]
+        return [one.name for one in self.streams(*names, **chosen) if holds_rows(one.format.state(one.target, one.uid))]
 
     def status(self, *names: str, **chosen: Unpack[Selectors]) -> list[StreamStatus]:
         """Every stream that is meant, also those that never ran: freshness, lag, what is due, the last error.

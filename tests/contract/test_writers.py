@@ -128,7 +128,7 @@ class TestLoads:
             assert books.found() == books.expected(), boundary
         again = books.load()
         assert books.found() == books.expected()
-        assert again.outcome is Result.UNCHANGED or again.meaning == "mirror"
+        assert again.outcome is Result.UNCHANGED or again.effect == "mirror"
 
     def test_a_key_without_a_value_stops_and_leaves_the_table(self, books: Books, kind: str) -> None:
         books.change(1, 2)

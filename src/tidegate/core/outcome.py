@@ -49,7 +49,8 @@ class Problem:
 class Outcome(Shown):
     """What one run did to one stream, in all its commits together.
 
-    Units: `seconds` by stage (`detect`, `plan`, `read_write`, `verify`, `total`); rows and bytes as named.
+    Units: `seconds` by stage, and `total`; those of `read`, `check` and `write` are `read_write` together. Rows and
+    bytes as named. `effect` is what the rows did to the table: `insert`, `upsert`, `mirror`, `apply`.
     `verified` is None when no verification was asked for or nothing moved. `notes` are for people: who holds
     the edge, rows held back, columns that no fingerprint covers. `rows_quarantined` were read and are not in the table;
     `rows_warned` are in it although they break a check that only warns. `looked_through` is the bound of the cursor
@@ -76,7 +77,7 @@ class Outcome(Shown):
     stream: str
     outcome: Result
     strategy: str
-    meaning: str | None = None
+    effect: str | None = None
     write: str | None = None
     rows_read: int = 0
     rows_inserted: int = 0
@@ -114,6 +115,7 @@ class Outcome(Shown):
     def to_dict(self) -> dict[str, Any]:
         """JSON types only."""
         values = asdict(self)
+        values["meaning"] = self.effect  # as it was called first
         values["outcome"] = str(self.outcome)
         values["notes"] = list(self.notes)
         values["arrivals"] = [list(each) for each in self.arrivals]

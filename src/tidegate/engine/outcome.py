@@ -64,7 +64,7 @@ class LoadResult:
     """What one load, or several in a row, did to a stream; see `Outcome`."""
 
     result: Result
-    meaning: str | None = None
+    effect: str | None = None
     write: str | None = None
     counts: Counts = field(default_factory=Counts)
     reached: Reached = field(default_factory=Reached)
@@ -86,7 +86,7 @@ def outcome_of(stream: Stream, done: LoadResult, seconds: Mapping[str, float]) -
         stream=stream.name,
         outcome=done.result,
         strategy=stream.strategy.kind,
-        meaning=done.meaning,
+        effect=done.effect,
         write=done.write,
         **done.counts.to_dict(),
         log_behind=reached.log_behind,
@@ -123,7 +123,7 @@ def loaded(  # noqa: PLR0913 - everything that the stages found
     counted = (checked.rows + aside if checked.rows is not None else None, verdict.rows, changes.rows, 0)
     return LoadResult(
         result=Result.LOADED,
-        meaning=changes.effect.kind,
+        effect=changes.effect.kind,
         write=plan.write.mode,
         counts=Counts(
             rows_read=next(number for number in counted if number is not None),

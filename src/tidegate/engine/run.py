@@ -19,7 +19,7 @@ from tidegate.core.outcome import Outcome
 from tidegate.core.report import RunReport
 from tidegate.engine import catch_up, load
 from tidegate.engine.context import RunContext
-from tidegate.engine.events import Journal, Listener
+from tidegate.engine.events import STAGES, Journal, Listener
 from tidegate.engine.lease import turn
 from tidegate.engine.outcome import LoadResult, failure, interruption, outcome_of
 from tidegate.engine.retries import retrying
@@ -142,11 +142,7 @@ def first_line(error: BaseException) -> str:
 def _seconds(journal: Journal, began: float) -> dict[str, float]:
     """By stage, as `Outcome` names them."""
     spent = journal.seconds
-    seconds = {
-        "detect": spent.get("detect", 0.0),
-        "plan": spent.get("plan", 0.0),
-        "read_write": sum(spent.get(stage, 0.0) for stage in ("read", "check", "write")),
-        "verify": spent.get("verify", 0.0),
-        "total": time.monotonic() - began,
-    }
+    seconds = {str(stage): spent.get(stage, 0.0) for stage in STAGES}
+    seconds["read_write"] = sum(seconds[stage] for stage in ("read", "check", "write"))
+    seconds["total"] = time.monotonic() - began
     return {name: round(value, 3) for name, value in seconds.items()}

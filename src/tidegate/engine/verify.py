@@ -23,7 +23,7 @@ from tidegate.core.report import StreamReport
 from tidegate.core.slices import Keys
 from tidegate.engine import load
 from tidegate.engine.context import LoadContext, PlannedLoad, RunContext
-from tidegate.engine.events import Journal, Moment, Stage
+from tidegate.engine.events import Journal, Listener, Moment, Stage, journals
 from tidegate.engine.outcome import failure
 from tidegate.engine.planner import PlanInputs, make_plan
 from tidegate.engine.recovery import recovery
@@ -31,7 +31,7 @@ from tidegate.engine.stages.plan import beside
 from tidegate.engine.stream import Stream, VerifyLevel
 from tidegate.engine.verification import comparison
 from tidegate.engine.verification.drilldown import Difference, Key
-from tidegate.errors import PlanError, PositionMissing, TidegateError, VerifyFailed
+from tidegate.errors import ConfigError, PlanError, PositionMissing, TidegateError, VerifyFailed
 from tidegate.registry.leases import Lease
 
 if TYPE_CHECKING:
@@ -106,6 +106,23 @@ class VerificationReport(StreamReport[Verification]):
             f"{stream.target_rows} in the table)",
             hint=f"Count the rows with `tidegate verify {stream.stream} --level rows`, repair them with `--repair`.",
         )
+
+
+def level_of(text: str) -> Level:
+    """The level of that name. Raises ConfigError."""
+    if text not in list(Level):
+        raise ConfigError(f"level is {text!r}, it must be one of {', '.join(Level)}")
+    return Level(text)
+
+
+def verify_streams(
+    streams: Sequence[Stream], context: RunContext, level: Level, *, repair: bool, listener: Listener | None = None
+) -> VerificationReport:
+    """Compares the tables of streams with their sources, one after the other."""
+    told = zip(streams, journals([stream.name for stream in streams], listener), strict=True)
+    return VerificationReport(
+        streams=tuple(verify_stream(stream, context, level, repair=repair, journal=journal) for stream, journal in told)
+    )
 
 
 def verify_stream(stream: Stream, context: RunContext, level: Level, *, repair: bool, journal: Journal) -> Verification:

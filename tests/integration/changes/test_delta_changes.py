@@ -56,7 +56,7 @@ def test_the_feed_is_loaded(lake):
 
     lake.sql(f"INSERT INTO {lake.name} VALUES (10, 'n10', 0)")
     appended = lake.loaded("orders")
-    assert (appended.meaning, appended.rows_read, appended.rows_inserted) == ("insert", 1, 1)
+    assert (appended.effect, appended.rows_read, appended.rows_inserted) == ("insert", 1, 1)
 
     lake.sql(
         f"UPDATE {lake.name} SET name = 'twice' WHERE id = 1",
@@ -68,7 +68,7 @@ def test_the_feed_is_loaded(lake):
         f"MERGE INTO {lake.name} t USING (SELECT 5 AS id) s ON t.id = s.id WHEN MATCHED THEN DELETE",
     )
     changed = lake.loaded("orders")
-    assert (changed.meaning, changed.verified) == ("apply", True)
+    assert (changed.effect, changed.verified) == ("apply", True)
     assert (changed.rows_updated, changed.rows_inserted, changed.rows_deleted) == (2, 1, 3)
     assert same(lake)
 
@@ -91,7 +91,7 @@ def test_without_a_feed_rows_are_compared(lake):
         f"ALTER TABLE {lake.name} SET {FED}",
         f"DELETE FROM {lake.name} WHERE id = 4",
     )
-    assert lake.loaded("orders").meaning == "apply", "enabled before the first change of the range"
+    assert lake.loaded("orders").effect == "apply", "enabled before the first change of the range"
     assert same(lake)
 
 

@@ -41,14 +41,14 @@ def same(lake, target: str = "out.orders") -> bool:
 @pytest.mark.slow
 def test_what_happened_is_loaded(lake):
     first = lake.loaded("orders")
-    assert (first.rows_inserted, first.meaning, first.verified) == (5, "insert", True)
+    assert (first.rows_inserted, first.effect, first.verified) == (5, "insert", True)
     assert same(lake), "the rows of the CREATE itself, too"
     with without_spark():
         assert lake.run("orders").outcome == "unchanged"
 
     lake.sql("INSERT INTO lake.src.orders VALUES (5, 'n5', NULL), (6, NULL, 2.0)")
     appended = lake.loaded("orders")
-    assert (appended.meaning, appended.rows_read, appended.rows_inserted) == ("insert", 2, 2)
+    assert (appended.effect, appended.rows_read, appended.rows_inserted) == ("insert", 2, 2)
     assert same(lake)
 
     lake.sql(
@@ -61,7 +61,7 @@ def test_what_happened_is_loaded(lake):
         "DELETE FROM lake.src.orders WHERE id = 8",
     )
     changed = lake.loaded("orders")
-    assert (changed.meaning, changed.verified) == ("apply", True)
+    assert (changed.effect, changed.verified) == ("apply", True)
     assert (changed.rows_updated, changed.rows_inserted, changed.rows_deleted) == (2, 1, 2)
     assert same(lake)
 

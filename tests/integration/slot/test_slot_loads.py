@@ -100,7 +100,7 @@ def test_the_table_then_its_log(loaded):
     big = "(select string_agg(md5(i::text), '') from generate_series(1, 400) i)"  # 12 kB, stored apart
     loaded.sql(NARROW, FEW.format(1, 70), f"update orders set big = {big} where id % 10 = 0")
     first = loaded.loads()
-    assert first.meaning == "mirror"
+    assert first.effect == "mirror"
     loaded.proves()
     assert loaded.run().outcome is Result.UNCHANGED
     loaded.sql(
@@ -113,7 +113,7 @@ def test_the_table_then_its_log(loaded):
         "begin; insert into orders (id) values (2000); delete from orders where id = 2000; commit",
     )
     second = loaded.loads()
-    assert second.meaning == "apply"
+    assert second.effect == "apply"
     assert loaded.confirmed() == second.position["state"]["lsn"]
     loaded.proves()
     loaded.sql("truncate orders", FEW.format(7, 9))

@@ -58,7 +58,7 @@ def _tell(shell: Shell, turned: WatchResult) -> None:
             "ended_at": turned.ended_at.isoformat(),
             "next_at": turned.next_at.isoformat(),
             **outcome.to_dict(),
-            "upkeep": turned.upkeep.to_dict() if turned.upkeep else None,
+            **dict.fromkeys(("maintenance", "upkeep"), turned.upkeep.to_dict() if turned.upkeep else None),
         }
         sys.stdout.write(shell.redact(json.dumps(values, ensure_ascii=False)) + "\n")
         sys.stdout.flush()

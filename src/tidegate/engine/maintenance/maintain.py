@@ -17,7 +17,7 @@ from tidegate.core.policies.maintenance import Need, Step, Upkeep, Usage
 from tidegate.core.ports.format import TableMaintenance
 from tidegate.core.report import StreamReport
 from tidegate.engine.context import RunContext
-from tidegate.engine.events import Journal, Stage
+from tidegate.engine.events import Journal, Listener, Stage, journals
 from tidegate.engine.outcome import failure
 from tidegate.engine.retries import retrying
 from tidegate.engine.run import first_line
@@ -100,8 +100,20 @@ class UpkeepReport(StreamReport[StreamUpkeep]):
         return {"streams": [stream.to_dict() for stream in self.streams], "exit_code": self.exit_code}
 
 
+def maintain_streams(
+    streams: Sequence[Stream], context: RunContext, *, force: bool, dry_run: bool, listener: Listener | None = None
+) -> UpkeepReport:
+    """Maintains the tables of streams, one stream after the other."""
+    told = zip(streams, journals([stream.name for stream in streams], listener), strict=True)
+    return UpkeepReport(
+        streams=tuple(
+            maintain_stream(stream, context, journal, force=force, dry_run=dry_run) for stream, journal in told
+        )
+    )
+
+
 def maintain_stream(
-    stream: Stream, context: RunContext, journal: Journal, *, force: bool = False, dry_run: bool = False
+    stream: Stream, context: RunContext, journal: Journal | None = None, *, force: bool = False, dry_run: bool = False
 ) -> StreamUpkeep:
     """Maintains the tables of one stream under its lease; errors become part of the result, never an exception.
 
@@ -110,7 +122,7 @@ def maintain_stream(
         force: run every step that has something to do, whatever its threshold.
         dry_run: only report; takes no lease and does not start Spark.
     """
-    began = time.monotonic()
+    began, journal = time.monotonic(), journal or Journal(stream=stream.name)
     journal.begin()
     try:
         found = (_looked if dry_run else _leased)(stream, context, journal, force=force)
