@@ -17,6 +17,7 @@ Used by every layer; imports nothing else of Tidegate. An error never contains a
         EdgeUnknown                it is unknown which rows are still being written
       PlanError                    the load must not start
         SchemaRefused              the contract forbids a change of columns
+        ColumnsUnknown             no file or event is there yet that would show the columns
         DeleteFuse                 more rows were deleted at the source than one load may delete
       CheckFailed                  rows that must not be published
         DuplicateKeys              several rows with one key, and no order to choose by
@@ -190,6 +191,13 @@ class SchemaRefused(PlanError):
 
     code = "schema_refused"
     default_hint = "Allow it under `contract:` in tidegate.yaml, or change the source back."
+
+
+class ColumnsUnknown(PlanError):
+    """The source has no file or event yet that would show its columns. Exit code 4, nothing was created."""
+
+    code = "columns_unknown"
+    default_hint = "Wait for the first one, or declare them: `source: {columns: …}`."
 
 
 class DeleteFuse(PlanError):

@@ -10,7 +10,7 @@ from tidegate.core.effects import Effect, Insert, Mirror, Upsert
 from tidegate.core.plan import LoadPlan
 from tidegate.core.position_state import EMPTY, says_nothing
 from tidegate.engine.context import LoadContext
-from tidegate.errors import TidegateError
+from tidegate.errors import ColumnsUnknown
 
 EFFECTS: tuple[type[Effect], ...] = (Insert, Upsert, Mirror)
 """Without rows they do the same; the first that strategy and writer have is planned."""
@@ -20,6 +20,9 @@ def creation(work: LoadContext) -> ChangeSet | None:
     """The load that creates the table, where the stream has none and its source has nothing to load.
 
     None where there is a table, or where only rows would tell its columns, as with a folder without files.
+
+    Raises:
+        TidegateError: the columns cannot be asked for, or not be kept.
     """
     if work.recovered.since is not None or not _has_columns(work):
         return None
@@ -46,5 +49,5 @@ def is_creation(plan: LoadPlan) -> bool:
 def _has_columns(work: LoadContext) -> bool:
     try:
         return bool(work.probe.schema().columns)
-    except TidegateError:
+    except ColumnsUnknown:
         return False

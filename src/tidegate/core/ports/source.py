@@ -64,7 +64,13 @@ class Probe(Protocol):
 
     @abstractmethod
     def schema(self) -> Schema:
-        """The columns that a load reads. Raises ColumnMissing, SchemaRefused (a type that cannot be kept)."""
+        """The columns that a load reads.
+
+        Raises:
+            ColumnMissing: the source, or a column that the project names, is not there.
+            ColumnsUnknown: only rows would show them, and there are none yet.
+            SchemaRefused: a type that cannot be kept.
+        """
 
     @abstractmethod
     def identity(self) -> str:

@@ -32,9 +32,9 @@ from tidegate.core.ports.source import Sparks
 from tidegate.core.schema import TEXT, Column, Schema
 from tidegate.core.slices import Everything, LogRange, Slice
 from tidegate.dialects.spark import Spark
-from tidegate.errors import ConfigError, HistoryGone, InternalError, PlanError, SourceMoved
+from tidegate.errors import ConfigError, HistoryGone, InternalError, SourceMoved
 from tidegate.sources.change_log import json_lines
-from tidegate.sources.change_log.log import OpenLog
+from tidegate.sources.change_log.log import OpenLog, columns_of, no_event
 from tidegate.sources.shared.files.options import checked, texts_of
 from tidegate.sources.shared.files.reader import Reader
 from tidegate.sources.shared.files.shape import PACKED, SUFFIXES, TYPED, FileFormat, Shape, format_of, shape_of
@@ -181,7 +181,7 @@ class FileLog(OpenLog):
     def schema(self) -> Schema:
         """The columns of the table, as the files that are read next and those before tell them."""
         if self._options.envelope.messages:
-            return cast("MessageEnvelope", self._options.envelope).schema(self._sample(self._read))
+            return columns_of(cast("MessageEnvelope", self._options.envelope), self.label, self._sample(self._read))
         return cast("RowEnvelope", self._options.envelope).schema(self._columns)
 
     def events(self, session: SparkSession, parts: Sequence[Slice], schema: Schema) -> DataFrame:
@@ -301,10 +301,7 @@ class FileLog(OpenLog):
         before = {name: of_spark(text) or TEXT for name, text in self._before.items()}
         paths = [each.path for each in self._read]
         if not paths and not before and not types:
-            raise PlanError(
-                f"there is no event yet at {self.label}, so its columns are unknown",
-                hint="Wait for the first one, or declare them: `source: {columns: …}`.",
-            )
+            raise no_event(self.label)
         found = [(BEFORE, before)]
         if self._options.format is FileFormat.JSON:
             if not types:

@@ -14,12 +14,13 @@ from tidegate.core.bucketing import Buckets, RowDigest
 from tidegate.core.changes import SafeBound, SliceStats
 from tidegate.core.fingerprint import Fingerprint
 from tidegate.core.grouping import Grouping
-from tidegate.core.log import Lag, LogSpan
+from tidegate.core.log import Lag, LogSpan, Message
 from tidegate.core.plan import Prune
+from tidegate.core.ports.envelope import MessageEnvelope
 from tidegate.core.ports.source import Log, Probe
 from tidegate.core.schema import Schema
 from tidegate.core.slices import LogRange, Partition, Slice
-from tidegate.errors import EdgeUnknown, PlanError
+from tidegate.errors import ColumnsUnknown, ConfigError, EdgeUnknown, PlanError
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -72,6 +73,28 @@ class OpenLog(Log, Protocol):
     @abstractmethod
     def notes(self) -> tuple[str, ...]:
         """See `Probe.notes`."""
+
+
+def columns_of(
+    envelope: MessageEnvelope, label: str, messages: Sequence[Message], table: Schema | None = None
+) -> Schema:
+    """The columns as messages of a log tell them.
+
+    Raises:
+        ColumnsUnknown: there is no message yet, and nothing else tells them.
+        ConfigError: there are messages, and they do not tell.
+    """
+    try:
+        return envelope.schema(messages, table)
+    except ConfigError as error:
+        if messages:
+            raise
+        raise no_event(label) from error
+
+
+def no_event(label: str) -> ColumnsUnknown:
+    """That a log without events does not show its columns."""
+    return ColumnsUnknown(f"there is no event yet at {label}, so its columns are unknown")
 
 
 class LogProbe(Probe):

@@ -25,7 +25,7 @@ from tidegate.core.schema import TEXT, Column, Kind, Schema, Type
 from tidegate.core.slices import Files, Keys, Partition, Slice
 from tidegate.dialects.shared.statements import scope
 from tidegate.dialects.spark import Spark
-from tidegate.errors import FileUnreadable, PlanError, SchemaRefused
+from tidegate.errors import ColumnsUnknown, FileUnreadable, SchemaRefused
 from tidegate.sources.files.listing import listed, still
 from tidegate.sources.shared.files.lines import located
 from tidegate.sources.shared.files.reader import Reader
@@ -277,15 +277,12 @@ class FilesProbe(FrameProbe):
         """The columns of the files that are read, of the loads before, and those that are stated.
 
         Raises:
-            PlanError: there is no file to tell them from.
+            ColumnsUnknown: there is no file to tell them from.
         """
         before = {name: of_spark(text) or TEXT for name, text in self._before.items()}
         paths = self._paths()
         if not paths and not before and not self._types:
-            raise PlanError(
-                f"there is no file yet at {self._place.text}, so its columns are unknown",
-                hint="Wait for the first one, or declare them: `source: {columns: …}`.",
-            )
+            raise ColumnsUnknown(f"there is no file yet at {self._place.text}, so its columns are unknown")
         with ThreadPoolExecutor(max_workers=LOOKERS, thread_name_prefix="shape") as pool:
             shapes = dict(zip(paths, pool.map(self._shape, paths), strict=True))
         for path, shape in shapes.items():

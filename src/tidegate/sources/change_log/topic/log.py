@@ -29,7 +29,7 @@ from tidegate.core.schema import Schema
 from tidegate.core.slices import Everything, LogRange, Slice
 from tidegate.dialects.spark import Spark
 from tidegate.errors import ConfigError, HistoryGone, InternalError, SourceError
-from tidegate.sources.change_log.log import OpenLog
+from tidegate.sources.change_log.log import OpenLog, columns_of
 from tidegate.sources.change_log.topic import brokers as kafka
 from tidegate.sources.change_log.topic import transactions
 from tidegate.sources.shared.frame_probe import reading
@@ -169,7 +169,9 @@ class TopicLog(OpenLog):
     def schema(self) -> Schema:
         """The columns as the newest events before the load's end tell them, with the types of the table itself."""
         table = self._table.schema() if self._table else None
-        return table if self._bulk and table is not None else self._envelope.schema(self._newest(), table)
+        if self._bulk and table is not None:
+            return table
+        return columns_of(self._envelope, self.label, self._newest(), table)
 
     def events(self, session: SparkSession, parts: Sequence[Slice], schema: Schema) -> DataFrame:
         """The events of these ranges."""
