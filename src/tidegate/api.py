@@ -6,7 +6,6 @@ Never starts Spark for a call that moves no rows.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from datetime import timedelta
 from functools import cached_property
 from pathlib import Path
@@ -25,23 +24,24 @@ from tidegate.engine.assemble.assemble import Place
 from tidegate.engine.assemble.check import CheckedStream, check_streams
 from tidegate.engine.assemble.doctor import Finding, examine
 from tidegate.engine.assemble.selection import Choice, Selectors
+from tidegate.engine.attention import Attention
 from tidegate.engine.backfill.backfill import Backfills
 from tidegate.engine.checksum_tasks import ChecksumTasks, Identifiers, Scope, checksum_tasks
 from tidegate.engine.context import RunContext
 from tidegate.engine.events import Listener, ignore
 from tidegate.engine.maintenance import rollback as rollbacks
-from tidegate.engine.maintenance.maintain import UpkeepReport, maintain_stream, maintain_streams
+from tidegate.engine.maintenance.maintain import UpkeepReport, maintain_streams
 from tidegate.engine.maintenance.rollback import RolledBack
 from tidegate.engine.overview import overview
 from tidegate.engine.positions import States, look
 from tidegate.engine.preview import PlanReport, preview
 from tidegate.engine.reconcile import holds_rows
 from tidegate.engine.replay import Quarantined
-from tidegate.engine.run import new_run_id, run_stream, run_streams, utc_now
+from tidegate.engine.run import new_run_id, run_streams, utc_now
 from tidegate.engine.stream import Stream
 from tidegate.engine.table_view import TableView, view
 from tidegate.engine.verify import VerificationReport, level_of, verify_streams
-from tidegate.engine.watch import Watch, WatchResult, schedules, stopped_by_signals
+from tidegate.engine.watch import WatchResult, watch_streams
 from tidegate.errors import ConfigError
 from tidegate.registry.store import Registry
 from tidegate.registry.values import RunRecord, StreamStatus, TaskRecord
@@ -285,18 +285,7 @@ class Project:
             every: for streams that have no `schedule:`.
             tell: called after every run.
         """
-        streams = {stream.name: stream for stream in self.streams(*names, **chosen)}
-        context = self._context()
-        watched = Watch(
-            streams=streams,
-            run=lambda stream: run_stream(stream, replace(context, run_id=new_run_id(), ended=watched.ended), ignore),
-            maintain=lambda stream: maintain_stream(stream, replace(context, run_id=new_run_id())),
-            now=utc_now,
-            tell=tell,
-            parallel=parallel,
-        )
-        with stopped_by_signals(watched.stop):
-            watched.go(schedules(list(streams.values()), every))
+        watch_streams(self.streams(*names, **chosen), self._context(), every=every, parallel=parallel, tell=tell)
 
     def resync(self, name: str, *, replace: bool = False, on_event: Listener | None = None) -> RunReport:
         """Reloads a stream whose source no longer continues what was loaded, by comparing and repairing its table.
@@ -362,6 +351,11 @@ class Project:
     def quarantine(self, *names: str, **chosen: Unpack[Selectors]) -> Quarantined:
         """Lists, shows and replays rows that failed a check and were not loaded."""
         return Quarantined(streams=self.streams(*names, **chosen), context=self._context())
+
+    @property
+    def attention(self) -> Attention:
+        """Pauses and resumes the schedule of streams, and acknowledges errors."""
+        return Attention(stream=self._one, registry=self.registry)
 
     @property
     def state(self) -> States:

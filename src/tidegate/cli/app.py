@@ -18,6 +18,7 @@ import typer
 import tidegate
 from tidegate.cli.command import command
 from tidegate.cli.commands import (
+    attention,
     backfill,
     checksum_tasks,
     explain,
@@ -81,6 +82,8 @@ COMMANDS: dict[str, Callable[..., int]] = {
     "maintain": maintain.maintain,
     "rollback": maintain.rollback,
     "watch": watch.watch,
+    "pause": attention.pause,
+    "resume": attention.resume,
     "status": status.status,
     "show": show.show,
     "history": status.history,

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from tidegate.config import Config, StreamConfig
+from tidegate.core.health import Condition, Health, health
 from tidegate.core.ids import join_name
 from tidegate.core.outcome import Problem
 from tidegate.core.policies.schedule import Schedule
@@ -112,10 +113,23 @@ def _with_quarantine(listed: Listed, redact: Callable[[str], str]) -> StreamStat
 
 
 def _with_schedule(status: StreamStatus, schedule: Schedule | None, now: datetime) -> StreamStatus:
+    status = replace(status, health=health_of(status, schedule, now))
     if schedule is None or status.held_by is not None:
         return status
     due_at = schedule.due_at(status.last_run_at, now)
     return replace(status, due_at=due_at, late=schedule.late(due_at, now))
+
+
+def health_of(status: StreamStatus, schedule: Schedule | None, now: datetime) -> Health:
+    """The state of a stream against its schedule."""
+    found = Condition(
+        schedule=schedule,
+        last_success_at=status.last_success_at,
+        last_outcome=status.last_outcome,
+        running=status.held_by is not None,
+        paused=status.paused_at is not None,
+    )
+    return health(found, now)
 
 
 def _told(error: TidegateError, redact: Callable[[str], str]) -> dict[str, str]:

@@ -11,16 +11,19 @@ import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from types import FrameType
 
 from tidegate.core.display import Shown
 from tidegate.core.outcome import Outcome
 from tidegate.core.policies.schedule import Agenda, Schedule
-from tidegate.engine.maintenance.maintain import StreamUpkeep
+from tidegate.engine.context import RunContext
+from tidegate.engine.events import ignore
+from tidegate.engine.maintenance.maintain import StreamUpkeep, maintain_stream
+from tidegate.engine.run import new_run_id, run_stream
 from tidegate.engine.stream import Stream
-from tidegate.errors import ConfigError
+from tidegate.errors import ConfigError, TidegateError
 
 LONGEST_WAIT = timedelta(minutes=1)
 """A machine that slept, or a clock that was set, is noticed after that long."""
@@ -50,6 +53,7 @@ class Watch:
         run: runs a stream once; errors are part of the outcome.
         maintain: maintains its tables; as above.
         now: the clock.
+        paused: whether a person took the stream off its schedule; asked each time that it is due.
         tell: called after every run.
         parallel: streams that may run in parallel.
     """
@@ -59,6 +63,7 @@ class Watch:
     maintain: Callable[[Stream], StreamUpkeep]
     now: Callable[[], datetime]
     tell: Callable[[WatchResult], None]
+    paused: Callable[[Stream], bool] = field(default=lambda _: False)
     parallel: int = 1
     _ended: queue.SimpleQueue[tuple[str, Outcome, StreamUpkeep | None] | None] = field(
         default_factory=queue.SimpleQueue, init=False
@@ -81,7 +86,10 @@ class Watch:
         with ThreadPoolExecutor(max_workers=self.parallel, thread_name_prefix="watch") as pool:
             while not self._stopping.is_set():
                 for name in agenda.take(self.now()):
-                    pool.submit(self._turn, self.streams[name])
+                    if self._left_out(name):
+                        agenda.ended(name, self.now(), well=True)
+                    else:
+                        pool.submit(self._turn, self.streams[name])
                 self._note(agenda, self._wait(agenda))
         while not self._ended.empty():
             self._note(agenda, 0)
@@ -96,6 +104,12 @@ class Watch:
             self._maintained[stream.name] = self.now()
             upkeep = self.maintain(stream)
         self._ended.put((stream.name, outcome, upkeep))
+
+    def _left_out(self, name: str) -> bool:
+        try:
+            return self.paused(self.streams[name])
+        except TidegateError:  # of a registry that does not answer; the run says so
+            return False
 
     def _needs_upkeep(self, stream: Stream) -> bool:
         every, last = stream.policies.maintenance.every, self._maintained.get(stream.name)
@@ -117,6 +131,28 @@ class Watch:
             now = self.now()
             next_at = agenda.ended(name, now, well=outcome.error is None)
             self.tell(WatchResult(stream=name, ended_at=now, outcome=outcome, next_at=next_at, upkeep=upkeep))
+
+
+def watch_streams(
+    streams: Sequence[Stream],
+    context: RunContext,
+    *,
+    every: timedelta | None,
+    parallel: int,
+    tell: Callable[[WatchResult], None],
+) -> None:
+    """Runs the streams when they are due, until SIGINT or SIGTERM; see `Project.watch`."""
+    watched = Watch(
+        streams={stream.name: stream for stream in streams},
+        run=lambda stream: run_stream(stream, replace(context, run_id=new_run_id(), ended=watched.ended), ignore),
+        maintain=lambda stream: maintain_stream(stream, replace(context, run_id=new_run_id())),
+        now=context.now,
+        paused=lambda stream: context.registry.is_paused(stream.uid),
+        tell=tell,
+        parallel=parallel,
+    )
+    with stopped_by_signals(watched.stop):
+        watched.go(schedules(streams, every))
 
 
 def schedules(streams: Sequence[Stream], every: timedelta | None) -> dict[str, Schedule]:

@@ -59,6 +59,9 @@ def finish_run(connection: Connection, run_id: str, outcome: Outcome, stamp: Sta
         "finished_ts": stamp.at,
         "outcome_payload": document,
         "error": document["error"],
+        "row_count": outcome.rows_inserted + outcome.rows_updated + outcome.rows_deleted,
+        "bytes_read": outcome.bytes_read,
+        "seconds": outcome.seconds.get("total"),
     }
     connection.execute(update(runs).where(mine).values(ended))
     if outcome.outcome is Result.UNCHANGED and outcome.position is not None:

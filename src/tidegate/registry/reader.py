@@ -8,7 +8,7 @@ from typing import Self
 from tidegate.core.intervals import Intervals
 from tidegate.core.ledger import Ledger
 from tidegate.core.manifest import Manifest
-from tidegate.registry import checksums, files, positions, views
+from tidegate.registry import attention, checksums, files, positions, views
 from tidegate.registry.database import Database
 from tidegate.registry.migrate import require_schema
 from tidegate.registry.tables import object_info, plans
@@ -92,6 +92,11 @@ class RegistryReader:
         """The stream's partitions as they were loaded; None when none is kept."""
         with self._database.read() as connection:
             return checksums.ledger(connection, uid)
+
+    def is_paused(self, uid: str) -> bool:
+        """Whether schedules leave the stream out."""
+        with self._database.read() as connection:
+            return attention.is_paused(connection, uid)
 
     def manifest(self, uid: str) -> Manifest:
         """The stream's files as they were loaded."""

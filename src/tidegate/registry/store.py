@@ -16,7 +16,7 @@ from tidegate.core.outcome import Outcome
 from tidegate.core.plan import LoadPlan
 from tidegate.core.position import Position
 from tidegate.errors import RegistryError
-from tidegate.registry import checksums, files, journal, positions, streams
+from tidegate.registry import attention, checksums, files, journal, positions, streams
 from tidegate.registry.backfills import Backfills
 from tidegate.registry.database import Database
 from tidegate.registry.leases import TTL, Lease
@@ -171,6 +171,23 @@ class Registry(RegistryReader):
         """Until when the hash of these files, which are as they were, holds without reading them."""
         with self._database.write() as connection:
             files.stamp(connection, uid, found)
+
+    # What people said of streams
+
+    def pause(self, uid: str, by: str | None = None) -> None:
+        """Schedules leave the stream out from now on; one that is paused stays as it is."""
+        with self._database.write() as connection:
+            attention.pause(connection, uid, self._stamp(by))
+
+    def resume(self, uid: str, by: str | None = None) -> None:
+        """Schedules run the stream again."""
+        with self._database.write() as connection:
+            attention.resume(connection, uid, self._stamp(by))
+
+    def acknowledge(self, uid: str, by: str | None = None) -> None:
+        """A person has seen how the stream's last run ended; nothing if it ended well or never ran."""
+        with self._database.write() as connection:
+            attention.acknowledge(connection, uid, self._stamp(by))
 
     # Plans
 

@@ -28,7 +28,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.types import TypeDecorator, TypeEngine
 
-HEAD = "0008"
+HEAD = "0009"
 """The newest migration of this version."""
 
 VERSION_TABLE = "tidegate_version"
@@ -132,7 +132,28 @@ runs = Table(
     Column("started_by", Text, nullable=False),
     Column("outcome_payload", DOCUMENT),
     Column("error", DOCUMENT),
+    Column("row_count", BigInteger),
+    Column("bytes_read", BigInteger),
+    Column("seconds", Float),
     Index("runs_by_object", "object_id", "started_ts"),
+    Index("runs_by_outcome", "object_id", "outcome", "finished_ts"),
+)
+
+pauses = Table(
+    "pauses",
+    METADATA,
+    _stream(primary=True),
+    Column("paused_ts", UtcTime, nullable=False),
+    Column("paused_by", Text, nullable=False),
+)
+
+acknowledgements = Table(
+    "acknowledgements",
+    METADATA,
+    _stream(primary=True),
+    Column("run_id", String(64), nullable=False),
+    Column("acknowledged_ts", UtcTime, nullable=False),
+    Column("acknowledged_by", Text, nullable=False),
 )
 
 tasks = Table(

@@ -102,6 +102,9 @@ class StreamStatus(Shown):
         late: whether it has missed a whole turn of its schedule; None without one.
         rows_quarantined: rows that wait in its quarantine; None where nobody could tell without Spark.
         problem: the error object of something else that could not be asked; None when everything could.
+        health: its state against its schedule (`core.health.Health`); None where only the registry was asked.
+        paused_at, paused_by: when it was taken off its schedule, and by whom; None while it is not.
+        acknowledged_at, acknowledged_by: when a person has seen the error of its last run, and who; else None.
     """
 
     shown: ClassVar[tuple[str, ...]] = (
@@ -145,6 +148,11 @@ class StreamStatus(Shown):
     late: bool | None = None
     rows_quarantined: int | None = 0
     problem: Mapping[str, Any] | None = None
+    health: str | None = None
+    paused_at: datetime | None = None
+    paused_by: str | None = None
+    acknowledged_at: datetime | None = None
+    acknowledged_by: str | None = None
 
     @classmethod
     def new(cls, *, uid: str, stream: str, source: str, target: str) -> StreamStatus:

@@ -12,7 +12,7 @@ from sqlalchemy import Connection, Row, func, select
 
 from tidegate.core.intervals import Intervals
 from tidegate.core.outcome import Result
-from tidegate.registry import intervals
+from tidegate.registry import attention, intervals
 from tidegate.registry.journal import CRASHED
 from tidegate.registry.leases import live_holders
 from tidegate.registry.tables import object_info, positions, runs, status_change_log, tasks
@@ -20,23 +20,23 @@ from tidegate.registry.values import RUNNING_OUTCOME, RunRecord, Status, StatusC
 
 
 def status(connection: Connection) -> list[StreamStatus]:
-    """Every stream by name; five queries, and one or two for each stream that is not as it should be."""
+    """Every stream by name; seven queries, and one or two for each stream that is not as it should be."""
     holders = live_holders(connection)
     revision = func.max(positions.c.revision).label("revision")
     newest = select(positions.c.object_id, revision).group_by(positions.c.object_id).subquery()
     same = (positions.c.object_id == newest.c.object_id) & (positions.c.revision == newest.c.revision)
     newest_positions = {row.object_id: row for row in connection.execute(select(positions).join(newest, same))}
     last = _last_runs(connection)
-    good = (runs.c.outcome == Result.LOADED) | (runs.c.outcome == Result.UNCHANGED)
-    finished = select(runs.c.object_id, func.max(runs.c.finished_ts).label("at")).where(good).group_by(runs.c.object_id)
-    success = {row.object_id: row.at for row in connection.execute(finished)}
+    success = _last_successes(connection)
     streams = connection.execute(select(object_info).order_by(object_info.c.object_name, object_info.c.uid)).all()
     failing = {row.object_id for row in streams if _failed(row, last.get(row.object_id), holders)}
+    notes = attention.notes(connection)
     gaps = intervals.gaps(connection, streams, failing)
     return [
         replace(
             _stream_status(row, newest_positions.get(row.object_id), last.get(row.object_id), success, holders),
             gaps=gaps.get(row.object_id, ()),
+            **notes.of(row.object_id, last.get(row.object_id)),
         )
         for row in streams
     ]
@@ -144,12 +144,31 @@ def changes(connection: Connection, uid: str, limit: int) -> list[StatusChange]:
     ]
 
 
+def _last_successes(connection: Connection) -> dict[int, Any]:
+    """By stream the end of its last good run; two looks into an index a stream, however long its history is."""
+    newest = [
+        select(func.max(runs.c.finished_ts))
+        .where(runs.c.object_id == object_info.c.object_id, runs.c.outcome == outcome)
+        .correlate(object_info)
+        .scalar_subquery()
+        for outcome in (Result.LOADED, Result.UNCHANGED)
+    ]
+    found = connection.execute(select(object_info.c.object_id, *newest))
+    ends = {number: [at for at in times if at is not None] for number, *times in found}
+    return {number: max(times) for number, times in ends.items() if times}
+
+
 def _last_runs(connection: Connection) -> dict[int, Row[Any]]:
-    latest = select(runs.c.object_id, func.max(runs.c.started_ts).label("at")).group_by(runs.c.object_id).subquery()
-    same = (runs.c.object_id == latest.c.object_id) & (runs.c.started_ts == latest.c.at)
+    latest = (
+        select(func.max(runs.c.started_ts))
+        .where(runs.c.object_id == object_info.c.object_id)
+        .correlate(object_info)
+        .scalar_subquery()
+    )
+    same = (runs.c.object_id == object_info.c.object_id) & (runs.c.started_ts == latest)
     # Not `outcome_payload`: it is large, and nobody asked for it.
     wanted = [runs.c[name] for name in ("object_id", "run_id", "outcome", "started_ts", "error")]
-    return {row.object_id: row for row in connection.execute(select(*wanted).join(latest, same))}
+    return {row.object_id: row for row in connection.execute(select(*wanted).join(object_info, same))}
 
 
 def _stream_status(

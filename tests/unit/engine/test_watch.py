@@ -14,7 +14,7 @@ from tidegate.engine.maintenance.maintain import StreamUpkeep
 from tidegate.engine.run import utc_now
 from tidegate.engine.stream import Policies
 from tidegate.engine.watch import Watch, WatchResult, schedules
-from tidegate.errors import ConfigError
+from tidegate.errors import ConfigError, RegistryError
 
 SOON = Schedule(every=timedelta(seconds=1))
 
@@ -102,6 +102,29 @@ def test_so_many_at_a_time_and_none_twice(parallel, most):
     assert (runs.most, runs.twice) == (most, False)
     assert {turned.stream for turned in told} == {"a", "b"}
     assert all(turned.next_at > turned.ended_at - timedelta(seconds=1) for turned in told)
+
+
+def test_a_paused_stream_is_left_out_until_it_is_resumed():
+    runs = Runs()
+    runs.gate.set()
+    watch, told = watching(runs, Stream("a"), Stream("b"), stop_after=2)
+    watch.paused = lambda stream: stream.name == "a" and not told
+    watch.go({"a": SOON, "b": SOON})
+    assert next(turned.stream for turned in told) == "b"
+    assert len(told) >= 2
+
+
+def test_a_registry_that_does_not_answer_hides_no_stream():
+    runs = Runs()
+    runs.gate.set()
+    watch, told = watching(runs, Stream("a"))
+
+    def paused(stream):
+        raise RegistryError("gone")
+
+    watch.paused = paused
+    watch.go({"a": SOON})
+    assert [turned.stream for turned in told] == ["a"]
 
 
 def test_errors_pause_the_stream():

@@ -217,3 +217,48 @@ def test_the_queries_of_the_docs_run(raw):
     with raw.connect() as connection:
         for query in found:
             connection.execute(text(query)).all()
+
+
+# What people said
+
+
+def ended(registry, run_id, result):
+    registry.start_run(run_id, UID)
+    registry.finish_run(run_id, outcome(result))
+
+
+def test_a_paused_stream_says_who_paused_it_and_when(registry):
+    registry.pause(UID, "ann")
+    registry.pause(UID, "bob")
+    (stream,) = registry.status()
+    assert (stream.paused_by, registry.is_paused(UID)) == ("ann", True)
+    assert stream.paused_at is not None
+    registry.resume(UID, "bob")
+    registry.resume(UID, "bob")
+    (stream,) = registry.status()
+    assert (stream.paused_by, stream.paused_at, registry.is_paused(UID)) == (None, None, False)
+    said = [(each.old_status, each.new_status, each.changed_by) for each in registry.changes(UID)]
+    assert said == [("PAUSED", "ACTIVE", "bob"), ("ACTIVE", "PAUSED", "ann")]
+
+
+def test_an_error_that_was_seen_is_that_of_one_run(registry):
+    registry.acknowledge(UID, "ann")
+    ended(registry, "first", Result.LOADED)
+    registry.acknowledge(UID, "ann")
+    assert registry.status()[0].acknowledged_by is None
+    ended(registry, "second", Result.FAILED)
+    registry.acknowledge(UID, "ann")
+    assert registry.status()[0].acknowledged_by == "ann"
+    ended(registry, "third", Result.FAILED)
+    assert registry.status()[0].acknowledged_by is None
+    registry.acknowledge(UID, "bob")
+    assert registry.status()[0].acknowledged_by == "bob"
+
+
+def test_the_last_success_is_the_last_run_that_loaded_or_found_nothing_new(registry):
+    ended(registry, "first", Result.LOADED)
+    ended(registry, "second", Result.UNCHANGED)
+    ended(registry, "third", Result.FAILED)
+    (stream,) = registry.status()
+    assert (stream.last_run_id, stream.last_outcome) == ("third", "failed")
+    assert stream.last_success_at == registry.history(UID)[1].finished_at

@@ -1,0 +1,82 @@
+"""The state of a stream against its schedule, as the dashboard, `status` and alerts show it.
+
+Pure: the current time is passed in.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+
+from tidegate.core.outcome import Result
+from tidegate.core.policies.schedule import Schedule
+
+
+class Health(StrEnum):
+    """What a person has to know of a stream first."""
+
+    ON_TIME = "on_time"
+    DELAYED = "delayed"
+    ERROR = "error"
+    ACTION_REQUIRED = "action_required"
+    RUNNING = "running"
+    PAUSED = "paused"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Condition:
+    """What the health of a stream follows from.
+
+    Args:
+        schedule: None where nobody said how often it runs.
+        last_success_at: the end of its last run that loaded or found nothing new.
+        last_outcome: of its last run, a value of `Result`; None of one that never ran.
+        running: somebody works on it now.
+        paused: a person took it off its schedule.
+    """
+
+    schedule: Schedule | None = None
+    last_success_at: datetime | None = None
+    last_outcome: str | None = None
+    running: bool = False
+    paused: bool = False
+
+
+def health(found: Condition, now: datetime) -> Health:
+    """The first that applies of: running, paused, action required, error, delayed; else on time.
+
+    A run that stopped on purpose waits for a person; one that failed is an error. Else the time since the last success
+    decides: delayed once a whole turn of the schedule was missed, an error once two were. A stream with a schedule that
+    was never loaded is delayed. Nothing is overdue of a stream without a schedule.
+
+    Example:
+        >>> from datetime import timedelta
+        >>> ended = datetime(2025, 1, 1)
+        >>> hourly = Condition(schedule=Schedule(every=timedelta(hours=1)), last_success_at=ended)
+        >>> [str(health(hourly, ended + timedelta(hours=hours))) for hours in (1, 2, 3)]
+        ['on_time', 'delayed', 'error']
+    """
+    if found.running:
+        return Health.RUNNING
+    if found.paused:
+        return Health.PAUSED
+    if found.last_outcome == Result.STOPPED:
+        return Health.ACTION_REQUIRED
+    if found.last_outcome == Result.FAILED:
+        return Health.ERROR
+    missed = _missed(found, now)
+    if missed >= 2:
+        return Health.ERROR
+    return Health.DELAYED if missed else Health.ON_TIME
+
+
+def _missed(found: Condition, now: datetime) -> int:
+    """Whole turns of the schedule that passed without a success, counted up to two."""
+    if found.schedule is None:
+        return 0
+    if found.last_success_at is None:
+        return 1
+    due = found.schedule.after(found.last_success_at, found.last_success_at)
+    first = found.schedule.after(due, due)
+    return int(first <= now) + int(found.schedule.after(first, first) <= now)

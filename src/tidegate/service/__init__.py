@@ -1,0 +1,1 @@
+"""The long-running service, and its dashboard."""

@@ -1,0 +1,1 @@
+"""The dashboard: pages over the registry, actions, and the same as JSON."""
