@@ -131,13 +131,16 @@ def block(text: str, upto: str | None = None) -> str:
 def captured(folder: Path) -> dict[str, str]:
     """The blocks of the page by name."""
     found = {}
-    with Terminal(folder, 80) as terminal:
-        found["plan"] = block(terminal.run("tidegate plan"))
-        terminal.say("clear; tmux clear-history; tidegate run")
-        found["moving"] = block(terminal.until(r"Spark task \d"))
-        terminal.until(r"^\$$")
-        # What moved is gone by now; the lines of the streams and the table stay.
-        found["run"] = block(terminal.shown().rpartition("\n$")[0])
+    for width in (140, 80):
+        for left in (".tidegate", "warehouse"):
+            shutil.rmtree(folder / left, ignore_errors=True)  # each width has a first run
+        with Terminal(folder, width) as terminal:
+            found[f"plan_{width}"] = block(terminal.run("tidegate plan"))
+            terminal.say("clear; tmux clear-history; tidegate run")
+            found[f"moving_{width}"] = block(terminal.until(r"Spark task \d"))
+            terminal.until(r"^\$$")
+            # What moved is gone by now; the lines of the streams and the table stay.
+            found[f"run_{width}"] = block(terminal.shown().rpartition("\n$")[0])
     for name, command, upto in (
         ("status", "tidegate status", None),
         ("history", "tidegate history orders", None),
@@ -161,16 +164,23 @@ Captured from a terminal of 80 columns, unless stated otherwise, by `scripts/doc
 
 ## A plan
 
-{plan}
+{plan_80}
+In a window of 140 columns:
+
+{plan_140}
 ## A run
 
 During the run there is one line for each stream that is loading:
 
-{moving}
+{moving_80}
 Afterwards there is one line for each stream, then the table, notes and errors. Row counts that are zero in every line
 are left out.
 
-{run}
+{run_80}
+In a window of 140 columns:
+
+{moving_140}
+{run_140}
 ## Status
 
 {status_80}

@@ -16,6 +16,7 @@ from tidegate.errors import ConfigError, UnknownPlugin
 
 GROUPS = ("sources", "strategies", "writers", "formats", "dialects", "envelopes", "checks")
 
+SINGULAR = {group: group.removesuffix("s") for group in GROUPS} | {"strategies": "strategy"}
 SHARED = "shared"
 """The folder of a group that holds what its plugins share."""
 
@@ -52,7 +53,7 @@ def load(group: str, kind: str) -> type[Any]:
     near = difflib.get_close_matches(kind, known, n=len(known) or 1, cutoff=0.6)
     ordered = [*near, *(name for name in known if name not in near)]
     raise UnknownPlugin(
-        f"{kind!r} is not a known kind of {group}; known: {', '.join(ordered)}",
+        f"{kind!r} is not a known {SINGULAR.get(group, group)}; known: {', '.join(ordered)}",
         hint=f"Did you mean {ordered[0]!r}? {UnknownPlugin.default_hint}" if near else None,
     )
 

@@ -178,7 +178,7 @@ def test_a_load_whose_rows_have_changed_since_is_not_proven_and_may_be_kept(spar
         refused = left.run().error
         assert refused.code == "verify_failed"
         through = left.lake.state(TARGET, left.stream.uid).position.loaded_through
-        assert f"`tidegate state set rows --at {shlex.quote(through)}`" in refused.hint
+        assert f"`tidegate state set rows {shlex.quote(through)}`" in refused.hint
         with left.context() as context:
             set_value(left.stream, context, through, reason="state set")
         left.load()

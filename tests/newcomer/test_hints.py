@@ -134,7 +134,7 @@ def test_a_position_for_a_strategy_without_one(call):
 def test_doctor_tells_a_folder_that_is_not_there(call, folder):
     found = {each["name"]: each for each in call("doctor")["findings"]}
     detail = found["warehouse of lake"]["detail"]
-    assert detail.startswith(f"{folder}/warehouse does not exist yet; the first load makes it in {folder}, ")
+    assert detail.startswith(f"{folder}/warehouse does not exist (unless a disk is not mounted, the first load ")
     (folder / "warehouse").mkdir()
     found = {each["name"]: each for each in call("doctor")["findings"]}
     assert found["warehouse of lake"]["detail"].startswith(f"{folder}/warehouse is writable, ")

@@ -94,7 +94,7 @@ class _Lines:
             case Moment.BEGUN:
                 text = "stream {} of {}".format(*event.place) if event.place[1] > 1 else ""
             case Moment.WORKING:
-                text = f"{event.stage} at work: {_at_work(event)}"
+                text = f"{event.stage} in progress: {_at_work(event)}"
             case Moment.DONE:
                 text = f"{event.stage} {event.seconds:.2f} s" + (f"  {event.detail}" if event.detail else "")
             case Moment.RETRY:

@@ -131,7 +131,10 @@ def login(url: str, folder: Path) -> Login:
     """
     scheme, found, rest = url.partition("://")
     if not found:
-        raise ConfigError(f"{url!r} is not a database URL", hint="Use postgresql://user@host/database.")
+        raise ConfigError(
+            f"{url!r} is not a database URL",
+            hint="Use postgresql://user@host/database, or sqlite:///shop.db for a file in this folder.",
+        )
     if unencoded(url):
         raise ConfigError("the user or password of the URL has a character that a URL cannot hold", hint=ENCODE)
     dialect = plugins.dialect_of(Connection(name="", url=url).scheme)()
@@ -164,7 +167,10 @@ def propose(access: Login, scope: Scope) -> Proposals:
         if not asked:
             shown = ", ".join(join_name(each) for each in there[:SHOWN]) or "none that this user may see"
             more = f" and {len(there) - SHOWN} more" if len(there) > SHOWN else ""
-            raise ConfigError(f"no table is asked for; the database has {shown}{more}", hint="Try other `--tables`.")
+            raise ConfigError(
+                f"no table matches; the database has {shown}{more}",
+                hint="Try another `--tables`, `--schema` or `--exclude`.",
+            )
         times = Counter(table for _, table in asked)
         streams, left_out = [], []
         others = [each for each in there if each not in asked]
@@ -176,7 +182,9 @@ def propose(access: Login, scope: Scope) -> Proposals:
                 left_out.append((join_name((schema, table)), error.message))
                 others.append((schema, table))
         views = [join_name(each) for each in session.views() if scope.takes(*each)]
-    left_out += [(name, "a view, which has no key; load it as a table, with `key:` where it has one") for name in views]
+    left_out += [
+        (name, "a view, so no key is known; add a stream for it, with `key:` if its rows have one") for name in views
+    ]
     if not streams:
         reasons = "; ".join(f"{name}: {reason}" for name, reason in left_out[:SHOWN])
         raise ConfigError(f"no table can be loaded: {reasons}", hint="Try another user, or other `--tables`.")

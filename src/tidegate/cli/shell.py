@@ -88,11 +88,17 @@ class Shell:
         if not self.quiet and not self.as_json:
             _write(sys.stdout, self.redact(text))
 
-    def table(self, table: Table) -> None:
-        """A table of the result, for people."""
+    def table(self, table: Table, *, none: str = "") -> None:
+        """A table of the result, for people.
+
+        Args:
+            none: what is said instead where it has no rows.
+        """
         from tidegate.cli.tables import render  # noqa: PLC0415 - not needed for JSON
 
-        if not self.quiet and not self.as_json:
+        if none and not table.rows:
+            self.result(none)
+        elif not self.quiet and not self.as_json:
             clean = tuple(tuple(self.redact(cell) for cell in row) for row in table.rows)
             render(replace(table, rows=clean), sys.stdout)
 

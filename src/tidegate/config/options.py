@@ -323,6 +323,7 @@ def _listed(value: Any) -> Any:
 def _explain(error: ValidationError, node: Node) -> ConfigError:
     found = error.errors(include_url=False, include_context=True)
     texts = list(dict.fromkeys(_sentence(item, node) for item in found))
+    texts = [text for text in texts if not any(other != text and other.endswith(text) for other in texts)]
     mark = node.at(found[0]["loc"]).mark if len(found) == 1 else node.mark
     return mark.error(" or ".join(texts))
 
@@ -331,11 +332,13 @@ def _sentence(item: Mapping[str, Any], node: Node) -> str:
     if item["type"] in ("literal_error", "enum"):
         known = [part.strip("'") for part in item["ctx"]["expected"].replace(" or ", ", ").split(", ")]
         near = suggest(str(item["input"]), known)
-        listed = f"should be one of {', '.join(known)}"
+        listed = f"{item['input']!r} is not one of {', '.join(known)}"
         return f"{listed}; {near}" if near.startswith("did") else listed
     if item["type"] == "string_type" and isinstance(node.value, int | float):
         return "should be a text; put it in quotes"
     text = str(item["msg"]).removeprefix("Value error, ")
+    if text.startswith("must be a duration") and isinstance(item["input"], str | int | float):
+        return f"{item['input']!r} {text}"
     return text.replace("Input should", "should", 1)
 
 

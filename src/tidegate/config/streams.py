@@ -181,7 +181,8 @@ def _target(name: str, node: Node) -> tuple[str, ...]:
         except ValueError as error:
             raise target.mark.error(str(error)) from error
     if len(parts) < 3 or not all(parts):
-        raise target.mark.error("must have the form lake.schema.table")
+        named = target.text() if isinstance(target.value, str) else list(parts)
+        raise target.mark.error(f"{named!r} does not have the form lake.schema.table")
     if isinstance(target.value, str) or is_pattern(name):
         refuse_placeholders(target.mark, parts, filled=is_pattern(name))
     refuse_reserved(target.mark, parts)

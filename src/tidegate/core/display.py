@@ -65,6 +65,16 @@ def text_of(value: object) -> str:
     return text
 
 
+def counted(number: int, what: str) -> str:
+    """A number of things.
+
+    Example:
+        >>> counted(1, "row"), counted(20000, "row")
+        ('1 row', '20,000 rows')
+    """
+    return f"{number:,} {what}{'' if number == 1 else 's'}"
+
+
 def as_text(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """Columns side by side, as wide as their longest value.
 

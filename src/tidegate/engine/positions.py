@@ -36,6 +36,7 @@ from tidegate.engine.verification import comparison, expected
 from tidegate.errors import CommitConflict, ConfigError, PositionMissing, VerifyFailed
 from tidegate.registry.leases import Lease
 from tidegate.registry.reader import RegistryReader
+from tidegate.registry.values import RegisteredPosition
 from tidegate.spark import sql
 
 if TYPE_CHECKING:
@@ -88,6 +89,13 @@ class States:
     def rewind(self, name: str, to_sequence: int) -> StateView:
         """Sets the position back to an earlier load."""
         return rewind(self._one(name), self._context(), to_sequence)
+
+    def loads(self, name: str, limit: int = 100) -> list[RegisteredPosition]:
+        """The loads that `rewind` takes, newest first, also those whose version of the table has expired."""
+        found: dict[int, RegisteredPosition] = {}
+        for each in self._context().registry.positions(self._one(name).uid, limit=100_000):
+            found.setdefault(each.position.sequence, each)
+        return [found[number] for number in sorted(found, reverse=True)][:limit]
 
     def repair(self, *names: str) -> Sequence[StateView]:
         """Resets the registry to the tables' positions; without names, for every stream."""

@@ -14,7 +14,7 @@ from tidegate.core.ports.format import TableState
 from tidegate.core.table_facts import TableFacts
 from tidegate.engine.assemble.assemble import Place
 from tidegate.engine.stream import Stream
-from tidegate.errors import ConfigError, WriteError
+from tidegate.errors import ConfigError, PositionMissing
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,9 +87,9 @@ def view(place: Place | Stream, config: Config) -> TableView:
         )
     state, facts = lake.state(target, place.uid), inspection.facts(target)
     if not state.exists or facts is None:
-        raise WriteError(
+        raise PositionMissing(
             f"the table {target} of stream {place.name!r} does not exist yet",
-            hint=f"`tidegate run {place.name}` makes it with the first rows.",
+            hint=f"`tidegate run {place.name}` creates it.",
         )
     travel = lake.time_travel
     versions = None if travel is None else len(travel.versions(target, place.uid))

@@ -60,7 +60,7 @@ class Full(Strategy):
         (name,) = found
         if name in loaded:
             return self._everything(probe, found, f"the {name} of the source is not the loaded one")
-        return self._everything(probe, found, "nothing was loaded yet" if since is None else "")
+        return self._everything(probe, found, "nothing has been loaded yet" if since is None else "")
 
     def unchanged(self, since: Position) -> str:
         """By what the source is known to be as it was."""
@@ -75,5 +75,5 @@ class Full(Strategy):
             state=state,
             rows=stats.rows,
             bytes=stats.bytes,
-            reason="strategy full reads every row" + (f": {why}" if why else ""),
+            reason="every row is read" + (f": {why}" if why else ""),
         )

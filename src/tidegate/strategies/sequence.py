@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 
 from tidegate.core.bounds import Clock, SequenceBound
 from tidegate.core.changes import ChangeSet
+from tidegate.core.display import counted
 from tidegate.core.effects import Effect, Insert
 from tidegate.core.flavours import Bound
 from tidegate.core.ledger import Ledger
@@ -118,7 +119,7 @@ class Sequence(Strategy):
             loaded_through=last,
             rows=stats.rows,
             bytes=stats.bytes,
-            reason=f"{stats.rows} rows with {self.column} above {value or 'nothing'} up to {last}",
+            reason=f"{counted(stats.rows, 'row')} with {self.column} {f'above {value} ' if value else ''}up to {last}",
             edge=edge,
         )
 

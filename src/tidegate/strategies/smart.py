@@ -189,7 +189,9 @@ class Smart(Strategy):
         changed = (new.rows or 0) if new and self.column else 0
         ways, why = self._right_ways(since, rows, changed, due=due)
         if new is not None and isinstance(new.effect, Mirror) and new.effect.hint is WriteHint.CONFIRM:
-            ways, why = (LoadMethod.SNAPSHOT_DIFF,), "only a comparison shows whether anything changed"
+            missed = ", ".join(probe.schema().not_covered)
+            why = f"no fingerprint covers {missed}, so only a comparison shows whether anything changed"
+            ways = (LoadMethod.SNAPSHOT_DIFF,)
         sizes = {way: changed if way is LoadMethod.INCREMENTAL else rows for way in ways}
         costs = sorted((self.experience.estimate(way, sizes[way]) for way in ways), key=lambda cost: cost.seconds)
         way = costs[0].way
@@ -242,7 +244,7 @@ class Smart(Strategy):
             found,
             state={**kept, **found.state, **noted},
             effect=self._hinted(found.effect, way),
-            reason=f"{way}, because {why}: {found.reason}",
+            reason=f"{way}, because {why}" + (f": {found.reason}" if parts else ""),
         )
 
     def _hinted(self, effect: Effect, way: LoadMethod) -> Effect:

@@ -13,6 +13,7 @@ from typing import Any, ClassVar
 
 from tidegate.core.bounds import DAY_LENGTH, Clock, TimeBound, earlier
 from tidegate.core.changes import ChangeSet, Observed, SafeBound, SliceStats
+from tidegate.core.display import counted
 from tidegate.core.effects import Effect, Upsert
 from tidegate.core.fingerprint import Fingerprint
 from tidegate.core.flavours import Bound
@@ -279,7 +280,8 @@ class Watermark(Strategy):
     def _reason(self, new: SliceStats, value: str | None, edge: SafeBound) -> str:
         if not new.rows:
             return ""
-        return f"{new.rows} rows with {self.column} after {value or 'the beginning'} up to {edge.upto}"
+        after = f"after {value} " if value else ""
+        return f"{counted(new.rows, 'row')} with {self.column} {after}up to {edge.upto}"
 
 
 def _rows(window: str | None) -> int:

@@ -66,7 +66,7 @@ def test_an_unchanged_source_is_told_by_one_question_and_moves_nothing(
     assert (plan.outcome, plan.notes) == ("unchanged", (told,))
     shop.sql("update countries set name = 'Tchad' where id = 2")
     plan = planned(workspace, spark)
-    assert plan.slices[0].reason == "strategy full reads every row: the fingerprint of the source is not the loaded one"
+    assert plan.slices[0].reason == "every row is read: the fingerprint of the source is not the loaded one"
     assert run(workspace, spark).outcome is Result.LOADED
     assert names(workspace) == ["Malta", "Tchad"]
     assert run(workspace, spark).outcome is Result.UNCHANGED
@@ -76,7 +76,7 @@ def test_a_column_without_a_fingerprint_is_read_each_time(workspace: Workspace, 
     write(workspace, shop, source=COUNTRIES["source"])
     run(workspace, spark)
     plan = planned(workspace, spark)
-    assert plan.slices[0].reason == "strategy full reads every row: no fingerprint covers area"
+    assert plan.slices[0].reason == "every row is read: no fingerprint covers area"
     assert run(workspace, spark).outcome is Result.LOADED
 
 

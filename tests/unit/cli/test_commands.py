@@ -134,7 +134,7 @@ def test_status_history_and_tasks_of_a_project_that_never_ran(tidegate):
     ]
     assert tidegate("history", "orders", "--json").document == {"stream": "orders", "runs": []}
     assert tidegate("tasks", "--json").document == {"tasks": []}
-    assert tidegate("history", "orders").out.startswith("started")
+    assert tidegate("history", "orders").out == "orders: no runs yet; `tidegate run orders` starts one\n"
 
 
 @pytest.mark.usefixtures("folder")
@@ -233,6 +233,6 @@ def test_checksum_tasks_fail_when_the_source_does(folder, tidegate):
 @pytest.mark.usefixtures("folder")
 def test_show_of_a_table_that_is_not_there(tidegate):
     said = tidegate("show", "orders")
-    assert (said.exit_code, said.out) == (1, "")
+    assert (said.exit_code, said.out) == (4, "")
     assert "the table lake.shop.orders of stream 'orders' does not exist yet" in said.err
     assert "`tidegate run orders`" in said.err

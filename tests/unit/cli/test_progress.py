@@ -88,10 +88,10 @@ def test_a_pipe_gets_begin_spark_rows_now_and_then_retries_and_the_end(capsys):
     say(shell(), whole_stream())
     assert capsys.readouterr().err.splitlines() == [
         "orders: stream 3 of 12",
-        "orders: read at work: starting Spark",
-        "orders: read at work: ~5,000 of 20,000 rows, ~500 rows/s, Spark task 10 of 40",
-        "orders: read at work: ~10,000 of 20,000 rows, ~500 rows/s, Spark task 20 of 40",
-        "orders: read at work: ~15,000 of 20,000 rows, ~500 rows/s, Spark task 30 of 40",
+        "orders: read in progress: starting Spark",
+        "orders: read in progress: ~5,000 of 20,000 rows, ~500 rows/s, Spark task 10 of 40",
+        "orders: read in progress: ~10,000 of 20,000 rows, ~500 rows/s, Spark task 20 of 40",
+        "orders: read in progress: ~15,000 of 20,000 rows, ~500 rows/s, Spark task 30 of 40",
         "orders: retry in 0.5 s: attempt 2 of 3 after ***",
         "orders: loaded, 13,333 inserted, 6,667 quarantined, 12.3 s, 2,000 rows/s",
     ]
@@ -101,7 +101,7 @@ def test_the_end_names_the_error_and_a_single_stream_is_not_counted(capsys):
     say(shell(), whole_stream(REFUSED, place=(1, 1)))
     lines = capsys.readouterr().err.splitlines()
     assert (lines[0], lines[-1]) == (
-        "orders: read at work: starting Spark",
+        "orders: read in progress: starting Spark",
         "orders: stopped (check_failed), 1.0 s",
     )
 
@@ -264,7 +264,7 @@ def test_what_ends_otherwise_than_a_load_is_counted_and_told_too(capsys):
         for name, number in (("orders", "1"), ("items", "2"))
         for line in (
             "ORDERS: stream ONE of 2",
-            "ORDERS: verify at work: starting Spark",
+            "ORDERS: verify in progress: starting Spark",
             "ORDERS: verify 0.00 s  20 rows at the source, 20 in lake.shop.orders",
             "ORDERS: equal, 1.2 s",
         )

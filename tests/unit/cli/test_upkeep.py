@@ -3,6 +3,7 @@
 import pytest
 
 from tidegate.api import Project
+from tidegate.core.position import Position
 
 pytestmark = pytest.mark.usefixtures("no_spark")
 
@@ -49,7 +50,24 @@ def test_a_rollback_wants_yes_and_something_to_go_back_to(folder, tidegate):
 
 
 def test_versions_of_no_table(folder, tidegate):
-    assert tidegate("history", "orders", "--versions", "--json").document == {"stream": "orders", "versions": []}
+    none = {"stream": "orders", "versions": [], "expired": []}
+    assert tidegate("history", "orders", "--versions", "--json").document == none
+    assert tidegate("history", "orders", "--versions").out == "orders: no versions yet\n"
+
+
+def test_loads_whose_versions_have_expired_are_listed_for_a_rewind(folder, tidegate):
+    with Project.load(folder) as project:
+        stream = project.streams("orders")[0]
+        project.registry.register(uid=stream.uid, name="orders", source="shop: orders", target=str(stream.target))
+        for number in (1, 2):
+            position = Position(sequence=number, load_id=f"{number:032}", kind="sequence", state={"value": str(number)})
+            project.registry.set_position(stream.uid, position, snapshot=None, table_uuid=None, reason="a test's")
+    told = tidegate("history", "orders", "--versions", "--json").document
+    assert [each["load"] for each in told["expired"]] == [2, 1]
+    lines = [line.split() for line in tidegate("history", "orders", "--versions").out.splitlines()[1:]]
+    assert [(line[0], line[3], line[6]) for line in lines] == [("expired", "2", "no"), ("expired", "1", "no")]
+    refused = tidegate("state", "rewind", "orders", "--to", "3")
+    assert "`tidegate history orders --versions` lists the loads" in refused.err
 
 
 def test_a_watch_of_nothing_is_refused(folder, tidegate):

@@ -55,10 +55,10 @@ def test_what_every_check_takes(tmp_path):
         ("{not_nul: id}", "must name one kind of check; did you mean 'not_null'"),
         ("{not_null: id, range: a, min: 1}", "must name one kind of check"),
         ("{not_null: id, on_fial: warn}", "unknown key; did you mean 'on_fail'"),
-        ("{not_null: id, on_fail: ignore}", "should be"),
+        ("{not_null: id, on_fail: ignore}", "'ignore' is not one of"),
         ("{not_null: id, where: 'amount >'}", "is not a Spark SQL expression"),
         ("{accepted_values: status}", "needs the key 'values'"),
-        ("{kind: nothing}", "'nothing' is not a known kind of checks"),
+        ("{kind: nothing}", "'nothing' is not a known check"),
     ],
 )
 def test_refused_with_the_place(text, message, tmp_path):

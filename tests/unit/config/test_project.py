@@ -97,36 +97,44 @@ def test_a_connection_without_its_credentials_is_refused_when_somebody_needs_it(
         ("    write: merge\n", "    wirte: merge\n", "9: streams.orders.wirte: unknown key; did you mean 'write'?"),
         ("streams:", "streems:", "3: streems: unknown key; did you mean 'streams'?"),
         ("column: updated_at", "colunm: updated_at", "8: streams.orders.strategy.colunm: unknown key"),
-        ("kind: watermark", "kind: watermrk", "8: streams.orders.strategy.kind: 'watermrk' is not a known kind"),
-        ("write: merge", "write: murge", "9: streams.orders.write: 'murge' is not a known kind of writers"),
+        ("kind: watermark", "kind: watermrk", "8: streams.orders.strategy.kind: 'watermrk' is not a known strategy"),
+        ("write: merge", "write: murge", "9: streams.orders.write: 'murge' is not a known writer"),
         ("connection: shop", "connection: shp", "5: streams.orders.source.connection: 'shp' is not under"),
         ("table: public.orders", "tabel: a", "5: streams.orders.source: needs one of `topic:`, `slot:`"),
         ("lake.shop.orders", "lak.shop.orders", "6: streams.orders.target: names the lake 'lak'"),
-        ("lake.shop.orders", "lake.orders", "6: streams.orders.target: must have the form lake.schema.table"),
+        (
+            "lake.shop.orders",
+            "lake.orders",
+            "6: streams.orders.target: 'lake.orders' does not have the form lake.schema.table",
+        ),
         ("lake.shop.orders", "lake..orders", "6: streams.orders.target: must be names separated by dots"),
         ("lake.shop.orders", "lake.shop.`orders", "6: streams.orders.target: must be names separated by dots"),
         ("    target: lake.shop.orders\n", "", "4: streams.orders: needs the key 'target'"),
         ("    strategy: {kind: watermark, column: updated_at}\n", "", "4: streams.orders: needs the key 'strategy'"),
         ("key: [id]", "key: [{id: 1}]", "7: streams.orders.key.0: should be a valid string"),
         ("key: [id]", "uid: a_b", "7: streams.orders.uid: must be 1 to 64 letters, digits and hyphens"),
-        ("key: [id]", "verify: full", "7: streams.orders.verify: should be one of none, counts, moved"),
+        ("key: [id]", "verify: full", "7: streams.orders.verify: 'full' is not one of none, counts, moved"),
         ("key: [id]", "removals: {detect: key_diff}", "7: streams.orders.removals: unknown key"),
-        ("key: [id]", "contract: {narrow: evolve}", "7: streams.orders.contract.narrow: should be one of keep, stop"),
+        (
+            "key: [id]",
+            "contract: {narrow: evolve}",
+            "7: streams.orders.contract.narrow: 'evolve' is not one of keep, stop",
+        ),
         (
             "key: [id]",
             "contract: {add_column: keep}",
-            "7: streams.orders.contract.add_column: should be one of evolve, fill, rescue, discard, stop",
+            "7: streams.orders.contract.add_column: 'keep' is not one of evolve, fill, rescue, discard, stop",
         ),
         ("key: [id]", "contract: {widn: stop}", "7: streams.orders.contract.widn: unknown key; did you mean 'widen'?"),
         ("key: [id]", "layout: {partition: a}", "7: streams.orders.layout.partition: unknown key"),
-        ("updated_at}", "updated_at, lookback: 1}", "8: streams.orders.strategy.lookback: must be a duration"),
-        ("updated_at}", "updated_at, clock: mine}", "8: streams.orders.strategy.clock: should be one of database,"),
+        ("updated_at}", "updated_at, lookback: 1}", "8: streams.orders.strategy.lookback: 1 must be a duration"),
+        ("updated_at}", "updated_at, clock: mine}", "8: streams.orders.strategy.clock: 'mine' is not one of database,"),
         ("{url:", "{uri:", "2: connections.shop.uri: unknown key; did you mean 'url'?"),
         ('"postgresql://app:${PW}@127.0.0.1:5432/shop"', "shop", "2: connections.shop: needs a `url:`"),
         ("connections:", "registry: registry.db\nconnections:", "1: registry: must be a URL"),
         ("connections:", "lakes: {my.lake: {}}\nconnections:", "1: lakes.my.lake: must consist of letters"),
         ("connections:", "lakes: {l: {formt: x}}\nconnections:", "1: lakes.l.formt: unknown key"),
-        ("connections:", "lakes: {l: {format: x}}\nconnections:", "1: lakes.l.format: 'x' is not a known kind"),
+        ("connections:", "lakes: {l: {format: x}}\nconnections:", "1: lakes.l.format: 'x' is not a known format"),
         ("connections:", "spark: {master: a, remote: b}\nconnections:", "1: spark: has both `master:` and"),
         ("connections:", "defaults: {verfy: none}\nconnections:", "1: defaults.verfy: unknown key; did you mean"),
         ("  orders:\n", '  "":\n', "4: streams.: needs a name"),
@@ -195,7 +203,7 @@ def test_every_level_of_a_file_is_told_at_once(tmp_path):
         "9: streams.orders.strategy.colum: unknown key; did you mean 'column'?",
         "10: streams.orders.write.order: unknown key; did you mean 'order_by'?",
         "11: streams.orders.contract.ad_column: unknown key; did you mean 'add_column'?",
-        "11: streams.orders.contract.widen: should be one of evolve, stop; did you mean 'stop'?",
+        "11: streams.orders.contract.widen: 'sto' is not one of evolve, stop; did you mean 'stop'?",
         "12: streams.orders.checks.0: must name one kind of check; did you mean 'not_null'?",
         "12: streams.orders.checks.1.onfail: unknown key; did you mean 'on_fail'?",
         "15: streams.raw.*.target: has {shema}, which is not a placeholder; did you mean '{schema}'?",
@@ -304,7 +312,7 @@ def test_a_call_goes_before_everything(tmp_path):
 
 def test_a_wrong_default_is_told_at_its_own_line(tmp_path):
     error = refused(DEFAULTS.replace("lookback: 1h", "lookback: 1hour").replace(", lookback: 2h", ""), tmp_path)
-    assert error.message.startswith(f"{tmp_path}/tidegate.yaml:8: defaults.lookback: must be a duration")
+    assert error.message.startswith(f"{tmp_path}/tidegate.yaml:8: defaults.lookback: '1hour' must be a duration")
 
 
 def test_patterns_keep_their_marks(tmp_path):

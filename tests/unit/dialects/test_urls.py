@@ -25,7 +25,7 @@ def test_a_scheme_names_a_dialect(scheme: str, kind: str) -> None:
 
 
 def test_a_scheme_that_nobody_lists() -> None:
-    with pytest.raises(UnknownPlugin, match="'informix' is not a known kind of dialects"):
+    with pytest.raises(UnknownPlugin, match="'informix' is not a known dialect"):
         plugins.dialect_of("informix")
 
 

@@ -172,7 +172,7 @@ def test_an_envelope_makes_a_path_a_log(tmp_path):
 @pytest.mark.parametrize(
     ("source", "message"),
     [
-        ({"path": "e.json", "envelope": "raws"}, "not a known kind of envelopes"),
+        ({"path": "e.json", "envelope": "raws"}, "not a known envelope"),
         ({"path": "e.json", "envelope": {"kind": "rows", "sequense": "a"}}, "unknown key; did you mean 'sequence'"),
         ({"path": "e.bin", "envelope": "rows"}, "has no suffix that shows its format"),
         ({"kind": "change_log", "path": "e.json"}, "needs `envelope:`"),

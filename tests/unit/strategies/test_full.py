@@ -79,7 +79,7 @@ def test_what_proves_nothing_is_read(change: dict[str, Any], reason: str) -> Non
     since = loaded(Source())
     changes = Full().detect(Source(**change), since)  # type: ignore[arg-type]
     assert changes is not None
-    assert changes.reason == "strategy full reads every row" + (f": {reason}" if reason else "")
+    assert changes.reason == "every row is read" + (f": {reason}" if reason else "")
 
 
 def test_a_version_that_moved_is_read_without_a_fingerprint() -> None:
@@ -87,7 +87,7 @@ def test_a_version_that_moved_is_read_without_a_fingerprint() -> None:
     changes = Full().detect(source, loaded(Source(now="v1")))
     assert changes is not None
     assert (changes.reason, dict(changes.state), source.asked) == (
-        "strategy full reads every row: the version of the source is not the loaded one",
+        "every row is read: the version of the source is not the loaded one",
         {"version": "v2"},
         ["rows of everything"],
     )

@@ -82,7 +82,7 @@ def show(shell: Shell, streams: Streams = None, select: Select = None, exclude: 
         shell.document({"backfills": [each.to_dict() for each in found]})
         return 0
     columns = ("stream", "from", "to", "status", "chunks", "failed", "rows", "time left")
-    shell.table(Table(columns=columns, rows=tuple(_row(each) for each in found)))
+    shell.table(Table(columns=columns, rows=tuple(_row(each) for each in found)), none="no backfills")
     return 0
 
 
@@ -122,6 +122,9 @@ def _tell(shell: Shell, found: Backfill) -> int:
     exit_code = 1 if told["chunks_failed"] and found.status == "FAILED" else 0
     if shell.as_json:
         shell.document({**told, "exit_code": exit_code})
+        return exit_code
+    if not found.chunks:
+        shell.result(f"{found.stream}: the source has no rows from {found.begin} to {found.end}; nothing was loaded")
         return exit_code
     shell.result(
         f"{found.stream}: backfill from {found.begin} to {found.end} is {found.status.lower()}: "

@@ -9,7 +9,8 @@ from typer import Option
 from tidegate.cli.command import Exclude, Select, Stream, Streams
 from tidegate.cli.moved import MOVED, OPTIONAL, moved
 from tidegate.cli.shell import Shell
-from tidegate.cli.tables import Table, count, size
+from tidegate.cli.tables import Table, size
+from tidegate.core.display import counted
 from tidegate.core.outcome import Problem
 from tidegate.errors import ConfigError
 
@@ -45,7 +46,7 @@ def check(
     rows = (
         (
             stream.name,
-            "stopped" if stream.errors else "ok",
+            "failed" if stream.errors else "ok",
             stream.source,
             stream.strategy,
             stream.write,
@@ -53,7 +54,8 @@ def check(
         )
         for stream in streams
     )
-    shell.table(Table(columns=("stream", "check", "source", "strategy", "write", "target"), rows=tuple(rows)))
+    if streams:
+        shell.table(Table(columns=("stream", "check", "source", "strategy", "write", "target"), rows=tuple(rows)))
     for stream in streams:
         for note in stream.notes:
             shell.result(f"note: {stream.name}: {note}")
@@ -197,7 +199,9 @@ def _refuse_filled(
 
 
 def _tell_plan(shell: Shell, plan: StreamPlan) -> None:
-    amount = f", {count(plan.rows)} rows, {size(plan.bytes)}" if plan.outcome == "changed" else ""
+    known = [counted(plan.rows, "row")] if plan.rows is not None else []
+    known += [size(plan.bytes)] if plan.bytes is not None else []
+    amount = "".join(f", {each}" for each in known) if plan.outcome == "changed" else ""
     shell.result(f"{plan.stream} -> {plan.target}: {plan.outcome} ({plan.strategy}{amount})")
     for part in plan.slices:
         shell.result(f"  {part.action} {part.slice}: {part.reason}")

@@ -22,9 +22,7 @@ def listed(shell: Shell, streams: Streams = None, select: Select = None, exclude
         shell.document({"streams": [one.to_dict() for one in found]})
         return 0
     rows = [(one.stream, rule, count(number), one.table) for one in found for rule, number in one.rules.items()]
-    shell.table(Table(columns=("stream", "rule", "rows", "table"), rows=tuple(rows)))
-    if not rows:
-        shell.result("no rows in quarantine")
+    shell.table(Table(columns=("stream", "rule", "rows", "table"), rows=tuple(rows)), none="no rows in quarantine")
     return 0
 
 
@@ -43,7 +41,8 @@ def show(
         (str(row["load"]), row["rule"], row["reason"] or "", row["origin"] or "", row["row"] or row["raw"] or "")
         for row in found
     )
-    shell.table(Table(columns=("load", "rule", "reason", "origin", "row"), rows=rows))
+    columns = ("load", "rule", "reason", "origin", "row")
+    shell.table(Table(columns=columns, rows=rows), none=f"{stream}: no rows in quarantine")
     return 0
 
 

@@ -38,7 +38,7 @@ def show(shell: Shell, streams: Streams = None, select: Select = None, exclude: 
         )
         for one in found
     )
-    shell.table(Table(columns=columns, rows=rows))
+    shell.table(Table(columns=columns, rows=rows), none="none of these streams reads a replication slot")
     for one in found:
         if one.slot.warning:
             shell.result(f"note: {one.stream}: {one.slot.warning}")

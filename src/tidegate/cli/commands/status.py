@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from tidegate.core.intervals import Intervals
     from tidegate.core.lateness import Lateness
     from tidegate.core.policies.maintenance import Version
-    from tidegate.registry.values import StreamStatus
+    from tidegate.registry.values import RegisteredPosition, StreamStatus
 
 COLUMNS = (
     "stream",
@@ -143,7 +143,8 @@ def _intervals(shell: Shell, stream: str, found: Intervals) -> int:
         shell.document({"stream": stream, "intervals": parts, "gaps": [part.to_dict() for part in found.gaps]})
         return 0
     rows = ((part.after or "-", part.upto, str(part.known), count(part.rows)) for part in found.parts)
-    shell.table(Table(columns=("after", "up to", "state", "rows"), rows=tuple(rows)))
+    columns = ("after", "up to", "state", "rows")
+    shell.table(Table(columns=columns, rows=tuple(rows)), none=f"{stream}: no intervals have been loaded yet")
     return 0
 
 
@@ -158,7 +159,7 @@ def history(
     """Lists the last runs of a stream, or the versions of its table."""
     with shell.project() as project:
         if versions:
-            return _versions(shell, stream, project.versions(stream)[:limit])
+            return _versions(shell, stream, project.versions(stream)[:limit], project.state.loads(stream, limit))
         runs = project.history(stream, limit)
     if shell.as_json:
         shell.document({"stream": stream, "runs": [run.to_dict() for run in runs]})
@@ -178,17 +179,22 @@ def history(
             rows=tuple(rows),
             optional=OPTIONAL | frozenset({"error"}),
             minor=frozenset({"run"}),
-        )
+        ),
+        none=f"{stream}: no runs yet; `tidegate run {stream}` starts one",
     )
     return 0
 
 
-def _versions(shell: Shell, stream: str, found: Sequence[Version]) -> int:
+def _versions(shell: Shell, stream: str, found: Sequence[Version], loads: Sequence[RegisteredPosition]) -> int:
+    """The versions, then the loads whose version has expired: `state rewind` takes them, too."""
+    shown = {each.load for each in found}
+    expired = [each for each in loads if each.position.sequence not in shown]
     if shell.as_json:
         listed = [{**asdict(each), "made_at": each.made_at.isoformat()} for each in found]
-        shell.document({"stream": stream, "versions": listed})
+        gone = [{"load": each.position.sequence, "recorded_at": each.recorded_at.isoformat()} for each in expired]
+        shell.document({"stream": stream, "versions": listed, "expired": gone})
         return 0
-    rows = (
+    rows = [
         (
             each.id,
             moment(each.made_at),
@@ -199,9 +205,12 @@ def _versions(shell: Shell, stream: str, found: Sequence[Version]) -> int:
             "yes" if each.current else "-",
         )
         for each in found
-    )
+    ]
+    rows += [
+        ("expired", moment(each.recorded_at), count(each.position.sequence), "-", "-", "no", "-") for each in expired
+    ]
     columns = ("version", "made", "load", "rows", "by", "readable", "current")
-    shell.table(Table(columns=columns, rows=tuple(rows)))
+    shell.table(Table(columns=columns, rows=tuple(rows)), none=f"{stream}: no versions yet")
     return 0
 
 
@@ -228,7 +237,8 @@ def tasks(
         )
         for task in found
     )
-    shell.table(Table(columns=("task", "stream", "type", "status", "started", "finished", "slice"), rows=tuple(rows)))
+    columns = ("task", "stream", "type", "status", "started", "finished", "slice")
+    shell.table(Table(columns=columns, rows=tuple(rows)), none="no tasks yet")
     return 0
 
 

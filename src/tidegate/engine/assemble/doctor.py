@@ -105,7 +105,7 @@ def _warehouse(config: Config, name: str) -> str:
     free = f"{shutil.disk_usage(folder).free // 2**30} GiB free"
     if folder == local:
         return f"{local} is writable, {free}"
-    return f"{local} does not exist yet; the first load makes it in {folder}, {free}. Is a disk not mounted?"
+    return f"{local} does not exist (unless a disk is not mounted, the first load creates it in {folder}, {free})"
 
 
 def _source(stream: Stream) -> str:

@@ -132,7 +132,7 @@ def _way_on(stream: Stream, since: Position, *, of_events: bool) -> str:
         return f"Run a full refresh: {refresh}."
     # The source may have changed rows of the load since; a table that keeps every version cannot be compared then.
     return (
-        f"If the source has changed those rows since, continue from there with `tidegate state set STREAM --at "
+        f"If the source has changed those rows since, continue from there with `tidegate state set STREAM "
         f"{shlex.quote(since.loaded_through)}`, which keeps what is loaded without a proof. Otherwise run a full "
         f"refresh: {refresh}."
     )
