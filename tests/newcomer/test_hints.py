@@ -103,7 +103,7 @@ def test_a_date_for_a_rollback_is_written_out(call):
     again = call("rollback", "orders", "--to", "2025-03-01T00:00:00Z", "--yes")["error"]
     assert again["code"] == "version_gone"
     assert again["hint"] == "`tidegate history orders --versions` lists the versions that can be read."
-    assert call("history", "orders", "--versions") == {"stream": "orders", "versions": []}
+    assert call("history", "orders", "--versions") == {"stream": "orders", "versions": [], "expired": []}
 
 
 def test_init_with_a_wrong_url_says_how_to_repeat_it(call, folder):
