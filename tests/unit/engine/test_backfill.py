@@ -99,7 +99,7 @@ def test_a_range_that_cannot_be(shop, context, values, error, why):
 def test_the_range_may_end_with_the_last_row_that_was_loaded(shop, context):
     with pytest.raises(ConfigError) as caught:
         backfill.start(shop.stream(), context, Request(begin="2025-01-01", end="2025-01-11"))
-    end = caught.value.hint.partition("--to ")[2].partition(",")[0]
+    end = caught.value.hint.partition("--to '")[2].partition("'")[0]
     made = backfill.start(shop.stream(), context, Request(begin="2025-01-01", end=end))
     assert made.chunks[-1].upto == THROUGH
 

@@ -206,9 +206,8 @@ def _tell_plan(shell: Shell, plan: StreamPlan) -> None:
     for part in plan.slices:
         shell.result(f"  {part.action} {part.slice}: {part.reason}")
     for change in plan.schema_changes:
-        shell.result(
-            f"  column {change['column']}: {change['kind']} ({change['old'] or '-'} to {change['new'] or '-'})"
-        )
+        types = " to ".join(filter(None, (change["old"], change["new"])))
+        shell.result(f"  column {change['column']}: {change['kind']} ({types})")
     if plan.write:
         bounds = "".join(
             f"; only files with {prune['column']} from {prune['low']} to {prune['high']}"

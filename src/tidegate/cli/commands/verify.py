@@ -50,13 +50,12 @@ def verify(
                 f"`tidegate quarantine show {one.stream}`"
             )
         if one.equal is False:
-            deeper = (
-                "" if one.rows_different is not None else f"`tidegate verify {one.stream} --level rows` counts them, "
-            )
+            repairs = f"`tidegate verify {one.stream} --repair` repairs"
+            counts = f"`tidegate verify {one.stream} --level rows` counts the rows that differ, {repairs} them."
             shell.problem(
                 code="different",
                 message=f"{one.stream}: the table differs from its source",
-                hint=f"{deeper}`tidegate verify {one.stream} --repair` repairs the rows that differ.",
+                hint=counts if one.rows_different is None else f"{repairs} the rows that differ.",
             )
         if one.error:
             shell.problem(code=one.error.code, message=f"{one.stream}: {one.error.message}", hint=one.error.hint)

@@ -301,7 +301,7 @@ def _ends(stream: Stream, scale: Scale, request: Request, since: Position) -> tu
         raise ConfigError(
             f"the range ends at {request.end}, and stream {stream.name!r} has been loaded through "
             f"{since.loaded_through}: later values belong to its next loads",
-            hint=f"Use --to {scale.text(through + 1)}, or run `tidegate run {stream.name}` first.",
+            hint=f"Use --to '{scale.text(through + 1)}', or run `tidegate run {stream.name}` first.",
         )
     return first, beyond - 1
 

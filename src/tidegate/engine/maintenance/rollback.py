@@ -65,7 +65,7 @@ def choose(stream: Stream, found: Sequence[Version], to: str) -> Version:
     if moment is not None:
         named = next((each for each in found if each.made_at <= moment), None)
     if named is None or not named.readable:
-        why = "is no longer kept" if named is None else "is no longer complete: some of its files were deleted"
+        why = "is not kept" if named is None else "is no longer complete: some of its files were deleted"
         what = f"the version of {to}" if moment else f"version {to}"
         raise VersionGone(f"stream {stream.name!r}: {what} {why}; {_readable(found)}")
     if named.load is None:
@@ -160,4 +160,4 @@ def _readable(found: Sequence[Version]) -> str:
         return "there is no version to roll back to"
     listed = ", ".join(f"{each.id} of {each.made_at:%Y-%m-%d %H:%M:%S}Z" for each in whole[:SHOWN])
     more = f" and {len(whole) - SHOWN} more" if len(whole) > SHOWN else ""
-    return f"there are {listed}{more}"
+    return f"the versions that can be read are {listed}{more}"
