@@ -20,6 +20,7 @@ from typing import Self
 PAGE = Path(__file__).parent.parent / "docs" / "screens.md"
 SESSION = "tidegate-screens"
 TALL = 60
+NARROW, WIDE = 80, 140
 PATIENCE = 240.0  # seconds
 ANSI_COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 COLOUR = re.compile(r"\x1b\[(?:[0-9;]*;)?(?:3[0-8]|4[0-8]|9[0-7])[;m]")
@@ -106,7 +107,7 @@ class Terminal:
             text = self.shown()
             if re.search(pattern, ANSI_COLOUR.sub("", text), re.MULTILINE):
                 return text
-            time.sleep(0.3)
+            time.sleep(0.1)
         raise SystemExit(f"nothing like {pattern!r} was shown, but:\n{self.shown()}")
 
     def run(self, command: str) -> str:
@@ -131,13 +132,14 @@ def block(text: str, upto: str | None = None) -> str:
 def captured(folder: Path) -> dict[str, str]:
     """The blocks of the page by name."""
     found = {}
-    for width in (140, 80):
+    for width in (WIDE, NARROW):
         for left in (".tidegate", "warehouse"):
             shutil.rmtree(folder / left, ignore_errors=True)  # each width has a first run
         with Terminal(folder, width) as terminal:
             found[f"plan_{width}"] = block(terminal.run("tidegate plan"))
             terminal.say("clear; tmux clear-history; tidegate run")
-            found[f"moving_{width}"] = block(terminal.until(r"Spark task \d"))
+            if width == NARROW:
+                found["moving"] = block(terminal.until(r"Spark task \d"))
             terminal.until(r"^\$$")
             # What moved is gone by now; the lines of the streams and the table stay.
             found[f"run_{width}"] = block(terminal.shown().rpartition("\n$")[0])
@@ -146,10 +148,10 @@ def captured(folder: Path) -> dict[str, str]:
         ("history", "tidegate history orders", None),
         ("show", "tidegate show orders", "--- pyiceberg"),
     ):
-        for width in (80, 140):
+        for width in (NARROW, WIDE):
             with Terminal(folder, width) as terminal:
                 found[f"{name}_{width}"] = block(terminal.run(command), upto)
-    with Terminal(folder, 80, colour=False) as terminal:
+    with Terminal(folder, NARROW, colour=False) as terminal:
         for command in ("tidegate status", "tidegate run"):
             if COLOUR.search(shown := terminal.run(command)):
                 raise SystemExit(f"`{command}` has colours although NO_COLOR is set:\n{shown!r}")
@@ -172,14 +174,13 @@ In a window of 140 columns:
 
 During the run there is one line for each stream that is loading:
 
-{moving_80}
+{moving}
 Afterwards there is one line for each stream, then the table, notes and errors. Row counts that are zero in every line
 are left out.
 
 {run_80}
 In a window of 140 columns:
 
-{moving_140}
 {run_140}
 ## Status
 
