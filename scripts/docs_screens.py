@@ -139,7 +139,7 @@ def captured(folder: Path) -> dict[str, str]:
             found[f"plan_{width}"] = block(terminal.run("tidegate plan"))
             terminal.say("clear; tmux clear-history; tidegate run")
             if width == NARROW:
-                found["moving"] = block(terminal.until(r"Spark task \d"))
+                found["moving"] = block(terminal.until(r"━ +(check|write|verify) "))
             terminal.until(r"^\$$")
             # What moved is gone by now; the lines of the streams and the table stay.
             found[f"run_{width}"] = block(terminal.shown().rpartition("\n$")[0])
