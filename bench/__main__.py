@@ -16,6 +16,7 @@ from bench.source import orders
 
 BENCHES = {
     "nochange": "bench.nochange:run",
+    "service": "bench.service:run",
     "changes": "bench.changes:run",
     "firstload": "bench.firstload:run",
     "lookback": "bench.partitions:lookback",

@@ -25,6 +25,7 @@ from tidegate.cli.commands import (
     load,
     maintain,
     quarantine,
+    serve,
     show,
     slot,
     start,
@@ -35,6 +36,7 @@ from tidegate.cli.commands import (
 )
 from tidegate.cli.shell import UNHARMED
 from tidegate.errors import INTERRUPTED, interrupted
+from tidegate.service.caller import COMMANDS as HANDED
 
 USAGE = 2
 AGAIN = 1.0  # seconds
@@ -84,6 +86,7 @@ COMMANDS: dict[str, Callable[..., int]] = {
     "watch": watch.watch,
     "pause": attention.pause,
     "resume": attention.resume,
+    "serve": serve.serving(lambda words: main(words)),  # noqa: PLW0108 - it is made below
     "status": status.status,
     "show": show.show,
     "history": status.history,
@@ -113,18 +116,18 @@ QUARANTINE_COMMANDS: dict[str, Callable[..., int]] = {
     "replay": quarantine.replay,
 }
 for _name, _work in COMMANDS.items():
-    app.command(_name)(command(_work))
+    app.command(_name)(command(_work, handed=_name in HANDED))
 for _name, _work in STATE_COMMANDS.items():
     state_app.command(_name)(command(_work))
 for _name, _work in BACKFILL_COMMANDS.items():
-    backfill_app.command(_name)(command(_work))
+    backfill_app.command(_name)(command(_work, handed=True))
 for _name, _work in SLOT_COMMANDS.items():
     slot_app.command(_name)(command(_work))
 app.add_typer(state_app, name="state")
 app.add_typer(backfill_app, name="backfill")
 app.add_typer(slot_app, name="slot")
 for _name, _work in QUARANTINE_COMMANDS.items():
-    quarantine_app.command(_name)(command(_work))
+    quarantine_app.command(_name)(command(_work, handed=True))
 app.add_typer(quarantine_app, name="quarantine")
 
 

@@ -48,7 +48,14 @@ def _shared(
     )
 
 
+def _handed(
+    local: Annotated[bool, Option("--local", help="Run here, even if a service of the project could run it.")] = False,
+) -> None:
+    """Read before this process parses anything, by `tidegate.service.caller`."""
+
+
 _SHARED = inspect.signature(_shared, eval_str=True).parameters
+_HANDED = inspect.signature(_handed, eval_str=True).parameters
 
 
 def _stream_of(values: Mapping[str, Any]) -> str | None:
@@ -57,21 +64,30 @@ def _stream_of(values: Mapping[str, Any]) -> str | None:
     return streams[0] if len(streams) == 1 else None
 
 
-def command(work: Callable[..., int]) -> Callable[..., int]:
-    """Makes a command of a function that takes the shell: adds the common options and returns the exit code."""
+def command(work: Callable[..., int], *, handed: bool = False) -> Callable[..., int]:
+    """Makes a command of a function that takes the shell: adds the common options and returns the exit code.
+
+    Args:
+        handed: a service of the project would have run it; the first that ran here may leave one behind.
+    """
 
     @functools.wraps(work)
     def run(**values: Any) -> int:
         shell = _shared(**{name: values.pop(name) for name in _SHARED})
+        local = [values.pop(name) for name in _HANDED] if handed else [True]
         shell.stream = _stream_of(values)
-        return shell.guard(lambda: work(shell, **values))
+        code = shell.guard(lambda: work(shell, **values))
+        if not any(local):
+            shell.keep_warm()
+        return code
 
     hints = get_type_hints(work, include_extras=True)
     own = [
         parameter.replace(annotation=hints[name], kind=inspect.Parameter.KEYWORD_ONLY)
         for name, parameter in list(inspect.signature(work).parameters.items())[1:]
     ]
-    shared = [parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY) for parameter in _SHARED.values()]
+    common = [*_SHARED.values(), *(_HANDED.values() if handed else ())]
+    shared = [parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY) for parameter in common]
     signature = inspect.Signature([*own, *shared])
     del run.__wrapped__
     run.__signature__ = signature  # type: ignore[attr-defined]

@@ -18,6 +18,7 @@ from tidegate.cli import explanations
 from tidegate.cli.logs import LogFormat, LogLevel, set_up
 from tidegate.cli.wrapping import fitted
 from tidegate.errors import INTERRUPTED, InternalError, TidegateError
+from tidegate.spark import shared
 
 if TYPE_CHECKING:
     from tidegate.api import Project
@@ -50,6 +51,7 @@ class Shell:
     log_format: LogFormat = LogFormat.TEXT
     redact: Callable[[str], str] = field(default=_as_it_is, repr=False)
     stream: str | None = field(default=None, init=False)
+    _warm: float | None = field(default=None, init=False, repr=False)
     _of: dict[str, str] = field(default_factory=dict, init=False, repr=False)
 
     def set_up_log(self) -> None:
@@ -69,10 +71,19 @@ class Shell:
         self.set_up_log()
         with (Project.inspect if partly else Project.load)(self.folder, profile=self.profile) as project:
             self.redact = project.config.redact
+            kept = project.config.service.keep_warm
+            self._warm = kept.total_seconds() if kept else None
             if self.profile is not None:
                 self.say(f"profile: {self.profile}")
                 self._of = {"profile": self.profile}
             yield project
+
+    def keep_warm(self) -> None:
+        """Leaves a service behind if the project says so, unless this process is one of it."""
+        if self._warm and not shared.provided():
+            from tidegate.service.warmth import leave_behind  # noqa: PLC0415 - few projects say so
+
+            leave_behind(self.folder, self.profile, self._warm)
 
     def document(self, values: Mapping[str, Any]) -> None:
         """The JSON document of the command."""

@@ -11,13 +11,14 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from tidegate.config import secrets
+from tidegate.config.durations import duration
 from tidegate.config.environment import variables
 from tidegate.config.nodes import Node, Problems, from_values, parse
 from tidegate.config.options import KIND, check, plugin_of, read, without
 from tidegate.config.paths import absolute_connection, absolute_path, absolute_url
 from tidegate.config.profiles import merged
 from tidegate.config.references import DEFAULTS, References
-from tidegate.config.sections import SparkOptions
+from tidegate.config.sections import ServiceOptions, SparkOptions
 from tidegate.config.state import EMBEDDED, LOCAL_CATALOGS, State
 from tidegate.config.streams import StreamConfig, StreamReader, refuse_shared_uids
 from tidegate.config.urls import ENCODE, unencoded
@@ -27,7 +28,7 @@ from tidegate.errors import ConfigError
 T = TypeVar("T")
 
 FILE = "tidegate.yaml"
-SECTIONS = ("registry", "lakes", "spark", "connections", "defaults", "profiles", "streams")
+SECTIONS = ("registry", "lakes", "spark", "service", "keep_warm", "connections", "defaults", "profiles", "streams")
 LAKES: Mapping[str, Any] = {"lake": {}}
 
 
@@ -50,6 +51,7 @@ class Config:
     registry: str = field(repr=False)
     lakes: Mapping[str, Node] = field(repr=False)
     spark: SparkOptions = field(repr=False)
+    service: ServiceOptions = field(repr=False)
     connections: Mapping[str, Connection]
     absent: Mapping[str, ConfigError] = field(repr=False)
     streams: tuple[StreamConfig, ...] = field(repr=False)
@@ -163,6 +165,7 @@ class _Project:
         lakes = self.each("lakes", self.lake, default=LAKES)
         connections = self.each("connections", self.connection)
         spark = self.keep(lambda: _spark(self.section("spark")), default=SparkOptions())
+        service = self.keep(self.service, default=ServiceOptions())
         defaults, joined = self.section("defaults"), self.section("connections")
         reader = StreamReader(
             folder=self.folder, defaults=defaults, connections=joined, lakes=self.section("lakes", LAKES)
@@ -182,6 +185,7 @@ class _Project:
             registry=registry,
             lakes=lakes,
             spark=spark,
+            service=service,
             connections=connections,
             absent=self.absent,
             streams=tuple(streams.values()),
@@ -206,6 +210,16 @@ class _Project:
             with self.problems.kept():
                 found[name] = reader(name, node)
         return found
+
+    def service(self) -> ServiceOptions:
+        options = read(ServiceOptions, self.section("service"))
+        node = self.root.get("keep_warm")
+        if node is None:
+            return options
+        try:
+            return dataclasses.replace(options, keep_warm=duration(node.value))
+        except ValueError as error:
+            raise node.mark.error(f"{error}, such as `keep_warm: 30m`") from error
 
     def registry(self) -> str:
         node = self.root.get("registry")

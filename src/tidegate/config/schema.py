@@ -11,10 +11,11 @@ from typing import Any
 from tidegate import plugins
 from tidegate.config.checks import checks_schema
 from tidegate.config.defaults import INFERRED_KINDS
+from tidegate.config.durations import PATTERN
 from tidegate.config.options import KIND, fields, kind_schema, schema_of, summary
 from tidegate.config.profiles import KEYS
 from tidegate.config.references import DEFAULTS
-from tidegate.config.sections import Contract, SparkOptions
+from tidegate.config.sections import Contract, ServiceOptions, SparkOptions
 from tidegate.config.state import REGISTRY, WAREHOUSE
 from tidegate.core.ids import Connection
 from tidegate.core.policies.deletes import Deletes
@@ -26,6 +27,8 @@ SECTIONS: Mapping[str, str] = {
     "registry": "The database that remembers positions, plans and runs: `sqlite:///…` or `postgresql://…`.",
     "lakes": "The lakes, by name; the name is the first part of every target.",
     "spark": "How the Spark session is made.",
+    "service": "What `tidegate serve` keeps, and for how long.",
+    "keep_warm": "How long the first run leaves a service behind that keeps Spark warm: `30m`. Not at all by default.",
     "connections": "The databases and brokers that streams read from, by name.",
     "defaults": "What every stream has unless it says otherwise; also options of strategies.",
     "profiles": "Environments by name, such as `prod`: what is different there; chosen by `--env`.",
@@ -61,6 +64,8 @@ def json_schema() -> dict[str, Any]:
         "registry": {"type": "string", "default": REGISTRY},
         "lakes": _mapping({"anyOf": [_lake(kind) for kind in plugins.names("formats")]}),
         "spark": schema_of(SparkOptions),
+        "service": schema_of(ServiceOptions),
+        "keep_warm": {"type": "string", "pattern": PATTERN},
         "connections": _mapping(_connection()),
         "defaults": _defaults(stream),
         "streams": _mapping(stream),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import timedelta
 from typing import Literal
 
 
@@ -20,6 +21,20 @@ class SparkOptions:
     master: str | None = None
     remote: str | None = None
     conf: Mapping[str, str | int | float | bool] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServiceOptions:
+    """What `tidegate serve` keeps, and for how long.
+
+    Args:
+        idle_stop: time without a load after which Spark is ended; the next load starts it again.
+        keep_warm: how long the first run leaves a service behind that keeps Spark warm; not at all by default. Also
+            written `keep_warm:` at the top of the project.
+    """
+
+    idle_stop: timedelta = timedelta(minutes=30)
+    keep_warm: timedelta | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -72,6 +72,21 @@ class Jvm:
         self._end_when_interrupted(before)
         return session
 
+    @property
+    def port(self) -> int:
+        """Of its gateway, on this machine alone."""
+        return int(self._gateway.gateway_parameters.port)
+
+    @property
+    def secret(self) -> str:
+        """What its gateway wants to hear first."""
+        return str(self._gateway.gateway_parameters.auth_token)
+
+    @property
+    def pid(self) -> int:
+        """Of its process."""
+        return int(self._gateway.proc.pid)
+
     def end(self, patience: float = 20) -> None:
         """The process is gone when this returns; it is killed where it takes longer than so many seconds."""
         from pyspark import SparkContext  # noqa: PLC0415 - as above

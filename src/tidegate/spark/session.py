@@ -22,6 +22,7 @@ from tidegate.errors import ConfigError, EnvironmentMissing
 from tidegate.spark import archive, sql
 from tidegate.spark.jars import ICEBERG_CATALOG, LOCAL_FILES, NEEDED, resolve
 from tidegate.spark.jvm import SECRET, Jvm
+from tidegate.spark.shared import SharedJvm, Wanted, lease
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -104,7 +105,7 @@ class Sessions:
         self._jars = tuple(jars)
         self._log = log
         self._built: SparkSession | None = None
-        self._jvm: Jvm | None = None
+        self._jvm: Jvm | SharedJvm | None = None
         self._clones: list[SparkSession] = []
         self._lock = threading.Lock()
 
@@ -127,10 +128,14 @@ class Sessions:
     def abort(self) -> None:
         """Ends what Spark does for loads in other threads, so that they fail soon; call `stop` afterwards.
 
-        A JVM of our own is killed, a server is asked to drop its work. On a session of the caller nothing ends.
+        A JVM of our own is killed, one that others use too is asked to drop the work, as a server is. On a session of
+        the caller nothing ends.
         """
         if self._jvm is not None:
             self._jvm.kill()
+        self._interrupt()
+
+    def _interrupt(self) -> None:
         for session in tuple(self._clones):
             with contextlib.suppress(Exception):  # a server that does not answer does nothing either
                 session.interruptAll()
@@ -155,7 +160,7 @@ class Sessions:
         _keep_secrets()
         try:
             session = isolated(base)
-            if is_connect(session):
+            if is_connect(session) or isinstance(self._jvm, SharedJvm):
                 self._clones.append(session)
             self._need_jars(session)
             self._need_extensions(session)
@@ -177,7 +182,8 @@ class Sessions:
         """Ends a session from `load_session`; a server drops it at once, a JVM when it is no longer referenced."""
         if session in self._clones:
             self._clones.remove(session)
-            session.stop()
+            if is_connect(session):  # elsewhere it would stop the whole of Spark
+                session.stop()
 
     def stop(self) -> None:
         """Ends what this object created, including the JVM; a session passed in stays open."""
@@ -186,7 +192,7 @@ class Sessions:
         with self._lock:
             built, self._built = self._built, None
             jvm, self._jvm = self._jvm, None
-            if built is not None:
+            if built is not None and not isinstance(jvm, SharedJvm):
                 with contextlib.suppress(Exception):  # it may have died, which is what is wanted
                     built.stop()
             if jvm is not None:
@@ -206,8 +212,13 @@ class Sessions:
             self._borrowed = active
             return active
         hush()
-        self._jvm = Jvm()
         jars = resolve(archive.ordered(self._jars)) if self._local else ()
+        held = lease(Wanted(conf=self._start_conf(small=False), user=self._conf, jars=jars))
+        if held is not None:
+            self._jvm = SharedJvm(held, self._interrupt)
+            self._built = self._jvm.attach()
+            return self._built
+        self._jvm = Jvm()
         self._built = self._jvm.start(self._start_conf(small=small), self._log, jars)
         return self._built
 

@@ -18,15 +18,17 @@ if TYPE_CHECKING:
     from tidegate.engine.watch import WatchResult
 
 
+Every = Annotated[str | None, Option(metavar="TIME", help="Interval for streams without a schedule, such as 5m.")]
+Parallel = Annotated[int, Option(min=1, metavar="N", help="Streams to load in parallel.")]
+
+
 def watch(
     shell: Shell,
     streams: Streams = None,
     select: Select = None,
     exclude: Exclude = None,
-    every: Annotated[
-        str | None, Option(metavar="TIME", help="Interval for streams without a schedule, such as 5m.")
-    ] = None,
-    parallel: Annotated[int, Option(min=1, metavar="N", help="Streams to load in parallel.")] = 1,
+    every: Every = None,
+    parallel: Parallel = 1,
 ) -> int:
     """Runs streams when they are due, in one warm process.
 

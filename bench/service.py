@@ -1,0 +1,116 @@
+"""Few changes in a big table, a process for each load: with a running service, without one, and by dlt."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from bench import ours, plain
+from bench.rounds import Contender, Result, WrongResult, compare
+from bench.source import Orders
+
+CHANGED = 1000
+FORMATS = ("delta", "iceberg")
+DLT = os.environ.get("BENCH_DLT")
+"""The Python of an environment with `dlt[deltalake,pyiceberg,sql_database]`; dlt does not take part without it."""
+
+
+def run(orders: Orders, work: Path, pairs: int) -> Result:
+    """1,000 neighbouring rows change before every round; `idle` is the same command once nothing is left to load."""
+    folder = ours.write(ours.project(orders, {"orders": ours.stream()}), work / "ours")
+    alone = ours.write(ours.project(orders, {"orders": ours.stream()}), work / "alone")
+    for each in (folder, alone):
+        _load(each)
+    rivals = FORMATS if DLT else ()
+    for name in rivals:
+        _dlt("first", name, orders, work)
+    idle: list[float] = []
+
+    def before(number: int) -> None:
+        orders.change(orders.rows // 2 + number * 10 * CHANGED, CHANGED)
+
+    def mine(_: int) -> None:
+        _load(folder)
+
+    def nothing_left(_: int) -> None:
+        began = time.monotonic()
+        outcome = ours.run_cold(folder)
+        idle.append(time.monotonic() - began)
+        if outcome["outcome"] != "unchanged":
+            raise WrongResult(f"tidegate: {outcome}")
+
+    contenders = [
+        Contender(name="tidegate, service", run=mine, check=nothing_left),
+        Contender(name="tidegate, alone", run=lambda _: _load(alone), check=lambda _: None),
+        *(
+            Contender(
+                name=f"dlt to {name}",
+                run=lambda _, name=name: _dlt("run", name, orders, work),
+                check=lambda _, name=name: _must_equal(name, orders, work),
+                goal=3,
+            )
+            for name in rivals
+        ),
+    ]
+    about = {"rows": orders.rows, "changed": CHANGED, "verify": "moved"}
+    with _service(folder):
+        result = compare("service", contenders, pairs=pairs, about=about, before=before, warm=5)
+    result.extra["nothing to do, seconds"] = idle[-pairs:]
+    result.too_much = max(result.seconds["tidegate, service"]) > 1.5 or max(idle[-pairs:]) > 0.4
+    spark = plain.session(work)
+    sums = orders.sums()
+    for each in (folder, alone):
+        made = ours.borrowed(ours.project(orders, {"orders": ours.stream()}), each, spark)
+        ours.must_equal(ours.catalogs(made, spark), "lake.bench.orders", sums)
+        made.close()
+    spark.stop()
+    return result
+
+
+def _load(folder: Path) -> None:
+    outcome = ours.run_cold(folder)
+    if outcome["outcome"] != "loaded" or outcome["verified"] is not True:
+        raise WrongResult(f"tidegate: {outcome}")
+
+
+@contextmanager
+def _service(folder: Path) -> Iterator[None]:
+    """`tidegate serve` of the project, with a warm Spark."""
+    command = [sys.executable, "-m", "tidegate", "serve", "--no-schedule", "--project", str(folder)]
+    file = folder / "serve.log"
+    with file.open("wb") as log:
+        process = subprocess.Popen(command, stdout=log, stderr=log)
+        try:
+            deadline = time.monotonic() + 60
+            while "Spark is warm" not in file.read_text(encoding="utf-8"):
+                if process.poll() is not None or time.monotonic() > deadline:
+                    raise WrongResult(file.read_text(encoding="utf-8"))
+                time.sleep(0.2)
+            yield
+        finally:
+            process.terminate()
+            process.wait(30)
+
+
+def _dlt(what: str, table_format: str, orders: Orders, work: Path) -> str:
+    """One run of dlt in a process of its own."""
+    folder = work / f"dlt-{table_format}"
+    folder.mkdir(parents=True, exist_ok=True)
+    job = Path(__file__).parent / "dlt_job.py"
+    command = [str(DLT), str(job), what, table_format, orders.url, str(folder)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=3600)
+    if done.returncode:
+        raise WrongResult(f"dlt: {done.stderr[-2000:]}")
+    return done.stdout.strip()
+
+
+def _must_equal(table_format: str, orders: Orders, work: Path) -> None:
+    found = _dlt("sums", table_format, orders, work).splitlines()[-1]
+    rows, amount = orders.ask("SELECT count(*), sum(amount) FROM orders")[0]
+    if found != f"{rows} {amount}":
+        raise WrongResult(f"dlt to {table_format} holds {found}, the source {rows} {amount}")

@@ -1,0 +1,120 @@
+"""The command `serve`: the service of a project, in the foreground."""
+
+from __future__ import annotations
+
+import sys
+import time
+from typing import TYPE_CHECKING, Annotated
+
+from typer import Option
+
+from tidegate.cli.command import Exclude, Select, Streams
+from tidegate.cli.commands.watch import Every, Parallel
+from tidegate.cli.shell import Shell
+from tidegate.cli.tables import size
+from tidegate.errors import ConfigError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tidegate.service.place import Place
+    from tidegate.service.worker import Run
+
+
+def serving(run: Run) -> Callable[..., int]:
+    """The command.
+
+    Args:
+        run: runs any command by its words; called in processes that the service forks.
+    """
+
+    def serve(
+        shell: Shell,
+        streams: Streams = None,
+        select: Select = None,
+        exclude: Exclude = None,
+        every: Every = None,
+        parallel: Parallel = 1,
+        no_schedule: Annotated[
+            bool, Option("--no-schedule", help="Run streams only when a command asks for it.")
+        ] = False,
+        ends_after: Annotated[
+            str | None, Option(metavar="TIME", help="End after so long without a command, such as 30m.")
+        ] = None,
+    ) -> int:
+        """Keeps Spark warm, runs streams when they are due, and runs the commands of this project.
+
+        `tidegate run` and other commands that move rows find the service by themselves and hand their work to it. Stops
+        at Ctrl-C or SIGTERM, after running loads have finished.
+        """
+        from tidegate.service.place import Place  # noqa: PLC0415 - most commands need none of it
+        from tidegate.service.supervisor import Options, Supervisor  # noqa: PLC0415 - as above
+
+        if sys.platform != "linux":
+            raise ConfigError("`tidegate serve` needs Linux", hint="Use `tidegate watch`, which runs streams when due.")
+        place = Place.of(shell.folder)
+        words = ["--project", str(place.project), *(["--env", shell.profile] if shell.profile else [])]
+        with shell.project() as project:
+            idle = project.config.service.idle_stop
+            chosen = project.streams(*(streams or ()), select=select, exclude=exclude)
+            due = not no_schedule and (every is not None or any(each.policies.schedule for each in chosen))
+            warm = project.config.spark.remote is None
+        schedule = ["watch", *(streams or ()), *words, "--parallel", str(parallel)]
+        for option, values in (("--select", select), ("--exclude", exclude), ("--every", [every] if every else None)):
+            schedule += [text for value in values or () for text in (option, value)]
+        held = place.lock()
+        if held is None:
+            raise ConfigError(_running(place), hint="Commands find it by themselves. End it before you start another.")
+        with held:
+            say = _Log(shell)
+            say(f"serving {place.project}" + ("" if due else "; no stream has a `schedule:`, so none runs by itself"))
+            options = Options(
+                idle_stop=idle.total_seconds(),
+                ends_after=_seconds(ends_after),
+                schedule=schedule if due else None,
+                profile=shell.profile,
+                warm=warm,
+            )
+            code = Supervisor(place=place, run=run, options=options, say=say, lock=held.fileno()).serve()
+        shell.say("stopped")
+        return code
+
+    return serve
+
+
+def _seconds(text: str | None) -> float | None:
+    from tidegate.config.durations import duration  # noqa: PLC0415 - few calls state one
+
+    try:
+        return None if text is None else duration(text).total_seconds()
+    except ValueError as error:
+        raise ConfigError(f"--ends-after {text!r} {error}", hint="Use a duration: --ends-after 30m.") from error
+
+
+def _running(place: Place) -> str:
+    """What is known of the service that runs already."""
+    from tidegate.service import wire  # noqa: PLC0415 - as above
+
+    connection = place.connect()
+    if connection is None:
+        return "a service of this project is starting or ending"
+    with connection:
+        wire.send(connection, {"ask": "state"})
+        told = wire.receive(connection)
+    if told is None:
+        return "a service of this project is ending"
+    state, _ = told
+    since = time.strftime("%Y-%m-%d %H:%M:%SZ", time.gmtime(state["since"]))
+    spark = state["spark"]
+    memory = f"Spark holds {size(spark['memory'])}" if spark else "Spark is not started"
+    return f"a service of this project runs already: process {state['pid']} since {since}, {memory}"
+
+
+class _Log:
+    """A line of the service's own, with the time, beside those of the commands it runs."""
+
+    def __init__(self, shell: Shell) -> None:
+        self._shell = shell
+
+    def __call__(self, text: str) -> None:
+        self._shell.say(f"{time.strftime('%Y-%m-%d %H:%M:%SZ', time.gmtime())}  {text}")

@@ -1,0 +1,311 @@
+"""The process of `tidegate serve`: listens, forks a process for each command, and keeps one Spark for all of them.
+
+It has one thread and runs nothing itself, so that a fork copies a state that is whole, and whatever a command does ends
+with its process.
+"""
+
+from __future__ import annotations
+
+import gc
+import importlib
+import os
+import selectors
+import signal
+import socket
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any
+
+import tidegate
+from tidegate.service import wire, worker
+from tidegate.service.place import Place
+from tidegate.service.spark import Spark
+from tidegate.service.watched import ProjectFile
+from tidegate.service.worker import Run
+
+TICK = 1.0
+"""Seconds between two looks at the clock and at the project file."""
+AGAIN = 30.0
+"""Seconds after which a schedule that ended by an error is started again."""
+PRELOADED = (
+    "pyspark.sql.functions",
+    "pyspark.java_gateway",
+    "pyspark.sql.classic.dataframe",
+    "pyspark.accumulators",
+    "sqlalchemy.dialects.sqlite",
+    "sqlalchemy.dialects.postgresql.psycopg",
+    "psycopg",
+    "pymysql",
+    "duckdb",
+    "pyarrow.parquet",
+    "pyiceberg.catalog.sql",
+    "pyiceberg.io.pyarrow",
+    "deltalake",
+    "rich.progress",
+    "rich.table",
+    "yaml",
+    "tidegate.api",
+    "tidegate.results",
+    "tidegate.cli.progress",
+    "tidegate.cli.tables",
+)
+"""Imported once, before the first fork."""
+
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """How long the service keeps what it is not asked for.
+
+    Args:
+        idle_stop: seconds without use after which Spark ends; it starts again when it is needed.
+        ends_after: seconds without a command after which the service itself ends; None for never.
+        schedule: the words of the command that runs streams when they are due; None for no schedule.
+        web: serves the dashboard until its process is ended; None for no dashboard.
+        profile: of the project; None for the project as it is.
+        warm: starts Spark at once.
+    """
+
+    idle_stop: float = 1800.0
+    ends_after: float | None = None
+    schedule: Sequence[str] | None = None
+    web: Callable[[], int] | None = None
+    profile: str | None = None
+    warm: bool = True
+
+
+@dataclass(kw_only=True)
+class Supervisor:
+    """Serves until SIGINT or SIGTERM.
+
+    Args:
+        run: runs a command by its words; only called in processes that were forked for it.
+        lock: the open file whose lock says that this is the project's service; no other process keeps it.
+    """
+
+    place: Place
+    run: Run
+    options: Options
+    say: Say
+    lock: int
+    _selector: selectors.BaseSelector = field(default_factory=selectors.DefaultSelector, init=False)
+    _commands: dict[int, socket.socket] = field(default_factory=dict, init=False)
+    _schedule: int | None = field(default=None, init=False)
+    _schedule_at: float | None = field(default=None, init=False)
+    _web: int | None = field(default=None, init=False)
+    _stopping: bool = field(default=False, init=False)
+    _used: float = field(default_factory=time.monotonic, init=False)
+    _since: float = field(default_factory=time.time, init=False)
+
+    def serve(self) -> int:
+        """0 when asked to stop; commands at work have ended by then, as after Ctrl-C."""
+        _preload()
+        self._spark = Spark(log=self.place.folder / "spark.log", say=self.say, closing=self._close_in_child)
+        self._file = ProjectFile(self.place.project)
+        self._listening = self.place.listen()
+        self._selector.register(self._listening, selectors.EVENT_READ, self._accept)
+        reading, writing = os.pipe()
+        os.set_blocking(writing, False)
+        signal.set_wakeup_fd(writing)
+        signal.signal(signal.SIGCHLD, lambda *_: None)
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, self._stop)
+        self._selector.register(reading, selectors.EVENT_READ, lambda _: os.read(reading, 512))
+        self._begin()
+        try:
+            while not self._stopping or self._commands or self._schedule:
+                for key, _ in self._selector.select(TICK):
+                    key.data(key.fileobj)
+                self._reap()
+                self._tick()
+        finally:
+            (self.place.folder / "service.sock").unlink(missing_ok=True)
+            self._spark.end()
+        return 0
+
+    def _begin(self) -> None:
+        if self.options.schedule is not None:
+            self._schedule = self._fork(lambda: worker.own(self.options.schedule or (), self.place, self.run))
+        if self.options.web is not None:
+            self._web = self._fork(self.options.web)
+        if self.options.warm:
+            self._fork(lambda: worker.warm(self.place, self.options.profile))
+
+    def _stop(self, *_: object) -> None:
+        self._stopping = True
+        for pid in (*self._commands, *filter(None, (self._schedule, self._web))):
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGTERM)
+
+    # Callers
+
+    def _accept(self, listening: socket.socket) -> None:
+        connection, _ = listening.accept()
+        if wire.user_of(connection) != os.getuid():
+            connection.close()
+            return
+        self._selector.register(connection, selectors.EVENT_READ, self._asked)
+
+    def _asked(self, connection: socket.socket) -> None:
+        """The first message of a connection says what it is for."""
+        told = wire.receive(connection, files=3)
+        self._selector.unregister(connection)
+        if told is None:
+            connection.close()
+            return
+        request, files = told
+        match request.get("ask"):
+            case "command" if len(files) == 3:
+                self._command(connection, request, files)
+            case "spark":
+                self._selector.register(connection, selectors.EVENT_READ, self._spark_said)
+                self._spark.ask(connection, request)
+            case "state":
+                with suppress(OSError):
+                    wire.send(connection, self._state())
+                connection.close()
+            case _:
+                connection.close()
+        for file in files:
+            os.close(file)
+
+    def _command(self, connection: socket.socket, request: Mapping[str, Any], files: Sequence[int]) -> None:
+        refused = self._refusal(request)
+        if refused is not None:
+            with suppress(OSError):
+                wire.send(connection, {"refused": refused})
+            connection.close()
+            return
+        self._used = time.monotonic()
+        pid = self._fork(lambda: worker.command(request, files, self.place, self.run))
+        self._commands[pid] = connection
+        self._selector.register(connection, selectors.EVENT_READ, lambda each: self._caller_said(each, pid))
+
+    def _refusal(self, request: Mapping[str, Any]) -> str | None:
+        if self._stopping:
+            return "the service of this project is ending"
+        if request.get("version") != tidegate.__version__:
+            return (
+                f"the service of this project is Tidegate {tidegate.__version__}, this is {request.get('version')} "
+                "(restart the service to use it)"
+            )
+        if request.get("project") != str(self.place.project):
+            return f"the service here is that of {self.place.project.name}"
+        return None
+
+    def _caller_said(self, connection: socket.socket, pid: int) -> None:
+        told = wire.receive(connection)
+        number = signal.SIGTERM if told is None else int(told[0].get("signal", 0))
+        if told is None:  # the caller is gone: what it asked for is interrupted
+            self._selector.unregister(connection)
+        with suppress(ProcessLookupError):
+            os.kill(pid, number)
+
+    def _spark_said(self, connection: socket.socket) -> None:
+        told = wire.receive(connection)
+        self._selector.unregister(connection)
+        self._spark.returned(connection, well=told is not None)
+        self._used = time.monotonic()
+
+    def _state(self) -> dict[str, Any]:
+        return {
+            "pid": os.getpid(),
+            "version": tidegate.__version__,
+            "project": str(self.place.project),
+            "since": self._since,
+            "commands": len(self._commands),
+            "spark": self._spark.state(),
+        }
+
+    # Processes and time
+
+    def _fork(self, work: Callable[[], int]) -> int:
+        def done() -> int:
+            self._close_in_child()
+            return work()
+
+        sys.stdout.flush()
+        sys.stderr.flush()
+        return worker.forked(done)
+
+    def _close_in_child(self) -> None:
+        """A connection ends for its caller, and a lock for everybody, when nobody holds it open."""
+        os.close(self.lock)
+        for connection in (self._listening, *self._commands.values(), *self._spark.connections):
+            connection.close()
+
+    def _reap(self) -> None:
+        while True:
+            try:
+                pid, status = os.waitpid(-1, os.WNOHANG)
+            except ChildProcessError:
+                return
+            if not pid:
+                return
+            self._ended(pid, status)
+
+    def _ended(self, pid: int, status: int) -> None:
+        if pid in self._commands:
+            connection = self._commands.pop(pid)
+            with suppress(KeyError):
+                self._selector.unregister(connection)
+            code = os.waitstatus_to_exitcode(status)
+            if code >= 0:
+                with suppress(OSError):
+                    wire.send(connection, {"exit": code})
+            connection.close()
+            self._used = time.monotonic()
+        elif pid == self._schedule:
+            self._schedule = None
+            code = os.waitstatus_to_exitcode(status)
+            if not self._stopping and code:
+                self.say(f"the schedule ended with exit code {code}; it starts again in {AGAIN:.0f} s")
+                self._schedule_at = time.monotonic() + AGAIN
+            elif not self._stopping:
+                self._schedule_at = time.monotonic()
+        elif pid == self._web:
+            self._web = None
+            if not self._stopping:
+                self.say("the dashboard ended; the service goes on without it")
+        else:
+            self._spark.ended(pid)
+
+    def _tick(self) -> None:
+        now = time.monotonic()
+        self._spark.rest(now, self.options.idle_stop)
+        ends = self.options.ends_after
+        if ends is not None and not self._commands and not self._spark.connections and now - self._used > ends:
+            self._stop()
+        if self._stopping or self.options.schedule is None:
+            return
+        if self._file.changed(now) and self._valid():
+            self.say(f"{self.place.project.name} was changed: the service goes on with it")
+            if self._schedule is not None:
+                os.kill(self._schedule, signal.SIGTERM)  # ends when its loads have; `_ended` starts the next
+            else:
+                self._schedule_at = now
+        if self._schedule is None and self._schedule_at is not None and now >= self._schedule_at:
+            self._schedule_at = None
+            self._schedule = self._fork(lambda: worker.own(self.options.schedule or (), self.place, self.run))
+
+    def _valid(self) -> bool:
+        profile = ["--env", self.options.profile] if self.options.profile else []
+        words = ["check", "--quiet", "--project", str(self.place.project), *profile]
+        pid = self._fork(lambda: worker.own(words, self.place, self.run))
+        _, status = os.waitpid(pid, 0)
+        if os.waitstatus_to_exitcode(status) == 0:
+            return True
+        self.say(f"{self.place.project.name} was changed and is not valid: the service goes on with the one before")
+        return False
+
+
+def _preload() -> None:
+    for name in PRELOADED:
+        with suppress(ImportError):
+            importlib.import_module(name)
+    gc.collect()
+    gc.freeze()

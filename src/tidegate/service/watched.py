@@ -1,0 +1,31 @@
+"""Notices that the project file, or the `.env` beside it, was changed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+EVERY = 2.0
+"""Seconds between two looks."""
+
+
+class ProjectFile:
+    """The files as they were last looked at."""
+
+    def __init__(self, file: Path) -> None:
+        self._files = (file, file.parent / ".env")
+        self._seen = self._look()
+        self._at = 0.0
+
+    def changed(self, now: float) -> bool:
+        """Whether they differ from the last time that this said so; while the file is gone it has not changed."""
+        if now - self._at < EVERY:
+            return False
+        self._at = now
+        found = self._look()
+        if found[0] is None or found == self._seen:
+            return False
+        self._seen = found
+        return True
+
+    def _look(self) -> tuple[bytes | None, ...]:
+        return tuple(each.read_bytes() if each.is_file() else None for each in self._files)

@@ -1,0 +1,146 @@
+"""What a process that the supervisor forked does: one command for a caller, the schedule, or Spark itself."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import gc
+import os
+import signal
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from tidegate.errors import TidegateError
+from tidegate.service import wire
+from tidegate.service.place import Place
+from tidegate.spark import shared
+from tidegate.spark.jvm import Jvm
+from tidegate.spark.shared import JAVA_OPTIONS, Wanted
+
+Run = Callable[[Sequence[str]], int]
+"""A command by its words, in this process; returns its exit code."""
+
+PARENT_DIES = 1  # PR_SET_PDEATHSIG
+LONG_RUNNING = (
+    "-XX:+UseG1GC -XX:G1PeriodicGCInterval=30000 -XX:MinHeapFreeRatio=10 -XX:MaxHeapFreeRatio=30 "
+    "-XX:ReservedCodeCacheSize=240m"
+)
+"""For a JVM that runs for days: all its compilers, and memory that goes back to the system while nothing happens."""
+
+
+def command(request: Mapping[str, Any], files: Sequence[int], place: Place, run: Run) -> int:
+    """Runs a command as its caller would have run it: its terminal, folder and environment."""
+    for number, file in enumerate(files):
+        os.dup2(file, number)
+        os.close(file)
+    os.chdir(request["folder"])
+    os.environ.clear()
+    os.environ.update(request["environment"])
+    time.tzset()
+    encoding = request["encoding"]
+    sys.stdin = open(0, encoding=encoding, closefd=False)  # noqa: SIM115 - open for as long as the process
+    sys.stdout = open(1, "w", encoding=encoding, closefd=False)  # noqa: SIM115 - as above
+    sys.stderr = open(2, "w", encoding=encoding, errors="backslashreplace", closefd=False)  # noqa: SIM115
+    shared.provide(lambda wanted: _Leased.of(place, wanted))
+    try:
+        return run(request["words"])
+    finally:
+        gc.collect()  # Java keeps what Python has not let go of
+        for stream in (sys.stdout, sys.stderr):
+            with contextlib.suppress(OSError):  # the terminal may be gone
+                stream.flush()
+
+
+def own(words: Sequence[str], place: Place, run: Run) -> int:
+    """Runs a command for the service itself."""
+    shared.provide(lambda wanted: _Leased.of(place, wanted))
+    return run(words)
+
+
+def warm(place: Place, profile: str | None) -> int:
+    """Has Spark started, so that the first load finds it."""
+    from tidegate.api import Project  # noqa: PLC0415 - imported by the supervisor, before the first fork
+
+    shared.provide(lambda wanted: _Leased.of(place, wanted))
+    with contextlib.suppress(TidegateError), Project.load(place.project, profile=profile) as project:
+        session = project.sessions.load_session()
+        session.sql("SELECT 1").collect()
+        project.sessions.release(session)
+    return 0
+
+
+def keep_spark(wanted: Wanted, log: Path, tell: Callable[[Mapping[str, Any]], None]) -> int:
+    """Starts a JVM and keeps it until SIGTERM.
+
+    Args:
+        tell: takes how to reach it, or why there is none.
+    """
+    options = f"{wanted.conf.get(JAVA_OPTIONS, '')} {LONG_RUNNING}".strip()
+    if any("-XX:+Use" in part and part.endswith("GC") for part in wanted.conf.get(JAVA_OPTIONS, "").split()):
+        options = wanted.conf[JAVA_OPTIONS]  # two collectors at once start no JVM
+    jvm = Jvm()
+    try:
+        jvm.start({**wanted.conf, JAVA_OPTIONS: options}, log, wanted.jars)
+    except Exception as error:  # noqa: BLE001 - whoever asked starts its own, and says what is wrong with it
+        tell({"refused": str(error)})
+        return 1
+    tell({"port": jvm.port, "secret": jvm.secret, "pid": jvm.pid})
+    # Its own handlers would only end the JVM of a command that is interrupted.
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: os._exit(0))  # Java ends with the pipe that this process holds
+    while True:
+        signal.pause()
+
+
+def forked(work: Callable[[], int], *, dies_by: int = signal.SIGTERM) -> int:
+    """The number of a new process that does the work, gets that signal when the supervisor dies, and cannot return."""
+    parent = os.getpid()
+    pid = os.fork()
+    if pid:
+        return pid
+    code = 1
+    try:
+        ctypes.CDLL(None).prctl(PARENT_DIES, dies_by)
+        if os.getppid() != parent:
+            os._exit(1)
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGCHLD, signal.SIGHUP):
+            signal.signal(number, signal.SIG_DFL)
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        signal.set_wakeup_fd(-1)
+        code = work()
+    except KeyboardInterrupt:
+        code = 130
+    finally:
+        # Not `sys.exit`: what the supervisor registered to do at its end is not this process's to do.
+        os._exit(code)
+
+
+class _Leased:
+    """The service's JVM for this process; the open connection is the right to use it."""
+
+    def __init__(self, connection: Any, port: int, secret: str) -> None:
+        self._connection = connection
+        self.port = port
+        self.secret = secret
+
+    @classmethod
+    def of(cls, place: Place, wanted: Wanted) -> _Leased | None:
+        connection = place.connect()
+        if connection is None:
+            return None
+        asked = {"conf": dict(wanted.conf), "user": dict(wanted.user), "jars": [str(jar) for jar in wanted.jars]}
+        with contextlib.suppress(OSError):
+            wire.send(connection, {"ask": "spark", **asked})
+            told = wire.receive(connection)
+            if told is not None and "port" in told[0]:
+                return cls(connection, told[0]["port"], told[0]["secret"])
+        connection.close()
+        return None
+
+    def end(self) -> None:
+        with contextlib.suppress(OSError):
+            wire.send(self._connection, {"done": True})
+        self._connection.close()

@@ -1,0 +1,189 @@
+"""A Spark that another process of this project keeps running: attached to instead of started, and left running.
+
+Several processes use it side by side, each with sessions, a Python context and connections of its own.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import signal
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+from tidegate.errors import EnvironmentMissing
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+PORT, TOKEN = "PYSPARK_GATEWAY_PORT", "PYSPARK_GATEWAY_SECRET"
+JAVA_OPTIONS = "spark.driver.extraJavaOptions"
+PATIENCE = 5.0
+"""Seconds for a Spark at work to drop what an interruption asks it to drop."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """What a JVM has to be started with.
+
+    Args:
+        conf: of its Spark context.
+        user: the settings that the project file states; no default replaces them.
+        jars: of the driver.
+    """
+
+    conf: Mapping[str, str]
+    user: Mapping[str, str]
+    jars: Sequence[Path]
+
+    @property
+    def digest(self) -> str:
+        """The same for JVMs that can stand in for each other: how fast one starts makes no difference."""
+        conf = {key: value for key, value in self.conf.items() if key != JAVA_OPTIONS}
+        told = json.dumps([conf, dict(self.user), [str(jar) for jar in self.jars]], sort_keys=True)
+        return hashlib.sha256(told.encode()).hexdigest()
+
+
+class Lease(Protocol):
+    """The right to use a JVM until `end`, and how to reach it."""
+
+    @property
+    def port(self) -> int:
+        """Of its gateway, on this machine."""
+
+    @property
+    def secret(self) -> str:
+        """Of its gateway."""
+
+    def end(self) -> None:
+        """Nothing of this process uses it any longer. A process that dies without it leaves Spark at work."""
+
+
+Provider = Callable[[Wanted], Lease | None]
+_provider: Provider | None = None
+
+
+def provide(provider: Provider | None) -> None:
+    """From here on this process asks there for a Spark before it starts one."""
+    global _provider  # noqa: PLW0603 - a process holds one Spark, wherever it is needed first
+    _provider = provider
+
+
+def provided() -> bool:
+    """Whether this process belongs to a service."""
+    return _provider is not None
+
+
+def lease(wanted: Wanted) -> Lease | None:
+    """A Spark that can be attached to; None where this process has to start its own."""
+    return None if _provider is None else _provider(wanted)
+
+
+class SharedJvm:
+    """A JVM of another process, with the methods of `Jvm`.
+
+    Args:
+        held: ended when this process needs Spark no longer.
+        interrupt: drops what this process's sessions have Spark do.
+    """
+
+    def __init__(self, held: Lease, interrupt: Callable[[], None]) -> None:
+        self._lease = held
+        self._interrupt = interrupt
+        self._gateway: Any = None
+        self._handlers: dict[int, Any] = {}
+
+    def attach(self) -> SparkSession:
+        """The session of the context that runs there.
+
+        Raises:
+            EnvironmentMissing: it does not answer.
+        """
+        from pyspark import SparkConf, SparkContext  # noqa: PLC0415 - importing pyspark takes a second
+        from pyspark.java_gateway import launch_gateway  # noqa: PLC0415 - as above
+        from pyspark.sql import SparkSession  # noqa: PLC0415 - as above
+
+        before: dict[int, Any] = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+        try:
+            with _gateway_at(self._lease.port, self._lease.secret):
+                launch: Any = launch_gateway  # PySpark left it untyped
+                self._gateway = launch()
+            SparkContext._ensure_initialized(gateway=self._gateway)  # noqa: SLF001 - what its own shell calls
+            jvm = self._gateway.jvm
+            java = jvm.JavaSparkContext.fromSparkContext(jvm.org.apache.spark.SparkContext.getOrCreate())
+            context = SparkContext(gateway=self._gateway, jsc=java, conf=SparkConf(_jconf=java.getConf()))
+            session = SparkSession(context)
+        except Exception as error:
+            self.end()
+            raise EnvironmentMissing(
+                "the Spark of the service does not answer", hint="Run the command again, or with --local."
+            ) from error
+        self._take_signals(before)
+        return session
+
+    def end(self, patience: float = PATIENCE) -> None:
+        """Detaches; the JVM goes on."""
+        from pyspark import SparkContext  # noqa: PLC0415 - as above
+
+        del patience
+        gateway, self._gateway = self._gateway, None
+        while self._handlers:
+            signal.signal(*self._handlers.popitem())
+        for reference in ("_gateway", "_jvm", "_active_spark_context"):
+            setattr(SparkContext, reference, None)
+        if gateway is not None:
+            with contextlib.suppress(Exception):
+                gateway.close()
+        self._lease.end()
+
+    def kill(self) -> None:
+        """Ends nothing: the JVM is not ours. `Sessions.abort` interrupts what this process's sessions do."""
+
+    def _take_signals(self, before: Mapping[int, Any]) -> None:
+        """PySpark's handler would cancel the jobs of every process; ours drops those of this one, and then interrupts.
+
+        From a thread of its own: the main thread's connection may be waiting for an answer.
+        """
+        if threading.current_thread() is not threading.main_thread():
+            return
+
+        def interrupt(number: int, frame: Any) -> None:
+            asking = threading.Thread(target=self._interrupt, daemon=True)
+            asking.start()
+            asking.join(PATIENCE)
+            self._break_off()
+            handler = before[number]
+            if callable(handler):
+                handler(number, frame)
+            raise KeyboardInterrupt
+
+        for number, handler in before.items():
+            if callable(handler):
+                self._handlers[number] = handler
+                signal.signal(number, interrupt)
+            else:
+                signal.signal(number, handler)
+
+    def _break_off(self) -> None:
+        """The next question over the main thread's connection would get the answer to the one that was interrupted."""
+        client = self._gateway._gateway_client if self._gateway is not None else None  # noqa: SLF001 - no other way
+        connection = client.get_thread_connection() if client is not None else None
+        if connection is not None and connection.socket is not None:
+            with contextlib.suppress(OSError):
+                connection.socket.close()
+
+
+@contextlib.contextmanager
+def _gateway_at(port: int, secret: str) -> Any:
+    """PySpark looks in the environment for a JVM that runs already; programs that we start need not see it."""
+    os.environ.update({PORT: str(port), TOKEN: secret})
+    try:
+        yield
+    finally:
+        for name in (PORT, TOKEN):
+            os.environ.pop(name, None)

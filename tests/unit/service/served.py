@@ -1,0 +1,44 @@
+"""A service whose commands are those below, not Tidegate's: `python served.py FOLDER`."""
+
+import os
+import signal
+import sys
+import time
+from pathlib import Path
+
+from tidegate.service.place import Place
+from tidegate.service.supervisor import Options, Supervisor
+
+
+def run(words):
+    """What the words of a command do here."""
+    match words[1:]:
+        case ["tell", *_]:
+            print(Path.cwd(), os.environ.get("OF_THE_CALLER"), sys.stdin.read())
+            print("über", file=sys.stderr)
+        case ["exit", code, *_]:
+            return int(code)
+        case ["sleep", *_]:
+            try:
+                print("asleep", flush=True)
+                time.sleep(60)
+            except KeyboardInterrupt:
+                print("woken")
+                return 130
+        case ["die", *_]:
+            os.kill(os.getpid(), signal.SIGKILL)
+        case _:
+            return 9
+    return 0
+
+
+if __name__ == "__main__":
+    place = Place.of(sys.argv[1])
+    held = place.lock()
+    if held is None:
+        sys.exit("another one runs")
+    options = Options(warm=False, ends_after=float(sys.argv[2]) if len(sys.argv) > 2 else None)
+    Supervisor(
+        place=place, run=run, options=options, say=lambda text: print(text, flush=True), lock=held.fileno()
+    ).serve()
+    Path(place.folder, "ended").touch()
