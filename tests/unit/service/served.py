@@ -1,5 +1,6 @@
 """A service whose commands are those below, not Tidegate's: `python served.py FOLDER`."""
 
+# ruff: noqa: T201 - what it prints is what the tests look at
 import os
 import signal
 import sys
