@@ -9,6 +9,7 @@ from __future__ import annotations
 import gc
 import importlib
 import os
+import pkgutil
 import selectors
 import signal
 import socket
@@ -36,23 +37,14 @@ PRELOADED = (
     "pyspark.sql.classic.dataframe",
     "pyspark.accumulators",
     "sqlalchemy.dialects.sqlite",
-    "sqlalchemy.dialects.postgresql.psycopg",
-    "psycopg",
-    "pymysql",
-    "duckdb",
     "pyarrow.parquet",
     "pyiceberg.catalog.sql",
     "pyiceberg.io.pyarrow",
-    "deltalake",
     "rich.progress",
     "rich.table",
     "yaml",
-    "tidegate.api",
-    "tidegate.results",
-    "tidegate.cli.progress",
-    "tidegate.cli.tables",
 )
-"""Imported once, before the first fork."""
+"""Imported once, before the first fork, beside every module of Tidegate and what it imports."""
 
 Say = Callable[[str], None]
 
@@ -304,8 +296,10 @@ class Supervisor:
 
 
 def _preload() -> None:
-    for name in PRELOADED:
-        with suppress(ImportError):
+    own = pkgutil.walk_packages(tidegate.__path__, "tidegate.", onerror=lambda _: None)
+    ours = [each.name for each in own if not each.name.startswith(("tidegate.testing", "tidegate.__main__"))]
+    for name in (*PRELOADED, *ours):
+        with suppress(Exception):  # a driver that is not installed is missed by whoever needs it
             importlib.import_module(name)
     gc.collect()
     gc.freeze()
