@@ -56,7 +56,7 @@ class Options:
     Args:
         idle_stop: seconds without use after which Spark ends; it starts again when it is needed.
         ends_after: seconds without a command after which the service itself ends; None for never.
-        schedule: the words of the command that runs streams when they are due; None for no schedule.
+        schedule: the command that runs streams when they are due; None for no schedule.
         web: serves the dashboard until its process is ended; None for no dashboard.
         profile: of the project; None for the project as it is.
         warm: starts Spark at once.
@@ -121,7 +121,7 @@ class Supervisor:
 
     def _begin(self) -> None:
         if self.options.schedule is not None:
-            self._schedule = self._fork(lambda: worker.own(self.options.schedule or (), self.place, self.run))
+            self._schedule = self._fork(lambda: self._own(self.options.schedule or ()))
         if self.options.web is not None:
             self._web = self._fork(self.options.web)
         if self.options.warm:
@@ -282,12 +282,15 @@ class Supervisor:
                 self._schedule_at = now
         if self._schedule is None and self._schedule_at is not None and now >= self._schedule_at:
             self._schedule_at = None
-            self._schedule = self._fork(lambda: worker.own(self.options.schedule or (), self.place, self.run))
+            self._schedule = self._fork(lambda: self._own(self.options.schedule or ()))
+
+    def _own(self, words: Sequence[str]) -> int:
+        """A command of the service's own, in a process that was forked for it."""
+        profile = ["--env", self.options.profile] if self.options.profile else []
+        return worker.own([*words, "--project", str(self.place.project), *profile], self.place, self.run)
 
     def _valid(self) -> bool:
-        profile = ["--env", self.options.profile] if self.options.profile else []
-        words = ["check", "--quiet", "--project", str(self.place.project), *profile]
-        pid = self._fork(lambda: worker.own(words, self.place, self.run))
+        pid = self._fork(lambda: self._own(["check", "--quiet"]))
         _, status = os.waitpid(pid, 0)
         if os.waitstatus_to_exitcode(status) == 0:
             return True

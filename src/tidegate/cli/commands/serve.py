@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
 from typer import Option
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from tidegate.service.place import Place
+    from tidegate.service.supervisor import Options
     from tidegate.service.worker import Run
 
 
@@ -47,39 +49,39 @@ def serving(run: Run) -> Callable[..., int]:
         `tidegate run` and other commands that move rows find the service by themselves and hand their work to it. Stops
         at Ctrl-C or SIGTERM, after running loads have finished.
         """
-        from tidegate.service.place import Place  # noqa: PLC0415 - most commands need none of it
-        from tidegate.service.supervisor import Options, Supervisor  # noqa: PLC0415 - as above
-
-        if sys.platform != "linux":
-            raise ConfigError("`tidegate serve` needs Linux", hint="Use `tidegate watch`, which runs streams when due.")
-        place = Place.of(shell.folder)
-        words = ["--project", str(place.project), *(["--env", shell.profile] if shell.profile else [])]
+        words = [f"--parallel={parallel}", *(streams or ())]
+        for option, values in (("--select", select), ("--exclude", exclude), ("--every", [every] if every else None)):
+            words += [text for value in values or () for text in (option, value)]
         with shell.project() as project:
-            idle = project.config.service.idle_stop
+            idle = project.config.service.idle_stop.total_seconds()
             chosen = project.streams(*(streams or ()), select=select, exclude=exclude)
             due = not no_schedule and (every is not None or any(each.policies.schedule for each in chosen))
-            warm = project.config.spark.remote is None
-        schedule = ["watch", *(streams or ()), *words, "--parallel", str(parallel)]
-        for option, values in (("--select", select), ("--exclude", exclude), ("--every", [every] if every else None)):
-            schedule += [text for value in values or () for text in (option, value)]
-        held = place.lock()
-        if held is None:
-            raise ConfigError(_running(place), hint="Commands find it by themselves. End it before you start another.")
-        with held:
-            say = _Log(shell)
-            say(f"serving {place.project}" + ("" if due else "; no stream has a `schedule:`, so none runs by itself"))
-            options = Options(
-                idle_stop=idle.total_seconds(),
-                ends_after=_seconds(ends_after),
-                schedule=schedule if due else None,
-                profile=shell.profile,
-                warm=warm,
-            )
-            code = Supervisor(place=place, run=run, options=options, say=say, lock=held.fileno()).serve()
-        shell.say("stopped")
-        return code
+            local = project.config.spark.remote is None
+        from tidegate.service.supervisor import Options  # noqa: PLC0415 - most commands need none of it
+
+        options = Options(idle_stop=idle, ends_after=_seconds(ends_after), profile=shell.profile, warm=local)
+        return _serve(shell, run, replace(options, schedule=["watch", *words]) if due else options)
 
     return serve
+
+
+def _serve(shell: Shell, run: Run, options: Options) -> int:
+    from tidegate.service.place import Place  # noqa: PLC0415 - as above
+    from tidegate.service.supervisor import Supervisor  # noqa: PLC0415 - as above
+
+    if sys.platform != "linux":
+        raise ConfigError("`tidegate serve` needs Linux", hint="Use `tidegate watch`, which runs streams when due.")
+    place = Place.of(shell.folder)
+    held = place.lock()
+    if held is None:
+        raise ConfigError(_running(place), hint="Commands find it by themselves. End it before you start another.")
+    with held:
+        say = _Log(shell)
+        none = "" if options.schedule else "; no stream has a `schedule:`, so none runs by itself"
+        say(f"serving {place.project}{none}")
+        code = Supervisor(place=place, run=run, options=options, say=say, lock=held.fileno()).serve()
+    shell.say("stopped")
+    return code
 
 
 def _seconds(text: str | None) -> float | None:
