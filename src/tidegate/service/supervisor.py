@@ -23,14 +23,13 @@ from typing import Any
 import tidegate
 from tidegate.service import wire, worker
 from tidegate.service.place import Place
+from tidegate.service.schedule import Schedule
 from tidegate.service.spark import Spark
 from tidegate.service.watched import ProjectFile
 from tidegate.service.worker import Run
 
 TICK = 1.0
 """Seconds between two looks at the clock and at the project file."""
-AGAIN = 30.0
-"""Seconds after which a schedule that ended by an error is started again."""
 PRELOADED = (
     "pyspark.sql.functions",
     "pyspark.java_gateway",
@@ -86,8 +85,7 @@ class Supervisor:
     lock: int
     _selector: selectors.BaseSelector = field(default_factory=selectors.DefaultSelector, init=False)
     _commands: dict[int, socket.socket] = field(default_factory=dict, init=False)
-    _schedule: int | None = field(default=None, init=False)
-    _schedule_at: float | None = field(default=None, init=False)
+    _schedule: Schedule | None = field(default=None, init=False)
     _web: int | None = field(default=None, init=False)
     _stopping: bool = field(default=False, init=False)
     _used: float = field(default_factory=time.monotonic, init=False)
@@ -109,7 +107,7 @@ class Supervisor:
         self._selector.register(reading, selectors.EVENT_READ, lambda _: os.read(reading, 512))
         self._begin()
         try:
-            while not self._stopping or self._commands or self._schedule:
+            while not self._stopping or self._commands or self._scheduled:
                 for key, _ in self._selector.select(TICK):
                     key.data(key.fileobj)
                 self._reap()
@@ -117,11 +115,13 @@ class Supervisor:
         finally:
             (self.place.folder / "service.sock").unlink(missing_ok=True)
             self._spark.end()
+            gc.unfreeze()  # what was imported may be freed in its own order
         return 0
 
     def _begin(self) -> None:
-        if self.options.schedule is not None:
-            self._schedule = self._fork(lambda: self._own(self.options.schedule or ()))
+        words = self.options.schedule
+        if words is not None:
+            self._schedule = Schedule(start=lambda: self._fork(lambda: self._own(words)))
         if self.options.web is not None:
             self._web = self._fork(self.options.web)
         if self.options.warm:
@@ -129,9 +129,15 @@ class Supervisor:
 
     def _stop(self, *_: object) -> None:
         self._stopping = True
-        for pid in (*self._commands, *filter(None, (self._schedule, self._web))):
+        if self._schedule is not None:
+            self._schedule.stop()
+        for pid in (*self._commands, *([self._web] if self._web else ())):
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGTERM)
+
+    @property
+    def _scheduled(self) -> frozenset[int]:
+        return self._schedule.pids if self._schedule is not None else frozenset()
 
     # Callers
 
@@ -251,14 +257,10 @@ class Supervisor:
                     wire.send(connection, {"exit": code})
             connection.close()
             self._used = time.monotonic()
-        elif pid == self._schedule:
-            self._schedule = None
-            code = os.waitstatus_to_exitcode(status)
-            if not self._stopping and code:
-                self.say(f"the schedule ended with exit code {code}; it starts again in {AGAIN:.0f} s")
-                self._schedule_at = time.monotonic() + AGAIN
-            elif not self._stopping:
-                self._schedule_at = time.monotonic()
+        elif self._schedule is not None and pid in self._schedule.pids:
+            told = self._schedule.ended(pid, time.monotonic(), os.waitstatus_to_exitcode(status))
+            if told is not None:
+                self.say(told)
         elif pid == self._web:
             self._web = None
             if not self._stopping:
@@ -272,17 +274,12 @@ class Supervisor:
         ends = self.options.ends_after
         if ends is not None and not self._commands and not self._spark.connections and now - self._used > ends:
             self._stop()
-        if self._stopping or self.options.schedule is None:
+        if self._stopping or self._schedule is None:
             return
         if self._file.changed(now) and self._valid():
             self.say(f"{self.place.project.name} was changed: the service goes on with it")
-            if self._schedule is not None:
-                os.kill(self._schedule, signal.SIGTERM)  # ends when its loads have; `_ended` starts the next
-            else:
-                self._schedule_at = now
-        if self._schedule is None and self._schedule_at is not None and now >= self._schedule_at:
-            self._schedule_at = None
-            self._schedule = self._fork(lambda: self._own(self.options.schedule or ()))
+            self._schedule.anew(now)
+        self._schedule.tick(now)
 
     def _own(self, words: Sequence[str]) -> int:
         """A command of the service's own, in a process that was forked for it."""

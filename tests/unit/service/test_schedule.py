@@ -1,0 +1,56 @@
+"""Which process of the schedule runs when; processes are numbers that nobody has."""
+
+import pytest
+
+from tidegate.service import schedule
+from tidegate.service.schedule import AGAIN, Schedule
+
+
+@pytest.fixture
+def killed(monkeypatch):
+    """The processes that were asked to end."""
+    pids = []
+    monkeypatch.setattr(schedule.os, "kill", lambda pid, number: pids.append(pid))
+    return pids
+
+
+def made():
+    numbers = iter(range(1, 100))
+    return Schedule(start=lambda: next(numbers))
+
+
+def test_it_starts_once(killed):
+    one = made()
+    for now in (1.0, 2.0, 3.0):
+        one.tick(now)
+    assert (one.pids, killed) == ({1}, [])
+
+
+def test_the_next_one_takes_over_while_loads_finish(killed):
+    one = made()
+    one.tick(1.0)
+    one.anew(2.0)
+    assert (one.pids, killed) == ({1, 2}, [1])
+    assert one.ended(1, 3.0, 0) is None
+    one.tick(4.0)
+    assert one.pids == {2}
+
+
+@pytest.mark.parametrize("code", [0, 2, -9])
+def test_after_an_end_that_nobody_asked_for_the_next_one_waits(killed, code):
+    one = made()
+    one.tick(1.0)
+    assert "starts again" in one.ended(1, 10.0, code)
+    one.tick(10.0 + AGAIN - 1)
+    assert not one.pids
+    one.tick(10.0 + AGAIN)
+    assert one.pids == {2}
+
+
+def test_a_stop_is_for_good(killed):
+    one = made()
+    one.tick(1.0)
+    one.stop()
+    assert one.ended(1, 2.0, 0) is None
+    one.tick(1000.0)
+    assert (one.pids, killed) == (set(), [1])
