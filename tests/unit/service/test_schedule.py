@@ -10,7 +10,7 @@ from tidegate.service.schedule import AGAIN, Schedule
 def killed(monkeypatch):
     """The processes that were asked to end."""
     pids = []
-    monkeypatch.setattr(schedule.os, "kill", lambda pid, number: pids.append(pid))
+    monkeypatch.setattr(schedule.os, "kill", lambda pid, _: pids.append(pid))
     return pids
 
 
