@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import signal
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -17,9 +15,11 @@ class Schedule:
 
     Args:
         start: forks it, and returns its number.
+        end: asks one to finish its loads and end.
     """
 
     start: Callable[[], int]
+    end: Callable[[int], None]
     _pid: int | None = field(default=None, init=False)
     _ending: set[int] = field(default_factory=set, init=False)
     _at: float | None = field(default=0.0, init=False)
@@ -46,7 +46,7 @@ class Schedule:
         pid, self._pid, self._at = self._pid, None, None
         if pid is not None:
             self._ending.add(pid)
-            os.kill(pid, signal.SIGTERM)
+            self.end(pid)
 
     def ended(self, pid: int, now: float, code: int) -> str | None:
         """What there is to say of a process that has ended; if nobody asked it to, the next one waits."""

@@ -121,7 +121,8 @@ class Supervisor:
     def _begin(self) -> None:
         words = self.options.schedule
         if words is not None:
-            self._schedule = Schedule(start=lambda: self._fork(lambda: self._own(words)))
+            start = lambda: self._fork(lambda: self._own(words))  # noqa: E731
+            self._schedule = Schedule(start=start, end=lambda pid: os.kill(pid, signal.SIGTERM))
         if self.options.web is not None:
             self._web = self._fork(self.options.web)
         if self.options.warm:

@@ -2,43 +2,35 @@
 
 import pytest
 
-from tidegate.service import schedule
 from tidegate.service.schedule import AGAIN, Schedule
 
 
-@pytest.fixture
-def killed(monkeypatch):
-    """The processes that were asked to end."""
-    pids = []
-    monkeypatch.setattr(schedule.os, "kill", lambda pid, _: pids.append(pid))
-    return pids
-
-
 def made():
-    numbers = iter(range(1, 100))
-    return Schedule(start=lambda: next(numbers))
+    """A schedule, and the processes that it asked to end."""
+    numbers, asked = iter(range(1, 100)), []
+    return Schedule(start=lambda: next(numbers), end=asked.append), asked
 
 
-def test_it_starts_once(killed):
-    one = made()
+def test_it_starts_once():
+    one, asked = made()
     for now in (1.0, 2.0, 3.0):
         one.tick(now)
-    assert (one.pids, killed) == ({1}, [])
+    assert (one.pids, asked) == ({1}, [])
 
 
-def test_the_next_one_takes_over_while_loads_finish(killed):
-    one = made()
+def test_the_next_one_takes_over_while_loads_finish():
+    one, asked = made()
     one.tick(1.0)
     one.anew(2.0)
-    assert (one.pids, killed) == ({1, 2}, [1])
+    assert (one.pids, asked) == ({1, 2}, [1])
     assert one.ended(1, 3.0, 0) is None
     one.tick(4.0)
     assert one.pids == {2}
 
 
 @pytest.mark.parametrize("code", [0, 2, -9])
-def test_after_an_end_that_nobody_asked_for_the_next_one_waits(killed, code):
-    one = made()
+def test_after_an_end_that_nobody_asked_for_the_next_one_waits(code):
+    one, asked = made()
     one.tick(1.0)
     assert "starts again" in one.ended(1, 10.0, code)
     one.tick(10.0 + AGAIN - 1)
@@ -47,10 +39,10 @@ def test_after_an_end_that_nobody_asked_for_the_next_one_waits(killed, code):
     assert one.pids == {2}
 
 
-def test_a_stop_is_for_good(killed):
-    one = made()
+def test_a_stop_is_for_good():
+    one, asked = made()
     one.tick(1.0)
     one.stop()
     assert one.ended(1, 2.0, 0) is None
     one.tick(1000.0)
-    assert (one.pids, killed) == (set(), [1])
+    assert (one.pids, asked) == (set(), [1])
