@@ -30,7 +30,7 @@ def test_the_next_one_takes_over_while_loads_finish():
 
 @pytest.mark.parametrize("code", [0, 2, -9])
 def test_after_an_end_that_nobody_asked_for_the_next_one_waits(code):
-    one, asked = made()
+    one, _ = made()
     one.tick(1.0)
     assert "starts again" in one.ended(1, 10.0, code)
     one.tick(10.0 + AGAIN - 1)
