@@ -13,15 +13,25 @@ from typing import TYPE_CHECKING, ClassVar
 from tidegate.core.batch import Latest
 from tidegate.core.ids import new_load_id
 from tidegate.core.position import Position
-from tidegate.errors import ConfigError, HistoryGone
+from tidegate.errors import ConfigError, DuplicateKeys, HistoryGone
 from tidegate.formats.delta.change_feed import WENT
 from tidegate.loaders._applying import Load, LoadResult
-from tidegate.loaders._batches import Batch, key_of, marked, need_columns, new_rows, not_outdated, one_a_key, refuse
+from tidegate.loaders._batches import (
+    Batch,
+    key_of,
+    marked,
+    need_columns,
+    need_keys,
+    new_rows,
+    not_outdated,
+    one_a_key,
+    refuse,
+)
 from tidegate.loaders._cursor import TIMES, Cursor
 from tidegate.loaders._places import Place, need, refuse_relative, short_name
 from tidegate.loaders._records import Record, Records
 from tidegate.loaders._sink import Sink
-from tidegate.spark.dataframe_ops import ORDER, changelog
+from tidegate.spark.dataframe_ops import GONE, ORDER, RANK, changelog, latest, ranked
 from tidegate.spark.failures import everything, translated
 from tidegate.spark.sql import quote
 
@@ -72,6 +82,7 @@ class Source:
 
         Raises:
             HistoryGone: the feed was not on, or its files are gone.
+            DuplicateKeys: more than one row of a key came, equal or not, and did not go.
         """
         reader = self.spark.read.option("readChangeFeed", "true")
         reader = reader.option("startingVersion", str(start)).option("endingVersion", str(end))
@@ -79,8 +90,13 @@ class Source:
         try:
             feed = reader.table(self.place.sql) if self.place.table else reader.format("delta").load(where)
             rows = changelog(feed, went=WENT, commit="_commit_version", drop=("_commit_version", "_commit_timestamp"))
-            # Whether it was an insert or an update still tells rows apart: two that one commit brought tie.
-            return one_a_key(rows.distinct(), Latest(key=key, order=(ORDER,))).drop("_change_type", ORDER)
+            rule = Latest(key=key, order=(ORDER,))
+            need_keys(rows, key)
+            keys = [quote(name) for name in key]
+            refuse_several(rows.selectExpr(*keys, f"CASE WHEN {GONE} THEN -1 ELSE 1 END AS n"), key)
+            last = ranked(rows, rule, by="rank").where(f"{RANK} = 1 AND NOT {GONE}")
+            refuse_several(last.selectExpr(*keys, "1 AS n"), key)
+            return latest(rows, rule).drop("_change_type", ORDER)
         except Exception as error:
             said = everything(error)
             if _NO_FEED.search(said) or _NO_HISTORY.search(said):
@@ -90,6 +106,23 @@ class Source:
                     "target with another metadata table.",
                 ) from error
             raise
+
+
+def refuse_several(counted: DataFrame, key: Sequence[str]) -> None:
+    """Refuses rows of which a source has several of one key: a target has one of each.
+
+    Args:
+        counted: the columns of the key, and `n`, how many rows of it came (below 0: went).
+
+    Raises:
+        DuplicateKeys: also where these rows are equal.
+    """
+    several = counted.groupBy(*map(quote, key)).sum("n").where("`sum(n)` > 1").count()
+    if several:
+        raise DuplicateKeys(
+            f"the source has several rows for each of {several} keys ({', '.join(key)}); nothing was loaded",
+            hint="Correct them at the source, or use a `primary_key=` that is unique.",
+        )
 
 
 class DeltaLoader:
@@ -223,8 +256,10 @@ class DeltaCDFLoader(DeltaLoader):
         source = Source.of(self.spark, self._source)
         end = source.version()
         if last is None:
-            rows = marked(one_a_key(source.at(end), Latest(key=self.key, order=())))
-            return rows, Record(load_id=new_load_id(), start=0, end=end)
+            rows = source.at(end)
+            need_keys(rows, self.key)
+            refuse_several(rows.selectExpr(*map(quote, self.key), "1 AS n"), self.key)
+            return marked(rows), Record(load_id=new_load_id(), start=0, end=end)
         if end < last.end:
             raise HistoryGone(
                 f"{self._source} is at version {end} but was read up to {last.end}: it is a different table now",

@@ -4,7 +4,7 @@ import shutil
 
 import pytest
 
-from tidegate.errors import HistoryGone, TidegateError
+from tidegate.errors import DuplicateKeys, HistoryGone, TidegateError
 from tidegate.loaders import DeltaCDFLoader, DeltaTimestampLoader
 from tidegate.loaders._records import Records
 
@@ -85,6 +85,37 @@ def test_change_data_feed_merge_with_deduplication(bench):
     assert loader.load().records == 2
     assert versions(bench) == [(0, 2, True, False)]
     assert target(bench, goal) == [(1, "a", "one"), (2, "a", "new")]
+
+
+TWICE = "(7, 'a', 'same'), (7, 'a', 'same')"
+
+
+@pytest.mark.parametrize("first", [True, False])
+def test_several_rows_of_one_key_are_refused_even_where_they_are_equal(bench, first):
+    source, goal = bench.path("source"), bench.path("target")
+    create(bench, source)
+    if first:
+        sql(bench, f"INSERT INTO delta.`{source}` VALUES (1, 'a', 'one'), {TWICE}")
+    else:
+        sql(bench, f"INSERT INTO delta.`{source}` VALUES (1, 'a', 'one')")
+        assert following(bench, source, goal).load().records == 1
+        sql(bench, f"INSERT INTO delta.`{source}` VALUES {TWICE}")
+    with pytest.raises(DuplicateKeys, match="several rows for each of 1 keys"):
+        following(bench, source, goal).load()
+    sql(bench, f"DELETE FROM delta.`{source}` WHERE id_col = 7")
+    following(bench, source, goal).load()
+    assert target(bench, goal) == [(1, "a", "one")]
+    # One commit after the other; and as the keys of what one update made equal.
+    sql(bench, f"INSERT INTO delta.`{source}` VALUES (8, 'a', 'same')")
+    sql(bench, f"INSERT INTO delta.`{source}` VALUES (8, 'a', 'same')")
+    with pytest.raises(DuplicateKeys):
+        following(bench, source, goal).load()
+    sql(bench, f"DELETE FROM delta.`{source}` WHERE id_col = 8")
+    sql(bench, f"INSERT INTO delta.`{source}` VALUES (2, 'a', 'one')")
+    following(bench, source, goal).load()
+    sql(bench, f"UPDATE delta.`{source}` SET id_col = 3")
+    with pytest.raises(DuplicateKeys):
+        following(bench, source, goal).load()
 
 
 def test_reads_that_nobody_confirmed_become_stale_and_come_again(bench):
