@@ -36,6 +36,18 @@ class Table:
         return self.workspace.table("s.t").current_snapshot().snapshot_id
 
     @property
+    def required(self):
+        if self.form == "delta":
+            return {
+                field.name for field in deltalake.DeltaTable(str(self._delta)).schema().fields if not field.nullable
+            }
+        return {field.name for field in self.workspace.table("s.t").schema().fields if field.required}
+
+    @property
+    def key(self):
+        return set() if self.form == "delta" else self.workspace.table("s.t").schema().identifier_field_names()
+
+    @property
     def columns(self):
         if self.form == "delta":
             return [field.name for field in deltalake.DeltaTable(str(self._delta)).schema().fields]
@@ -89,7 +101,7 @@ def test_a_full_refresh_accepts_any_new_type(table, shop, spark):
 
     refused = run(table, spark)
     assert refused.error.code == "schema_refused"
-    assert "`contract: {type_change: replace | widen | rescue | discard}`" in refused.error.hint
+    assert "`contract: {type_change: replace | widen | cast | rescue | discard}`" in refused.error.hint
     assert "`tidegate run t --full-refresh --yes`" in refused.error.hint
     assert table.rows() == [{"id": 1, "amount": 10}, {"id": 2, "amount": 20}]
 
@@ -102,6 +114,7 @@ def test_a_full_refresh_accepts_any_new_type(table, shop, spark):
 
     done = run(table, spark, full_refresh=True)
     assert (done.error, done.verified) == (None, True)
+    assert (done.rows_inserted, done.rows_updated, done.rows_deleted) == (2, 0, 2), "on both formats the same"
     assert table.rows() == [{"id": 1, "amount": "ten"}, {"id": 3, "amount": "030"}]
     assert table.columns == ["id", "amount"]
     assert table.rows(table.version) == table.rows()
@@ -136,6 +149,10 @@ def test_the_contract_replaces_a_changed_type(table, shop, spark, mode, kind, ro
     state(table, shop, {"type_change": mode})
     run(table, spark)
     make(shop, kind, row)
+    with table.workspace.project(spark) as project:
+        (plan,) = project.plan().streams
+    assert f"type_change: {mode}}} replaces every row and the type of amount from bigint to" in plan.slices[0].reason
+    assert any("replaces every row" in note for note in plan.notes)
     done = run(table, spark)
     assert (done.error, done.verified) == (None, True)
     (found,) = table.rows()
@@ -190,6 +207,33 @@ def test_what_a_killed_load_left_behind_changes_nothing(table, shop, spark):
     assert run(table, spark, full_refresh=True).error is None
     assert table.columns == ["id", "amount"]
     assert table.rows() == [{"id": 1, "amount": "ten"}]
+
+
+def test_what_the_source_promises_of_a_replaced_column(table, shop, spark):
+    """The new column allows NULL, and a key column stays a key only where it is not replaced."""
+    shop.sql(
+        "DROP TABLE t",
+        "CREATE TABLE t (id INTEGER PRIMARY KEY AUTOINCREMENT NOT NULL, ref INTEGER NOT NULL, amount INTEGER NOT NULL)",
+        "INSERT INTO t VALUES (1, 7, 10)",
+    )
+    state(table, shop, {"type_change": "replace"}, key=["id", "ref"], strategy="full", write="merge")
+    assert run(table, spark).verified
+    assert table.required == {"id", "ref", "amount"}
+    assert table.form == "delta" or table.key == {"id", "ref"}
+    shop.sql(
+        "DROP TABLE t",
+        "CREATE TABLE t (id INTEGER PRIMARY KEY AUTOINCREMENT NOT NULL, ref TEXT NOT NULL, amount TEXT NOT NULL)",
+        "INSERT INTO t VALUES (1, '7', 'ten'), (2, '8', '')",
+    )
+    done = run(table, spark)
+    assert (done.error, done.verified) == (None, True)
+    assert table.rows() == [{"id": 1, "ref": "7", "amount": "ten"}, {"id": 2, "ref": "8", "amount": ""}]
+    assert table.key == set(), "the rest of a key identifies no row"
+    assert table.required == (set() if table.form == "delta" else {"id"})
+    shop.sql("DELETE FROM t WHERE id = 1", "INSERT INTO t VALUES (3, '9', 'x')")
+    again = run(table, spark)
+    assert (again.error, again.verified) == (None, True)
+    assert [row["ref"] for row in table.rows()] == ["8", "9"]
 
 
 @pytest.mark.parametrize(

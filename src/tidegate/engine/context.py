@@ -24,6 +24,10 @@ if TYPE_CHECKING:
     from tidegate.spark.session import Sessions
 
 
+FULL_REFRESH = "--full-refresh"
+"""What asks for a full refresh where a person does."""
+
+
 def _never() -> bool:
     return False
 
@@ -48,7 +52,7 @@ class RunContext:
     now: Callable[[], datetime]
     redact: Callable[[str], str]
     full_refresh: bool = False
-    asked_by: str = "--full-refresh"
+    asked_by: str = FULL_REFRESH
     allow_deletes: bool = False
     resync: bool = False
     ended: Callable[[], bool] = _never

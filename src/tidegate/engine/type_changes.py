@@ -43,7 +43,8 @@ def escalated(work: LoadContext) -> LoadContext:
     changed = [change for change in changes if change.kind is ChangeKind.TYPE_CHANGE]
     if not changed or not all(mode == Mode.REPLACE or keeps_values(work, change) for change in changed):
         return work
-    asked_by = f"contract: {{type_change: {mode}}}"
+    listed = ", ".join(f"{change.column} from {change.old} to {change.new}" for change in changed)
+    asked_by = f"contract: {{type_change: {mode}}} replaces every row and the type of {listed}"
     return replace(work, context=replace(work.context, full_refresh=True, resync=False, asked_by=asked_by))
 
 

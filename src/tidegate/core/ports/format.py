@@ -67,7 +67,7 @@ class TableState:
         position_snapshot: the snapshot that carries it.
         number: of the load that the table stands at, where the table keeps that and not its position any more.
         last_sequence: the greatest number that the table has ever taken of this stream; it takes none below it.
-        branches: this stream's branches that a crash left behind.
+        branches: what a crash left behind, for `drop_branches`: this stream's branches, columns that nobody sees.
         schema: the columns, with stored types.
         location: where its files are.
         since_load: what happened to it since the load with the position.

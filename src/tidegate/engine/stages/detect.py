@@ -21,7 +21,7 @@ from tidegate.core.position import Position
 from tidegate.core.position_state import METHOD, method_of, names_files, names_partitions
 from tidegate.core.slices import SnapshotPair
 from tidegate.engine import column_backfill, empty_source, load_history, partitions, untouched
-from tidegate.engine.context import LoadContext
+from tidegate.engine.context import FULL_REFRESH, LoadContext
 from tidegate.engine.deletes import key_diff
 from tidegate.engine.events import Stage
 from tidegate.errors import PlanError
@@ -91,7 +91,7 @@ def detect(work: LoadContext, *, measure: Measure | None = None) -> tuple[Change
         kept, strategy = _kept(work, since), stream.strategy
         if strategy.learns:
             strategy = strategy.learned(load_history.of(work.context.registry, stream.uid))
-        changes = strategy.detect(probe, since, kept)
+        changes = _renewed(work, strategy.detect(probe, since, kept))
         grouping = changes.grouping if changes else None
         if grouping is not None and since is not None and method_of(since.state) != grouping.to_dict():
             kept = None  # of partitions that were cut another way
@@ -115,6 +115,15 @@ def detect(work: LoadContext, *, measure: Measure | None = None) -> tuple[Change
             changes = _in_order(changes)
         tell(changes.reason if changes else strategy.unchanged(since) if since else "nothing changed")
     return changes, kept or Ledger()
+
+
+def _renewed(work: LoadContext, changes: ChangeSet | None) -> ChangeSet | None:
+    """The changes of a full refresh with its reason: a strategy without a position takes it for a first load."""
+    context = work.context
+    if changes is None or not context.full_refresh or work.recovered.since is None:
+        return changes
+    notes = changes.notes if context.asked_by == FULL_REFRESH else (*changes.notes, context.asked_by)
+    return replace(changes, reason=f"every row is read again: {context.asked_by}", notes=notes)
 
 
 def _in_order(changes: ChangeSet) -> ChangeSet:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from tidegate.core.ids import Target
@@ -159,13 +159,22 @@ class DeltaStaging(Staging):
 
     def receipt(self) -> Receipt:
         """What the commit did, in its own words."""
-        return table.receipt(self._commit(self._log()))
+        log = self._log()
+        return self._told(log, self._commit(log))
 
     def publish(self) -> Receipt:
         """The receipt: what was committed is seen already."""
         log = self._log()
         commits = [commit for version in reversed(self._landed) if (commit := log.commit(version)) is not None]
-        return together([table.receipt(commit) for commit in commits]) if commits else self.receipt()
+        return together([self._told(log, commit) for commit in commits]) if commits else self.receipt()
+
+    def _told(self, log: Log, commit: Commit) -> Receipt:
+        """The receipt; how many rows go with whole files tells the version before, and not the commit."""
+        found = table.receipt(commit)
+        mode = (commit.info.get("operationParameters") or {}).get("mode")
+        if self.plan.write.mode is not Mode.OVERWRITE or mode != "Overwrite":
+            return found
+        return replace(found, rows_deleted=log.snapshot(commit.version - 1).rows or 0)
 
     def discard(self) -> None:
         """Nothing: what was not committed is in no version, and what was cannot be taken back."""

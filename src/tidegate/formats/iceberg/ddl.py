@@ -189,9 +189,8 @@ def evolve(
     leaving = (
         was.get(each.column, each.column) for each in changes if each.kind in {ChangeKind.NULLABILITY, *REPLACED}
     )
-    gone = [name for name in leaving if name in key]
-    if gone:
-        yield no_identifier(target, gone)
+    if any(name in key for name in leaving):
+        yield no_identifier(target, key)  # the others alone identify no row
     yield from statements.evolve(sql.table(target), evolved(changes, schema))
 
 

@@ -36,7 +36,7 @@ from tidegate.formats.iceberg import versions as travel
 from tidegate.formats.iceberg.catalog import Catalog
 from tidegate.formats.iceberg.partitions import aligned, partition_by
 from tidegate.formats.iceberg.snippets import snippets
-from tidegate.formats.iceberg.staging import IcebergStaging, drop_branch
+from tidegate.formats.iceberg.staging import IcebergStaging, drop_leftovers
 from tidegate.formats.shared.storage import has_older, usage
 from tidegate.spark import sql
 from tidegate.spark.failures import translated
@@ -112,7 +112,7 @@ class Iceberg(Format):
             rows=0 if metadata.main is None else current.rows if current else None,
             position=position[0] if position else None,
             position_snapshot=str(position[1].id) if position else None,
-            branches=metadata.branches(branch_prefix(uid)),
+            branches=metadata.left(branch_prefix(uid)),
             schema=metadata.schema(),
             location=metadata.location,
             since_load=SinceLoad(same_rows=metadata.as_loaded(uid), partitioning=metadata.partitioning),
@@ -250,8 +250,7 @@ class Iceberg(Format):
 
     def drop_branches(self, session: SparkSession, target: Target, branches: Sequence[str]) -> None:
         """Drops what a crash left behind; main stays as it is."""
-        for branch in branches:
-            drop_branch(session, target, branch, self._where.warehouse)
+        drop_leftovers(session, target, branches, self._where.warehouse)
 
     def facts(self, target: Target) -> TableFacts | None:
         """Layout and size, from the metadata and the summary of the visible snapshot."""

@@ -29,7 +29,7 @@ from tidegate.core.position import touched_name
 from tidegate.errors import CommitConflict
 from tidegate.formats.iceberg import layout
 from tidegate.formats.iceberg.metadata import Metadata, Snapshot
-from tidegate.formats.iceberg.staging import MAIN, PROPERTY, drop_branch
+from tidegate.formats.iceberg.staging import MAIN, PROPERTY, drop_branch, drop_leftovers
 from tidegate.formats.shared.small_write import SETTINGS
 from tidegate.spark import sql
 from tidegate.spark.failures import translated
@@ -52,7 +52,7 @@ def survey(
         open_table: the same table through PyIceberg, asked for only where manifests have to be read.
         aged: whether any file of the table is old enough to be taken for an orphan.
     """
-    if left := metadata.branches(branch_prefix(upkeep.uid)):
+    if left := metadata.left(branch_prefix(upkeep.uid)):
         yield Need(step=Step.BRANCHES, reason=f"{len(left)} left by crashed loads")
     if reason := layout.differs(metadata.raw, upkeep.partition_by):
         yield Need(step=Step.LAYOUT, reason=reason)
@@ -196,9 +196,8 @@ class Keeper:
         return found
 
     def _drop_branches(self) -> str:
-        left = self._metadata.branches(branch_prefix(self.upkeep.uid))
-        for branch in left:
-            drop_branch(self.session, self.upkeep.target, branch, self.warehouse)
+        left = self._metadata.left(branch_prefix(self.upkeep.uid))
+        drop_leftovers(self.session, self.upkeep.target, left, self.warehouse)
         return f"{len(left)} dropped"
 
     def _lay_out(self) -> str:

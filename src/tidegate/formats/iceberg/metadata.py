@@ -117,6 +117,11 @@ class Metadata:
         """Names of branches that begin so."""
         return tuple(sorted(name for name in self.raw.get("refs") or {} if name.startswith(prefix)))
 
+    def left(self, prefix: str) -> tuple[str, ...]:
+        """What a killed load left: branches that begin so, and columns that were about to take the place of others."""
+        columns = (field["name"] for field in self.fields() if field["name"].startswith(REPLACING))
+        return (*self.branches(prefix), *columns)
+
     def head(self, branch: str) -> int | None:
         """The snapshot that a branch stands at; None if there is no such branch."""
         found = (self.raw.get("refs") or {}).get(branch)

@@ -50,9 +50,15 @@ def refuse_connect(session: SparkSession, columns: Sequence[str]) -> None:
 
 
 def prepare(target: Target, schema: Schema, columns: Sequence[str], metadata: Metadata | None) -> Iterator[str]:
-    """The statements that add the new columns, and drop those that a crash left behind."""
+    """The statements that add the new columns, and drop those that a crash left behind.
+
+    The old columns may be NULL from then on: rows of the load's branch have nothing in them.
+    """
     if metadata is not None:
         yield from drop_left(target, metadata)
+        for field in metadata.fields():
+            if field["name"] in columns and field.get("required"):
+                yield f"ALTER TABLE {sql.table(target)} ALTER COLUMN {sql.quote(field['name'])} DROP NOT NULL"
     types = {column.name: column.type.stored.spark for column in schema}
     added = ", ".join(f"{sql.quote(REPLACING + name)} {types[name]}" for name in columns)
     yield f"ALTER TABLE {sql.table(target)} ADD COLUMNS ({added})"

@@ -21,7 +21,7 @@ from tidegate.dialects.spark import Spark
 from tidegate.errors import CommitConflict, CommitUnknown, InternalError, SchemaRefused, WriteError
 from tidegate.formats.iceberg import ddl, replaced_columns
 from tidegate.formats.iceberg import layout as layouts
-from tidegate.formats.iceberg.metadata import Metadata, Snapshot
+from tidegate.formats.iceberg.metadata import REPLACING, Metadata, Snapshot
 from tidegate.formats.iceberg.partitions import Wrapping, wrapping
 from tidegate.formats.shared.small_write import ALL_FILES, SETTINGS, all_files, few, named, read_back
 from tidegate.formats.shared.statements import Statement, bound, deleting, live, merging, together
@@ -349,6 +349,17 @@ def fitting(rows: DataFrame, fields: Sequence[Wrapping]) -> DataFrame:
             sure = f"CASE WHEN {quoted} < {least} THEN {ended} ELSE {quoted} END AS {quoted}"
         columns.append(sure)
     return rows.selectExpr(*columns)
+
+
+def drop_leftovers(session: SparkSession, target: Target, names: Sequence[str], warehouse: str | None) -> None:
+    """Drops branches, and columns that have not taken the place of others, see `Metadata.left`."""
+    for name in names:
+        if not name.startswith(REPLACING):
+            drop_branch(session, target, name, warehouse)
+    with translated(f"changing the columns of {target}", warehouse):
+        for name in names:
+            if name.startswith(REPLACING):
+                session.sql(f"ALTER TABLE {sql.table(target)} DROP COLUMN {sql.quote(name)}")
 
 
 def drop_branch(session: SparkSession, target: Target, branch: str, warehouse: str | None) -> None:
