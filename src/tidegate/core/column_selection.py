@@ -19,18 +19,25 @@ class ColumnSelection:
     """The columns of a source that a stream reads.
 
     Args:
-        include: only these; all of them where it is empty. A name with `*` or `?` stands for every column that matches.
+        include: only these; all of them where it is None. A name with `*` or `?` stands for every column that matches.
         exclude: not these, even where `include` names them.
         types: exact types by column name, as the project states them.
+
+    Raises:
+        ConfigError: `include` names no column, which could be meant as all or as none.
     """
 
-    include: tuple[str, ...] = ()
+    include: tuple[str, ...] | None = None
     exclude: tuple[str, ...] = ()
     types: Mapping[str, str] = field(default_factory=dict)
 
+    def __post_init__(self) -> None:
+        if self.include == ():
+            raise ConfigError("include: must name at least one column; leave it out to read all of them")
+
     def takes(self, name: str) -> bool:
         """Whether a column of that name is read."""
-        included = not self.include or any(_matches(name, each) for each in self.include)
+        included = self.include is None or any(_matches(name, each) for each in self.include)
         return included and not any(_matches(name, each) for each in self.exclude)
 
     def of(self, label: str, names: Sequence[str]) -> tuple[str, ...]:
@@ -44,7 +51,7 @@ class ColumnSelection:
             ConfigError: a column is named that the source does not have, which may be the one that must not be read
                 under its right name; a type is stated for one that is left out; or no column is left.
         """
-        for key, stated in (("include", self.include), ("exclude", self.exclude), ("columns", tuple(self.types))):
+        for key, stated in (("include", self.include or ()), ("exclude", self.exclude), ("columns", tuple(self.types))):
             for name in stated:
                 if name not in names and (key == "columns" or not _is_pattern(name)):
                     raise ConfigError(

@@ -52,7 +52,7 @@ class LakeTable(Source["LakeProbe"]):
 
     iceberg: str | None = None
     delta: str | None = None
-    include: tuple[str, ...] = ()
+    include: tuple[str, ...] | None = None
     exclude: tuple[str, ...] = ()
     lakes: Mapping[str, Format] = field(default_factory=dict, metadata={"given": True}, repr=False)
     folder: Path = field(default_factory=Path.cwd, metadata={"given": True}, repr=False)
@@ -63,6 +63,7 @@ class LakeTable(Source["LakeProbe"]):
     def __post_init__(self) -> None:
         if (self.iceberg is None) == (self.delta is None):
             raise ConfigError("a lake table needs either `iceberg:` or `delta:`")
+        ColumnSelection(include=self.include, exclude=self.exclude)  # refuses a list of nothing
         kind, name = ("iceberg", self.iceberg) if self.iceberg is not None else ("delta", self.delta)
         found, target = self._of_lake(kind, name or "") or self._of_path(kind, name or "")
         feed = found.change_feed

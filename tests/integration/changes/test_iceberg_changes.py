@@ -190,3 +190,25 @@ def test_a_position_is_not_moved_to_where_rows_would_be_added_once_more(lake):
             assert "--full-refresh --yes" in refused.value.hint
     assert lake.run("log").outcome == "unchanged"
     assert lake.rows("out.log") == before
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("strategy", "write"), [("table_changes", "merge"), ("snapshot_diff", "merge"), ("full", "replace")]
+)
+def test_excluded_columns_never_arrive(lake_of, strategy, write):
+    source = {"iceberg": "lake.src.orders", "exclude": ["sec*", "x"]}
+    lake = lake_of({"orders": {**STREAMS["orders"], "source": source, "strategy": strategy, "write": write}})
+    lake.sql(CTAS, "ALTER TABLE lake.src.orders ADD COLUMN secret string")
+    assert lake.loaded("orders").verified
+    lake.sql("UPDATE lake.src.orders SET x = 9.5, secret = 's'")
+    assert lake.run("orders").error is None, "what changed is not read"
+    lake.sql(
+        "UPDATE lake.src.orders SET name = 'second' WHERE id = 1",
+        "DELETE FROM lake.src.orders WHERE id = 3",
+        "INSERT INTO lake.src.orders (id, name) VALUES (7, 'seven')",
+    )
+    assert lake.loaded("orders").verified
+    assert lake.rows("out.orders") == [(0, "n0"), (1, "second"), (2, "n2"), (4, "n4"), (7, "seven")]
+    with lake.workspace.project(lake.spark) as project:
+        assert project.verify("orders", level="rows").streams[0].equal is True

@@ -268,3 +268,31 @@ def interrupted_after(load):
             raise KeyboardInterrupt
 
     return acknowledge
+
+
+def test_excluded_columns_never_arrive(loaded):
+    """Neither from the table nor from its log; what happens only there does no harm."""
+    file = loaded.workspace.folder / "tidegate.yaml"
+    project = yaml.safe_load(file.read_text())
+    project["streams"]["orders"]["source"]["exclude"] = ["day", "tag?"]
+    file.write_text(yaml.safe_dump(project))
+    loaded.sql(NARROW, FEW.format(1, 5))
+    loaded.loads()
+    loaded.proves()
+    loaded.sql(
+        "update orders set day = 'infinity', tags = '{secret}'",  # no column of the lake could keep such a day
+        FEW.format(6, 7),
+        "update orders set name = 'changed' where id = 2",
+        "delete from orders where id = 3",
+    )
+    loaded.loads()
+    loaded.proves()
+    assert {row["id"]: row["name"] for row in loaded.rows()} == {
+        1: "n1", 2: "changed", 4: "n4", 5: "n5", 6: "n6", 7: "n7",
+    }  # fmt: skip
+    assert {name for row in loaded.rows() for name in row} == {"id", "name", "big"}
+    loaded.sql("alter table orders drop column tags")
+    assert loaded.run().outcome is Result.UNCHANGED
+    loaded.sql("update orders set day = null where id = 1")
+    loaded.run()
+    loaded.proves()

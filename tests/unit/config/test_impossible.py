@@ -44,6 +44,16 @@ def stream(**changes: str) -> str:
 
 IMPOSSIBLE = [
     (
+        stream(source="{connection: shop, table: t, include: []}"),
+        5,
+        "include: must name at least one column; leave it out to read all of them",
+    ),
+    (
+        stream(source="{path: in/*.csv, exclude: [ssn]}"),
+        5,
+        "streams.a.source.exclude: is for tables: files may lack a column that others have",
+    ),
+    (
         stream(layout="{partition_by: [days(at), hours(at)]}"),
         9,
         "streams.a.layout: partition_by has both days(at) and hours(at); Iceberg accepts only one of them",

@@ -93,3 +93,8 @@ def test_names_that_spark_cannot_tell_apart_need_one_of_them_left_out():
 def test_lines_are_yaml():
     assert listed(["a", "no", "b c"]) == '[a, "no", "b c"]'
     assert mapped({"a": "decimal(2,1)"}) == '{a: "decimal(2,1)"}'
+
+
+def test_a_list_of_nothing_is_refused():
+    with pytest.raises(ConfigError, match="must name at least one column"):
+        ColumnSelection(include=())

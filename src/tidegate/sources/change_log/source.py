@@ -83,7 +83,7 @@ class ChangeLog(Source[LogProbe]):
     database: str | None = None
     slot: str | None = None
     publication: str | None = None
-    include: tuple[str, ...] = ()
+    include: tuple[str, ...] | None = None
     exclude: tuple[str, ...] = ()
     connection: Connection | None = None
     folder: Path = field(default_factory=Path.cwd, metadata={"given": True}, repr=False)
@@ -110,7 +110,7 @@ class ChangeLog(Source[LogProbe]):
             self._table()
 
     def _check_events(self) -> None:
-        if self.include or self.exclude:
+        if self.include is not None or self.exclude:
             raise ConfigError("`include:` and `exclude:` are for a replication slot: other logs hold their own columns")
         if self.envelope is None:
             known = ", ".join(plugins.names("envelopes"))

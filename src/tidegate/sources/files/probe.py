@@ -23,7 +23,7 @@ from tidegate.core.plan import Prune
 from tidegate.core.ports.source import ListedFiles
 from tidegate.core.schema import TEXT, Column, Kind, Schema, Type
 from tidegate.core.slices import Files, Keys, Partition, Slice
-from tidegate.dialects.shared.statements import scope
+from tidegate.dialects.shared.buckets import scope
 from tidegate.dialects.spark import Spark
 from tidegate.errors import ColumnsUnknown, FileUnreadable, SchemaRefused
 from tidegate.sources.files.listing import listed, still

@@ -31,6 +31,10 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 AVRO = "org.apache.spark:spark-avro_2.13:4.1.1"
+EVERY_COLUMN = (
+    "is for tables: files may lack a column that others have, so a name that is misspelt could not be told, and the "
+    "column that must not be read would be loaded; load a table without the column, or leave it out of the files"
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,6 +52,7 @@ class Files(Source[FilesProbe]):
 
     kind: ClassVar[str] = "files"
     reads: ClassVar[frozenset[type]] = frozenset({Chosen})
+    unsupported: ClassVar[Mapping[str, str]] = dict.fromkeys(("include", "exclude"), EVERY_COLUMN)
 
     path: str
     format: FileFormat | None = None
