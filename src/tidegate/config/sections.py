@@ -47,8 +47,9 @@ class Contract:
         widen: a type became wider, such as `int` to `bigint`: `evolve` widens the table's column, `stop` ends the load.
         narrow: a type became narrower: `keep` leaves the table's type, which holds every value; `stop` ends the load.
         type_change: a column has another type: `replace` reads every row again and replaces the table's rows and the
-            column's type, `widen` does that for a type that holds every value of the old one, `rescue` keeps its values
-            in the column `_rescued`, `discard` does not read it, `stop` ends the load.
+            column's type, `widen` does that for a type that holds every value of the old one, `cast` keeps the table's
+            type and ends the load at the first value that does not fit it, `rescue` keeps its values in the column
+            `_rescued`, `discard` does not read it, `stop` ends the load.
         nullability: a column that the table requires may now be NULL: `evolve` lets the table's be NULL, too, `keep`
             leaves the table as it is, `stop` ends the load.
         drop_column: a column is gone at the source: `keep` leaves it in the table, with NULL in new rows; `stop` ends
@@ -60,7 +61,7 @@ class Contract:
     add_column: Literal["evolve", "fill", "rescue", "discard", "stop"] = "evolve"
     widen: Literal["evolve", "stop"] = "evolve"
     narrow: Literal["keep", "stop"] = "stop"
-    type_change: Literal["stop", "replace", "widen", "rescue", "discard"] = "stop"
+    type_change: Literal["stop", "replace", "widen", "cast", "rescue", "discard"] = "stop"
     nullability: Literal["evolve", "keep", "stop"] = "evolve"
     drop_column: Literal["keep", "stop"] = "keep"
     rename: Literal["stop", "evolve", "keep"] = "stop"

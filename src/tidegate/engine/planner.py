@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
+from tidegate.core.casts import ALLOWED
 from tidegate.core.changes import ChangeSet
 from tidegate.core.effects import Apply, event_rules
 from tidegate.core.ids import new_load_id
@@ -311,6 +312,8 @@ def _ways(stream: Stream, refused: Sequence[SchemaChange]) -> str:
         f"`contract: {{{kind}: {' | '.join(modes_of(kind, but=Mode.STOP))}}}`"
         for kind in dict.fromkeys(change.kind for change in refused)
     )
+    if stream.policies.contract.get(ChangeKind.TYPE_CHANGE) == Mode.CAST:
+        allowed += f"; `cast` converts {ALLOWED}, and no column of the key"
     whole = "" if stream.strategy.applies_events else ", or reload the whole table: "
     command = f"{whole}`tidegate run {stream.name} --full-refresh --yes`" if whole else ""
     return f"Change the source back, allow it with {allowed} (docs/concepts/contract.md){command}."

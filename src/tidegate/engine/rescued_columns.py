@@ -1,6 +1,6 @@
-"""Adapts a source to its table's columns for `contract:` with rescue or discard.
+"""Adapts a source to its table's columns for `contract:` with rescue, discard or cast.
 
-The other columns are packed into one column, or left out. Columns of the table are loaded unchanged.
+The other columns are packed into one column, left out, or cast. Columns of the table are loaded unchanged.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from tidegate.core.bounds import BoundRequest
 from tidegate.core.ids import Target
-from tidegate.core.policies.contract import ASIDE, LEAVES_OUT, ColumnMapping, Mode
+from tidegate.core.policies.contract import ASIDE, LEAVES_OUT, MAPPED, ColumnMapping, Mode
 from tidegate.core.ports.format import Format
 from tidegate.core.ports.source import Probe, Source, Sparks
 from tidegate.core.schema import ChangeKind, Schema, SchemaChange
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 def incompatibilities(source: type[Any], contract: Mapping[str, str]) -> list[str]:
     """Why the contract cannot be kept with such a source, a sentence each; nothing where it can."""
     found = []
-    asked = [f"{kind}: {contract[kind]}" for kind in LEAVES_OUT if contract[kind] in ASIDE]
+    asked = [f"{kind}: {contract[kind]}" for kind in LEAVES_OUT if contract[kind] in MAPPED]
     if asked and not source.packs:
         found.append(
             f"contract: {{{', '.join(asked)}}} is only for database tables and queries; here add_column must be "
@@ -44,20 +44,20 @@ def incompatibilities(source: type[Any], contract: Mapping[str, str]) -> list[st
 def rescuing(
     source: Source[Probe], contract: Mapping[str, str], lake: Format, target: Target, key: tuple[str, ...]
 ) -> Source[Probe]:
-    """The source as its table sees it; itself, unless the contract leaves columns out."""
-    if not any(contract[kind] in ASIDE for kind in LEAVES_OUT):
+    """The source as its table sees it; itself, unless the contract leaves columns out or casts them."""
+    if not any(contract[kind] in MAPPED for kind in LEAVES_OUT):
         return source
     return Rescuing(source=source, lake=lake, target=target, contract=contract, key=key)
 
 
 def aside(probe: Probe) -> tuple[SchemaChange, ...]:
-    """The changes of columns that the load leaves out of its table's own."""
+    """The changes of columns that the load leaves out of its table's own, or casts to them."""
     return tuple(probe.rescue.left_out()) if probe.rescue is not None else ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rescuing(Source[Probe]):
-    """A source whose columns that the table does not have are packed into one, or left out."""
+    """A source whose columns that the table does not have as they are are packed into one, left out, or cast."""
 
     source: Source[Probe]
     lake: Format

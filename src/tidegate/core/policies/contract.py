@@ -1,4 +1,4 @@
-"""The part of a column contract that rescues or discards columns that the table does not have.
+"""The part of a column contract that rescues, discards or casts columns that the table does not have as they are.
 
 Never leaves out a key column.
 """
@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
+from tidegate.core.casts import Cast, cast_of
 from tidegate.core.schema import RESCUED, ChangeKind, Schema, SchemaChange, compare
 
 
@@ -22,6 +23,7 @@ class Mode(StrEnum):
     DISCARD = "discard"
     REPLACE = "replace"
     WIDEN = "widen"
+    CAST = "cast"
     STOP = "stop"
 
 
@@ -29,7 +31,7 @@ MODES: Mapping[ChangeKind, tuple[Mode, ...]] = {
     ChangeKind.ADD_COLUMN: (Mode.EVOLVE, Mode.FILL, Mode.RESCUE, Mode.DISCARD, Mode.STOP),
     ChangeKind.WIDEN: (Mode.EVOLVE, Mode.STOP),
     ChangeKind.NARROW: (Mode.KEEP, Mode.STOP),
-    ChangeKind.TYPE_CHANGE: (Mode.REPLACE, Mode.WIDEN, Mode.RESCUE, Mode.DISCARD, Mode.STOP),
+    ChangeKind.TYPE_CHANGE: (Mode.REPLACE, Mode.WIDEN, Mode.CAST, Mode.RESCUE, Mode.DISCARD, Mode.STOP),
     ChangeKind.NULLABILITY: (Mode.EVOLVE, Mode.KEEP, Mode.STOP),
     ChangeKind.DROP_COLUMN: (Mode.KEEP, Mode.STOP),
     ChangeKind.RENAME: (Mode.EVOLVE, Mode.KEEP, Mode.STOP),
@@ -43,6 +45,8 @@ def modes_of(kind: ChangeKind, *, but: Mode) -> tuple[Mode, ...]:
 
 
 ASIDE = frozenset({Mode.RESCUE, Mode.DISCARD})
+MAPPED = ASIDE | {Mode.CAST}
+"""The modes by which a source is read as its table has its columns."""
 LEAVES_OUT = (ChangeKind.ADD_COLUMN, ChangeKind.TYPE_CHANGE)
 """The kinds of changes whose columns can be left out: the table has nothing that their values would fit."""
 
@@ -69,6 +73,18 @@ class ColumnMapping:
                 mode = Mode(self.contract.get(change.kind, Mode.STOP))
                 if mode in ASIDE:
                     found[change] = mode
+        return found
+
+    def casts(self, source: Schema) -> Mapping[SchemaChange, Cast]:
+        """The changes of types whose values are cast to the table's type; of no column of the key."""
+        if self.contract.get(ChangeKind.TYPE_CHANGE) != Mode.CAST:
+            return {}
+        found: dict[SchemaChange, Cast] = {}
+        for change in compare(source=source, table=self.table):
+            new, old = source.find(change.column), self.table.find(change.column)
+            if change.kind is ChangeKind.TYPE_CHANGE and change.column not in self.key and new and old:
+                cast = cast_of(new.type, old.type)
+                found |= {change: cast} if cast else {}
         return found
 
     def rescues(self, aside: Mapping[SchemaChange, Mode]) -> bool:

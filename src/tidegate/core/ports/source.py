@@ -357,7 +357,7 @@ class RescuesColumns(Protocol):
         """
 
     def left_out(self) -> Mapping[SchemaChange, Mode]:
-        """The changes that the table sees nothing of, or no more than a text in `RESCUED`."""
+        """The changes that the table sees nothing of, no more than a text in `RESCUED`, or values of its own type."""
 
 
 class DetectsRestore(Protocol):

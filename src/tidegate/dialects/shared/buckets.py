@@ -6,9 +6,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
-from tidegate.core.grouping import CHARACTERS, Grouping, Periods, Prefixes, Ranges, Steps
+from tidegate.core.grouping import CHARACTERS, NULL_LABEL, Grouping, Periods, Prefixes, Ranges, Steps
 from tidegate.core.ports.dialect import Dialect
 from tidegate.core.schema import Column, Kind
+from tidegate.core.slices import Everything, Partition, Slice
 from tidegate.errors import PlanError
 
 
@@ -88,17 +89,20 @@ def _refuse_without_order(dialect: Dialect, column: Column) -> None:
         )
 
 
-def spread(dialect: Dialect, key: Sequence[Column], covered: Sequence[Column], count: int) -> By:
+def spread(dialect: Dialect, key: Sequence[Column], whole: Sequence[str], count: int) -> By:
     """The bucket of a row among `count`: rows of different keys are spread, whole rows without one.
 
     Every engine gives a key the same bucket; those of a multiple of `count` lie within those of `count`. A single
     integer is spread by division, which costs less than a hash and is as even unless the numbers step by a power of
     two; all else by the md5 of the key's text.
+
+    Args:
+        whole: the fields of a row, by which rows without a key are spread.
     """
     if len(key) == 1 and key[0].type.kind is Kind.INTEGER:
         number = dialect.comparable(dialect.quote(key[0].name), key[0])
         return By(value=dialect.remainder(f"coalesce({number}, 0)", count), name=dialect.as_text)
-    text = row_of(dialect, [field(dialect, column) for column in key or covered])
+    text = row_of(dialect, [field(dialect, column) for column in key] or whole)
     return By(value=dialect.remainder(dialect.quarter(dialect.digest(text), 3), count), name=dialect.as_text)
 
 
@@ -169,11 +173,27 @@ def _ends(name: int, width: int) -> tuple[int, int]:
     return (name if name > 0 else name - width + 1), (name if name < 0 else name + width - 1)
 
 
-def field(dialect: Dialect, column: Column) -> str:
-    """A column's field in the text of a row."""
+def scope(since: Partition | None, only: Sequence[Slice]) -> tuple[Slice, ...]:
+    """The slices that a question about partitions is about; rows of NULL are in every period of time."""
+    if only:
+        return tuple(only)
+    if since is None:
+        return (Everything(),)
+    return (since, Partition(column=since.column, label=NULL_LABEL))
+
+
+def field(dialect: Dialect, column: Column, suffix: str = "") -> str:
+    """A column's field in the text of a row.
+
+    Args:
+        suffix: what stands behind each text but that of NULL.
+    """
     text = dialect.text(dialect.quote(column.name), column)
     if column.type.stored.kind is Kind.TEXT and column.type.kind not in (Kind.UUID, Kind.TIME):
         text = dialect.replaced(dialect.replaced(text, "~", "~0"), "|", "~1")
+    if suffix:
+        some = dialect.concat([f"({text})", dialect.string(suffix)])
+        text = f"CASE WHEN {dialect.quote(column.name)} IS NOT NULL THEN {some} END"
     return f"coalesce({text}, '~N')"
 
 

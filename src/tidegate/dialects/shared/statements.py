@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from tidegate.core.batch import Latest
 from tidegate.core.bucketing import Buckets
-from tidegate.core.grouping import NULL_LABEL, Grouping
+from tidegate.core.casts import Cast
+from tidegate.core.grouping import Grouping
 from tidegate.core.ports.dialect import Dialect, Relation
 from tidegate.core.schema import TEXT, Column, Schema
 from tidegate.core.slices import Everything, Keys, Partition, Range, Slice
 from tidegate.core.spelling import suggest
-from tidegate.dialects.shared.buckets import By, by_bucket, field, in_key_ranges, key_range, row_of, spread
+from tidegate.dialects.shared import casting
+from tidegate.dialects.shared.buckets import By, by_bucket, in_key_ranges, key_range, row_of, spread
 from tidegate.errors import ColumnMissing, ConfigError, InternalError
 
 RANK = "tidegate rank"
@@ -23,17 +25,24 @@ BUCKET = "tidegate bucket"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Statements:
-    """Statements over one relation whose columns are known."""
+    """Statements over one relation; `casts` are the columns that the table, as in `schema`, keeps in another type."""
 
     dialect: Dialect
     relation: Relation
     schema: Schema
+    casts: Mapping[str, Cast] = field(default_factory=dict)
+
+    @property
+    def own(self) -> Schema:
+        """The columns as the database has them."""
+        return casting.own(self.schema, self.casts)
 
     def column(self, name: str) -> Column:
         """The column of that name.
 
         Raises:
             ColumnMissing: the relation has no such column.
+            SchemaRefused: its values are cast, and those of the database mean something else.
         """
         found = self.schema.find(name)
         if found is None:
@@ -41,6 +50,7 @@ class Statements:
                 raise ConfigError(f"the stream needs column {name!r}, which `source:` leaves out (include, exclude)")
             near = suggest(name, self.schema.names)
             raise ColumnMissing(f"{self.relation.label} has no column {name!r}; {near}", column=name)
+        casting.refuse(name, self.casts)
         return found
 
     def cursor(self, names: Sequence[str]) -> tuple[str, Column]:
@@ -84,8 +94,7 @@ class Statements:
         beyond = f"{v} > {self._literal(column, part.upto)}" if part.upto is not None else "1 = 0"
         counted = f"{inside} OR {v} IS NULL" if part.nulls else inside
         last = self.dialect.text(f"max(CASE WHEN {inside} THEN {v} END)", column)
-        source = self.dialect.named(inner, "cursors")
-        return f"SELECT {_count_if(counted)}, {last}, {_count_if(beyond)} FROM {source}"
+        return f"SELECT {_count_if(counted)}, {last}, {_count_if(beyond)} FROM {self.dialect.named(inner, 'cursors')}"
 
     def greatest(self, name: str) -> str:
         """The greatest value of a column as canonical text."""
@@ -174,7 +183,7 @@ class Statements:
 
     def quick_hashes(self, by: By, parts: Sequence[Slice], cut: str | None = None) -> str | None:
         """One row a bucket of the slices: the bucket, rows, and the sum of the engine's own hash; None without one."""
-        hashed = self.dialect.quick(self.schema.columns)
+        hashed = self.dialect.quick(self.own.columns)
         if hashed is None:
             return None
         bucket, digest = self.dialect.quote(BUCKET), self.dialect.quote(DIGEST)
@@ -186,7 +195,8 @@ class Statements:
 
     def hashed(self, names: Sequence[str], cut: str | None = None) -> str | None:
         """Rows, and the sum of the engine's own hash over these columns; None where it has none."""
-        hashed = self.dialect.quick([self.column(name) for name in names])
+        own = {column.name: column for column in self.own}
+        hashed = self.dialect.quick([own[name] for name in names])
         if hashed is None:
             return None
         digest, where = self.dialect.quote(DIGEST), f" WHERE {cut}" if cut else ""
@@ -200,7 +210,8 @@ class Statements:
 
     def spread(self, key: Sequence[str], count: int) -> By:
         """The bucket of a row among `count`, see `_buckets.spread`."""
-        return spread(self.dialect, [self.column(name) for name in key], self.schema.covered, count)
+        whole = casting.fields(self.dialect, self.schema.covered, self.casts)
+        return spread(self.dialect, [self.column(name) for name in key], whole, count)
 
     def spread_of(
         self, key: Sequence[str], spread: Buckets, where: str, cut: str | None = None, latest: Latest | None = None
@@ -284,7 +295,7 @@ class Statements:
         """The subquery that Spark reads: each column's exact expression under its alias, then raw columns."""
         columns = [
             f"{self.dialect.read(column).sql} AS {self.dialect.quote(alias)}"
-            for column, alias in zip(self.schema, aliases, strict=True)
+            for column, alias in zip(self.own, aliases, strict=True)
         ]
         return self.dialect.named(f"SELECT {', '.join([*columns, *extra])} FROM {self.relation.sql}", "reading")
 
@@ -351,7 +362,7 @@ class Statements:
 
     def _digest(self, covered: Sequence[Column] | None = None) -> str:
         columns = self.schema.covered if covered is None else covered
-        return self.dialect.digest(row_of(self.dialect, [field(self.dialect, column) for column in columns]))
+        return self.dialect.digest(row_of(self.dialect, casting.fields(self.dialect, columns, self.casts)))
 
     def _packed(self, covered: Sequence[Column] | None = None) -> str:
         """The digest in the form that `_sums` takes."""
@@ -382,15 +393,6 @@ class Statements:
 
     def _literal(self, column: Column, text: str | None) -> str:
         return self.dialect.literal(column.type, text or "")
-
-
-def scope(since: Partition | None, only: Sequence[Slice]) -> tuple[Slice, ...]:
-    """The slices that a question about partitions is about; rows of NULL are in every period of time."""
-    if only:
-        return tuple(only)
-    if since is None:
-        return (Everything(),)
-    return (since, Partition(column=since.column, label=NULL_LABEL))
 
 
 def _count_if(condition: str) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar
 
+from tidegate.core.casts import Cast
 from tidegate.core.ports.dialect import Dialect
 from tidegate.core.refusals import marked
 from tidegate.core.schema import Column, Kind, Schema, Type
@@ -237,6 +238,16 @@ class Spark(Dialect):
                 return f"CASE WHEN {sql} IS NULL OR is_valid_utf8({text}) THEN {text} ELSE {failed} END"
             case Travel.TEXT:
                 return self._from_text(sql, column)
+
+    def cast(self, sql: str, column: Column, cast: Cast) -> str:
+        """The value in the table's type, where it has the same text; another one ends the query, as in `decode`."""
+        text = self.text_of(sql, cast.source)
+        text = f"concat({text}, {self.string(cast.suffix)})" if cast.suffix else text
+        value = f"try_cast({text} AS {cast.table.spark})"
+        message = self.string(marked(f"a value of column {column.name!r} is not a {cast.table.spark}"))
+        failed = f"CAST(raise_error({message}) AS {cast.table.spark})"
+        same = f"{self.text_of(value, cast.table)} = {text}"
+        return f"CASE WHEN {sql} IS NULL THEN NULL WHEN {same} THEN {value} ELSE {failed} END"
 
     def _inside(self, part: Partition, schema: Schema, *, pushed: bool) -> str:
         column, sql = schema.find(part.column), self.quote(part.column)

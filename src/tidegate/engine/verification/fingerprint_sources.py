@@ -12,7 +12,7 @@ from tidegate.core.fingerprint import Fingerprint
 from tidegate.core.ports.source import Probe
 from tidegate.core.schema import Column, Schema
 from tidegate.core.slices import Slice
-from tidegate.dialects.shared.buckets import By, in_key_ranges, key_range
+from tidegate.dialects.shared.buckets import By, field, in_key_ranges, key_range
 from tidegate.dialects.shared.buckets import spread as spread_sql
 from tidegate.dialects.spark import Spark
 
@@ -85,4 +85,4 @@ class TableSide:
         return [column for name in self.key if (column := self.columns.find(name)) is not None]
 
     def _bucket(self, count: int) -> By:
-        return spread_sql(Spark(), self._key(), self.columns.covered, count)
+        return spread_sql(Spark(), self._key(), [field(Spark(), each) for each in self.columns.covered], count)

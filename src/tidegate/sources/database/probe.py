@@ -15,6 +15,7 @@ from typing import Any
 from tidegate.core.batch import Latest
 from tidegate.core.bounds import BoundRequest, TimeBound
 from tidegate.core.bucketing import Buckets, RowDigest
+from tidegate.core.casts import Cast
 from tidegate.core.changes import SafeBound, SliceStats
 from tidegate.core.column_selection import ColumnSelection
 from tidegate.core.fingerprint import Fingerprint
@@ -27,7 +28,8 @@ from tidegate.core.position import Position
 from tidegate.core.position_state import cursor_of
 from tidegate.core.schema import RESCUED, Schema, SchemaChange
 from tidegate.core.slices import Partition, Range, Slice
-from tidegate.dialects.shared.statements import Statements, scope
+from tidegate.dialects.shared.buckets import scope
+from tidegate.dialects.shared.statements import Statements
 from tidegate.errors import InternalError, PlanError, SchemaRefused
 from tidegate.sources.database.described import described, known
 from tidegate.sources.database.newest_rows import Newest, newest_by
@@ -67,6 +69,7 @@ class DatabaseProbe(Probe):
         self._notes = [f"{holder} holds back the safe bound of {column}" for holder in (edge.held_by if edge else ())]
         self._mapping: ColumnMapping | None = None
         self._aside: Mapping[SchemaChange, Mode] = {}
+        self._casts: Mapping[SchemaChange, Cast] = {}
 
     @property
     def rescue(self) -> RescuesColumns:
@@ -87,7 +90,7 @@ class DatabaseProbe(Probe):
 
     def left_out(self) -> Mapping[SchemaChange, Mode]:
         """The changes whose columns are left out of the table's own."""
-        return self._aside if self._known is not None else {}
+        return {**self._aside, **dict.fromkeys(self._casts, Mode.CAST)} if self._known is not None else {}
 
     def unpacked(self) -> tuple[Statements, tuple[str, ...]]:
         """What is asked where every column is read, and the names of those that are packed into one after that."""
@@ -259,7 +262,7 @@ class DatabaseProbe(Probe):
             part = statements.partition(grouping, bucket)
             found[part] = (found[part][0] + rows, found[part][1] + int(total))
         return {
-            part: f"{self._dialect.kind}:{rows}:{total}:{statements.schema.digest}"
+            part: f"{self._dialect.kind}:{rows}:{total}:{statements.own.digest}"
             for part, (rows, total) in found.items()
         }
 
@@ -359,8 +362,12 @@ class DatabaseProbe(Probe):
             left_out = {change.column for change in self._aside}
             columns = tuple(column for column in schema if column.name not in left_out)
             rescued = (RESCUED,) if self._mapping.rescues(self._aside) else ()
+            self._casts = self._mapping.casts(schema)
             schema = replace(schema, columns=(*columns, *rescued))
-        return Statements(dialect=self._dialect, relation=self._relation, schema=schema)
+        casts = {change.column: cast for change, cast in self._casts.items()}
+        kept = (replace(each, type=casts[each.name].table) if each.name in casts else each for each in schema)
+        schema = replace(schema, columns=tuple(kept))
+        return Statements(dialect=self._dialect, relation=self._relation, schema=schema, casts=casts)
 
     def _columns(self) -> Schema:
         schema = described(self.session, self._relation, self._selection)

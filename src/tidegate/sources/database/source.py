@@ -65,7 +65,7 @@ class Database(Source[DatabaseProbe]):
     slices: int | None = None
     fetch_size: int = 20_000
     columns: Mapping[str, str] = field(default_factory=dict)
-    include: tuple[str, ...] = ()
+    include: tuple[str, ...] | None = None
     exclude: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
@@ -74,6 +74,7 @@ class Database(Source[DatabaseProbe]):
         for name, value in (("slices", self.slices), ("fetch_size", self.fetch_size)):
             if value is not None and value < 1:
                 raise ConfigError(f"{name}: must be at least 1, got {value}")
+        ColumnSelection(include=self.include, exclude=self.exclude)  # refuses a list of nothing
 
     @property
     def selection(self) -> ColumnSelection:
@@ -123,13 +124,13 @@ class Database(Source[DatabaseProbe]):
         if schema.names != probe.schema().names:
             raise InternalError("the columns of the plan are not the columns of the snapshot")
         statements, packed = probe.unpacked()
-        dialect, spark = statements.dialect, Spark()
-        aliases = _aliases(statements.schema)
+        dialect, spark, own = statements.dialect, Spark(), statements.own
+        aliases = _aliases(own)
         sizes = [(part, probe.stats(part).rows) for part in parts]
         predicates = conditions(probe.session, statements, sizes, self.slices) or ["1 = 0"]
         extra, predicates = _asked(statements, parts, predicates, known=dialect_of(self.connection).known)
         jdbc = probe.session.jdbc()
-        readings = [dialect.read(column) for column in statements.schema]
+        readings = [dialect.read(column) for column in own]
         properties = {
             **jdbc.properties,
             "fetchsize": str(self.fetch_size),
@@ -137,7 +138,7 @@ class Database(Source[DatabaseProbe]):
             "pushDownPredicate": "false",
             "customSchema": ", ".join(
                 f"{alias} {spark.travelling(column, reading.travel)}"
-                for alias, column, reading in zip(aliases, statements.schema, readings, strict=True)
+                for alias, column, reading in zip(aliases, own, readings, strict=True)
             ),
         }
         table = statements.reading(aliases, extra)
@@ -146,9 +147,11 @@ class Database(Source[DatabaseProbe]):
         utc = session.conf.get("spark.sql.session.timeZone") == "UTC"
         decoded = (
             f"{spark.decode(alias, column, reading.travel, utc=utc)} AS {alias}"
-            for alias, column, reading in zip(aliases, statements.schema, readings, strict=True)
+            for alias, column, reading in zip(aliases, own, readings, strict=True)
         )
         plain = _unlimited(rows, aliases).selectExpr(*decoded)
+        if statements.casts:
+            plain = plain.selectExpr(*_cast(aliases, statements))
         if schema.find(RESCUED.name) is not None:
             plain = plain.selectExpr(*_packed(aliases, statements.schema, packed))
         # Names are given last and never parsed: in SQL text Spark replaces ${…} by a variable.
@@ -253,6 +256,15 @@ def _aliases(schema: Schema) -> list[str]:
     while any(name.lower().startswith(prefix) for name in schema.names):
         prefix = f"x{prefix}"
     return [f"{prefix}{index}" for index in range(len(schema.columns))]
+
+
+def _cast(aliases: Sequence[str], statements: Statements) -> list[str]:
+    """Every column as it is, but those that the table keeps in another type in that type."""
+    casts, spark = statements.casts, Spark()
+    return [
+        f"{spark.cast(alias, column, casts[column.name])} AS {alias}" if column.name in casts else alias
+        for alias, column in zip(aliases, statements.schema, strict=True)
+    ]
 
 
 def _packed(aliases: Sequence[str], columns: Schema, names: Sequence[str]) -> list[str]:

@@ -25,7 +25,8 @@ from tidegate.core.ports.dialect import Relation
 from tidegate.core.ports.source import Probe, Sparks
 from tidegate.core.schema import Column, Kind, Schema
 from tidegate.core.slices import Everything, Partition, Range, Slice
-from tidegate.dialects.shared.statements import Statements, scope
+from tidegate.dialects.shared.buckets import scope
+from tidegate.dialects.shared.statements import Statements
 from tidegate.dialects.shared.time_bounds import lowered, must_be_time
 from tidegate.dialects.spark import Spark
 from tidegate.errors import ConfigError, InternalError, SourceError, TidegateError, WriteError
