@@ -41,6 +41,13 @@ KEYS_A_SLICE = 500
 MOST_KEYS = 200_000
 
 
+DOING = {
+    Level.COUNTS: "counting rows",
+    Level.CHECKSUM: "comparing fingerprints",
+    Level.ROWS: "looking for rows that differ",
+}
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verification(Shown):
     """The result of comparing one stream's table with its source.
@@ -200,6 +207,7 @@ def _difference(work: LoadContext, session: SparkSession, level: Level) -> Diffe
         work.journal.stage(Stage.VERIFY) as tell,
         context.registry.task(stream.uid, "measure_partition", run_id=context.run_id) as payload,
     ):
+        work.journal.working(f"{stream.target}: {DOING[level]}")
         difference = comparison.difference(work, session, level)
         work.probe.verify_unchanged()
         payload |= {"source_rows": difference.source_rows, "target_rows": difference.target_rows}

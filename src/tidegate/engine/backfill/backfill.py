@@ -210,6 +210,7 @@ def _loaded(context: RunContext, load_group: LoadGroup, group: Sequence[Chunk]) 
 def _load(stream: Stream, context: RunContext, listener: Listener, group: Sequence[Chunk]) -> dict[int, int]:
     """One load of these chunks at the live position; the rows of each."""
     journal = Journal(stream=stream.name, listener=listener)
+    journal.begin()
     with turn(context.registry, stream.uid, waits=lambda: True) as lease:
         restored_source.refuse(stream, context)
         stands = recovery.recover(stream, context)
@@ -227,6 +228,7 @@ def _load(stream: Stream, context: RunContext, listener: Listener, group: Sequen
             if any(rows.values()):
                 changes = _changes(tuple(parts.values()), position, sum(rows.values()))
                 load.load(work, plan(work, changes, save=context.save, some=True), lease)
+            journal.finish("")
             return rows
 
 
