@@ -48,10 +48,10 @@ app = typer.Typer(
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-state_app = typer.Typer(help="Shows, sets, adopts, repairs or rewinds the position of a stream.")
+state_app = typer.Typer(help="Shows or changes the position of a stream.")
 backfill_app = typer.Typer(cls=backfill.StreamOrCommand, help="Reloads a range of a stream's source, in chunks.")
-slot_app = typer.Typer(help="Lists or drops the replication slots of the project's streams.")
-quarantine_app = typer.Typer(help="Lists, shows and replays rows that failed a check and were not loaded.")
+slot_app = typer.Typer(help="Lists or drops replication slots of the project.")
+quarantine_app = typer.Typer(help="Lists, shows and replays rows that failed a check.")
 
 
 def _version(*, asked: bool) -> None:

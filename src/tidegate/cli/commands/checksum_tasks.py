@@ -29,7 +29,7 @@ def checksum_tasks(
     force: Annotated[bool, Option("--force", help="List every checksum stream of the connection.")] = False,
     validate_only: Annotated[bool, Option("--validate-only", help="Record nothing in the registry.")] = False,
 ) -> int:
-    """Lists the partitions that a run of checksum streams would load now.
+    """Lists the partitions that a run would load now.
 
     Of each stream of a connection: the partition, what a run would do with it, and what prevents it.
     """

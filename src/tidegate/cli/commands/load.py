@@ -33,7 +33,10 @@ def check(
         bool, Option("--source", help="Also ask the sources for tables, columns, unique keys and privileges.")
     ] = False,
 ) -> int:
-    """Validates the project without touching data, and shows everything that is wrong with it."""
+    """Validates the project without touching data.
+
+    Shows everything that is wrong with it at once.
+    """
     with shell.project(partly=True) as project:
         streams = project.check(source=source)
         wrong = [Problem(code=each.code, message=each.message, hint=each.hint) for each in project.config.problems]
@@ -149,9 +152,10 @@ def resync(
     replace: Annotated[bool, Option("--replace", help="Replace the table with the rows that are read.")] = False,
     yes: Annotated[bool, Option("--yes", help="Confirm replacing a table that has rows.")] = False,
 ) -> int:
-    """Reloads a stream whose source no longer continues what was loaded.
+    """Reloads a stream whose source lost its history.
 
-    Compares the table with the source, writes only the differences, and sets the position to the source's end.
+    For a source that no longer continues what was loaded, after `history_gone`. Compares the table with the source,
+    writes only the differences, and sets the position to the source's end.
     """
     with shell.project() as project:
         if replace and not yes:

@@ -60,9 +60,9 @@ def rollback(
     to: Annotated[str, Option(metavar="VERSION|TIME", help="The version, or a time such as 2025-03-01T09:00:00Z.")],
     yes: Annotated[bool, Option("--yes", help="Confirm that the table goes back to older rows.")] = False,
 ) -> int:
-    """Rolls a table back to an older version, rows and position together.
+    """Rolls a table back to an older version.
 
-    The next run continues from there.
+    Rows and position go back together; the next run continues from there.
     """
     with shell.project() as project:
         if not yes:

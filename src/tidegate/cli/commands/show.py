@@ -23,9 +23,10 @@ def show(
         Option(metavar="ENGINE", help="Print only the snippet for one engine: duckdb, polars, spark, trino, …"),
     ] = None,
 ) -> int:
-    """Shows a stream's table: rows, columns, layout, size, versions, and how to read it in other engines.
+    """Shows a stream's table, and how to read it elsewhere.
 
-    Asks the table's metadata; reads no rows and does not start Spark.
+    Rows, columns, layout, size, versions, and snippets for other engines, from the table's metadata. Reads no rows and
+    does not start Spark.
     """
     with shell.project() as project:
         found = project.show(stream)

@@ -50,7 +50,7 @@ def status(
     select: Select = None,
     exclude: Exclude = None,
 ) -> int:
-    """Shows how far each stream of the project is, or the interval ledger of one stream.
+    """Shows how far streams are, or the intervals of one.
 
     Freshness, lag behind the log, loaded_through, verified_through, gaps, what is due or late, rows in quarantine, the
     last error, and which process is at work. Times are in UTC.
@@ -153,10 +153,10 @@ def history(
     stream: Stream,
     limit: Limit = 20,
     versions: Annotated[
-        bool, Option("--versions", help="Show the versions of the table that can still be read instead.")
+        bool, Option("--versions", help="Show the versions of the table instead, and loads whose version has expired.")
     ] = False,
 ) -> int:
-    """Lists the last runs of a stream, or the versions of its table."""
+    """Lists a stream's runs, or its table's versions."""
     with shell.project() as project:
         if versions:
             return _versions(shell, stream, project.versions(stream)[:limit], project.state.loads(stream, limit))
