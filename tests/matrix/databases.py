@@ -13,7 +13,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any, ClassVar
 
-from matrix.histories import ADDED, HELD, TYPES
+from matrix.histories import ADDED, HELD, HIDDEN, TYPES
 from matrix.model import KEY, Event
 
 COLUMNS = {**TYPES, "code": "text not null"}
@@ -22,11 +22,17 @@ COLUMNS = {**TYPES, "code": "text not null"}
 
 @dataclass(kw_only=True)
 class Database(ABC):
-    """One table `t`, changed in one transaction a phase."""
+    """One table `t`, changed in one transaction a phase.
+
+    Args:
+        hides: it has a column more, which changes after every phase and is not to be read.
+    """
 
     url: str
     keys: set[int] = field(default_factory=set)
     query: bool = False
+    hides: bool = True
+    phases: int = 0
     columns: tuple[str, ...] = tuple(TYPES)
     types: ClassVar[dict[str, str]] = {}
     mark: ClassVar[str] = "%s"
@@ -44,17 +50,23 @@ class Database(ABC):
 
     def source(self, name: str) -> dict[str, Any]:
         named = {"query": f"select * from {self.table}"} if self.query else {"table": self.table}
-        return {"connection": "shop", **named}
+        return {"connection": "shop", **named, **self._read}
+
+    @property
+    def _read(self) -> dict[str, Any]:
+        return {"exclude": [HIDDEN]} if self.hides else {}
 
     def make(self) -> None:
-        columns = ", ".join(f"{self._name(name)} {self.types[name]}" for name in self.columns)
+        types = {name: self.types[name] for name in self.columns} | ({HIDDEN: "int"} if self.hides else {})
+        columns = ", ".join(f"{self._name(name)} {kind}" for name, kind in types.items())
         with self._cursor() as cursor:
             for statement in (*self.before, f"create table t ({columns}){self.suffix}", *self.partitions):
                 cursor.execute(statement)
 
     def change(self, events: Sequence[Event]) -> None:
         here = f" where {self._name(KEY)} = {self.mark}"
-        insert = f"insert into t values ({', '.join([self.mark] * len(self.columns))})"
+        named = ", ".join(map(self._name, self.columns))
+        insert = f"insert into t ({named}) values ({', '.join([self.mark] * len(self.columns))})"
         update = "update t set " + ", ".join(f"{self._name(name)} = {self.mark}" for name in self.columns) + here
         with self._cursor() as cursor:
             for event in events:
@@ -68,6 +80,10 @@ class Database(ABC):
                 else:
                     cursor.execute(insert, values)
                 self.keys.add(event.key)
+        if self.hides:
+            self.phases += 1
+            with self._cursor() as cursor:
+                cursor.execute(f"update t set {self._name(HIDDEN)} = {self.phases}")
 
     def widen(self) -> None:
         self.columns = tuple(HELD)
@@ -172,7 +188,7 @@ class Slot(Postgresql):
 
     def source(self, name: str) -> dict[str, Any]:
         slot = f"tidegate_{zlib.crc32(f'{self.url} {name}'.encode()):08x}"
-        return {"connection": "shop", "slot": slot, "table": self.table}
+        return {"connection": "shop", "slot": slot, "table": self.table, **self._read}
 
 
 @dataclass(kw_only=True)
@@ -222,4 +238,4 @@ FILES = ("sqlite", "duckdb")
 
 def database(kind: str, folder: Path, url: str, *, query: bool) -> Database:
     """A new one: in the folder, or at the server's URL."""
-    return PLACES[kind](url=f"{kind}:///{folder / 'shop.db'}" if kind in FILES else url, query=query)
+    return PLACES[kind](url=f"{kind}:///{folder / 'shop.db'}" if kind in FILES else url, query=query, hides=not query)

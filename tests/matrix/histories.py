@@ -30,6 +30,8 @@ TYPES: dict[str, str] = {
 ADDED = "note"
 HELD = {**TYPES, ADDED: "text"}
 """What a table may hold in the end: a source gets one column more, and every row has NULL in it until then."""
+HIDDEN = "secret"
+"""What a source may have and no table may get."""
 BEGIN = datetime(2025, 1, 1, 12)
 CODES = ("aa", "ab", "AA", "b", "ca", "c b", "é1", "")
 QUANTITIES = (0, -1, 7, 2**31 - 1, -(2**31), None)

@@ -15,7 +15,7 @@ from typing import Any, Protocol
 
 from matrix import readers
 from matrix.compare import different, key_of, marked, some
-from matrix.histories import Step
+from matrix.histories import HIDDEN, Step
 from matrix.model import LOAD, Event, Model, Row, Source, Stop, Table, Versioned, View, multiset
 from matrix.shapes import Shape
 from support.lake import QUICK
@@ -221,6 +221,9 @@ class Player:
 
     def _same(self, shape: Shape, rows: readers.Rows, verified: bool | None, reader: str) -> None:
         model = self.models[shape.name].table
+        if any(HIDDEN in row for row in rows):
+            self.fail(shape, f"{reader} reads an excluded column", verified=verified)
+            return
         rows = [row for row in rows if row["id"] not in self.aside]
         if isinstance(model, Versioned):
             wrong = {key: what for key, what in different(rows, model).items() if key not in self.aside}

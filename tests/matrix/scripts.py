@@ -69,6 +69,8 @@ class Script:
     past: list[Event] = field(default_factory=list)
 
     def write(self, phases: int) -> list[Step]:
+        if self.flavour.source == "database" and not self.kinds.aside and self._perhaps(0.5):
+            self._load()  # of a source without rows
         if not phases:
             self._sample()
         elif self.kinds.aside:

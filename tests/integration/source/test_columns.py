@@ -136,3 +136,13 @@ def test_sqlite(spark_with_drivers, tmp_path: Path) -> None:
         shop.execute("UPDATE things SET bare = x'00' WHERE id = 1")
     with there.probe() as probe, pytest.raises(SchemaRefused, match="bare"):
         probe.fingerprint(Everything())
+
+
+def test_a_unique_column_that_is_left_out_cuts_no_slice(spark_with_drivers, tmp_path: Path) -> None:
+    file = tmp_path / "shop.db"
+    with closing(sqlite3.connect(file)) as shop, shop:
+        shop.execute("CREATE TABLE things (id BIGINT, name TEXT, secret BIGINT NOT NULL)")
+        shop.execute("CREATE UNIQUE INDEX secrets ON things (secret)")
+        shop.execute("INSERT INTO things VALUES (7, 'a', 1), (8, 'b', 2), (9, 'c', 3)")
+    there = source(f"sqlite:///{file}", exclude=("secret",), slices=3)
+    assert rows(spark_with_drivers, there) == [(7, "a"), (8, "b"), (9, "c")]

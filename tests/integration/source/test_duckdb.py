@@ -79,6 +79,10 @@ def vectors_source(file: Path) -> Database:
     return source(file, "vectors")
 
 
+def test_casts(tmp_path: Path) -> None:
+    vectors.check_casts(vectors_source(tmp_path / "shop.duckdb"))
+
+
 def in_spark(there: Database, spark, zone: str) -> tuple[Fingerprint, list[str]]:
     before = spark.conf.get("spark.sql.session.timeZone")
     spark.conf.set("spark.sql.session.timeZone", zone)

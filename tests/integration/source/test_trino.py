@@ -143,6 +143,11 @@ def test_vectors(trino_server) -> None:
 
 
 @pytest.mark.servers
+def test_casts(trino_server) -> None:
+    vectors.check_casts(vectors_source(trino_server))
+
+
+@pytest.mark.servers
 @pytest.mark.spark
 @pytest.mark.parametrize("zone", ["America/New_York", "UTC"])
 def test_vectors_to_spark(trino_server, spark, zone: str) -> None:

@@ -68,6 +68,23 @@ def test_sqlite(tmp_path: Path) -> None:
     assert in_source(sqlite_source(tmp_path)) == vectors.FINGERPRINT
 
 
+def test_casts_on_sqlite(tmp_path: Path) -> None:
+    vectors.check_casts(sqlite_source(tmp_path))
+
+
+@pytest.mark.postgres
+def test_casts_on_postgresql(pg_url: str) -> None:
+    vectors.check_casts(postgresql_source(pg_url))
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("zone", ["America/New_York", "UTC"])
+@pytest.mark.parametrize(("types", "texts"), vectors.CASTS, ids=["text", "more"])
+def test_casts_to_spark(tmp_path: Path, spark, zone: str, types, texts) -> None:
+    source = vectors.cast(sqlite_source(tmp_path), types)
+    assert in_spark(source, spark, zone) == (Fingerprint.of_texts(texts), sorted(texts))
+
+
 @pytest.mark.postgres
 @pytest.mark.parametrize("settings", ["", "SET timezone = 'America/New_York'; SET datestyle = 'SQL, DMY'"])
 def test_postgresql(pg_url: str, settings: str) -> None:

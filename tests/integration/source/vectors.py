@@ -3,9 +3,17 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 from tidegate.core.fingerprint import Fingerprint
+from tidegate.core.ids import Target
+from tidegate.core.schema import TEXT, TIMESTAMP, Schema, Type, decimal
+from tidegate.core.slices import Everything
+from tidegate.engine import rescued_columns
 
 VECTORS = json.loads((Path(__file__).parents[2] / "golden" / "tg1-vectors.json").read_text())
 FINGERPRINT = Fingerprint.of_sums([VECTORS["fingerprint"][name] for name in ("count", "s0", "s1", "s2", "s3")])
@@ -53,3 +61,38 @@ def sqlite_rows() -> list[list[object]]:
             ]
         )
     return rows
+
+
+TO_TEXT = {f"c{number}": TEXT for number in range(9)}
+TO_MORE = {"c0": decimal(21, 2), "c3": TIMESTAMP}
+CONTRACT = {"add_column": "evolve", "type_change": "cast"}
+
+
+def cast(source: Any, types: Mapping[str, Type]) -> Any:
+    """The source as a table sees it that keeps columns in other types."""
+    with source.probe() as probe:
+        columns = tuple(replace(column, type=types.get(column.name, column.type)) for column in probe.schema())
+    lake: Any = SimpleNamespace(state=lambda *_: SimpleNamespace(schema=Schema(columns=columns)))
+    return rescued_columns.rescuing(source, CONTRACT, lake, Target(lake="lake", namespace=("s",), table="t"), ())
+
+
+def more(text: str) -> str:
+    """The text of a row whose numbers have two digits more, and whose days are midnights."""
+    fields = text.split("|")
+    for place, suffix in ((0, ".00"), (3, " 00:00:00.000000")):
+        fields[place] += suffix if fields[place] != "~N" else ""
+    return "|".join(fields)
+
+
+CASTS = [(TO_TEXT, TEXTS), (TO_MORE, [more(text) for text in TEXTS])]
+"""Types of a table, and the texts of its rows."""
+
+
+def check_casts(source: Any) -> None:
+    """The database says of cast values what they are."""
+    for types, texts in CASTS:
+        with cast(source, types).probe() as probe:
+            held = {column.name: column.type.stored for column in probe.schema() if column.name in types}
+            assert held == types
+            found = probe.fingerprint(Everything())
+        assert found == Fingerprint.of_texts(texts)

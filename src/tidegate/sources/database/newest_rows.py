@@ -101,5 +101,5 @@ def _types(statements: Statements, key: Sequence[str], cursor: str) -> list[str]
 
 
 def _is_plain(statements: Statements, names: Iterable[str]) -> bool:
-    columns = [statements.schema.find(name) for name in names]
+    columns = [None if name in statements.casts else statements.schema.find(name) for name in names]
     return all(column is not None and not column.nullable and column.type.kind in KEYS for column in columns)

@@ -119,7 +119,8 @@ def _by_cursor(session: Session, statements: Statements, part: Range, count: int
 def _by_key(session: Session, statements: Statements, inside: str, count: int) -> tuple[str, ...]:
     """Ranges of an integer that identifies a row; none where there is no such column."""
     names = [next(iter(names)) for names in session.unique_sets(statements.relation) if len(names) == 1]
-    name = next((name for name in names if statements.column(name).type.kind is Kind.INTEGER), None)
+    known = {column.name for column in statements.own if column.type.kind is Kind.INTEGER}  # one may be left out
+    name = next((name for name in names if name in known), None)
     if name is None:
         return ()
     key = statements.dialect.quote(name)

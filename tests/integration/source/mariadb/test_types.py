@@ -70,6 +70,10 @@ def test_vectors(mariadb: MariadbServer, maria_database: str) -> None:
                 assert probe.fingerprint(part) == Fingerprint.of_texts([row["text"]])
 
 
+def test_casts(mariadb: MariadbServer, maria_database: str) -> None:
+    vectors.check_casts(vectors_source(mariadb, maria_database))
+
+
 @pytest.mark.slow
 @pytest.mark.spark
 @pytest.mark.parametrize("zone", ["America/New_York", "UTC"])
