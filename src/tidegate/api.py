@@ -24,6 +24,7 @@ from tidegate.engine.assemble.assemble import Place
 from tidegate.engine.assemble.check import CheckedStream, check_streams
 from tidegate.engine.assemble.doctor import Finding, examine
 from tidegate.engine.assemble.selection import Choice, Selectors
+from tidegate.engine.assemble.sessions import sessions
 from tidegate.engine.attention import Attention
 from tidegate.engine.backfill.backfill import Backfills
 from tidegate.engine.checksum_tasks import ChecksumTasks, Identifiers, Scope, checksum_tasks
@@ -32,12 +33,14 @@ from tidegate.engine.events import Listener, ignore
 from tidegate.engine.maintenance import rollback as rollbacks
 from tidegate.engine.maintenance.maintain import UpkeepReport, maintain_streams
 from tidegate.engine.maintenance.rollback import RolledBack
-from tidegate.engine.overview import overview
+from tidegate.engine.overview import overview, recorded
 from tidegate.engine.positions import States, look
 from tidegate.engine.preview import PlanReport, preview
+from tidegate.engine.proof import ProofReport, proof
 from tidegate.engine.reconcile import holds_rows
 from tidegate.engine.replay import Quarantined
 from tidegate.engine.run import new_run_id, run_streams, utc_now
+from tidegate.engine.savings import SavingsReport, savings, table_rows
 from tidegate.engine.stream import Stream
 from tidegate.engine.table_view import TableView, view
 from tidegate.engine.verify import VerificationReport, level_of, verify_streams
@@ -117,19 +120,7 @@ class Project:
     @cached_property
     def sessions(self) -> Sessions:
         """Spark sessions; Spark starts only when rows have to move."""
-        options = self.config.spark
-        sources = [stream.source for stream in self.streams()]
-        confs = [found for source in sources if (found := source.spark_conf())]
-        jars = [*(jar for source in sources for jar in source.jars())]
-        jars += (jar for lake in self.lakes.values() for jar in lake.jars())
-        return Sessions(
-            master=options.master or "local[*]",
-            remote=options.remote,
-            borrowed=self._spark,
-            conf={key: str(value) for key, value in options.conf.items()},
-            lakes=[*confs, *(lake.spark_conf() for lake in self.lakes.values())],
-            jars=list(dict.fromkeys(jars)),
-        )
+        return sessions(self.config, self.streams(), self.lakes, self._spark)
 
     def streams(
         self, *names: str, options: Mapping[str, Any] | None = None, **chosen: Unpack[Selectors]
@@ -327,6 +318,15 @@ class Project:
         """
         return overview(self.config, self.lakes, self.registry, utc_now(), self._choice(names, chosen))
 
+    def proof(self, *names: str, **chosen: Unpack[Selectors]) -> ProofReport:
+        """Which tables are proven equal to their sources, when and at which level; asks the registry alone."""
+        return proof(self.registry, self._recorded(names, chosen), utc_now())
+
+    def savings(self, *names: str, days: int = 30, **chosen: Unpack[Selectors]) -> SavingsReport:
+        """What the runs of the last days read, against a full reload in place of each; asks tables for their rows."""
+        streams = self._recorded(names, chosen)
+        return savings(self.registry, streams, table_rows(self.lakes, streams), utc_now() - timedelta(days=days))
+
     def show(self, name: str) -> TableView:
         """The stream's table: columns, layout, size, versions, and how to read it; from its metadata, without Spark."""
         return view(self._place(name), self.config)
@@ -373,6 +373,10 @@ class Project:
 
     def _choice(self, names: tuple[str, ...], chosen: Selectors, options: Mapping[str, Any] | None = None) -> Choice:
         return Choice.of_texts(names, chosen, options=options or {}, statuses=self.registry.status)
+
+    def _recorded(self, names: tuple[str, ...], chosen: Selectors) -> list[StreamStatus]:
+        found = recorded(self.config, self.lakes, self.registry.status(), utc_now())
+        return self._choice(names, chosen).among([status for status, _ in found], self.config.streams)
 
     def _one(self, name: str) -> Stream:
         return self.streams(name)[0]

@@ -14,24 +14,29 @@ from tidegate.core.report import RunReport, StreamReport
 from tidegate.core.table_facts import TableFacts
 from tidegate.engine.assemble.check import CheckedStream
 from tidegate.engine.assemble.doctor import Finding
+from tidegate.engine.attention import Attention
 from tidegate.engine.backfill.backfill import Backfills
 from tidegate.engine.checksum_tasks import ChecksumTask, ChecksumTasks, Identifiers, StreamTasks
 from tidegate.engine.maintenance.maintain import StreamUpkeep, UpkeepReport
 from tidegate.engine.maintenance.rollback import RolledBack
 from tidegate.engine.positions import States, StateView
 from tidegate.engine.preview import PlannedSlice, PlanReport, StreamPlan
+from tidegate.engine.proof import Comparison, ProofReport, Proven, StreamProof
 from tidegate.engine.replay import Quarantined, Replayed
+from tidegate.engine.savings import SavingsReport, StreamSavings
 from tidegate.engine.table_view import TableColumn, TableView
 from tidegate.engine.verify import Verification, VerificationReport
 from tidegate.engine.watch import WatchResult
 from tidegate.registry.values import RunRecord, StreamStatus, TaskRecord
 
 __all__ = [
+    "Attention",
     "Backfill",
     "Backfills",
     "CheckedStream",
     "ChecksumTask",
     "ChecksumTasks",
+    "Comparison",
     "Finding",
     "Identifiers",
     "Interval",
@@ -42,16 +47,21 @@ __all__ = [
     "PlanReport",
     "PlannedSlice",
     "Problem",
+    "ProofReport",
+    "Proven",
     "Quarantined",
     "Replayed",
     "Result",
     "RolledBack",
     "RunRecord",
     "RunReport",
+    "SavingsReport",
     "StateView",
     "States",
     "StreamPlan",
+    "StreamProof",
     "StreamReport",
+    "StreamSavings",
     "StreamStatus",
     "StreamTasks",
     "StreamUpkeep",

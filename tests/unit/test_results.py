@@ -61,7 +61,9 @@ def test_results_read_as_text_and_as_a_table():
 
 def test_every_public_value_is_readable():
     plain = {
+        "Attention",
         "Level",
+        "Proven",
         "Result",
         "Problem",
         "Backfills",

@@ -24,6 +24,7 @@ from tidegate.cli.commands import (
     explain,
     load,
     maintain,
+    proof,
     quarantine,
     serve,
     show,
@@ -88,6 +89,8 @@ COMMANDS: dict[str, Callable[..., int]] = {
     "resume": attention.resume,
     "serve": serve.serving(lambda words: main(words)),  # noqa: PLW0108 - it is made below
     "status": status.status,
+    "proof": proof.proof,
+    "savings": proof.savings,
     "show": show.show,
     "history": status.history,
     "tasks": status.tasks,

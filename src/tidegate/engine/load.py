@@ -57,6 +57,7 @@ def _load(work: LoadContext, changes: ChangeSet, lease: Lease) -> LoadResult:
     ) as payload:
         done = load(work, planned, lease)
         payload |= {**_rows(done.counts.rows_read), "snapshot": done.reached.snapshot, "verified": done.verified}
+        payload |= {"level": str(work.stream.policies.verify), **done.verdict.to_dict()}
         return done
 
 

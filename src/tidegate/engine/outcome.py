@@ -69,10 +69,15 @@ class LoadResult:
     counts: Counts = field(default_factory=Counts)
     reached: Reached = field(default_factory=Reached)
     arrivals: tuple[tuple[int, int], ...] = ()
-    verified: bool | None = None
+    verdict: Verdict = field(default_factory=lambda: Verdict(equal=None))
     spark_started: bool = False
     notes: tuple[str, ...] = ()
     error: Problem | None = None
+
+    @property
+    def verified(self) -> bool | None:
+        """Whether it was verified; None when nobody asked."""
+        return self.verdict.equal
 
 
 def outcome_of(stream: Stream, done: LoadResult, seconds: Mapping[str, float]) -> Outcome:
@@ -145,7 +150,7 @@ def loaded(  # noqa: PLR0913 - everything that the stages found
             log_behind=changes.observed.log_behind,
         ),
         arrivals=changes.observed.arrivals,
-        verified=verdict.equal,
+        verdict=verdict,
         spark_started=not warm and work.context.sessions.started,
         notes=(*work.probe.notes(), *_coverage(verdict), *notes, *checked.verdicts.findings),
     )

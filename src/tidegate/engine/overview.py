@@ -6,7 +6,7 @@ Starts no Spark. What cannot be asked never hides the rest.
 from __future__ import annotations
 
 import fnmatch
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -61,6 +61,35 @@ def overview(
         statuses = pool.map(lambda each: _with_quarantine(each, config.redact), found)
         told = [_with_schedule(status, each.schedule, now) for status, each in zip(statuses, found, strict=True)]
     return with_lags(told, config, lakes)
+
+
+def recorded(
+    config: Config, lakes: Mapping[str, Format], known: Sequence[StreamStatus], now: datetime
+) -> list[tuple[StreamStatus, StreamConfig]]:
+    """Every stream of the project with its entry, as the registry alone tells: no source, log or table is asked.
+
+    A stream of a pattern is there once it ran.
+    """
+    by_uid = {each.uid: each for each in known}
+    places = {assemble.place_of(one, lakes).uid: one for one in config.streams if not one.is_pattern}
+    found = []
+    for uid, one in places.items():
+        target = str(assemble.place_of(one, lakes).target)
+        new = StreamStatus.new(uid=uid, stream=one.name, source=assemble.source_name(one), target=target)
+        found.append((by_uid.get(uid, new), one))
+    ran = [each for each in known if each.uid not in places]
+    for entry in config.streams:
+        if entry.is_pattern:
+            found += [(each, entry) for each in ran if _stands_for(entry, each)]
+    return [
+        (replace(status, health=health_of(status, one.schedule, now), due_at=_due_at(status, one.schedule, now)), one)
+        for status, one in found
+    ]
+
+
+def _due_at(status: StreamStatus, schedule: Schedule | None, now: datetime) -> datetime | None:
+    idle = schedule is not None and status.held_by is None and status.paused_at is None
+    return schedule.due_at(status.last_run_at, now) if schedule is not None and idle else None
 
 
 def _of_entry(

@@ -211,7 +211,11 @@ def _difference(work: LoadContext, session: SparkSession, level: Level) -> Diffe
         difference = comparison.difference(work, session, level)
         work.probe.verify_unchanged()
         payload |= {"source_rows": difference.source_rows, "target_rows": difference.target_rows}
-        payload |= {"level": str(level), "equal": difference.equal}
+        payload |= {"level": str(level), "equal": difference.equal, "snapshot": work.recovered.table.snapshot}
+        payload |= {"columns_not_covered": list(work.probe.schema().not_covered)}
+        if difference.fingerprints is not None:
+            source, table = difference.fingerprints
+            payload |= {"source_fingerprint": str(source), "table_fingerprint": str(table)}
         tell(f"{difference.source_rows:,} rows at the source, {difference.target_rows:,} in {stream.target}")
     return difference
 
@@ -274,7 +278,7 @@ def _repair(work: LoadContext, since: Position, difference: Difference, lease: L
     with context.registry.task(stream.uid, "repair", run_id=context.run_id) as payload:
         done = load.load(repairing, PlannedLoad(plan=plan, unique=work.probe.unique(stream.key)), lease)
         rows = done.counts.rows_read
-        payload |= {"rows": rows, "rows_affected": rows, "snapshot": done.reached.snapshot}
+        payload |= {"rows": rows, "rows_affected": rows, "snapshot": done.reached.snapshot, "left": left}
     return difference.rows - left, left
 
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Self
+from typing import Self, TypeVar
+
+from sqlalchemy import Connection
 
 from tidegate.core.intervals import Intervals
 from tidegate.core.ledger import Ledger
@@ -22,6 +24,8 @@ from tidegate.registry.values import (
     StreamStatus,
     TaskRecord,
 )
+
+T = TypeVar("T")
 
 
 class RegistryReader:
@@ -121,6 +125,16 @@ class RegistryReader:
         """
         with self._database.read() as connection:
             return positions.loaded_columns(connection, uid, digest)
+
+    def ask(self, question: Callable[[Connection], T]) -> T:
+        """The answer to a question of `registry.recent`, in one transaction that reads."""
+        with self._database.read() as connection:
+            return question(connection)
+
+    def run(self, uid: str, run_id: str) -> RunRecord | None:
+        """One run of the stream; None when there is none."""
+        with self._database.read() as connection:
+            return next(iter(views.history(connection, uid, 1, run_id=run_id)), None)
 
     def status(self) -> list[StreamStatus]:
         """Every stream, by name."""

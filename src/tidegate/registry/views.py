@@ -56,8 +56,8 @@ def _failed(stream: Row[Any], run: Row[Any] | None, holders: dict[str, str]) -> 
     return stream.uid not in holders and run is not None and run.outcome not in (Result.LOADED, Result.UNCHANGED)
 
 
-def history(connection: Connection, uid: str, limit: int) -> list[RunRecord]:
-    """The stream's last runs, newest first."""
+def history(connection: Connection, uid: str, limit: int, *, run_id: str | None = None) -> list[RunRecord]:
+    """The stream's last runs, newest first; only that one if it is named."""
     query = (
         select(runs, object_info.c.uid, object_info.c.object_name)
         .join(object_info, object_info.c.object_id == runs.c.object_id)
@@ -65,6 +65,7 @@ def history(connection: Connection, uid: str, limit: int) -> list[RunRecord]:
         .order_by(runs.c.started_ts.desc(), runs.c.run_id)
         .limit(limit)
     )
+    query = query if run_id is None else query.where(runs.c.run_id == run_id)
     holders = live_holders(connection)
     return [
         RunRecord(

@@ -11,6 +11,7 @@ from tidegate.core.outcome import Problem, Result
 from tidegate.engine.catch_up import drained
 from tidegate.engine.context import RunContext
 from tidegate.engine.outcome import Counts, LoadResult, Reached
+from tidegate.engine.verification.proof import Verdict
 
 LOST = Problem(code="history_gone", message="gone", hint="", exit_code=4)
 
@@ -44,7 +45,7 @@ class Log:
             reached=Reached(snapshot=str(number), log_behind=self.waiting),
             notes=(f"after load {number}",),
             spark_started=number == 1,
-            verified=True,
+            verdict=Verdict(equal=True),
         )
 
 

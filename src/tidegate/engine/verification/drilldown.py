@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol, TypeVar
 
 from tidegate.core.bucketing import Buckets, RowDigest
@@ -48,6 +48,8 @@ class Difference:
         more: rows of these keys that differ beyond one for each.
         fetched: rows that travelled to find this, from both sides together.
         aside: rows that wait in the quarantine, compared with the table's and counted apart from them.
+        fingerprints: of all rows of the source and of the table; None where only counts were compared. They differ of
+            equal tables where the source has rows that the next load brings.
     """
 
     source_rows: int
@@ -61,6 +63,7 @@ class Difference:
     more: int = 0
     fetched: int = 0
     aside: int = 0
+    fingerprints: tuple[Fingerprint, Fingerprint] | None = None
 
     @property
     def rows(self) -> int:
@@ -97,6 +100,7 @@ def compare(source: Side, target: Side, *, rows: int, to_rows: bool) -> Differen
     spread = Buckets(count=buckets_for(rows))
     mine, theirs = _both(source.spread, target.spread, spread)
     totals = (_rows(mine.values()), _rows(theirs.values()))
+    whole = (sum(mine.values(), Fingerprint()), sum(theirs.values(), Fingerprint()))
     unlike = differing(mine, theirs)
     leaves: list[tuple[int, tuple[str, ...]]] = []
     while to_rows and unlike:
@@ -110,12 +114,12 @@ def compare(source: Side, target: Side, *, rows: int, to_rows: bool) -> Differen
         mine, theirs = _both(source.spread, target.spread, spread)
         unlike = differing(mine, theirs)
     if not to_rows:
-        return Difference(source_rows=totals[0], target_rows=totals[1], buckets=len(unlike))
+        return Difference(source_rows=totals[0], target_rows=totals[1], buckets=len(unlike), fingerprints=whole)
     found = _Found()
     for count, names in leaves:
         within = Buckets(count=count, within=names, among=count)
         found.compare(*_both(source.digests, target.digests, within))
-    return found.told(totals, sum(len(names) for _, names in leaves))
+    return replace(found.told(totals, sum(len(names) for _, names in leaves)), fingerprints=whole)
 
 
 def _both(source: Callable[[Buckets], T], target: Callable[[Buckets], T], spread: Buckets) -> tuple[T, T]:

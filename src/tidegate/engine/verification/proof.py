@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tidegate.core import canonical_text
 from tidegate.core.batch import Aside, Checked, Compared, Latest
@@ -32,20 +32,35 @@ REPAIR = "Repair the table with `tidegate verify STREAM --repair`; until then no
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Verdict:
-    """The result of a verification that did not fail: None when none was asked for."""
-
-    equal: bool | None
-    rows: int | None = None
-    not_covered: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Sides:
     """What the source holds and what the table holds of the rows that moved."""
 
     source: Fingerprint
     table: Fingerprint
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """The result of a verification that did not fail: None when none was asked for.
+
+    Args:
+        sides: what was compared; None where events were, or nothing.
+    """
+
+    equal: bool | None
+    rows: int | None = None
+    not_covered: tuple[str, ...] = ()
+    sides: Sides | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """What a task keeps of the proof; nothing where no fingerprints were compared."""
+        if self.sides is None:
+            return {}
+        return {
+            "source_fingerprint": str(self.sides.source),
+            "table_fingerprint": str(self.sides.table),
+            "columns_not_covered": list(self.not_covered),
+        }
 
 
 def source_side(
@@ -176,4 +191,5 @@ def judge(  # noqa: PLR0913 - both sides, and the ways to ask again
             load_id=plan.load_id,
         )
     not_covered = plan.columns.not_covered if level is VerifyLevel.MOVED else ()
-    return Verdict(equal=True, rows=table.rows, not_covered=not_covered)
+    # A source that moved while it was read, and answered like the table when it was asked again, is equal now.
+    return Verdict(equal=True, rows=table.rows, not_covered=not_covered, sides=Sides(source=table, table=table))

@@ -1,0 +1,227 @@
+"""Which tables are proven equal to their sources, for `tidegate proof`: a report to hand to an auditor.
+
+Reads the registry alone. It never says more than was compared: a load that was verified proves the rows that it moved,
+a comparison of whole tables proves the version that it looked at.
+"""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import Any, ClassVar
+
+import tidegate
+from tidegate.core.display import Shown, text_of
+from tidegate.core.outcome import Problem
+from tidegate.core.report import StreamReport
+from tidegate.registry import recent
+from tidegate.registry.reader import RegistryReader
+from tidegate.registry.values import StreamStatus
+
+COMPARISON, REPAIR, LOADS = "measure_partition", "repair", ("load", "load_partition")
+
+
+class Proven(StrEnum):
+    """What is proven of a table as it is now."""
+
+    EQUAL = "equal"
+    MOVED = "moved"
+    DIFFERENT = "different"
+    UNPROVEN = "unproven"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Comparison(Shown):
+    """One proof: both sides as they answered.
+
+    Args:
+        level: of a whole table `counts`, `checksum` or `rows`; of a load `counts` or `moved`.
+        snapshot: the table's version.
+        source, table: the fingerprints; None where counts or events were compared, or before they were kept.
+        not_covered: the columns of a type that no fingerprint covers; they were not compared.
+    """
+
+    at: datetime
+    level: str
+    equal: bool
+    snapshot: str | None
+    source: str | None = None
+    table: str | None = None
+    not_covered: tuple[str, ...] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON types only."""
+        return {**asdict(self), "at": self.at.isoformat(), "not_covered": list(self.not_covered)}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StreamProof(Shown):
+    """What is proven of one table.
+
+    Args:
+        proven: `equal`: the whole table of this version was compared, or repaired after it, and nothing landed since.
+            `moved`: the rows of the last load were compared. `different`: the last comparison found differences that
+            no repair has ended. `unproven`: none of these.
+        snapshot: the table's version now, as the registry knows it.
+        position: the source position of that version.
+        whole: the last comparison of the whole table.
+        moved: the proof of the last load that was verified.
+        repaired_at: the last repair, and the rows that it moved.
+    """
+
+    shown: ClassVar[tuple[str, ...]] = ("stream", "proven", "snapshot", "loaded_through", "repaired_rows")
+
+    stream: str
+    source: str
+    target: str
+    proven: Proven
+    snapshot: str | None = None
+    loaded_through: str | None = None
+    position: Mapping[str, Any] | None = None
+    whole: Comparison | None = None
+    moved: Comparison | None = None
+    repaired_at: datetime | None = None
+    repaired_rows: int = 0
+
+    @property
+    def error(self) -> Problem | None:
+        """Never one: a report says what was recorded."""
+        return None
+
+    @property
+    def proven_at(self) -> datetime | None:
+        """When the last proof was made that held."""
+        times = [each.at for each in (self.whole, self.moved) if each is not None and each.equal]
+        return max([*times, *([self.repaired_at] if self.repaired_at else [])], default=None)
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON types only."""
+        return {
+            **{name: getattr(self, name) for name in ("stream", "source", "target", "snapshot", "loaded_through")},
+            "proven": str(self.proven),
+            "proven_at": self.proven_at.isoformat() if self.proven_at else None,
+            "position": dict(self.position) if self.position is not None else None,
+            "whole": self.whole.to_dict() if self.whole else None,
+            "moved": self.moved.to_dict() if self.moved else None,
+            "repaired_at": self.repaired_at.isoformat() if self.repaired_at else None,
+            "repaired_rows": self.repaired_rows,
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProofReport(StreamReport[StreamProof]):
+    """What is proven of each table, at one moment.
+
+    Args:
+        version: of Tidegate.
+    """
+
+    made_at: datetime
+    version: str
+    streams: tuple[StreamProof, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """The document of `proof --json`."""
+        streams = [stream.to_dict() for stream in self.streams]
+        return {"made_at": self.made_at.isoformat(), "version": self.version, "streams": streams}
+
+    def to_html(self) -> str:
+        """A page of its own, without scripts, that prints well."""
+        head: tuple[str, ...] = ("stream", "source", "table", "proven", "when", "level", "version", "source position")
+        head += ("source fingerprint", "table fingerprint", "not covered", "repaired rows")
+        cells = "".join(f"<th scope=col>{name}</th>" for name in head)
+        rows = "".join(_row(stream) for stream in self.streams)
+        title = f"Proof of {len(self.streams)} tables, {self.made_at:%Y-%m-%d %H:%M:%S} UTC, Tidegate {self.version}"
+        return (
+            f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{html.escape(title)}</title><style>{STYLE}'
+            f"</style><h1>{html.escape(title)}</h1>{LEGEND}<table><thead><tr>{cells}</tr></thead>{rows}</table></html>\n"
+        )
+
+
+STYLE = (
+    "body{font:14px system-ui,sans-serif;margin:2rem;color:#1b1f24;background:#fff}table{border-collapse:collapse}"
+    "th,td{border:1px solid #c9ced6;padding:.3rem .5rem;text-align:left;vertical-align:top;overflow-wrap:anywhere}"
+    "@media print{body{margin:0;font-size:9px}}"
+)
+LEGEND = (
+    "<p><b>equal</b>: the whole table of this version was compared with its source, or repaired. <b>moved</b>: the "
+    "rows that the last load moved were compared. <b>different</b>: the last comparison found differences that were "
+    "not repaired. <b>unproven</b>: nothing was compared since rows landed.</p>"
+)
+
+
+def proof(registry: RegistryReader, streams: Sequence[StreamStatus], now: datetime) -> ProofReport:
+    """What the registry recorded of proofs of these streams; their tables and sources are not asked."""
+    uids = [each.uid for each in streams]
+    kinds = (COMPARISON, REPAIR, *LOADS)
+    tasks = registry.ask(lambda connection: recent.last_proofs(connection, uids, kinds))
+    found = (_proof(registry, each, tasks.get(each.uid, {})) for each in streams)
+    return ProofReport(made_at=now, version=tidegate.__version__, streams=tuple(found))
+
+
+def _proof(registry: RegistryReader, status: StreamStatus, tasks: Mapping[str, Any]) -> StreamProof:
+    position = registry.position(status.uid)
+    loads = [tasks[kind] for kind in LOADS if kind in tasks]
+    load = max(loads, key=lambda task: task.task_id, default=None)
+    whole, repair = tasks.get(COMPARISON), tasks.get(REPAIR)
+    compared = None if whole is None else _comparison(whole, equal=bool(whole.result_payload["equal"]))
+    mended = repair is not None and (whole is None or repair.task_id > whole.task_id)
+    complete = mended and repair is not None and not repair.result_payload.get("left")
+    snapshot = position.snapshot if position is not None else None
+    return StreamProof(
+        stream=status.stream,
+        source=status.source,
+        target=status.target,
+        proven=_state(
+            status,
+            snapshot,
+            compared,
+            repaired=str(repair.result_payload.get("snapshot")) if complete and repair is not None else None,
+        ),
+        snapshot=snapshot,
+        loaded_through=status.loaded_through,
+        position=position.position.to_dict() if position is not None else None,
+        whole=compared,
+        moved=None if load is None else _comparison(load, equal=True),
+        repaired_at=repair.finish_ts if repair is not None else None,
+        repaired_rows=int(repair.result_payload.get("rows") or 0) if repair is not None else 0,
+    )
+
+
+def _state(status: StreamStatus, snapshot: str | None, whole: Comparison | None, *, repaired: str | None) -> Proven:
+    """What is proven now.
+
+    Args:
+        repaired: the version of a repair that left nothing, and came after the last comparison.
+    """
+    if whole is not None and not whole.equal and repaired is None:
+        return Proven.DIFFERENT
+    versions = {repaired, whole.snapshot if whole is not None and whole.equal and whole.level != "counts" else None}
+    if snapshot is not None and snapshot in versions:
+        return Proven.EQUAL
+    return Proven.MOVED if status.verified else Proven.UNPROVEN
+
+
+def _comparison(task: Any, *, equal: bool) -> Comparison:
+    facts = task.result_payload
+    return Comparison(
+        at=task.finish_ts,
+        level=str(facts.get("level") or "moved"),
+        equal=equal,
+        snapshot=facts.get("snapshot"),
+        source=facts.get("source_fingerprint"),
+        table=facts.get("table_fingerprint"),
+        not_covered=tuple(facts.get("columns_not_covered") or ()),
+    )
+
+
+def _row(stream: StreamProof) -> str:
+    shown = stream.whole if stream.proven in (Proven.EQUAL, Proven.DIFFERENT) else stream.moved
+    facts: tuple[Any, ...] = (stream.stream, stream.source, stream.target, str(stream.proven), stream.proven_at)
+    facts += (shown.level if shown else None, stream.snapshot, stream.loaded_through)
+    facts += (shown.source if shown else None, shown.table if shown else None)
+    facts += (", ".join(shown.not_covered) if shown else None, stream.repaired_rows or None)
+    return f"<tr>{''.join(f'<td>{html.escape(text_of(fact))}</td>' for fact in facts)}</tr>"

@@ -1,0 +1,198 @@
+"""Queries of the dashboard: a few streams, runs or tasks at a time, by index, however long the history is.
+
+Reads only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any, TypeAlias
+
+from sqlalchemy import ColumnElement, Connection, Row, String, func, select, type_coerce
+
+from tidegate.core.outcome import Result
+from tidegate.registry.tables import (
+    backfill_chunks,
+    backfills,
+    checksums,
+    object_info,
+    plans,
+    runs,
+    status_change_log,
+    tasks,
+)
+from tidegate.registry.values import RUNNING_OUTCOME
+
+GOOD = (Result.LOADED, Result.UNCHANGED)
+Days: TypeAlias = "dict[str, dict[str, tuple[int, int]]]"
+
+
+def activity(connection: Connection, uids: Sequence[str], since: datetime) -> Days:
+    """By stream and day in ISO 8601: the rows that moved, and the runs that did not end well."""
+    sqlite = connection.dialect.name == "sqlite"
+    at = runs.c.started_ts
+    day: ColumnElement[Any] = (
+        func.substr(type_coerce(at, String), 1, 10) if sqlite else func.to_char(func.timezone("UTC", at), "YYYY-MM-DD")
+    )
+    bad = runs.c.outcome.not_in([*GOOD, RUNNING_OUTCOME])
+    query = (
+        select(object_info.c.uid, day.label("day"), func.sum(runs.c.row_count), func.count().filter(bad))
+        .join(object_info, object_info.c.object_id == runs.c.object_id)
+        .where(object_info.c.uid.in_(uids), at >= since)
+        .group_by(object_info.c.uid, day)
+    )
+    found: Days = {uid: {} for uid in uids}
+    for uid, name, rows, failed in connection.execute(query):
+        found[uid][name] = (int(rows or 0), int(failed))
+    return found
+
+
+def last_successes(connection: Connection, uids: Sequence[str]) -> dict[str, Mapping[str, Any]]:
+    """By stream the outcome of its last good run, as `run --json` has it."""
+    newest = (
+        select(runs.c.run_id)
+        .where(runs.c.object_id == object_info.c.object_id, runs.c.outcome.in_(GOOD))
+        .order_by(runs.c.started_ts.desc())
+        .limit(1)
+        .correlate(object_info)
+        .scalar_subquery()
+    )
+    query = (
+        select(object_info.c.uid, runs.c.outcome_payload)
+        .join(runs, (runs.c.object_id == object_info.c.object_id) & (runs.c.run_id == newest))
+        .where(object_info.c.uid.in_(uids))
+    )
+    return {uid: payload or {} for uid, payload in connection.execute(query)}
+
+
+def run_log(connection: Connection, uid: str, run_id: str) -> list[dict[str, Any]]:
+    """What the registry recorded of one stream's run, in order of time: its tasks and changes of status."""
+    run = connection.execute(
+        select(runs.c.started_ts, runs.c.finished_ts, object_info.c.object_id)
+        .join(object_info, object_info.c.object_id == runs.c.object_id)
+        .where(object_info.c.uid == uid, runs.c.run_id == run_id)
+    ).one_or_none()
+    if run is None:
+        return []
+    mine = (tasks.c.target_object_id == run.object_id) & (tasks.c.start_ts >= run.started_ts)
+    found = [
+        {"at": row.start_ts, "what": row.task_type, "slice": row.extract_group_id, "status": row.status_cd}
+        | {"until": row.finish_ts, "facts": row.result_payload or {}}
+        for row in connection.execute(select(tasks).where(mine, tasks.c.run_id == run_id).limit(500))
+    ]
+    log = status_change_log.c
+    during = [log.object_id == run.object_id, log.changed_ts >= run.started_ts, log.extract_group_id.is_(None)]
+    during += [log.changed_ts <= run.finished_ts] if run.finished_ts is not None else []
+    changes = select(status_change_log).where(*during).order_by(log.change_id).limit(200)
+    found += [
+        {"at": row.changed_ts, "what": f"{row.old_status} → {row.new_status}", "slice": None, "status": "change"}
+        | {"until": None, "facts": {"reason": row.reason} if row.reason else {}}
+        for row in connection.execute(changes)
+    ]
+    return sorted(found, key=lambda each: each["at"])
+
+
+def plans_of(connection: Connection, uid: str, run_id: str | None = None, limit: int = 1) -> list[Mapping[str, Any]]:
+    """The documents of the stream's last plans, newest first; of one run if it is named."""
+    query = select(plans.c.plan, plans.c.status_cd, plans.c.created_ts).join(object_info)
+    query = query.where(object_info.c.uid == uid)
+    query = query if run_id is None else query.where(plans.c.run_id == run_id)
+    found = connection.execute(query.order_by(plans.c.created_ts.desc()).limit(limit))
+    return [{**row.plan, "status": row.status_cd, "created": row.created_ts} for row in found]
+
+
+def partitions(connection: Connection, uid: str, limit: int) -> list[tuple[str, int, datetime]]:
+    """The stream's partitions as they were loaded, first by label: rows, and when that was."""
+    query = select(checksums.c.extract_group_id, checksums.c.partition_row_count, checksums.c.updated_ts)
+    query = query.join(object_info).where(object_info.c.uid == uid).order_by(checksums.c.extract_group_id)
+    return [(row[0], row[1], row[2]) for row in connection.execute(query.limit(limit))]
+
+
+def last_tasks(connection: Connection, uids: Sequence[str], kind: str) -> dict[str, Row[Any]]:
+    """By stream its last task of this type that ended well."""
+    return _newest_tasks(connection, uids, kind)
+
+
+def last_proofs(connection: Connection, uids: Sequence[str], kinds: Sequence[str]) -> dict[str, dict[str, Row[Any]]]:
+    """By stream and type its last task that compared something: repairs, verified loads, and whole tables."""
+    payload = tasks.c.result_payload
+    compared: dict[str, ColumnElement[bool]] = {
+        "repair": payload["rows"].as_string().is_not(None),
+        "measure_partition": payload["equal"].as_string().is_not(None),
+    }
+    found: dict[str, dict[str, Row[Any]]] = {uid: {} for uid in uids}
+    for kind in kinds:
+        proves = compared.get(kind, payload["verified"].as_boolean().is_(True))
+        for uid, row in _newest_tasks(connection, uids, kind, proves).items():
+            found[uid][kind] = row
+    return found
+
+
+def _newest_tasks(connection: Connection, uids: Sequence[str], kind: str, *which: Any) -> dict[str, Row[Any]]:
+    mine = (tasks.c.target_object_id == object_info.c.object_id, tasks.c.task_type == kind)
+    newest = select(func.max(tasks.c.task_id)).where(*mine, tasks.c.status_cd == "OK", *which)
+    query = select(object_info.c.uid, tasks).join(
+        tasks, tasks.c.task_id == newest.correlate(object_info).scalar_subquery()
+    )
+    return {row.uid: row for row in connection.execute(query.where(object_info.c.uid.in_(uids)))}
+
+
+def largest_reads(connection: Connection, uids: Sequence[str], since: datetime) -> dict[str, tuple[int, float]]:
+    """By stream the run since then that read most: its rows and its seconds; those that read rows only."""
+    rows = runs.c.outcome_payload["rows_read"].as_integer()
+    query = (
+        select(object_info.c.uid, rows.label("rows"), runs.c.seconds)
+        .join(object_info, object_info.c.object_id == runs.c.object_id)
+        .where(object_info.c.uid.in_(uids), runs.c.started_ts >= since, runs.c.outcome == Result.LOADED, rows > 0)
+        .order_by(rows)
+    )
+    return {row.uid: (int(row.rows), float(row.seconds or 0)) for row in connection.execute(query)}
+
+
+def reading(connection: Connection, uids: Sequence[str], since: datetime) -> dict[str, tuple[int, int, int, float]]:
+    """By stream what its good runs since then read: runs, rows, bytes, seconds."""
+    rows = runs.c.outcome_payload["rows_read"].as_integer()
+    totals = (func.count(), func.sum(rows), func.sum(runs.c.bytes_read), func.sum(runs.c.seconds))
+    query = (
+        select(object_info.c.uid, *totals)
+        .join(object_info, object_info.c.object_id == runs.c.object_id)
+        .where(object_info.c.uid.in_(uids), runs.c.started_ts >= since, runs.c.outcome.in_(GOOD))
+        .group_by(object_info.c.uid)
+    )
+    return {
+        row[0]: (int(row[1]), int(row[2] or 0), int(row[3] or 0), float(row[4] or 0))
+        for row in connection.execute(query)
+    }
+
+
+def backfill_progress(connection: Connection, limit: int = 50) -> list[Row[Any]]:
+    """The newest backfills with their chunks counted: all, done, failed, and the rows of those that are done."""
+    done = backfill_chunks.c.status_cd == "DONE"
+    query = (
+        select(
+            backfills.c.backfill_id,
+            object_info.c.object_name,
+            backfills.c.begin_value,
+            backfills.c.end_value,
+            backfills.c.status_cd,
+            backfills.c.created_ts,
+            func.count(backfill_chunks.c.number).label("chunks"),
+            func.count(backfill_chunks.c.number).filter(done).label("done"),
+            func.count(backfill_chunks.c.number).filter(backfill_chunks.c.status_cd == "FAILED").label("failed"),
+            func.sum(backfill_chunks.c.row_count).filter(done).label("rows"),
+        )
+        .join(object_info, object_info.c.object_id == backfills.c.object_id)
+        .outerjoin(backfill_chunks, backfill_chunks.c.backfill_id == backfills.c.backfill_id)
+        .group_by(
+            backfills.c.backfill_id,
+            object_info.c.object_name,
+            backfills.c.begin_value,
+            backfills.c.end_value,
+            backfills.c.status_cd,
+            backfills.c.created_ts,
+        )
+        .order_by(backfills.c.backfill_id.desc())
+        .limit(limit)
+    )
+    return list(connection.execute(query))

@@ -1,0 +1,111 @@
+"""The dashboard as a Starlette application."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, Response
+from starlette.routing import BaseRoute, Mount, Route
+from starlette.staticfiles import StaticFiles
+
+from tidegate.errors import TidegateError
+from tidegate.service.web import actions, documents, screens
+from tidegate.service.web.facts import Facts
+from tidegate.service.web.guard import Guard
+from tidegate.service.web.live import Live
+from tidegate.service.web.openapi import openapi
+from tidegate.service.web.port import ServicePort
+from tidegate.service.web.rendering import environment
+from tidegate.service.web.settings import WebSettings
+from tidegate.service.web.state import State
+from tidegate.service.web.tables import Tables
+
+STATIC = Path(__file__).parent / "static"
+
+
+def create_app(
+    service: ServicePort, settings: WebSettings | None = None, *, metrics: Callable[[], str] | None = None
+) -> Starlette:
+    """The application; a guard is its outermost layer, so nothing answers past it.
+
+    Args:
+        settings: see `WebSettings.checked`; the usual ones unless given.
+        metrics: the text of `/metrics`; no such page unless given.
+
+    Raises:
+        ConfigError: it would be open to whoever reaches the address.
+    """
+    settings = (settings or WebSettings()).checked()
+    app = Starlette(
+        routes=[*_pages(), *_api(settings), *_actions(settings), *_metrics(metrics)],
+        exception_handlers={TidegateError: _problem},
+    )
+    guard = Guard(app.router, settings)  # signs with a key of its own
+    app.add_middleware(Guard, settings=settings, key=guard.key)
+    app.state.guard = guard
+    app.state.settings = settings
+    app.state.tidegate = State(
+        service=service,
+        settings=settings,
+        facts=Facts(service),
+        tables=Tables(service),
+        templates=environment(service.project.config.redact),
+        form_token=guard.form_token,
+    )
+    return app
+
+
+def _pages() -> list[BaseRoute]:
+    return [
+        Route("/", screens.overview),
+        Route("/streams/{name:path}", screens.stream),
+        Route("/runs/{run_id}/{name:path}", screens.run),
+        Route("/proof", screens.proofs),
+        Route("/proof/report.html", screens.proof_report),
+        Route("/lakes", screens.lakes),
+        Route("/events", Live().events),
+        Route("/healthz", lambda _: PlainTextResponse("ok\n")),
+        Mount("/static", StaticFiles(directory=STATIC)),
+    ]
+
+
+def _api(settings: WebSettings) -> list[BaseRoute]:
+    return [
+        Route("/api/v1/openapi.json", openapi(read_only=settings.read_only)),
+        Route("/api/v1/status", documents.status),
+        Route("/api/v1/proof", documents.proof),
+        Route("/api/v1/savings", documents.savings),
+        Route("/api/v1/memory", documents.memory),
+        Route("/api/v1/streams/{name:path}/history", documents.history),
+        Route("/api/v1/streams/{name:path}/tasks", documents.tasks),
+        Route("/api/v1/streams/{name:path}/intervals", documents.intervals),
+        Route("/api/v1/streams/{name:path}/table", documents.table),
+        Route("/api/v1/streams/{name:path}/backfills", documents.backfills),
+    ]
+
+
+def _actions(settings: WebSettings) -> list[BaseRoute]:
+    if settings.read_only:
+        return []
+    return [
+        Route("/actions/{action}", actions.act, methods=["POST"]),
+        Route("/api/v1/streams/{name:path}/{action}", actions.act_by_api, methods=["POST"]),
+    ]
+
+
+def _metrics(metrics: Callable[[], str] | None) -> list[BaseRoute]:
+    if metrics is None:
+        return []
+    form = "text/plain; version=0.0.4; charset=utf-8"
+    return [Route("/metrics", lambda _: PlainTextResponse(metrics(), media_type=form))]
+
+
+def _problem(request: Request, error: Exception) -> Response:
+    """An error of the registry as a page, without a trace."""
+    state: State = request.app.state.tidegate
+    if not isinstance(error, TidegateError):
+        raise error
+    return state.message(request, error.code, error.message, hint=error.hint, status=503)

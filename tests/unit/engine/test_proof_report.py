@@ -1,0 +1,104 @@
+"""What is proven of a table, and what is not, by what the registry recorded."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pytest
+
+from tidegate.engine.proof import Proven, proof
+from tidegate.registry.store import Registry
+from tidegate.registry.values import Status
+from unit.registry.loads import UID, load, publish
+
+PRINT = "tg1:7:1:2:3:4"
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+@pytest.fixture
+def registry(tmp_path):
+    with Registry.open(f"sqlite:///{tmp_path}/registry.db") as opened:
+        opened.register(uid=UID, name="orders <b>", source="shop: public.orders", target="lake.shop.orders")
+        yield opened
+
+
+def done(registry, kind, **payload):
+    registry.finish_task(registry.start_task(UID, kind), Status.OK, payload)
+
+
+def compared(registry, *, equal, level="checksum", snapshot="77"):
+    sides = {"source_fingerprint": PRINT, "table_fingerprint": PRINT, "columns_not_covered": ["shape"]}
+    done(registry, "measure_partition", equal=equal, level=level, snapshot=snapshot, **sides)
+
+
+def made(registry):
+    (found,) = proof(registry, registry.status(), NOW).streams
+    return found
+
+
+def test_nothing_is_proven_of_what_nobody_compared(registry):
+    assert made(registry).proven is Proven.UNPROVEN
+    publish(registry, load())
+    done(registry, "load", rows=7, snapshot="77", verified=None)
+    found = made(registry)
+    assert (found.proven, found.proven_at, found.snapshot) == (Proven.UNPROVEN, None, "77")
+
+
+def test_a_verified_load_proves_the_rows_that_it_moved(registry):
+    publish(registry, load(), verified=True)
+    done(registry, "load", rows=7, snapshot="77", verified=True, level="moved", source_fingerprint=PRINT)
+    done(registry, "load", rows=7, snapshot="77", verified=None)
+    found = made(registry)
+    assert (found.proven, found.moved.level, found.moved.source) == (Proven.MOVED, "moved", PRINT)
+
+
+def test_a_whole_comparison_proves_the_version_that_it_looked_at(registry):
+    position = publish(registry, load())
+    compared(registry, equal=True)
+    found = made(registry)
+    assert (found.proven, found.whole.table, found.whole.not_covered) == (Proven.EQUAL, PRINT, ("shape",))
+    registry.save_plan(later := load(position, through="20"), "run-2")
+    registry.advance(later, snapshot="78", table_uuid="t-1", verified=None)
+    assert made(registry).proven is Proven.UNPROVEN
+
+
+def test_counts_that_agree_are_no_proof(registry):
+    publish(registry, load())
+    compared(registry, equal=True, level="counts")
+    assert made(registry).proven is Proven.UNPROVEN
+
+
+def test_a_difference_stays_until_it_is_repaired_or_found_no_more(registry):
+    publish(registry, load(), verified=True)
+    compared(registry, equal=False)
+    assert made(registry).proven is Proven.DIFFERENT
+    done(registry, "repair", rows=3, snapshot="77", left=2)
+    assert made(registry).proven is Proven.DIFFERENT
+    done(registry, "repair", rows=3, snapshot="77", left=0)
+    found = made(registry)
+    assert (found.proven, found.repaired_rows) == (Proven.EQUAL, 3)
+    compared(registry, equal=False)
+    assert made(registry).proven is Proven.DIFFERENT
+    compared(registry, equal=True)
+    assert made(registry).proven is Proven.EQUAL
+
+
+def test_a_measure_of_partitions_is_no_comparison(registry):
+    publish(registry, load())
+    compared(registry, equal=True)
+    done(registry, "measure_partition", partitions=7, rows=9)
+    assert made(registry).proven is Proven.EQUAL
+
+
+def test_the_report_is_a_page_without_scripts_and_a_document(registry):
+    publish(registry, load())
+    compared(registry, equal=True)
+    report = proof(registry, registry.status(), NOW)
+    page = report.to_html()
+    assert "orders &lt;b&gt;" in page
+    assert PRINT in page
+    assert "<script" not in page
+    found = report.to_dict()
+    assert found["version"]
+    assert found["streams"][0]["position"]["loaded_through"] == "10"
+    assert found["streams"][0]["whole"]["equal"] is True

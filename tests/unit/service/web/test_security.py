@@ -1,0 +1,187 @@
+"""Who may see the dashboard, and what other sites can make a browser do with it."""
+
+import re
+
+import pytest
+
+from support.dashboard import SECRET
+from tidegate.errors import ConfigError
+from tidegate.service.web.settings import WebSettings
+from unit.service.web.conftest import TOKEN, client_of, logged_in
+
+PAGES = (
+    "/",
+    "/streams/orders_000",
+    "/proof",
+    "/proof/report.html",
+    "/lakes",
+    "/metrics",
+    "/events",
+    "/static/style.css",
+)
+API = ("/api/v1/status", "/api/v1/proof", "/api/v1/openapi.json", "/api/v1/streams/orders_000/history")
+
+
+@pytest.mark.parametrize("path", [*PAGES, *API])
+def test_nothing_is_shown_without_a_token(anybody, path):
+    answer = anybody.get(path)
+    assert answer.status_code == 401
+    assert "orders" not in answer.text
+
+
+@pytest.mark.parametrize("path", [*PAGES, *API])
+def test_a_wrong_token_opens_nothing(anybody, path):
+    assert anybody.get(path, params={"token": "guess"}).status_code == 401
+    assert anybody.get(path, headers={"Authorization": "Bearer guess"}).status_code == 401
+    anybody.cookies.set("tidegate_session", "guess")
+    assert anybody.get(path).status_code == 401
+
+
+def test_the_token_of_the_address_becomes_a_cookie_that_scripts_and_other_sites_do_not_get(anybody):
+    answer = anybody.get("/streams/orders_001?a=1&token=" + TOKEN)
+    assert (answer.status_code, answer.headers["location"]) == (303, "/streams/orders_001?a=1")
+    cookie = answer.headers["set-cookie"]
+    assert "HttpOnly" in cookie
+    assert "SameSite=strict" in cookie
+    assert TOKEN not in cookie
+    assert anybody.get("/").status_code == 200
+
+
+def test_behind_tls_the_cookie_is_for_tls_alone(anybody):
+    answer = anybody.get("/", params={"token": TOKEN}, headers={"X-Forwarded-Proto": "https"})
+    assert "Secure" in answer.headers["set-cookie"]
+
+
+def test_a_login_never_leads_to_another_host(anybody):
+    answer = anybody.get("/%2Fevil.example/x", params={"token": TOKEN})
+    assert answer.headers["location"].startswith("/evil.example")
+
+
+@pytest.mark.parametrize("host", ["evil.example", "127.0.0.1.evil.example", "evil.example:8321", "", "[::2]:8321"])
+def test_a_host_of_others_is_refused_whatever_it_knows(anybody, host):
+    answer = anybody.get("/", params={"token": TOKEN}, headers={"Host": host})
+    assert answer.status_code == 400
+    assert "set-cookie" not in answer.headers
+
+
+@pytest.mark.parametrize("host", ["localhost:8321", "127.0.0.1", "[::1]:8321", "LOCALHOST"])
+def test_the_names_of_this_machine_are_let_in(browser, host):
+    assert browser.get("/healthz", headers={"Host": host}).status_code == 200
+
+
+def test_a_named_host_is_let_in(shared):
+    client = client_of(shared, hosts=("Lake.example",))
+    assert client.get("/", headers={"Host": "lake.example", "Authorization": f"Bearer {TOKEN}"}).status_code == 200
+
+
+@pytest.mark.parametrize("path", ["/", "/nothing", "/healthz", "/static/htmx.min.js", "/api/v1/status"])
+def test_every_answer_carries_the_headers(browser, path):
+    headers = browser.get(path, headers={"Origin": "https://evil.example"}).headers
+    policy = headers["content-security-policy"]
+    assert "default-src 'none'" in policy
+    assert "unsafe-inline" not in policy
+    assert "frame-ancestors 'none'" in policy
+    assert headers["x-frame-options"] == "DENY"
+    assert headers["x-content-type-options"] == "nosniff"
+    assert "access-control-allow-origin" not in headers
+
+
+@pytest.mark.parametrize("path", ["/", "/streams/orders_000", "/proof", "/lakes"])
+def test_pages_need_no_inline_script_and_no_other_host(browser, path):
+    text = browser.get(path).text
+    assert not re.search(r"<script(?![^>]*src=)", text)
+    assert not re.search(r"\son\w+=", text)
+    assert not re.search(r"\sstyle=", text)
+    assert not re.search(r"(?:src|href|action)=\"(?:https?:)?//", text)
+
+
+def test_another_address_needs_a_token_or_a_header():
+    with pytest.raises(ConfigError, match="open to everybody who reaches"):
+        WebSettings(host="0.0.0.0").checked()
+    assert WebSettings(host="0.0.0.0", token="t").checked().token == "t"
+    assert WebSettings(host="0.0.0.0", user_header="X-User").checked().token == ""
+    first, second = WebSettings().checked().token, WebSettings().checked().token
+    assert len(first) > 30
+    assert first != second
+
+
+def test_a_proxy_names_the_user_and_without_it_nobody_is_let_in(service):
+    client = client_of(service, token="", user_header="X-Forwarded-User")
+    assert client.get("/").status_code == 401
+    page = client.get("/streams/orders_000", headers={"X-Forwarded-User": "ann"})
+    assert page.status_code == 200
+    send(client, page.text, "pause", headers={"X-Forwarded-User": "ann"})
+    assert service.asked == [("pause", "orders_000", "ann (dashboard)")]
+    assert send(client, page.text, "pause", headers={"X-Forwarded-User": "bob"}).status_code == 403
+
+
+def form_of(text, action):
+    found = re.search(rf'action="/actions/{action}">\s*<input type="hidden" name="form" value="(\w+)">', text)
+    assert found
+    return found[1]
+
+
+def send(client, text, action, *, stream="orders_000", **options):
+    return client.post(f"/actions/{action}", data={"form": form_of(text, action), "stream": stream}, **options)
+
+
+@pytest.mark.parametrize("given", [{}, {"form": ""}, {"form": "0" * 64}])
+def test_a_form_of_another_site_does_nothing(acting, service, given):
+    answer = acting.post("/actions/run", data={"stream": "orders_000", **given})
+    assert answer.status_code == 403
+    assert service.asked == []
+
+
+def test_the_token_of_a_form_is_for_that_action_alone(acting, service):
+    token = form_of(acting.get("/streams/orders_000").text, "verify")
+    assert acting.post("/actions/repair", data={"form": token, "stream": "orders_000"}).status_code == 403
+    assert service.asked == []
+
+
+def test_a_request_of_another_site_does_nothing(acting, service):
+    page = acting.get("/streams/orders_000").text
+    assert send(acting, page, "run", headers={"Sec-Fetch-Site": "cross-site"}).status_code == 403
+    assert service.asked == []
+
+
+def test_a_cookie_alone_does_nothing_through_the_api(acting, service):
+    assert acting.post("/api/v1/streams/orders_000/run").status_code == 403
+    assert service.asked == []
+
+
+@pytest.mark.parametrize("method", ["GET", "PUT", "DELETE", "OPTIONS"])
+def test_actions_are_posts(acting, service, method):
+    answer = acting.request(method, "/actions/run")
+    assert answer.status_code == 405
+    assert service.asked == []
+
+
+def test_a_large_form_is_not_read(acting, service):
+    assert acting.post("/actions/run", data={"form": "x" * 20_000}).status_code == 413
+    assert service.asked == []
+
+
+def test_read_only_has_no_actions(service):
+    client = logged_in(client_of(service, read_only=True))
+    assert "/actions/" not in client.get("/streams/orders_000").text
+    assert client.post("/actions/run").status_code == 404
+    bearer = {"Authorization": f"Bearer {TOKEN}"}
+    assert client.post("/api/v1/streams/orders_000/run", headers=bearer).status_code == 404
+    assert "/api/v1/streams/{name}/{action}" not in client.get("/api/v1/openapi.json").json()["paths"]
+
+
+@pytest.mark.parametrize("path", ["/", "/streams/orders_002", "/api/v1/status", "/api/v1/streams/orders_003/history"])
+def test_secrets_are_masked(browser, path):
+    answer = browser.get(path)
+    assert answer.status_code == 200
+    assert SECRET not in answer.text
+
+
+def test_what_names_and_searches_hold_is_text(browser):
+    answer = browser.get("/", params={"q": '"><script>alert(1)</script>'})
+    assert "<script>alert" not in answer.text
+    assert "<img src=x" not in browser.get("/streams/<img src=x>").text
+
+
+def test_the_settings_do_not_show_the_token():
+    assert "hidden" not in repr(WebSettings(token="hidden"))
