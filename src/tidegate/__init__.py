@@ -28,21 +28,11 @@ _HOMES = {
 
 def __getattr__(name: str) -> Any:
     if name == "__version__":
-        return _version()
+        return str(importlib.import_module("tidegate.extras").version())
     home = _HOMES.get(name)
     if home is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(importlib.import_module(home), name)
-
-
-def _version() -> str:
-    """That of the installed distribution; `unknown` in a zip of the package, which nothing has installed."""
-    from importlib import metadata  # noqa: PLC0415 - most commands never ask
-
-    try:
-        return metadata.version("tidegate")
-    except metadata.PackageNotFoundError:
-        return "unknown"
 
 
 def __dir__() -> list[str]:

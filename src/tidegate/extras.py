@@ -36,6 +36,14 @@ def requirement(package: str) -> str:
     return next((text for text in _requirements(None) if re.match(rf"{package}\b", text)), package)
 
 
+def version() -> str:
+    """That of the installed distribution; `unknown` in a zip of the package, which nothing has installed."""
+    try:
+        return metadata.version("tidegate")
+    except metadata.PackageNotFoundError:
+        return "unknown"
+
+
 def install(*packages: str) -> str:
     """The command that installs packages into this environment, which may have no pip of its own."""
     pip = (

@@ -21,6 +21,7 @@ from tidegate.cli.commands import (
     attention,
     backfill,
     checksum_tasks,
+    dashboard,
     explain,
     load,
     maintain,
@@ -89,6 +90,7 @@ COMMANDS: dict[str, Callable[..., int]] = {
     "resume": attention.resume,
     "serve": serve.serving(lambda words: main(words)),  # noqa: PLW0108 - it is made below
     "status": status.status,
+    "dashboard": dashboard.dashboard,
     "proof": proof.proof,
     "savings": proof.savings,
     "show": show.show,

@@ -36,6 +36,10 @@ class Attention:
         """Somebody has seen the error of the stream's last run; nothing if that ended well."""
         self.registry.acknowledge(self._known(name), by)
 
+    def asked(self, name: str, action: str, by: str) -> None:
+        """Records who asked for an action on the stream."""
+        self.registry.record(self._known(name), ("ASKED", action.upper()), reason=None, by=by)
+
     def _known(self, name: str) -> str:
         """The stream's identity; the registry knows it from here on, also where it never ran."""
         one = self.stream(name)

@@ -13,7 +13,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any, ClassVar
 
-import tidegate
+from tidegate import extras
 from tidegate.core.display import Shown, text_of
 from tidegate.core.outcome import Problem
 from tidegate.core.report import StreamReport
@@ -159,7 +159,7 @@ def proof(registry: RegistryReader, streams: Sequence[StreamStatus], now: dateti
     kinds = (COMPARISON, REPAIR, *LOADS)
     tasks = registry.ask(lambda connection: recent.last_proofs(connection, uids, kinds))
     found = (_proof(registry, each, tasks.get(each.uid, {})) for each in streams)
-    return ProofReport(made_at=now, version=tidegate.__version__, streams=tuple(found))
+    return ProofReport(made_at=now, version=extras.version(), streams=tuple(found))
 
 
 def _proof(registry: RegistryReader, status: StreamStatus, tasks: Mapping[str, Any]) -> StreamProof:

@@ -134,10 +134,10 @@ class Registry(RegistryReader):
 
     # Partitions
 
-    def record(self, uid: str, change: tuple[str, str], *, reason: str) -> None:
+    def record(self, uid: str, change: tuple[str, str], *, reason: str | None, by: str | None = None) -> None:
         """One row of the stream's `status_change_log`: from the first to the second."""
         with self._database.write() as connection:
-            streams.log(connection, streams.lock(connection, uid), change, self._stamp(), reason=reason)
+            streams.log(connection, streams.lock(connection, uid), change, self._stamp(by), reason=reason)
 
     def keep_ledger(
         self,

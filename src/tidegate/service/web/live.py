@@ -8,6 +8,7 @@ import time
 from collections.abc import AsyncIterator
 from contextlib import suppress
 
+from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response, StreamingResponse
 
@@ -15,7 +16,7 @@ from tidegate.engine.events import Event, Moment
 from tidegate.service.web.state import State
 
 TICK = 0.25  # seconds
-ALIVE = 15.0
+ALIVE = 5.0
 """Seconds after which a comment is sent, so that proxies keep the connection."""
 MOST = 50
 """Connections at a time; more are told to come back."""
@@ -52,6 +53,9 @@ class Live:
                         if time.monotonic() - said > ALIVE:
                             said = time.monotonic()
                             yield ": alive\n\n"
+                            if await run_in_threadpool(_idle, state, name):  # also what runs in other processes ends
+                                yield _sent("ended", "")
+                                return
                         await asyncio.sleep(TICK)
                     elif event.stream == name:
                         yield _sent("line", redact(line_of(event)))
@@ -75,6 +79,11 @@ def line_of(event: Event) -> str:
     took = f", {event.seconds:.1f} s" if event.moment is Moment.DONE else ""
     share = f", {event.share:.0%}" if event.share is not None else ""
     return f"{event.stage} {event.moment}{took}{share}{': ' + event.detail if event.detail else ''}"
+
+
+def _idle(state: State, name: str) -> bool:
+    line = state.facts.line(name)
+    return line is None or line.status.held_by is None
 
 
 def _sent(kind: str, text: str) -> str:

@@ -1,0 +1,64 @@
+"""The command `dashboard`: serves the pages of a project until it is stopped."""
+
+from __future__ import annotations
+
+import threading
+from typing import Annotated
+
+from typer import Option
+
+from tidegate import extras
+from tidegate.cli.shell import Shell
+from tidegate.errors import ConfigError
+
+
+def dashboard(
+    shell: Shell,
+    host: Annotated[
+        str, Option(metavar="ADDRESS", help="Address to listen on; others than loopback need more.")
+    ] = "127.0.0.1",
+    port: Annotated[int, Option(min=1, max=65535, metavar="N", help="Port to listen on.")] = 8321,
+    token: Annotated[
+        str, Option(envvar="TIDEGATE_DASHBOARD_TOKEN", metavar="TEXT", help="The token; a random one if not given.")
+    ] = "",
+    user_header: Annotated[
+        str, Option(metavar="NAME", help="Header in which a proxy names the user it has authenticated.")
+    ] = "",
+    allow_host: Annotated[
+        list[str] | None, Option(metavar="NAME", help="Name under which browsers reach it. Repeatable.")
+    ] = None,
+    read_only: Annotated[bool, Option("--read-only", help="Without actions.")] = False,
+    show_data: Annotated[bool, Option("--show-data", help="With the values of quarantined rows.")] = False,
+) -> int:
+    """Serves the dashboard of the project: state, runs, proofs, tables, and actions.
+
+    Prints the link to open. Stops at Ctrl-C or SIGTERM; commands that it has started go on.
+    """
+    try:
+        from tidegate.service.web.app import create_app  # noqa: PLC0415 - needs the extra
+        from tidegate.service.web.commands import Commands  # noqa: PLC0415 - as above
+        from tidegate.service.web.server import serving  # noqa: PLC0415 - as above
+        from tidegate.service.web.settings import WebSettings  # noqa: PLC0415 - as above
+    except ImportError as error:
+        raise ConfigError("the dashboard needs packages that are not installed", hint=extras.hint("service")) from error
+    settings = WebSettings(
+        host=host,
+        port=port,
+        token=token,
+        user_header=user_header,
+        hosts=tuple(allow_host or ()),
+        read_only=read_only,
+        show_data=show_data,
+    )
+    with shell.project() as project:
+        app = create_app(Commands(project=project, folder=shell.folder.absolute()), settings)
+        from tidegate.engine.watch import stopped_by_signals  # noqa: PLC0415 - it imports the engine
+
+        stop = threading.Event()
+        with stopped_by_signals(stop.set), serving(app) as address:
+            if shell.as_json:
+                shell.document({"url": address})
+            else:
+                shell.verbatim(f"the dashboard is at {address}")
+            stop.wait()
+    return 0

@@ -1,0 +1,97 @@
+"""Serves a dashboard by the commands of the command line, which find the warm service by themselves."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from queue import SimpleQueue
+
+from tidegate.api import Project
+from tidegate.engine.events import Event
+from tidegate.errors import PlanError
+from tidegate.registry.reader import RegistryReader
+from tidegate.service.web.port import Action
+
+WORDS: dict[Action, tuple[str, ...]] = {
+    Action.RUN: ("run",),
+    Action.VERIFY: ("verify",),
+    Action.REPAIR: ("verify", "--repair"),
+}
+
+
+@dataclass(slots=True, kw_only=True)
+class Commands:
+    """Implements `ServicePort` with the commands of the command line.
+
+    Args:
+        folder: the project's folder, or its file.
+    """
+
+    project: Project
+    folder: Path
+    _at_work: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    @property
+    def registry(self) -> RegistryReader:
+        """The project's."""
+        return self.project.registry
+
+    @contextmanager
+    def subscribe(self) -> Iterator[SimpleQueue[Event]]:
+        """A queue that stays empty: what runs, runs in other processes, and the registry says when it has ended."""
+        yield SimpleQueue()
+
+    def request(self, action: Action, stream: str, who: str) -> None:
+        """Starts the command; `who` is in the registry's log of the stream.
+
+        Raises:
+            PlanError: a command that was asked for here is at work on the stream.
+        """
+        with self._lock:
+            known = self._at_work.get(stream)
+            if known is not None and known.poll() is None:
+                raise PlanError(
+                    f"a command is at work on stream {stream!r} already",
+                    hint="Wait for it to end; `tidegate status` shows it.",
+                )
+            self.project.attention.asked(stream, str(action), who)
+            self._at_work[stream] = subprocess.Popen(  # noqa: S603 - our own command; the stream is one of the project
+                self._words(action, stream),
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                start_new_session=True,
+            )
+
+    def _words(self, action: Action, stream: str) -> Sequence[str]:
+        profile = self.project.config.profile
+        env = ("--env", profile) if profile else ()
+        first, *options = WORDS[action]
+        options += ["--quiet", "--project", str(self.folder), *env]
+        return [sys.executable, "-m", "tidegate", first, *options, "--", stream]
+
+    def pause(self, stream: str, who: str) -> None:
+        """Takes the stream off its schedule."""
+        self.project.attention.pause(stream, who)
+
+    def resume(self, stream: str, who: str) -> None:
+        """Puts it back."""
+        self.project.attention.resume(stream, who)
+
+    def acknowledge(self, stream: str, who: str) -> None:
+        """Marks the error of its last run as seen."""
+        self.project.attention.acknowledge(stream, who)
+
+    def memory(self) -> int | None:
+        """Of this process; None where the system has no /proc."""
+        try:
+            pages = Path("/proc/self/statm").read_text(encoding="ascii").split()[1]
+        except OSError:
+            return None
+        return int(pages) * 4096
