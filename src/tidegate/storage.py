@@ -33,7 +33,7 @@ class FileInfo:
         path: relative to the root.
         written: when its content was written, in seconds since 1970; a copy may keep the time of its original.
         modified: as `written`, but on disk never before the file came to its place.
-        stamp: changes with every write, but for those within the clock's own step; empty where there is none.
+        stamp: changes with every write, but for those within the clock's own step; None where there is none.
         tag: the store's own of the content.
     """
 
@@ -41,7 +41,7 @@ class FileInfo:
     size: int
     written: float
     modified: float
-    stamp: str = ""
+    stamp: str | None = None
     tag: str | None = None
 
 
@@ -319,6 +319,6 @@ def _file(path: str, about: dict[str, Any]) -> FileInfo:
         size=int(about.get("size") or 0),
         written=written,
         modified=about.get("changed", written),
-        stamp=about.get("stamp", ""),
+        stamp=about.get("stamp"),
         tag=tag,
     )

@@ -26,7 +26,7 @@ class File:
         path: relative to the folder that was listed, `/` between its parts.
         size: bytes.
         tag: of the content: the store's own (`etag:…`), else a hash (`blake2b:…`); another text, another content.
-        stamp: time of modification and inode for which a hash holds without reading the file again; empty for never.
+        stamp: time of modification and inode for which a hash holds without reading the file again; None for never.
         loaded: the number of the load that read it last; of two files with one key the greater one counts. 0 where
             nobody remembers it.
     """
@@ -34,7 +34,7 @@ class File:
     path: str
     size: int
     tag: str
-    stamp: str = ""
+    stamp: str | None = None
     loaded: int = 0
 
     def same(self, other: File | None) -> bool:

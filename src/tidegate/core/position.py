@@ -31,38 +31,38 @@ class Position:
         sequence: loads that landed so far, from 1; never goes down.
         load_id: the load that put it there.
         kind: the strategy that wrote `state`.
-        source: identity of the source (server and relation); another identity is another history.
+        source: identity of the source (server and relation); another identity is another history. None: not recorded.
         clock: a number of the source that only grows while its history goes on; None where it has none.
         state: the strategy's own values, JSON types only, canonical texts for values of columns.
         loaded_through: the cursor up to which the table is complete, as canonical text; None without a cursor.
-        schema: digest of the columns loaded.
-        writer: what a writer that keeps history was told, which must not change under its table; empty for others.
+        schema: digest of the columns loaded; None where it was not recorded.
+        writer: the signature of a writer that keeps history, which must not change under its table; None for others.
         witness: what only this history of the source can say of itself later, see `continuity.Witness`.
     """
 
     sequence: int
     load_id: str
     kind: str
-    source: str = ""
+    source: str | None = None
     clock: int | None = None
     state: Mapping[str, Any] = field(default_factory=dict)
     loaded_through: str | None = None
-    schema: str = ""
-    writer: str = ""
+    schema: str | None = None
+    writer: str | None = None
     witness: Mapping[str, Any] = field(default_factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
-        """JSON types only."""
+        """JSON types only; what is not recorded is an empty text, as every version of Tidegate writes and reads it."""
         return {
             "version": VERSION,
             "sequence": self.sequence,
             "load_id": self.load_id,
             "kind": self.kind,
-            "source": self.source,
+            "source": self.source or "",
             "clock": self.clock,
             "state": dict(self.state),
             "loaded_through": self.loaded_through,
-            "schema": self.schema,
+            "schema": self.schema or "",
             **({"writer": self.writer} if self.writer else {}),
             **({"witness": dict(self.witness)} if self.witness else {}),
         }
@@ -90,6 +90,11 @@ class Position:
                 raise ValueError(
                     f"position has format version {version}, but this version of Tidegate reads version {VERSION}"
                 )
-            return cls(**values)
+            return cls.from_values(values)
         except (TypeError, KeyError, AttributeError) as error:
             raise ValueError(f"not a position: {error}") from error
+
+    @classmethod
+    def from_values(cls, values: Mapping[str, Any]) -> Position:
+        """The position of these fields as a document holds them: an empty text, null or no key is what has no value."""
+        return cls(**{**values, **{name: values.get(name) or None for name in ("source", "schema", "writer")}})

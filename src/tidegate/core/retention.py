@@ -13,7 +13,7 @@ class Retained:
     Args:
         name: of the slot.
         where: the connection's name.
-        exists: it has been made; what follows is 0 or empty where it was not.
+        exists: it has been made; what follows is 0 or None where it was not.
         active: somebody reads it now.
         status: the server's word: `reserved`, `extended`, `unreserved`, `lost`.
         bytes: of the log, kept for it.
@@ -25,11 +25,11 @@ class Retained:
     where: str
     exists: bool
     active: bool = False
-    status: str = ""
+    status: str | None = None
     bytes: int = 0
     behind: int = 0
     warning: str | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """JSON types only."""
-        return {**asdict(self), "warning": self.warning or ""}
+        return {**asdict(self), "status": self.status or "", "warning": self.warning or ""}

@@ -116,7 +116,7 @@ class Column:
     """A column: its exact name, its type, whether it may be NULL, and the source's own word for the type.
 
     Args:
-        ident: what the source calls the column whatever its name is, such as PostgreSQL's attnum; empty for nothing.
+        ident: what the source calls the column whatever its name is, such as PostgreSQL's attnum; None for nothing.
         comment: what the source says of it; no part of what makes two columns differ.
     """
 
@@ -124,7 +124,7 @@ class Column:
     type: Type
     nullable: bool = True
     native: str = ""
-    ident: str = field(default="", compare=False)
+    ident: str | None = field(default=None, compare=False)
     comment: str = field(default="", compare=False)
 
 
@@ -287,7 +287,7 @@ def compare(*, source: Schema, table: Schema, renames: Mapping[str, str] | None 
     return (*changes, *(_change(kind, column.name, column.type, None) for kind, column in (*gone, *relaxed)))
 
 
-def renamed(*, before: Mapping[str, str], source: Schema, table: Schema) -> Mapping[str, str] | None:
+def renamed(*, before: Mapping[str, str | None], source: Schema, table: Schema) -> Mapping[str, str] | None:
     """The columns that are in the table by another name, new names to old ones; None where only names tell columns.
 
     Args:
@@ -299,10 +299,11 @@ def renamed(*, before: Mapping[str, str], source: Schema, table: Schema) -> Mapp
         >>> renamed(before={"old": "2"}, source=Schema(columns=(column,)), table=old)
         {'new': 'old'}
     """
-    was = {ident: name for name, ident in before.items() if ident}
-    if not was or not all(column.ident for column in source):
+    was = {ident: name for name, ident in before.items() if ident is not None}
+    idents = {column.name: column.ident for column in source if column.ident is not None}
+    if not was or len(idents) < len(source.columns):
         return None
-    names = {column.name: was.get(column.ident, column.name) for column in source}
+    names = {name: was.get(ident, name) for name, ident in idents.items()}
     return {new: old for new, old in names.items() if old != new and table.find(old) is not None}
 
 

@@ -48,7 +48,7 @@ def check_continues(since: Position, probe: Probe) -> None:
 def check_same_source(since: Position, probe: Probe) -> None:
     """Raises HistoryGone when the source is another one than was loaded."""
     identity = probe.identity()
-    if since.source and identity != since.source:
+    if since.source is not None and identity != since.source:
         raise HistoryGone(
             f"the source is not the one the table was loaded from: it was {since.source} and is {identity} (restored, "
             "failed over, or recreated)"

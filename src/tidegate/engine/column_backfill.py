@@ -51,8 +51,9 @@ def new_columns(work: LoadContext) -> tuple[str, ...]:
     since, columns = work.recovered.since, work.probe.schema()
     if since is None or since.schema == columns.digest:
         return ()
-    known = work.context.registry.loaded_columns(stream.uid, since.schema)
-    idents = set(known.values()) - {""}
+    # Without a digest the registry would name the columns of the newest load.
+    known = work.context.registry.loaded_columns(stream.uid, since.schema) if since.schema is not None else {}
+    idents = set(known.values()) - {None}
     return tuple(each.name for each in columns if each.name not in known and each.ident not in idents)
 
 

@@ -202,7 +202,7 @@ def refuse_writer(stream: Stream, found: PlanInputs) -> None:
     since, signature = found.since, stream.writer.signature
     if since is None or found.facts.reset or since.writer == signature:
         return
-    was = "the same writer with other options" if since.writer and signature else "another writer"
+    was = "the same writer with other options" if None not in (since.writer, signature) else "another writer"
     raise PlanError(
         f"stream {stream.name!r} now has write: {stream.writer.kind}, but its table was loaded by {was}, so its "
         f"versions have another meaning",

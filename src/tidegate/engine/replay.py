@@ -149,7 +149,7 @@ def _own(table: Schema, stream: Stream, context: RunContext) -> Schema:
     """The columns of the table that come from the source, each with what the source called it in the last load."""
     own = {*stream.added.names, *stream.writer.own}
     known = context.registry.loaded_columns(stream.uid)
-    columns = (replace(column, ident=known.get(column.name, "")) for column in table if column.name not in own)
+    columns = (replace(column, ident=known.get(column.name)) for column in table if column.name not in own)
     return Schema(columns=tuple(columns))
 
 

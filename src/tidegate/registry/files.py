@@ -46,7 +46,11 @@ def apply(connection: Connection, object_id: int, plan: Mapping[str, Any], now: 
             connection.execute(delete(files).where(files.c.object_id == object_id))
         return
     parts = [part for part in changes.get("parts") or () if part.get("file")]
-    read = [File(**part["file"]) for part in parts if part["action"] != Action.DELETE]
+    read = [
+        File(**{**part["file"], "stamp": part["file"].get("stamp") or None})
+        for part in parts
+        if part["action"] != Action.DELETE
+    ]
     gone = [part["file"]["path"] for part in parts if part["action"] == Action.DELETE]
     # What was kept before counts only if the load went on from it.
     ways = (stored.loaded(read, gone), Manifest.of(read))
@@ -100,6 +104,6 @@ def _stored(connection: Connection, object_id: int | None) -> Manifest:
         )
     )
     return Manifest.of(
-        File(path=path, size=size, tag=tag, stamp=stamp or "", loaded=loaded or 0)
+        File(path=path, size=size, tag=tag, stamp=stamp or None, loaded=loaded or 0)
         for path, size, tag, stamp, loaded in rows
     )

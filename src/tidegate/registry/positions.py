@@ -80,8 +80,8 @@ def find_plans(connection: Connection, *conditions: Any) -> list[SavedPlan]:
     return [_saved(row) for row in connection.execute(query)]
 
 
-def loaded_columns(connection: Connection, uid: str, digest: str | None = None) -> Mapping[str, str]:
-    """The columns of the newest load that was published, by name, and what the source calls each; '' for nothing.
+def loaded_columns(connection: Connection, uid: str, digest: str | None = None) -> Mapping[str, str | None]:
+    """The columns of the newest load that was published, by name, and what the source calls each; None for nothing.
 
     Args:
         digest: of the newest load of exactly these columns; empty if there was none.
@@ -96,7 +96,7 @@ def loaded_columns(connection: Connection, uid: str, digest: str | None = None) 
         columns = plan["columns"]
         # Plans of older versions have no digest of their own: it was the position's.
         if digest in (None, columns.get("digest", plan["position"]["schema"])):
-            return {column["name"]: str(column.get("ident") or "") for column in columns["columns"]}
+            return {column["name"]: column.get("ident") or None for column in columns["columns"]}
     return {}
 
 
@@ -300,8 +300,8 @@ def _saved(row: Row[Any]) -> SavedPlan:
         uid=row.uid,
         run_id=row.run_id,
         status=PlanStatus(row.status_cd),
-        since=Position(**since) if since else None,
-        position=Position(**row.plan["position"]),
+        since=Position.from_values(since) if since else None,
+        position=Position.from_values(row.plan["position"]),
         plan=row.plan,
         created_at=row.created_ts,
         finished_at=row.finished_ts,

@@ -117,7 +117,7 @@ class RegistryReader:
         with self._database.read() as connection:
             return positions.find_plans(connection, object_info.c.uid == uid, plans.c.status_cd == PlanStatus.PLANNED)
 
-    def loaded_columns(self, uid: str, digest: str | None = None) -> Mapping[str, str]:
+    def loaded_columns(self, uid: str, digest: str | None = None) -> Mapping[str, str | None]:
         """The columns that were loaded last, by name, and what the source called each; '' for nothing.
 
         Args:

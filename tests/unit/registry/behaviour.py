@@ -14,7 +14,7 @@ from tidegate.core.schema import TEXT, Column, Schema
 from tidegate.errors import InternalError, PositionMoved, RegistryError
 from tidegate.registry.owner import myself
 from tidegate.registry.store import Registry
-from tidegate.registry.tables import positions
+from tidegate.registry.tables import plans, positions
 from tidegate.registry.values import PlanStatus
 from unit.registry.loads import UID, load, publish
 
@@ -138,7 +138,21 @@ def test_the_names_of_columns_are_those_of_the_newest_published_load(registry):
         else:
             publish(registry, plan, verified=True)
         since = plan.position
-    assert registry.loaded_columns(UID) == {"new": "7", "x": ""}
+    assert registry.loaded_columns(UID) == {"new": "7", "x": None}
+
+
+def test_a_plan_of_an_older_version_is_read(registry, raw):
+    plan = load(Position(sequence=1, load_id="first", kind="watermark"))
+    registry.save_plan(plan, "run-1")
+    empty = {"source": "", "schema": "", "writer": ""}
+    document = plan.to_dict()
+    document |= {"since": document["since"] | empty, "position": document["position"] | empty}
+    document["columns"]["columns"][0]["ident"] = ""
+    with raw.begin() as connection:
+        connection.execute(plans.update().values(plan=document, status_cd="PUBLISHED"))
+    saved = registry.plan(plan.load_id)
+    assert (saved.since, saved.position) == (plan.since, replace(plan.position, source=None))
+    assert registry.loaded_columns(UID) == {"id": None}
 
 
 def test_a_saved_plan_can_be_advanced_after_a_crash(registry, url):

@@ -15,7 +15,7 @@ from tidegate.core.fingerprint import Fingerprint
 from tidegate.core.manifest import File, Manifest
 from tidegate.core.slices import Everything, Files
 from tidegate.errors import PositionMoved
-from tidegate.registry.tables import tasks
+from tidegate.registry.tables import files, plans, tasks
 from unit.registry.loads import UID, ledger, load, publish
 
 # Partitions
@@ -139,6 +139,21 @@ def test_files_that_no_way_vouches_for_are_not_kept(registry):
     position = publish(registry, of_files(listed(a="1"), read="a"))
     publish(registry, replace(of_files(listed(a="1", b="2", z="9"), since=position, read="b")))
     assert registry.manifest(UID) == Manifest()
+
+
+def test_an_empty_stamp_of_an_older_version_is_none(registry, raw):
+    stampless = replace(listed(a="1").files["a"], stamp=None)
+    old = replace(of_files(Manifest.of([stampless]), read="a"))
+    document = old.to_dict()
+    document["changes"]["parts"][0]["file"]["stamp"] = ""
+    registry.save_plan(old, "run-1")
+    with raw.begin() as connection:
+        connection.execute(plans.update().values(plan=document))
+    registry.advance(registry.plan(old.load_id), snapshot="77", table_uuid="t-1", verified=None)
+    with raw.begin() as connection:
+        assert connection.scalar(files.select().with_only_columns(files.c.stamp)) is None
+        connection.execute(files.update().values(stamp=""))
+    assert registry.manifest(UID).files == {"a": stampless}
 
 
 def test_the_stamp_of_a_file_is_remembered_alone(registry):

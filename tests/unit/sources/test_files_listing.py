@@ -165,7 +165,7 @@ def test_another_content_of_the_same_size_and_time_is_seen(tmp_path):
 def test_a_stamp_within_the_clocks_step_vouches_for_nothing(tmp_path):
     put(tmp_path / "a.csv", aged=False)
     where = place(f"{tmp_path}/*.csv")
-    assert listed(where, NOW, None).ready.files["a.csv"].stamp == ""
+    assert listed(where, NOW, None).ready.files["a.csv"].stamp is None
     assert listed(where, NOW, None, now=later).ready.files["a.csv"].stamp
 
 
@@ -190,7 +190,7 @@ def test_a_store_without_etags_is_hashed_and_one_with_them_is_not(monkeypatch):
     where = place("memory://bucket/in/**/*.csv")
     found, counted = hashes(where, None)
     assert sorted(counted) == list(found.files) == ["a.csv", "deep/b.csv"]
-    assert {file.stamp for file in found.files.values()} == {""}
+    assert {file.stamp for file in found.files.values()} == {None}
     assert list(listed(place("memory://bucket/in/*.csv"), NOW, None).ready.files) == ["a.csv"]
     info = type(memory).info
     monkeypatch.setattr(type(memory), "info", lambda self, path, **more: {**info(self, path, **more), "ETag": '"7f-2"'})

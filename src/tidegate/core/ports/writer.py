@@ -44,9 +44,9 @@ class Writer(Protocol):
         return "true"
 
     @property
-    def signature(self) -> str:
-        """Changes with every option that gives the rows of the table another meaning; empty where none does."""
-        return ""
+    def signature(self) -> str | None:
+        """Changes with every option that gives the rows of the table another meaning; None where none does."""
+        return None
 
     @property
     def partition_by(self) -> tuple[str, ...]:

@@ -66,7 +66,7 @@ def _mapped(session: Describes, relation: Relation, selection: ColumnSelection) 
 
     def column(name: str, native: Native, override: str | None) -> Column | str:
         found = column_of(name, native, nullable=name not in required, override=override)
-        return replace(found, ident=numbers.get(name, "")) if isinstance(found, Column) else found
+        return replace(found, ident=numbers.get(name)) if isinstance(found, Column) else found
 
     described_by = [
         (name, natives[kind] if modifier < 0 else replace(natives[kind], modifier=modifier))

@@ -127,7 +127,8 @@ def _slot(stream: Stream) -> str:
         raise SourceError(
             kept.warning, hint=f"`tidegate run {stream.name}`, or `tidegate slot drop {kept.name} --yes`."
         )
-    return f"{kept.name} is {kept.status}, {kept.bytes / 2**20:,.0f} MiB of log are retained for it"
+    status = kept.status or "in an unknown state"
+    return f"{kept.name} is {status}, {kept.bytes / 2**20:,.0f} MiB of log are retained for it"
 
 
 def _connect_client() -> str:

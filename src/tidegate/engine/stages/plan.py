@@ -114,6 +114,6 @@ def _bounded(changes: ChangeSet) -> bool:
 def _renames(work: LoadContext) -> Mapping[str, str] | None:
     """Columns of the source that the table has by another name, see `core.schema.renamed`."""
     columns, table = work.probe.schema(), work.recovered.table.schema
-    if table is None or not all(column.ident for column in columns):
+    if table is None or any(column.ident is None for column in columns):
         return None
     return renamed(before=work.context.registry.loaded_columns(work.stream.uid), source=columns, table=table)

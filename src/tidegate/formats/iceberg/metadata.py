@@ -211,7 +211,7 @@ class Metadata:
                     type=_type(field["type"], field["name"]),
                     nullable=not field.get("required", False),
                     native=shown(field["type"]) or "",
-                    ident=str(field.get("id", "")),
+                    ident=str(field["id"]) if "id" in field else None,
                     comment=field.get("doc") or "",
                 )
                 for field in self.fields()

@@ -60,14 +60,14 @@ class HashedFiles:
         if seen.tag is not None:
             return self._numbered(File(path=seen.path, size=seen.size, tag=f"etag:{seen.tag}"))
         before = self._known.files.get(seen.path)
-        if before is not None and before.stamp and (before.stamp, before.size) == (seen.stamp, seen.size):
+        if before is not None and before.stamp is not None and (before.stamp, before.size) == (seen.stamp, seen.size):
             return before
         began = self._now()
         tag = self._hash(seen.path)
         if self._place.store.look(seen.path) != seen:
             return None
         # Within the clock's step another write may leave the same stamp, so it vouches for nothing yet.
-        stamp = seen.stamp if began - seen.modified > GRANULE else ""
+        stamp = seen.stamp if began - seen.modified > GRANULE else None
         return self._numbered(File(path=seen.path, size=seen.size, tag=tag, stamp=stamp))
 
     def _numbered(self, file: File) -> File:

@@ -121,7 +121,7 @@ class SlotOptions(ReplicationSlot):
             where=where,
             exists=True,
             active=found.active is not None,
-            status=found.status or "",
+            status=found.status,
             bytes=found.retained,
             behind=found.behind,
             warning=warning_of(found),
