@@ -312,8 +312,8 @@ def _of_stat(found: os.stat_result) -> dict[str, Any]:
 
 def _file(path: str, about: dict[str, Any]) -> FileInfo:
     tag = next((str(about[name]).strip('"') for name in TAGS if about.get(name)), None)
-    told: Any = next((about[name] for name in TIMES if about.get(name)), 0)
-    written = told.timestamp() if hasattr(told, "timestamp") else float(told)
+    at: Any = next((about[name] for name in TIMES if about.get(name)), 0)
+    written = at.timestamp() if hasattr(at, "timestamp") else float(at)
     return FileInfo(
         path=path,
         size=int(about.get("size") or 0),

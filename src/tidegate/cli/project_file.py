@@ -1,6 +1,6 @@
 """Writes the project file that `tidegate init` proposes: a stream for each table, or a pattern for a whole schema.
 
-Every decision stands in the file with its reason. A password never gets into it.
+The file gives the reason of every decision. A password never gets into it.
 """
 
 from __future__ import annotations

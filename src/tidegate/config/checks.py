@@ -102,9 +102,9 @@ def rule_of(node: Node, **given: Any) -> Rule:
     """
     cls = plugin_of(GROUP, node)
     common = read(Common, _common(node))
-    made = build(GROUP, without(node, *fields(Common)), **given)
-    name = common.name or rule_name(cls.kind, getattr(made, cls.main))
-    return Rule(check=made, name=name, on_fail=common.on_fail, where=common.where)
+    check = build(GROUP, without(node, *fields(Common)), **given)
+    name = common.name or rule_name(cls.kind, getattr(check, cls.main))
+    return Rule(check=check, name=name, on_fail=common.on_fail, where=common.where)
 
 
 def checks_schema() -> dict[str, Any]:

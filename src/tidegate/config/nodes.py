@@ -105,7 +105,7 @@ class Node:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Problems:
-    """Collects what is wrong with a project, so that all of it is told at once."""
+    """Collects what is wrong with a project, so that all of it is reported at once."""
 
     found: list[ConfigError] = field(default_factory=list)
 

@@ -171,7 +171,7 @@ class _Project:
             folder=self.folder, defaults=defaults, connections=joined, lakes=self.section("lakes", LAKES)
         )
         whole = self.each("streams", reader.stream)
-        # With a connection or a lake that is wrong, which is told already, a stream cannot be made.
+        # With a connection or a lake that is wrong, which is reported already, a stream cannot be made.
         streams = {name: one for name, one in whole.items() if one.known_to(connections, lakes)}
         with self.problems.kept():
             given = self.root.get("streams")

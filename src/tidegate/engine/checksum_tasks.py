@@ -214,7 +214,7 @@ def _asked(stream: Stream, context: RunContext) -> tuple[tuple[ChecksumTask, ...
         if reason is not None:
             obstacle = Obstacle.UNPROFILED_COLUMNS
             return (ChecksumTask(extract_group_id=None, action=None, rows=None, obstacle=obstacle, reason=reason),), ()
-        # A partition that is too large is told here, not refused.
+        # A partition that is too large is reported here, not refused.
         asking = replace(stream, strategy=compared.unlimited())
         journal = Journal(stream=stream.name)
         work = LoadContext(stream=asking, context=context, journal=journal, probe=probe, recovered=recovered)

@@ -104,7 +104,7 @@ class Journal:
 
     @contextmanager
     def stage(self, stage: Stage) -> Iterator[Callable[[str], None]]:
-        """Marks start and end of a stage; the value yielded takes a detail for the end. Nothing is told on errors.
+        """Marks start and end of a stage; the value yielded takes a detail for the end. An error has no end.
 
         Raises:
             KeyboardInterrupt: the run was interrupted.

@@ -51,7 +51,7 @@ def _told(status: StreamStatus, stream: Stream, redact: Callable[[str], str]) ->
                 return status
             lag = probe.log.lag(state)
     except TidegateError as error:
-        told = HistoryGone(error.message, hint=RESYNC) if isinstance(error, HistoryGone) else error
-        problem = failure(stream, told, redact).error
+        shown = HistoryGone(error.message, hint=RESYNC) if isinstance(error, HistoryGone) else error
+        problem = failure(stream, shown, redact).error
         return replace(status, lag_error=problem.to_dict() if problem else None)
     return replace(status, lag_events=lag.events, lag_seconds=lag.seconds)

@@ -29,7 +29,7 @@ def of(registry: RegistryReader, uid: str) -> Experience:
 
 def _costs(run: RunRecord) -> Iterator[Cost]:
     """What the run took, if it loaded and says which way it went."""
-    told = run.details or {}
-    choice = ((told.get("position") or {}).get("state") or {}).get(CHOICE)
+    details = run.details or {}
+    choice = ((details.get("position") or {}).get("state") or {}).get(CHOICE)
     if run.outcome == Result.LOADED and choice:
-        yield Cost(way=LoadMethod(choice["way"]), rows=choice["rows"], seconds=told["seconds"]["total"])
+        yield Cost(way=LoadMethod(choice["way"]), rows=choice["rows"], seconds=details["seconds"]["total"])

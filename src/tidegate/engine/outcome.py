@@ -51,7 +51,7 @@ class Counts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reached:
-    """Where a stream stands after a load; see `Outcome`."""
+    """The state of a stream after a load; see `Outcome`."""
 
     snapshot: str | None = None
     position: Position | None = None
@@ -203,9 +203,11 @@ def interruption(stream: Stream) -> LoadResult:
 
 def refused(work: LoadContext, changes: ChangeSet, error: TidegateError) -> LoadResult:
     """The result of a partition that failed while others were loaded."""
-    told = failure(work.stream, error, work.context.redact)
+    failed = failure(work.stream, error, work.context.redact)
     labels = ", ".join(part.label for part in changes.slices)
-    return replace(told, error=told.error and replace(told.error, message=f"partition {labels}: {told.error.message}"))
+    return replace(
+        failed, error=failed.error and replace(failed.error, message=f"partition {labels}: {failed.error.message}")
+    )
 
 
 def drained(results: Sequence[LoadResult]) -> LoadResult:

@@ -63,6 +63,6 @@ def _after_failure(work: LoadContext) -> LoadContext:
 
 
 def _recovered(stream: Stream) -> RecoveryState:
-    """Where the stream stands after a commit of this run."""
+    """The state of the stream after a commit of this run."""
     table = stream.format.state(stream.target, stream.uid)
     return RecoveryState(table=table, since=table.position, heal=Heal.NOTHING)

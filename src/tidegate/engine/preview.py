@@ -111,8 +111,8 @@ def preview(stream: Stream, context: RunContext) -> StreamPlan:
             why = changes.notes if changes else _unchanged(work)
             notes = (*probe.notes(), *why, *_layout(stream))
     except TidegateError as error:
-        told = failure(stream, error, context.redact)
-        return StreamPlan(**about, outcome=told.result, error=told.error)
+        failed = failure(stream, error, context.redact)
+        return StreamPlan(**about, outcome=failed.result, error=failed.error)
     if changes is None or plan is None:
         return StreamPlan(**about, outcome="unchanged", position=_position(recovered), notes=notes)
     return StreamPlan(

@@ -81,7 +81,7 @@ class Folder:
         self._publish(rows, last, last.folders if last else (), schema, position)
 
     def merge(self, rows: DataFrame, key: Sequence[str], gone: str, position: Position) -> None:
-        """Writes the whole target anew with the changes in it, then publishes that instead of what was there."""
+        """Rewrites the whole target with the changes in it, then publishes that instead of what was there."""
         self._manifest.need()
         last = self._last
         put = rows.where(f"NOT {quote(gone)}").drop(gone)

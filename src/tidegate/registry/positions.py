@@ -31,7 +31,7 @@ class Evidence:
 
 
 def current(connection: Connection, uid: str) -> RegisteredPosition | None:
-    """Where the stream stands; None when it has no position."""
+    """The position of the stream; None when it has none."""
     object_id = streams.find(connection, uid)
     newest = None if object_id is None else _newest(connection, object_id)
     return None if newest is None or newest.position is None else _registered(newest)
@@ -158,7 +158,7 @@ def advance(connection: Connection, load: LoadPlan | SavedPlan, evidence: Eviden
 
 
 def verified(connection: Connection, uid: str, position: Position, now: datetime, *, after: str | None) -> None:
-    """Marks the position as verified, if the stream stands there, and its intervals from `after` on."""
+    """Marks the position as verified, if the stream is at it, and its intervals from `after` on."""
     newest = _newest(connection, streams.lock(connection, uid))
     if newest is not None and _readable_mark(newest) == _identity(position):
         _mark_verified(connection, newest, now)

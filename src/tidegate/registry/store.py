@@ -90,14 +90,14 @@ class Registry(RegistryReader):
         `verified=True` is recorded.
 
         Raises:
-            PositionMoved: the stream no longer stands at `since`; nothing changed.
+            PositionMoved: the stream is no longer at `since`; nothing changed.
         """
         evidence = Evidence(snapshot=snapshot, table_uuid=table_uuid, verified=verified)
         with self._database.write() as connection:
             positions.advance(connection, load, evidence, self._stamp())
 
     def verified(self, uid: str, position: Position, *, after: str | None = None) -> None:
-        """The table, at this position, was proven equal to its source; nothing if the stream stands elsewhere.
+        """The table, at this position, was proven equal to its source; nothing if the stream is at another position.
 
         Args:
             after: only rows above this value of the cursor were looked at.
@@ -123,7 +123,7 @@ class Registry(RegistryReader):
         0 for none, None for whichever it is. `verified` is kept as it was where the position is the same.
 
         Raises:
-            PositionMoved: the stream stands elsewhere than expected; nothing changed.
+            PositionMoved: the stream is not at the expected position; nothing changed.
         """
         evidence = Evidence(snapshot=snapshot, table_uuid=table_uuid, verified=verified)
         stamp = self._stamp(changed_by)

@@ -104,7 +104,7 @@ class DuckdbSession(Entrance):
         return f"duckdb:{self.path.stat().st_ino}{table}"
 
     def clock(self) -> int | None:
-        """How many checkpoints the file has had; a write that stands in its log alone counts with the next one."""
+        """How many checkpoints the file has had; a write that is only in its log counts with the next one."""
         found = self.path.stat()
         with _opening:
             # Never closed: with the first descriptor of a file that a process closes it loses all of its locks.
@@ -131,7 +131,7 @@ class DuckdbSession(Entrance):
         return int(rows)
 
     def cuts(self, relation: Relation, parts: int) -> tuple[str, ...]:
-        """Ranges of rowid of the same width; the file stands still, so a row keeps its number."""
+        """Ranges of rowid of the same width; the file does not change, so a row keeps its number."""
         if parts < 2 or not catalog.has_rowid(self, relation):
             return ()
         place = self.dialect.place

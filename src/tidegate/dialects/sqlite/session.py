@@ -110,7 +110,7 @@ class SqliteSession(Entrance):
         return f"sqlite:{self.path.stat().st_ino}{table}"
 
     def clock(self) -> int | None:
-        """The file's change counter; it stands still between checkpoints of a write-ahead log."""
+        """The file's change counter; it stays the same between checkpoints of a write-ahead log."""
         with self.path.open("rb") as file:
             header = file.read(CHANGE_COUNTER.stop)
         return int.from_bytes(header[CHANGE_COUNTER]) if header.startswith(MAGIC) else None

@@ -38,7 +38,7 @@ class Address:
 
     @property
     def where(self) -> str:
-        """Host and port, as people are told."""
+        """Host and port, for people."""
         return f"{self.host}:{self.port}"
 
     def jdbc(self) -> Jdbc:

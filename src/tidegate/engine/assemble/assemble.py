@@ -174,7 +174,7 @@ def _refuse_parts(config: Config, lakes: Mapping[str, Format], entry: StreamConf
 
 
 def unread_columns(source: Source[Probe], entry: StreamConfig, strategy: Strategy, writer: Writer) -> Iterator[str]:
-    """A sentence for each column that the stream needs and its source is told to leave out."""
+    """A sentence for each column that the stream needs and its source is configured to leave out."""
     selection = getattr(source, "selection", None)
     if isinstance(selection, ColumnSelection):
         order = (name for name in getattr(writer, "order_by", ()) if name not in strategy.cursor)

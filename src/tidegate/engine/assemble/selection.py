@@ -146,8 +146,8 @@ class Choice:
 def _entry_of(name: str, entries: Sequence[StreamConfig]) -> StreamConfig | None:
     """The entry of a stream that ran, under its name; None for one that the project does not have."""
     own = next((entry for entry in entries if entry.name == name), None)
-    stands = next((entry for entry in entries if entry.is_pattern and fnmatch.fnmatchcase(name, entry.name)), None)
-    return own or (replace(stands, name=name) if stands else None)
+    pattern = next((entry for entry in entries if entry.is_pattern and fnmatch.fnmatchcase(name, entry.name)), None)
+    return own or (replace(pattern, name=name) if pattern else None)
 
 
 def _holds(selector: str, entry: StreamConfig, status: StreamStatus | None) -> bool:

@@ -128,8 +128,8 @@ def maintain_stream(
         found = (_looked if dry_run else _leased)(stream, context, journal, force=force)
     except Exception as error:  # noqa: BLE001 - the border of a stream: a bug must not take the others down
         wrapped = error if isinstance(error, TidegateError) else _bug(stream, error)
-        told = failure(stream, wrapped, context.redact)
-        found = StreamUpkeep(stream=stream.name, outcome=str(told.result), error=told.error)
+        failed = failure(stream, wrapped, context.redact)
+        found = StreamUpkeep(stream=stream.name, outcome=str(failed.result), error=failed.error)
     code = f" ({found.error.code})" if found.error else ""
     journal.finish(f"{found.outcome}{code}, {time.monotonic() - began:.1f} s")
     return found

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 
 def of_events(plan: LoadPlan, writer: Writer) -> bool:
-    """Whether what the table should hold is told by events: its source keeps no rows, or not those that ended."""
+    """Whether events determine what the table should hold: its source keeps no rows, or not those that ended."""
     effect = plan.changes.effect
     return isinstance(effect, Apply) and (effect.rules is not None or writer.versions is not None)
 

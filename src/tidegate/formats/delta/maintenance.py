@@ -172,9 +172,9 @@ class Keeper:
         if landed.position is None:
             return "nothing to re-stamp"
         nothing = self.session.read.format("delta").load(self.location).limit(0)
-        told = table.user_metadata(self.upkeep.uid, landed.position, touched=not landed.as_loaded)
+        metadata = table.user_metadata(self.upkeep.uid, landed.position, touched=not landed.as_loaded)
         self.session.conf.set(EMPTY_COMMITS, "false")
-        nothing.write.format("delta").option("userMetadata", told).mode("append").save(self.location)
+        nothing.write.format("delta").option("userMetadata", metadata).mode("append").save(self.location)
         return f"load {landed.position.sequence} was re-stamped"
 
     def _vacuum(self) -> str:

@@ -61,7 +61,7 @@ class DeltaStaging(Staging):
     _landed: list[int] = field(default_factory=list, init=False, repr=False, compare=False)
 
     def open(self) -> None:
-        """Looks whether the table still stands where the load was planned.
+        """Checks that the table is still at the version that the load was planned on.
 
         Raises:
             CommitConflict: the table is gone, or rows came or went since.

@@ -40,7 +40,7 @@ _DECIMAL = re.compile(r"decimal\((\d+),\s*(-?\d+)\)")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Landed:
-    """Where a stream stands in a table.
+    """The position of a stream in a table.
 
     Args:
         position: of the newest load whose rows the table shows; None where no commit tells.
@@ -114,8 +114,8 @@ def user_metadata(uid: str, position: Position, *, touched: bool = False) -> str
     Args:
         touched: others have changed the table since the load, so the position proves nothing of its rows.
     """
-    told = {property_name(uid): position.to_dict(), **({touched_name(uid): True} if touched else {})}
-    return json.dumps(told, sort_keys=True, separators=(",", ":"))
+    metadata = {property_name(uid): position.to_dict(), **({touched_name(uid): True} if touched else {})}
+    return json.dumps(metadata, sort_keys=True, separators=(",", ":"))
 
 
 def position_of(commit: Commit, uid: str) -> Position | None:

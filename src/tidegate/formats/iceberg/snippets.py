@@ -15,7 +15,7 @@ def snippets(target: Target, catalog: Catalog, location: str | None, spark_conf:
     """By engine. They hold the options of the catalog, a password among them as it is: mask it before it is shown.
 
     Args:
-        location: where the table's files are, which Trino is told; None where its catalog is to know the table.
+        location: where the table's files are, for Trino; None where its catalog is to know the table.
     """
     opened = _opened(target, catalog)
     name = python_name(target.table)

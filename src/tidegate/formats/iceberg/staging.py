@@ -69,7 +69,7 @@ class IcebergStaging(Staging):
         """Makes the branch at the plan's base.
 
         Raises:
-            CommitConflict: the table is gone, or main does not stand at the base any more.
+            CommitConflict: the table is gone, or main is no longer at the base.
         """
         metadata = self._metadata()
         self._need_base(metadata)
@@ -221,7 +221,7 @@ class IcebergStaging(Staging):
         return Receipt(snapshot=str(head.id), rows_inserted=head.number("added-records"), rows_deleted=deleted)
 
     def publish(self) -> Receipt:
-        """Moves main to the branch if main still stands at the base, then drops the branch.
+        """Moves main to the branch if main is still at the base, then drops the branch.
 
         Raises:
             CommitConflict: main has moved; the table stays as somebody else left it.

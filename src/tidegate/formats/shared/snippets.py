@@ -37,8 +37,8 @@ def trino(target: Target, location: str | None) -> str:
     called = ".".join(_quoted(part) for part in (target.lake, schema, target.table))
     known = ""
     if location is not None:
-        told = {"schema_name": schema, "table_name": target.table, "table_location": location}
-        arguments = ", ".join(f"{name} => {_text(value)}" for name, value in told.items())
+        values = {"schema_name": schema, "table_name": target.table, "table_location": location}
+        arguments = ", ".join(f"{name} => {_text(value)}" for name, value in values.items())
         known = f"CALL {_quoted(target.lake)}.system.register_table({arguments});\n"
     return f"{known}SELECT * FROM {called} LIMIT 10;"
 

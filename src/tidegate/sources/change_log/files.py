@@ -121,7 +121,7 @@ class FileLog(OpenLog):
         return self._options.path
 
     def identity(self) -> str:
-        """The path: files are told apart by their names and sizes."""
+        """The path: files are distinguished by their names and sizes."""
         return f"log of files:{self._options.path}"
 
     def clock(self) -> int | None:

@@ -290,7 +290,7 @@ def _flavour(place: str, envelope: str | None = None) -> Flavour:
 
 
 def _slots() -> Any:
-    """What a server is told of a slot; its driver takes 0.2 s to import, and other logs need none."""
+    """The options of a slot; its driver takes 0.2 s to import, and other logs need none."""
     from tidegate.sources.change_log.slot import slot  # noqa: PLC0415 - as said
 
     return slot

@@ -1,4 +1,4 @@
-"""Columns and safe bounds of a relation, as its session tells them; a name that is wrong is told with the nearest."""
+"""Columns and safe bounds of a relation as its session describes them; an unknown name is reported with the nearest."""
 
 from __future__ import annotations
 

@@ -98,7 +98,7 @@ class TopicLog(OpenLog):
         return f"topic {self._options.topic}"
 
     def identity(self) -> str:
-        """The topic; whether it is still the same one is told by `after`, with the reason."""
+        """The topic; `after` finds out whether it is still the same one, with the reason."""
         return f"topic:{self._options.topic}"
 
     def clock(self) -> int | None:
