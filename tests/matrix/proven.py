@@ -15,21 +15,21 @@ FORMATS = ("iceberg", "delta")
 HEAD = """# What has been proven
 
 `make matrix` runs every combination of strategy, writer, delete mode, source, envelope and table format that
-`tidegate check` accepts over random histories, and compares the table after every load with a model in plain Python
-that shares no code with Tidegate. Tables are read by PyIceberg or delta-rs, and by DuckDB where their files hold every
-row as it is. This page may be put together from several runs; *Combinations* says what they played of all there are.
+`tidegate check` accepts over random histories. After every load it compares the table with a model in plain Python that
+shares no code with Tidegate. The tables are read with PyIceberg or delta-rs, and with DuckDB where a table's files hold
+its rows unchanged. This page may combine several runs; *Combinations* says how many of all combinations they covered.
 
-A *history* is what happens to one key: inserts, updates, deletes, the same row again, a new key for a row, changes of
-one moment, changes that come late, NULL in the cursor, and for logs events that come again and in any order. Keys are
-integers, the least and the greatest among them, or uuids. Loads are interrupted at random boundaries. Between them
-tables are verified, maintained, rolled back, refreshed, changed by somebody else and repaired, positions go back, and
-the registry is lost; sources are emptied, get a column more, are put back from a copy, lose files, or hold a value that
-its type does not; rows that break a check are set aside and replayed.
+A *history* is everything that happens to one key: inserts, updates, deletes, unchanged rows, changed keys, changes at the
+same time, late changes, a NULL cursor, and in logs events that are repeated or out of order. Keys are integers, including
+the smallest and the greatest, or uuids. Loads are interrupted at random boundaries. Between loads, tables are verified,
+maintained, rolled back, fully refreshed, changed by others and repaired, positions are rewound, and the registry is lost.
+Sources are emptied, gain a column, are restored from a copy, lose files, or hold a value that does not fit its type. Rows
+that fail a check go to the quarantine and are replayed.
 
 """
 TAIL = """
 `failures` counts tables that differed from the model, loads that did not stop where they had to, and tables that
-`verify` called equal when they were not, or different when they were equal.
+`verify` reported as equal when they were not, or as different when they were equal.
 """
 
 
@@ -76,7 +76,7 @@ def page(lines: list[dict]) -> str:
         f"Seed: {seeds}. Combinations: {len(whole.combinations):,} of {len(every):,}. Histories: {whole.histories:,}. "
     )
     told += f"Loads: {whole.loads:,}. Failures: {whole.failures:,}.\n\n"
-    table = "| source | run as | combinations | histories | loads | failures |\n|---|---|---|---|---|---|\n"
+    table = "| source | variants | combinations | histories | loads | failures |\n|---|---|---|---|---|---|\n"
     return HEAD + told + table + "".join(row.cells(name) for name, row in sorted(rows.items())) + TAIL
 
 
