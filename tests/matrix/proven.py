@@ -19,12 +19,12 @@ HEAD = """# What has been proven
 shares no code with Tidegate. The tables are read with PyIceberg or delta-rs, and with DuckDB where a table's files hold
 its rows unchanged. This page may combine several runs; *Combinations* says how many of all combinations they covered.
 
-A *history* is everything that happens to one key: inserts, updates, deletes, unchanged rows, changed keys, changes at the
-same time, late changes, a NULL cursor, and in logs events that are repeated or out of order. Keys are integers, including
-the smallest and the greatest, or uuids. Loads are interrupted at random boundaries. Between loads, tables are verified,
-maintained, rolled back, fully refreshed, changed by others and repaired, positions are rewound, and the registry is lost.
-Sources are emptied, gain a column, are restored from a copy, lose files, or hold a value that does not fit its type. Rows
-that fail a check go to the quarantine and are replayed.
+A *history* is everything that happens to one key: inserts, updates, deletes, unchanged rows, changed keys, changes at
+the same time, late changes, a NULL cursor, and in logs events that are repeated or out of order. Keys are integers,
+including the smallest and the greatest, or uuids. Loads are interrupted at random boundaries. Between loads, tables
+are verified, maintained, rolled back, fully refreshed, changed by others and repaired, positions are rewound, and the
+registry is lost. Sources are emptied, gain a column, are restored from a copy, lose files, or hold a value that does
+not fit its type. Rows that fail a check go to the quarantine and are replayed.
 
 """
 TAIL = """
