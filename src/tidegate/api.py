@@ -49,6 +49,7 @@ from tidegate.errors import ConfigError
 from tidegate.registry.store import Registry
 from tidegate.registry.values import RunRecord, StreamStatus, TaskRecord
 from tidegate.spark.session import Sessions, SessionsOnDemand
+from tidegate.telemetry.observers import Observers
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -98,6 +99,8 @@ class Project:
         opened = self.__dict__
         if "sessions" in opened:
             opened.pop("sessions").stop()
+        if "observers" in opened:
+            opened.pop("observers").close()
         if "registry" in opened:
             opened.pop("registry").close()
 
@@ -111,6 +114,15 @@ class Project:
     def registry(self) -> Registry:
         """The registry, opened (and created if needed) on first use."""
         return Registry.open(self.config.registry)
+
+    @cached_property
+    def observers(self) -> Observers:
+        """What is told of every stream at work, as `telemetry:` and the environment say; nothing by default.
+
+        Raises:
+            EnvironmentMissing: the project asks for one whose extra is not installed.
+        """
+        return Observers.of(self.config.telemetry)
 
     @cached_property
     def lakes(self) -> dict[str, Format]:
@@ -395,4 +407,5 @@ class Project:
             allow_deletes=allow_deletes,
             resync=resync,
             redact=self.config.redact,
+            observers=self.observers.asked,
         )

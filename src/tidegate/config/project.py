@@ -18,7 +18,7 @@ from tidegate.config.options import KIND, check, plugin_of, read, without
 from tidegate.config.paths import absolute_connection, absolute_path, absolute_url
 from tidegate.config.profiles import merged
 from tidegate.config.references import DEFAULTS, References
-from tidegate.config.sections import ServiceOptions, SparkOptions
+from tidegate.config.sections import ServiceOptions, SparkOptions, TelemetryOptions
 from tidegate.config.state import EMBEDDED, LOCAL_CATALOGS, State
 from tidegate.config.streams import StreamConfig, StreamReader, refuse_shared_uids
 from tidegate.config.urls import ENCODE, unencoded
@@ -28,7 +28,18 @@ from tidegate.errors import ConfigError
 T = TypeVar("T")
 
 FILE = "tidegate.yaml"
-SECTIONS = ("registry", "lakes", "spark", "service", "keep_warm", "connections", "defaults", "profiles", "streams")
+SECTIONS = (
+    "registry",
+    "lakes",
+    "spark",
+    "service",
+    "keep_warm",
+    "telemetry",
+    "connections",
+    "defaults",
+    "profiles",
+    "streams",
+)
 LAKES: Mapping[str, Any] = {"lake": {}}
 
 
@@ -52,6 +63,7 @@ class Config:
     lakes: Mapping[str, Node] = field(repr=False)
     spark: SparkOptions = field(repr=False)
     service: ServiceOptions = field(repr=False)
+    telemetry: TelemetryOptions
     connections: Mapping[str, Connection]
     absent: Mapping[str, ConfigError] = field(repr=False)
     streams: tuple[StreamConfig, ...] = field(repr=False)
@@ -166,6 +178,8 @@ class _Project:
         connections = self.each("connections", self.connection)
         spark = self.keep(lambda: _spark(self.section("spark")), default=SparkOptions())
         service = self.keep(self.service, default=ServiceOptions())
+        nothing = TelemetryOptions()
+        telemetry = self.keep(lambda: read(TelemetryOptions, self.section("telemetry")), default=nothing)
         defaults, joined = self.section("defaults"), self.section("connections")
         reader = StreamReader(
             folder=self.folder, defaults=defaults, connections=joined, lakes=self.section("lakes", LAKES)
@@ -186,6 +200,7 @@ class _Project:
             lakes=lakes,
             spark=spark,
             service=service,
+            telemetry=telemetry,
             connections=connections,
             absent=self.absent,
             streams=tuple(streams.values()),

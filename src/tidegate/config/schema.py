@@ -15,7 +15,7 @@ from tidegate.config.durations import PATTERN
 from tidegate.config.options import KIND, fields, kind_schema, schema_of, summary
 from tidegate.config.profiles import KEYS
 from tidegate.config.references import DEFAULTS
-from tidegate.config.sections import Contract, ServiceOptions, SparkOptions
+from tidegate.config.sections import Contract, ServiceOptions, SparkOptions, TelemetryOptions
 from tidegate.config.state import REGISTRY, WAREHOUSE
 from tidegate.core.ids import Connection
 from tidegate.core.policies.deletes import Deletes
@@ -29,6 +29,7 @@ SECTIONS: Mapping[str, str] = {
     "spark": "How the Spark session is made.",
     "service": "What `tidegate serve` keeps, and for how long.",
     "keep_warm": "How long the first run leaves a service behind that keeps Spark warm: `30m`. Not at all by default.",
+    "telemetry": "What is sent of runs: OpenTelemetry traces, OpenLineage events. Nothing by default.",
     "connections": "The databases and brokers that streams read from, by name.",
     "defaults": "What every stream has unless it says otherwise; also options of strategies.",
     "profiles": "Environments by name, such as `prod`: what is different there; chosen by `--env`.",
@@ -66,6 +67,7 @@ def json_schema() -> dict[str, Any]:
         "spark": schema_of(SparkOptions),
         "service": schema_of(ServiceOptions),
         "keep_warm": {"type": "string", "pattern": PATTERN},
+        "telemetry": schema_of(TelemetryOptions),
         "connections": _mapping(_connection()),
         "defaults": _defaults(stream),
         "streams": _mapping(stream),

@@ -38,6 +38,20 @@ class ServiceOptions:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class TelemetryOptions:
+    """What is sent of runs, and by which standard; where to is said by that standard's own variables.
+
+    Args:
+        opentelemetry: send traces by OTLP. Unless given: where `OTEL_EXPORTER_OTLP_ENDPOINT` or
+            `OTEL_EXPORTER_OTLP_TRACES_ENDPOINT` is set.
+        openlineage: send OpenLineage events. Unless given: where `OPENLINEAGE_URL` or `OPENLINEAGE_CONFIG` is set.
+    """
+
+    opentelemetry: bool | None = None
+    openlineage: bool | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Contract:
     """What a load does about each kind of change of the source's columns; `stop` commits nothing.
 

@@ -12,7 +12,8 @@ from tidegate.core.bucketing import Buckets
 from tidegate.core.fingerprint import Fingerprint
 from tidegate.core.plan import LoadPlan, Reset
 from tidegate.core.ports.source import Probe
-from tidegate.engine.events import Journal
+from tidegate.engine.events import Journal, Listener
+from tidegate.engine.observers import Command, Observer, Subject, observed
 from tidegate.engine.reconcile import RecoveryState
 from tidegate.engine.stream import Stream
 from tidegate.registry.store import Registry
@@ -44,6 +45,7 @@ class RunContext:
         resync: what is read is compared with what the table holds, and what differs is written.
         ended: whether no further load is to begin, although more waits.
         interrupted: whether the run was interrupted; what fails from then on fails because of that.
+        observers: what is told of every stream at work beside the one who asked for it.
     """
 
     registry: Registry
@@ -57,6 +59,7 @@ class RunContext:
     resync: bool = False
     ended: Callable[[], bool] = _never
     interrupted: Callable[[], bool] = _never
+    observers: tuple[Observer, ...] = ()
 
     @property
     def reset(self) -> Reset | None:
@@ -67,6 +70,11 @@ class RunContext:
     def reads_everything(self) -> bool:
         """Whether this is a full refresh, which reads every row again."""
         return self.full_refresh or self.resync
+
+    def listener(self, stream: Stream, command: Command, told: Listener, *, part: str = "") -> Listener:
+        """What is told of a stream at work: that listener and the observers; see `Subject`."""
+        subject = Subject(stream=stream, run_id=self.run_id, command=command, part=part)
+        return observed(told, self.observers, subject)
 
     @contextmanager
     def session(self, *, small: bool = False) -> Iterator[SparkSession]:

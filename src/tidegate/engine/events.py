@@ -11,7 +11,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
-from tidegate.core.outcome import Outcome
+from tidegate.core.outcome import Outcome, Problem
+from tidegate.core.plan import LoadPlan
+from tidegate.core.policies.rules import Broken
 
 
 class Stage(StrEnum):
@@ -34,7 +36,8 @@ class Moment(StrEnum):
 
     START and DONE are the boundaries of a stage. PUBLISHED lies inside advance: the table shows the rows, the registry
     does not know. BEGUN and ENDED are those of the stream; WORKING comes while a stage is at work, RETRY before the
-    stream starts over after an error that may pass.
+    stream starts over after an error that may pass. INTERRUPTED comes instead of ENDED where the
+    run is ended from outside.
     """
 
     BEGUN = "begun"
@@ -44,6 +47,7 @@ class Moment(StrEnum):
     DONE = "done"
     RETRY = "retry"
     ENDED = "ended"
+    INTERRUPTED = "interrupted"
 
 
 BOUNDARIES = (
@@ -64,6 +68,9 @@ class Event:
         share: of the Spark job at work, the part of its tasks that is done; None outside of one.
         place: of BEGUN and ENDED, which one of how many streams of the run it is, from 1.
         outcome: of ENDED, of a load; what ended otherwise says how in `detail`.
+        error: of ENDED, of what is no load: why it failed.
+        plan: of the load at work, once that is planned.
+        broken: the checks that rows of the run failed so far.
     """
 
     stream: str
@@ -75,6 +82,9 @@ class Event:
     share: float | None = None
     place: tuple[int, int] = (1, 1)
     outcome: Outcome | None = None
+    error: Problem | None = None
+    plan: LoadPlan | None = None
+    broken: tuple[Broken, ...] = ()
 
 
 Listener = Callable[[Event], None]
@@ -91,6 +101,8 @@ class Journal:
     Args:
         halted: asked before each stage: whether the run was interrupted in another thread.
         rows: that the load at work moves, once that is planned.
+        plan: of that load.
+        broken: the checks that its rows failed, and those of the loads before it.
     """
 
     stream: str
@@ -99,6 +111,8 @@ class Journal:
     halted: Callable[[], bool] = field(default=lambda: False)
     seconds: dict[str, float] = field(default_factory=dict)
     rows: int | None = None
+    plan: LoadPlan | None = None
+    broken: tuple[Broken, ...] = ()
     _stage: Stage = Stage.DETECT
     _began: float = field(default_factory=time.monotonic)
 
@@ -137,7 +151,7 @@ class Journal:
 
     def retry(self, detail: str, seconds: float) -> None:
         """The stream starts over in so many seconds."""
-        self.rows = None
+        self.rows, self.plan = None, None
         self._send(Event(stream=self.stream, stage=self._stage, moment=Moment.RETRY, detail=detail, seconds=seconds))
 
     def end(self, outcome: Outcome) -> None:
@@ -145,12 +159,18 @@ class Journal:
         event = Event(stream=self.stream, stage=self._stage, moment=Moment.ENDED, outcome=outcome)
         self._send(replace(event, seconds=outcome.seconds.get("total", 0.0)))
 
-    def finish(self, detail: str) -> None:
+    def finish(self, detail: str, error: Problem | None = None) -> None:
         """The stream has ended, with something else than a load; `detail` says how, in a few words."""
-        self._send(Event(stream=self.stream, stage=self._stage, moment=Moment.ENDED, detail=detail))
+        event = Event(stream=self.stream, stage=self._stage, moment=Moment.ENDED, detail=detail)
+        self._send(replace(event, error=error))
+
+    def interrupted(self) -> None:
+        """The stream was ended from outside."""
+        self._send(Event(stream=self.stream, stage=self._stage, moment=Moment.INTERRUPTED))
 
     def _send(self, event: Event) -> None:
-        self.listener(replace(event, rows=self.rows, place=self.place))
+        told = replace(event, rows=self.rows, place=self.place)
+        self.listener(replace(told, plan=self.plan, broken=self.broken))
 
 
 def journals(names: Sequence[str], listener: Listener | None) -> list[Journal]:

@@ -21,6 +21,7 @@ from tidegate.engine import catch_up, load
 from tidegate.engine.context import RunContext
 from tidegate.engine.events import STAGES, Journal, Listener
 from tidegate.engine.lease import turn
+from tidegate.engine.observers import Command
 from tidegate.engine.outcome import LoadResult, failure, interruption, outcome_of
 from tidegate.engine.retries import retrying
 from tidegate.engine.stream import Stream
@@ -90,12 +91,16 @@ def run_stream(stream: Stream, context: RunContext, listener: Listener, *, place
         KeyboardInterrupt: as it came; the registry says of the stream that it was interrupted.
     """
     began = time.monotonic()
-    journal = Journal(stream=stream.name, listener=listener, place=place, halted=context.interrupted)
+    told = context.listener(stream, Command.RUN, listener)
+    journal = Journal(stream=stream.name, listener=told, place=place, halted=context.interrupted)
     journal.begin()
     try:
         outcome = _under_lease(stream, context, journal, began)
     except TidegateError as error:
         outcome = outcome_of(stream, failure(stream, error, context.redact), _seconds(journal, began))
+    except KeyboardInterrupt:
+        journal.interrupted()
+        raise
     journal.end(outcome)
     return outcome
 

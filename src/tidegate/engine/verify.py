@@ -24,6 +24,7 @@ from tidegate.core.slices import Keys
 from tidegate.engine import load
 from tidegate.engine.context import LoadContext, PlannedLoad, RunContext
 from tidegate.engine.events import Journal, Listener, Moment, Stage, journals
+from tidegate.engine.observers import Command
 from tidegate.engine.outcome import failure
 from tidegate.engine.planner import PlanInputs, make_plan
 from tidegate.engine.recovery import recovery
@@ -135,6 +136,7 @@ def verify_streams(
 def verify_stream(stream: Stream, context: RunContext, level: Level, *, repair: bool, journal: Journal) -> Verification:
     """Compares one stream's table with its source; errors become part of the result, never an exception."""
     began = time.monotonic()
+    journal.listener = context.listener(stream, Command.VERIFY, journal.listener)
     journal.begin()
     journal.tell(Stage.VERIFY, Moment.START)
     try:
@@ -146,10 +148,13 @@ def verify_stream(stream: Stream, context: RunContext, level: Level, *, repair: 
                 found = _verify(stream, context, Level.ROWS, lease, journal)
         else:
             found = _verify(stream, context, level, None, journal)
+    except KeyboardInterrupt:
+        journal.interrupted()
+        raise
     except TidegateError as error:
         found = Verification(stream=stream.name, level=level, error=failure(stream, error, context.redact).error)
     found = replace(found, level=level, seconds=round(time.monotonic() - began, 3))
-    journal.finish(_ended(found))
+    journal.finish(_ended(found), found.error)
     return found
 
 

@@ -20,6 +20,8 @@ from tidegate.core.column_selection import ColumnSelection
 from tidegate.core.fingerprint import Fingerprint
 from tidegate.core.flavours import Flavour
 from tidegate.core.ids import Target, split_name
+from tidegate.core.origin import LakeTable as Table
+from tidegate.core.origin import Origin
 from tidegate.core.ports.format import ChangeFeed, Format
 from tidegate.core.ports.source import Source, Sparks, TableVersions
 from tidegate.core.schema import Schema
@@ -87,6 +89,11 @@ class LakeTable(Source["LakeProbe"]):
     def flavour(self) -> Flavour:
         """That of the table's format."""
         return Flavour(name=self._format.kind, reads=self.reads)
+
+    def origin(self) -> Origin:
+        """The table."""
+        location = self._format.state(self._target, NOBODY).location
+        return Table(kind=self._format.kind, target=self._target, location=location)
 
     @contextmanager
     def probe(self, sparks: Sparks | None = None, bound: BoundRequest | None = None) -> Iterator[LakeProbe]:

@@ -7,7 +7,18 @@ from tidegate import config
 
 def test_the_schema_is_json_and_knows_every_section():
     schema = json.loads(json.dumps(config.json_schema()))
-    sections = {"registry", "lakes", "spark", "service", "keep_warm", "connections", "defaults", "profiles", "streams"}
+    sections = {
+        "registry",
+        "lakes",
+        "spark",
+        "service",
+        "keep_warm",
+        "telemetry",
+        "connections",
+        "defaults",
+        "profiles",
+        "streams",
+    }
     assert set(schema["properties"]) == sections
     assert set(schema["properties"]["profiles"]["additionalProperties"]["properties"]) < sections
     assert schema["required"] == ["streams"]

@@ -17,6 +17,7 @@ from tidegate.core.fingerprint import Fingerprint
 from tidegate.core.grouping import Grouping, Ranges
 from tidegate.core.log import Lag, LogSpan
 from tidegate.core.manifest import File, Listing, Manifest
+from tidegate.core.origin import Origin
 from tidegate.core.plan import Prune
 from tidegate.core.policies.contract import ColumnMapping, Mode
 from tidegate.core.position import Position
@@ -199,6 +200,10 @@ class Source(Protocol[P]):
     @property
     def replication_slot(self) -> ReplicationSlot | None:
         """What its server retains for it until it is confirmed; None where a server keeps nothing for one reader."""
+        return None
+
+    def origin(self) -> Origin | None:
+        """Where its rows are; None where nobody can say. May look at metadata of a lake, and never starts Spark."""
         return None
 
     @abstractmethod

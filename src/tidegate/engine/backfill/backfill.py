@@ -15,6 +15,7 @@ from functools import partial
 from tidegate.core.backfill import MOST_CHUNKS, Backfill, Chunk, Progress, Scale, cut_by_rows, cut_evenly
 from tidegate.core.changes import ChangeSet
 from tidegate.core.effects import Upsert
+from tidegate.core.ids import new_load_id
 from tidegate.core.ports.source import Probe
 from tidegate.core.position import Position
 from tidegate.core.position_state import KEYS, unvouched
@@ -25,6 +26,8 @@ from tidegate.engine import load
 from tidegate.engine.context import LoadContext, RunContext
 from tidegate.engine.events import Journal, Listener
 from tidegate.engine.lease import turn
+from tidegate.engine.observers import Command
+from tidegate.engine.outcome import LoadResult, failure, outcome_of, unchanged
 from tidegate.engine.recovery import recovery, restored_source
 from tidegate.engine.retries import retrying
 from tidegate.engine.stages.plan import plan
@@ -209,8 +212,29 @@ def _loaded(context: RunContext, load_group: LoadGroup, group: Sequence[Chunk]) 
 
 def _load(stream: Stream, context: RunContext, listener: Listener, group: Sequence[Chunk]) -> dict[int, int]:
     """One load of these chunks at the live position; the rows of each."""
-    journal = Journal(stream=stream.name, listener=listener)
+    told = context.listener(stream, Command.BACKFILL, _within(listener), part=new_load_id())
+    journal = Journal(stream=stream.name, listener=told)
     journal.begin()
+    try:
+        done, rows = _load_group(stream, context, journal, group)
+    except TidegateError as error:
+        journal.end(outcome_of(stream, failure(stream, error, context.redact), {}))
+        raise
+    except KeyboardInterrupt:
+        journal.interrupted()
+        raise
+    journal.end(outcome_of(stream, done, {}))
+    return rows
+
+
+def _within(listener: Listener) -> Listener:
+    """Leaves out how a commit ended: who follows a backfill is told of that by `on_progress`."""
+    return lambda event: listener(replace(event, outcome=None, error=None))
+
+
+def _load_group(
+    stream: Stream, context: RunContext, journal: Journal, group: Sequence[Chunk]
+) -> tuple[LoadResult, dict[int, int]]:
     with turn(context.registry, stream.uid, waits=lambda: True) as lease:
         restored_source.refuse(stream, context)
         stands = recovery.recover(stream, context)
@@ -225,11 +249,10 @@ def _load(stream: Stream, context: RunContext, listener: Listener, group: Sequen
                 for chunk in group
             }
             rows = {number: probe.stats(part).rows for number, part in parts.items()}
-            if any(rows.values()):
-                changes = _changes(tuple(parts.values()), position, sum(rows.values()))
-                load.load(work, plan(work, changes, save=context.save, some=True), lease)
-            journal.finish("")
-            return rows
+            if not any(rows.values()):
+                return unchanged(work), rows
+            changes = _changes(tuple(parts.values()), position, sum(rows.values()))
+            return load.load(work, plan(work, changes, save=context.save, some=True), lease), rows
 
 
 def _changes(parts: tuple[Range, ...], since: Position, rows: int) -> ChangeSet:

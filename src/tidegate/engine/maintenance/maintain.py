@@ -18,6 +18,7 @@ from tidegate.core.ports.format import TableMaintenance
 from tidegate.core.report import StreamReport
 from tidegate.engine.context import RunContext
 from tidegate.engine.events import Journal, Listener, Stage, journals
+from tidegate.engine.observers import Command
 from tidegate.engine.outcome import failure
 from tidegate.engine.retries import retrying
 from tidegate.engine.run import first_line
@@ -123,6 +124,7 @@ def maintain_stream(
         dry_run: only report; takes no lease and does not start Spark.
     """
     began, journal = time.monotonic(), journal or Journal(stream=stream.name)
+    journal.listener = context.listener(stream, Command.MAINTAIN, journal.listener)
     journal.begin()
     try:
         found = (_looked if dry_run else _leased)(stream, context, journal, force=force)
@@ -131,7 +133,7 @@ def maintain_stream(
         failed = failure(stream, wrapped, context.redact)
         found = StreamUpkeep(stream=stream.name, outcome=str(failed.result), error=failed.error)
     code = f" ({found.error.code})" if found.error else ""
-    journal.finish(f"{found.outcome}{code}, {time.monotonic() - began:.1f} s")
+    journal.finish(f"{found.outcome}{code}, {time.monotonic() - began:.1f} s", found.error)
     return found
 
 

@@ -195,6 +195,7 @@ def _sorted(work: LoadContext, plan: LoadPlan, rows: DataFrame) -> ValidationSpl
         reason = f"events that cannot be applied ({_first(read)})"
         broken.append(Broken(rule=REFUSED_EVENT, columns=(), on_fail=stream.refused, reason=reason, rows=each[-1]))
     broken += _judged(found, _known(work, of_load))
+    work.journal.broken += tuple(broken)
     findings = rules.settle(stream.name, broken, total)
     kept = validation.good(read, columns)
     return ValidationSplit(good=kept, read=read, rows=total, bad=bad, warned=warned, findings=findings)
@@ -277,7 +278,9 @@ def write(work: LoadContext, plan: LoadPlan, staging: Staging, checked: Checked)
 def _of_table(work: LoadContext, plan: LoadPlan, table: DataFrame, judging: Judging) -> tuple[str, ...]:
     with _asking(plan):
         _, found = _answers(table, (), judging, plan)
-    return rules.settle(work.stream.name, _judged(found, _known(work, judging)), None)
+    broken = _judged(found, _known(work, judging))
+    work.journal.broken += tuple(broken)
+    return rules.settle(work.stream.name, broken, None)
 
 
 def _to_be(checked: Checked, plan: LoadPlan, present: DataFrame, counts: str) -> DataFrame:

@@ -52,7 +52,7 @@ def plan(work: LoadContext, changes: ChangeSet, *, save: Callable[[LoadPlan], No
         made = beside(made) if some else made
         _refuse_irreplaceable(stream, made)
         save(made)
-        work.journal.rows = changes.rows
+        work.journal.rows, work.journal.plan = changes.rows, made
         tell(made.write.reason)
     return PlannedLoad(plan=made, unique=unique)
 

@@ -18,6 +18,7 @@ from tidegate.core.bounds import BoundRequest
 from tidegate.core.column_selection import ColumnSelection
 from tidegate.core.flavours import Flavour
 from tidegate.core.ids import Connection
+from tidegate.core.origin import Origin, StoredFiles, Topic
 from tidegate.core.ports.envelope import Envelope
 from tidegate.core.ports.format import Format
 from tidegate.core.ports.source import Probe, ReplicationSlot, Source, Sparks
@@ -148,6 +149,19 @@ class ChangeLog(Source[LogProbe]):
             return _flavour("topic", self.envelope.kind)
         place = f"{self._files().format} files" if self.path is not None else f"{self._table().flavour.name} table"
         return _flavour(place, self.envelope.kind)
+
+    def origin(self) -> Origin | None:
+        """The topic, the files or the table of the events; of a slot the table whose changes they are."""
+        rows = self._rows()
+        if self.slot is not None:
+            return rows.origin() if rows else None
+        if self.topic is not None:
+            brokers = self.connection.kafka if self.connection else None
+            return Topic(brokers=brokers, name=self.topic) if brokers else None
+        if self.path is not None:
+            return StoredFiles(path=self.path)
+        found: Origin | None = self._table().origin()
+        return found
 
     @contextmanager
     def probe(self, sparks: Sparks | None = None, bound: BoundRequest | None = None) -> Iterator[LogProbe]:  # noqa: ARG002 - no cursor

@@ -18,6 +18,7 @@ from tidegate.core.bounds import BoundRequest
 from tidegate.core.column_selection import ColumnSelection
 from tidegate.core.flavours import Bound, Flavour
 from tidegate.core.ids import Connection
+from tidegate.core.origin import DatabaseTable, Origin
 from tidegate.core.ports.dialect import Connectable, Dialect, Session, TableFacts
 from tidegate.core.ports.source import Source, Sparks
 from tidegate.core.schema import RESCUED, Column, Schema
@@ -95,6 +96,11 @@ class Database(Source[DatabaseProbe]):
         """That of the connection's dialect."""
         found = _flavour(dialect_of(self.connection))
         return found if self.query is None else _of_query(found)
+
+    def origin(self) -> Origin:
+        """The table; of a query the database alone."""
+        parts = split_name(self.table) if self.table is not None else ()
+        return DatabaseTable(connection=self.connection, parts=parts)
 
     @contextmanager
     def probe(

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from tidegate.core.bounds import BoundRequest
 from tidegate.core.flavours import Flavour
+from tidegate.core.origin import Origin, StoredFiles
 from tidegate.core.ports.source import Source, Sparks
 from tidegate.core.schema import Schema
 from tidegate.core.slices import Files as Chosen
@@ -89,6 +90,10 @@ class Files(Source[FilesProbe]):
         """That of the format."""
         found = _flavour(self.form or FileFormat.PARQUET)
         return found if self.file_name is None else replace(found, name=f"{found.name} with file_name", carries=True)
+
+    def origin(self) -> Origin:
+        """The files."""
+        return StoredFiles(path=self.path, made=(self.file_name,) if self.file_name is not None else ())
 
     @contextmanager
     def probe(self, sparks: Sparks | None = None, bound: BoundRequest | None = None) -> Iterator[FilesProbe]:

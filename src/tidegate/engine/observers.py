@@ -1,0 +1,78 @@
+"""Observers of runs: traces, lineage and whatever else is told of every stream at work.
+
+An observer never changes what is loaded, and its failure never fails a load.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from tidegate.engine.events import Event, Listener
+from tidegate.engine.stream import Stream
+
+log = logging.getLogger("tidegate")
+
+
+class Command(StrEnum):
+    """What is done to a stream."""
+
+    RUN = "run"
+    VERIFY = "verify"
+    BACKFILL = "backfill"
+    MAINTAIN = "maintain"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Subject:
+    """The stream at work, told before the first event of it.
+
+    Args:
+        run_id: of the run, as the registry has it.
+        part: what tells apart several of one stream within a run, such as the commits of a backfill; empty for one.
+    """
+
+    stream: Stream
+    run_id: str
+    command: Command
+    part: str = ""
+
+
+Observer = Callable[[Subject], Listener]
+"""Gives the listener of one stream at work; streams that are loaded in parallel have one each."""
+
+
+def observed(listener: Listener, observers: Sequence[Observer], subject: Subject) -> Listener:
+    """The listener and those of the observers; of one that fails the first failure is logged, then it is left out."""
+    if not observers:
+        return listener
+    others = [_quiet(observer, subject) for observer in observers]
+
+    def tell(event: Event) -> None:
+        for other in others:
+            other(event)
+        listener(event)
+
+    return tell
+
+
+def _quiet(observer: Observer, subject: Subject) -> Listener:
+    told: list[Listener] = []
+    failed = False
+
+    def tell(event: Event) -> None:
+        nonlocal failed
+        if failed:
+            return
+        try:
+            if not told:
+                told.append(observer(subject))
+            told[0](event)
+        except Exception as error:
+            failed = True
+            log.warning("stream %s: an observer failed and is left out: %s", subject.stream.name, type(error).__name__)
+            log.debug("the observer's error", exc_info=error)
+
+    return tell

@@ -1,0 +1,93 @@
+"""Names of databases, tables and files by the conventions of OpenLineage and OpenTelemetry. Never a user or password.
+
+See the dataset naming of OpenLineage's specification, and OpenTelemetry's conventions for databases.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+from tidegate.core.origin import DatabaseTable, LakeTable, Origin, StoredFiles, Topic
+
+PORTS = {"postgresql": 5432, "mysql": 3306, "mariadb": 3306, "trino": 8080}
+SCHEMES = {"postgresql": "postgres", "mariadb": "mysql"}
+"""OpenLineage's words; MariaDB speaks MySQL's protocol, and has no word of its own there."""
+DEFAULT_SCHEMAS = {"postgresql": "public", "duckdb": "main"}
+
+
+@dataclass(frozen=True, slots=True)
+class Name:
+    """A dataset's name within its namespace."""
+
+    namespace: str
+    name: str
+
+
+def name_of(origin: Origin) -> Name | None:
+    """The name by which other tools know the dataset; None of a query, and of a table whose place is not known."""
+    match origin:
+        case DatabaseTable():
+            return _of_database(origin) if origin.parts else None
+        case Topic():
+            return Name(f"kafka://{origin.brokers.split(',')[0].strip()}", origin.name)
+        case StoredFiles():
+            return of_path(origin.path)
+        case LakeTable():
+            return of_path(origin.location) if origin.location else None
+
+
+def of_path(path: str) -> Name:
+    """A file or folder.
+
+    Example:
+        >>> of_path("s3a://lake/shop/orders/")
+        Name(namespace='s3://lake', name='shop/orders')
+        >>> of_path("file:/data/lake/orders")
+        Name(namespace='file', name='/data/lake/orders')
+    """
+    parts = urlsplit(path)
+    scheme = {"s3a": "s3", "s3n": "s3", "gcs": "gs"}.get(parts.scheme, parts.scheme)
+    if scheme in ("", "file"):
+        whole = path[len("file:") :] if scheme else path
+        return Name("file", f"/{whole.lstrip('/')}".rstrip("/") if whole.startswith("/") else whole.rstrip("/"))
+    # What stands before the host of a URL may be a user with a password; in `abfss://` it is the container.
+    host = parts.netloc if scheme in ("abfs", "abfss") and ":" not in parts.netloc else parts.netloc.rpartition("@")[2]
+    return Name(f"{scheme}://{host}", parts.path.strip("/") or "/")
+
+
+def database_attributes(origin: Origin | None) -> dict[str, Any]:
+    """OpenTelemetry's attributes of a database; none of what is no database."""
+    if not isinstance(origin, DatabaseTable):
+        return {}
+    system, host, port, database = _parts(origin)
+    found: dict[str, Any] = {"db.system.name": system, "db.operation.name": "SELECT"}
+    schema, table = (("", "", *origin.parts)[-2:]) if origin.parts else ("", "")
+    found["db.namespace"] = "|".join(part for part in (database, schema) if part)
+    found["db.collection.name"] = table
+    found["db.query.summary"] = f"SELECT {table}" if table else "SELECT"
+    found["server.address"], found["server.port"] = host, port
+    return {name: value for name, value in found.items() if value}
+
+
+def _of_database(origin: DatabaseTable) -> Name:
+    system, host, port, database = _parts(origin)
+    parts = origin.parts
+    if len(parts) == 1 and system in DEFAULT_SCHEMAS:
+        parts = (DEFAULT_SCHEMAS[system], *parts)
+    if not host:
+        return Name(f"{system}://{database}", ".".join(parts))
+    if system in ("mysql", "mariadb") and len(parts) == 2:
+        database, parts = parts[0], parts[1:]
+    names = (*filter(None, database.split("/")), *parts)
+    return Name(f"{SCHEMES.get(system, system)}://{host}:{port}", ".".join(names))
+
+
+def _parts(origin: DatabaseTable) -> tuple[str, str, int, str]:
+    """System, host, port and database; of a database that is a file, its path alone."""
+    url = urlsplit(origin.connection.url)
+    system = {"postgres": "postgresql"}.get(origin.connection.scheme, origin.connection.scheme)
+    if system in ("sqlite", "duckdb"):
+        return system, "", 0, unquote(url.path)[1:] or ":memory:"
+    return system, url.hostname or "localhost", url.port or PORTS.get(system, 0), unquote(url.path.strip("/"))
