@@ -99,10 +99,9 @@ class Project:
         opened = self.__dict__
         if "sessions" in opened:
             opened.pop("sessions").stop()
-        if "observers" in opened:
-            opened.pop("observers").close()
-        if "registry" in opened:
-            opened.pop("registry").close()
+        for name in ("observers", "registry"):
+            if name in opened:
+                opened.pop(name).close()
 
     def __enter__(self) -> Self:
         return self
@@ -117,11 +116,7 @@ class Project:
 
     @cached_property
     def observers(self) -> Observers:
-        """What is told of every stream at work, as `telemetry:` and the environment say; nothing by default.
-
-        Raises:
-            EnvironmentMissing: the project asks for one whose extra is not installed.
-        """
+        """What is told of every stream at work. Raises EnvironmentMissing for an extra that is not installed."""
         return Observers.of(self.config.telemetry)
 
     @cached_property
@@ -150,11 +145,7 @@ class Project:
 
     @classmethod
     def inspect(cls, path: str | Path = "tidegate.yaml", *, profile: str | None = None) -> Project:
-        """The valid part of a file's project; `config.problems` holds everything that is wrong with the file.
-
-        Raises:
-            ConfigError: the file cannot be read, or is not YAML.
-        """
+        """The valid part of a file's project; `config.problems` holds what is wrong. Raises ConfigError: no YAML."""
         return cls(config.inspect(Path(path), profile=profile))
 
     def check(self, *, source: bool = False) -> list[CheckedStream]:
@@ -303,10 +294,7 @@ class Project:
         """Rolls the stream's table back to an older version, together with its position.
 
         Args:
-            to: a version's id, or a time in ISO 8601.
-
-        Raises:
-            VersionGone: it is no longer kept; nothing was changed.
+            to: a version's id, or a time in ISO 8601. Raises VersionGone: no longer kept; nothing was changed.
         """
         return rollbacks.rollback(self._one(name), self._context(), to)
 

@@ -38,11 +38,11 @@ def write(folder, sql):
 
 
 def test_nothing_but_its_dialect_names_a_database():
-    """Others ask the dialect; catalogs of lakes, the registry, Debezium's connectors and readers of lakes are none."""
+    """Others ask the dialect; catalogs of lakes, the registry, connectors, readers of lakes, standards of names are none."""
     known = {"tidegate/config/state.py": {"sqlite", "postgresql"}}
     catalogs = ("formats/iceberg/catalog.py", "formats/iceberg/format.py")
     readers = ("formats/iceberg/snippets.py", "formats/delta/snippets.py")
-    apart = ("dialects/", "registry/", "envelopes/", *catalogs, *readers)
+    apart = ("dialects/", "registry/", "envelopes/", "telemetry/datasets.py", *catalogs, *readers)
     kinds = {kind: plugins.load("dialects", kind) for kind in plugins.names("dialects") if kind != "spark"}
     names = {name for kind, dialect in kinds.items() for name in (kind, *dialect.schemes)}
     found = {}

@@ -40,10 +40,11 @@ class Emitter:
     Args:
         client: OpenLineage's own.
         environ: names the namespace of the jobs and the run that this one is a part of.
+        longest: seconds that `close` waits.
     """
 
-    def __init__(self, client: OpenLineageClient, environ: Mapping[str, str]) -> None:
-        self._client, self._environ = client, environ
+    def __init__(self, client: OpenLineageClient, environ: Mapping[str, str], *, longest: float = LONGEST) -> None:
+        self._client, self._environ, self._longest = client, environ, longest
         self._waiting: queue.Queue[Callable[[], RunEvent] | None] = queue.Queue(MOST)
         self._told = False
         self._sender = threading.Thread(target=self._send, name="lineage", daemon=True)
@@ -55,11 +56,11 @@ class Emitter:
 
     def close(self) -> None:
         """Waits for what was not sent, for five seconds at most."""
-        until = time.monotonic() + LONGEST
+        until = time.monotonic() + self._longest
         self._put(None)
-        self._sender.join(LONGEST)
+        self._sender.join(self._longest)
         if self._sender.is_alive():
-            log.warning("lineage: the endpoint did not take the last events within %.0f seconds", LONGEST)
+            log.warning("lineage: the endpoint did not take the last events within %.0f seconds", self._longest)
             return
         self._client.close(max(until - time.monotonic(), 0.1))
 

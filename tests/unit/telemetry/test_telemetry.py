@@ -7,6 +7,7 @@ import uuid
 import deltalake
 import pyarrow as pa
 import pytest
+from openlineage.client import OpenLineageClient
 
 from support.lineage_endpoint import endpoint, facets, validate
 from tidegate import Project
@@ -192,12 +193,11 @@ def test_a_run_that_failed_or_was_interrupted_says_so(lineage, stream):
 def test_an_endpoint_that_does_not_answer_costs_five_seconds_at_most_and_loads_nothing(monkeypatch, stream, caplog):
     with endpoint(delay=60) as got:
         monkeypatch.setenv("OPENLINEAGE_URL", got.url)
-        observer = openlineage.opened({})
+        observer = openlineage.Emitter(OpenLineageClient(), {}, longest=0.5)
         began = time.monotonic()
         for _ in range(20):
             told(observer(subject(stream)), outcome())
         assert time.monotonic() - began < 3
-        monkeypatch.setattr(openlineage, "LONGEST", 0.5)
         began = time.monotonic()
         observer.close()
         assert time.monotonic() - began < 2
