@@ -38,7 +38,7 @@ def write(folder, sql):
 
 
 def test_nothing_but_its_dialect_names_a_database():
-    """Others ask the dialect; catalogs of lakes, the registry, connectors, readers of lakes, standards of names are none."""
+    """Others ask the dialect; catalogs, the registry, connectors, readers of lakes and standards of names are none."""
     known = {"tidegate/config/state.py": {"sqlite", "postgresql"}}
     catalogs = ("formats/iceberg/catalog.py", "formats/iceberg/format.py")
     readers = ("formats/iceberg/snippets.py", "formats/delta/snippets.py")
