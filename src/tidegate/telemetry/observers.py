@@ -13,7 +13,7 @@ from typing import Any
 from tidegate import extras
 from tidegate.config.sections import TelemetryOptions
 from tidegate.engine.observers import Observer
-from tidegate.errors import EnvironmentMissing
+from tidegate.errors import ConfigError, EnvironmentMissing, TidegateError
 
 log = logging.getLogger("tidegate")
 
@@ -35,8 +35,9 @@ class Observers:
         """Those that the options ask for, or else the environment.
 
         Raises:
-            EnvironmentMissing: the options ask for one whose extra is not installed. One that only the environment
-                asks for is left out with a warning: variables are often set for many programs at once.
+            EnvironmentMissing: the options ask for one whose extra is not installed.
+            ConfigError: they ask for one whose own configuration is wrong. What only the environment asks for is left
+                out with a warning in either case: variables are often set for many programs at once.
         """
         opened = []
         for name, variables in VARIABLES.items():
@@ -49,6 +50,14 @@ class Observers:
                     if asked:
                         raise EnvironmentMissing(missing, hint=extras.hint(name)) from error
                     log.warning("%s, nothing is sent. %s", missing, extras.hint(name))
+                except Exception as error:
+                    refused = (
+                        f"{name}: {error}" if isinstance(error, TidegateError) else f"{name}: {type(error).__name__}"
+                    )
+                    if asked:
+                        hint = f"Correct the variables or the file that configure it, or set `{name}: false`."
+                        raise ConfigError(f"{refused} while it was set up", hint=hint) from error
+                    log.warning("%s while it was set up, nothing is sent", refused)
         found = cls(opened=tuple(opened))
         if opened:
             atexit.register(found.close)

@@ -229,6 +229,14 @@ def test_a_protocol_that_is_not_there_is_refused():
         opentelemetry.opened({"OTEL_EXPORTER_OTLP_PROTOCOL": "grpc"})
 
 
+def test_what_only_the_environment_asks_for_never_ends_a_load(caplog):
+    environ = {"OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:1", "OTEL_EXPORTER_OTLP_PROTOCOL": "grpc"}
+    assert Observers.of(TelemetryOptions(), environ).asked == ()
+    assert "'grpc'" in caplog.text
+    with pytest.raises(ConfigError, match="'grpc'"):
+        Observers.of(TelemetryOptions(opentelemetry=True), environ)
+
+
 def subset(*parts):
     found = made.subset(lambda kind, **values: kind(producer="urn:tests", **values), parts)
     return None if found is None else found.inputCondition
