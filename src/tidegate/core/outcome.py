@@ -50,12 +50,13 @@ class Outcome(Shown):
     """What one run did to one stream, in all its commits together.
 
     Units: `seconds` by stage, and `total`; those of `read`, `check` and `write` are `read_write` together. Rows and
-    bytes as named. `effect` is what the rows did to the table: `insert`, `upsert`, `mirror`, `apply`.
-    `verified` is None when no verification was asked for or nothing moved. `notes` are for people: who holds
-    the edge, rows held back, columns that no fingerprint covers. `rows_quarantined` were read and are not in the table;
-    `rows_warned` are in it although they break a check that only warns. `looked_through` is the bound of the cursor
-    up to which the source was looked at; None without a cursor. `arrivals` see `ChangeSet`. `log_taken` and
-    `log_behind` are of a log, in its own unit: events of a topic, files, bytes of a server's log.
+    bytes as named. `effect` is what the rows did to the table: `insert`, `upsert`, `mirror`, `apply`. `verified` is
+    None when no verification was asked for or nothing moved. `notes` are for people: who holds the edge, rows held
+    back, columns that no fingerprint covers. `rows_quarantined` were read and are not in the table; `rows_warned` are
+    in it although they break a check that only warns. `looked_through` is the bound of the cursor up to which the
+    source was looked at; None without a cursor. `arrivals` see `ChangeSet`. `table_rows` are those of the table before
+    the run; None where its metadata do not say. `log_taken` and `log_behind` are of a log, in its own unit: events of a
+    topic, files, bytes of a server's log.
     """
 
     shown: ClassVar[tuple[str, ...]] = (
@@ -91,6 +92,7 @@ class Outcome(Shown):
     bytes_read: int = 0
     slices_changed: int = 0
     slices_total: int = 0
+    table_rows: int | None = None
     snapshot: str | None = None
     position: dict[str, Any] | None = None
     looked_through: str | None = None

@@ -57,6 +57,7 @@ class Reached:
     position: Position | None = None
     looked_through: str | None = None
     log_behind: int = 0
+    table_rows: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,6 +96,7 @@ def outcome_of(stream: Stream, done: LoadResult, seconds: Mapping[str, float]) -
         write=done.write,
         **done.counts.to_dict(),
         log_behind=reached.log_behind,
+        table_rows=reached.table_rows,
         snapshot=reached.snapshot,
         position=reached.position.to_dict() if reached.position else None,
         looked_through=reached.looked_through,
@@ -148,6 +150,7 @@ def loaded(  # noqa: PLR0913 - everything that the stages found
             position=plan.position,
             looked_through=work.probe.safe_bound(),
             log_behind=changes.observed.log_behind,
+            table_rows=work.recovered.table.rows,
         ),
         arrivals=changes.observed.arrivals,
         verdict=verdict,
@@ -170,6 +173,7 @@ def unchanged(work: LoadContext, *notes: str) -> LoadResult:
             snapshot=work.recovered.table.snapshot,
             position=work.recovered.since,
             looked_through=work.probe.safe_bound(),
+            table_rows=work.recovered.table.rows,
         ),
         notes=(*work.probe.notes(), *notes),
     )
@@ -218,7 +222,9 @@ def drained(results: Sequence[LoadResult]) -> LoadResult:
     return replace(
         landed[-1],
         counts=_total(landed),
-        reached=replace(landed[-1].reached, log_behind=last.reached.log_behind),
+        reached=replace(
+            landed[-1].reached, log_behind=last.reached.log_behind, table_rows=landed[0].reached.table_rows
+        ),
         notes=tuple(dict.fromkeys((*landed[-1].notes, *last.notes))),
         result=last.result if last.error else Result.LOADED,
         error=last.error,

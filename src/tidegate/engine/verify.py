@@ -221,6 +221,7 @@ def _difference(work: LoadContext, session: SparkSession, level: Level) -> Diffe
         if difference.fingerprints is not None:
             source, table = difference.fingerprints
             payload |= {"source_fingerprint": str(source), "table_fingerprint": str(table)}
+        payload |= {"slices_different": difference.buckets}
         tell(f"{difference.source_rows:,} rows at the source, {difference.target_rows:,} in {stream.target}")
     return difference
 

@@ -12,7 +12,7 @@ from sqlalchemy import Connection, bindparam, insert, select, update
 
 from tidegate.core.outcome import Outcome, Result
 from tidegate.errors import InternalError, TidegateError, interrupted
-from tidegate.registry import intervals, streams
+from tidegate.registry import intervals, streams, totals
 from tidegate.registry.streams import Stamp
 from tidegate.registry.tables import object_info, runs, tasks
 from tidegate.registry.values import RUNNING_OUTCOME, Status
@@ -50,9 +50,12 @@ def finish_run(connection: Connection, run_id: str, outcome: Outcome, stamp: Sta
     """The run ended like this; its stream is OK or ERROR, unless another runner held it."""
     named = select(object_info.c.object_id).where(object_info.c.object_name == outcome.stream)
     mine = (runs.c.run_id == run_id) & runs.c.object_id.in_(named)
-    object_id = connection.scalar(select(runs.c.object_id).where(mine))
-    if object_id is None:
+    started = connection.execute(select(runs.c.object_id, runs.c.outcome).where(mine)).first()
+    if started is None:
         raise InternalError(f"run {run_id} of stream {outcome.stream} was never started", run_id=run_id)
+    object_id = started.object_id
+    if started.outcome == RUNNING_OUTCOME:
+        totals.count(connection, object_id, outcome)
     document = outcome.to_dict()
     ended = {
         "outcome": outcome.outcome,
@@ -132,6 +135,7 @@ def close_crashed(connection: Connection, uid: str, keep_run: str | None, stamp:
     finish_tasks(connection, {number: {"error": CRASHED} for number in numbers}, Status.ERROR, stamp)
     ended = {"outcome": Result.FAILED, "finished_ts": stamp.at, "error": CRASHED}
     closed = connection.execute(update(runs).where(stale_runs).values(ended)).rowcount
+    totals.count_crashed(connection, object_id, CRASHED["code"], closed)
     if closed and keep_run is None:
         streams.change_status(connection, object_id, Status.ERROR, stamp)
     return closed + len(numbers)

@@ -12,6 +12,8 @@ from tidegate.core.ledger import Ledger
 from tidegate.core.manifest import Manifest
 from tidegate.registry import attention, checksums, files, positions, views
 from tidegate.registry.database import Database
+from tidegate.registry.facts import RunFacts
+from tidegate.registry.facts import facts as run_facts
 from tidegate.registry.migrate import require_schema
 from tidegate.registry.tables import object_info, plans
 from tidegate.registry.values import (
@@ -140,6 +142,11 @@ class RegistryReader:
         """Every stream, by name."""
         with self._database.read() as connection:
             return views.status(connection)
+
+    def facts(self) -> dict[str, RunFacts]:
+        """What metrics and alerts know of every stream, by its uid."""
+        with self._database.read() as connection:
+            return run_facts(connection)
 
     def history(self, uid: str, limit: int = 20) -> list[RunRecord]:
         """The stream's last runs, newest first."""

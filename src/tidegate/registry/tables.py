@@ -28,7 +28,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.types import TypeDecorator, TypeEngine
 
-HEAD = "0009"
+HEAD = "0010"
 """The newest migration of this version."""
 
 VERSION_TABLE = "tidegate_version"
@@ -137,6 +137,44 @@ runs = Table(
     Column("seconds", Float),
     Index("runs_by_object", "object_id", "started_ts"),
     Index("runs_by_outcome", "object_id", "outcome", "finished_ts"),
+)
+
+run_totals = Table(
+    "run_totals",
+    METADATA,
+    _stream(primary=True),
+    Column("measure", String(32), primary_key=True),
+    Column("label", String(64), primary_key=True),
+    Column("value", Float(53), nullable=False),
+)
+
+incidents = Table(
+    "incidents",
+    METADATA,
+    Column("rule", String(64), primary_key=True),
+    Column("uid", String(64), primary_key=True),
+    Column("stream", Text, nullable=False),
+    Column("why", Text, nullable=False),
+    Column("opened_ts", UtcTime, nullable=False),
+    Column("told_ts", UtcTime, nullable=False),
+)
+
+notices = Table(
+    "notices",
+    METADATA,
+    Column("notice_id", SERIAL, primary_key=True),
+    Column("rule", String(64), nullable=False),
+    Column("uid", String(64), nullable=False),
+    Column("kind", String(16), nullable=False),
+    Column("channel", Text, nullable=False),
+    Column("title", Text, nullable=False),
+    Column("body", Text, nullable=False),
+    Column("created_ts", UtcTime, nullable=False),
+    Column("claimed_ts", UtcTime),
+    Column("sent_ts", UtcTime),
+    Column("attempts", Integer, nullable=False),
+    Column("error", Text),
+    Index("notices_unsent", "sent_ts", "notice_id"),
 )
 
 pauses = Table(

@@ -1,1 +1,1 @@
-"""What is sent of runs to those who watch over many tools: traces and lineage."""
+"""What runs tell those who watch over many tools: metrics, traces and lineage."""

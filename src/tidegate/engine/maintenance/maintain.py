@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime
+from functools import partial
 from typing import Any, ClassVar
 
 from tidegate.core.display import Shown
@@ -28,6 +29,8 @@ from tidegate.registry.leases import Lease
 from tidegate.registry.values import Status
 
 TASK = "maintain"
+REWRITES = frozenset({Step.COMPACT, Step.DELETES})
+"""Steps after which readers open fewer files."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,17 +43,27 @@ class Done:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class QueryTime:
+    """Seconds that reading every row and column of a table took, before and after it was compacted."""
+
+    before: float
+    after: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TableUpkeep:
     """What was done to one table.
 
     Args:
         before, after: its storage in the warehouse; None if nothing was done.
+        query: how long reading all of it took before and after; None unless it was compacted and measured.
     """
 
     table: str
     steps: tuple[Done, ...]
     before: Usage | None = None
     after: Usage | None = None
+    query: QueryTime | None = None
 
     @property
     def saved(self) -> Usage | None:
@@ -185,7 +198,9 @@ def _maintained(stream: Stream, context: RunContext, lease: Lease, journal: Jour
         done: list[TableUpkeep] = []
         payload["tables"] = []
         for upkeep, needs in surveyed:
-            done.append(_table(stream, upkeep, needs, do))
+            measured = upkeep.rules.measure_query and any(need.step in REWRITES for need in needs)
+            seconds = partial(_read_through, stream, context, journal, upkeep) if measured else _unmeasured
+            done.append(_table(stream, upkeep, needs, do, seconds))
             payload["tables"].append(done[-1].to_dict())
     return StreamUpkeep(stream=stream.name, outcome="maintained", tables=tuple(done))
 
@@ -215,13 +230,36 @@ def _survey(stream: Stream, context: RunContext, *, force: bool) -> list[tuple[U
     return [(each, keeper.survey(each)) for each in (upkeep, *sides)]
 
 
-def _table(stream: Stream, upkeep: Upkeep, needs: Sequence[Need], do: Callable[[Upkeep, Need], str]) -> TableUpkeep:
+def _table(
+    stream: Stream,
+    upkeep: Upkeep,
+    needs: Sequence[Need],
+    do: Callable[[Upkeep, Need], str],
+    read_through: Callable[[], float | None],
+) -> TableUpkeep:
     keeper, target = maintained(stream), upkeep.target
     if not needs:
         return TableUpkeep(table=str(target), steps=())
-    before = keeper.usage(target)
+    before, slow = keeper.usage(target), read_through()
     done = [Done(step=need.step, reason=need.reason, did=do(upkeep, need)) for need in needs]
-    return TableUpkeep(table=str(target), steps=tuple(done), before=before, after=keeper.usage(target))
+    fast = read_through() if slow is not None else None
+    query = None if slow is None or fast is None else QueryTime(before=slow, after=fast)
+    return TableUpkeep(table=str(target), steps=tuple(done), before=before, after=keeper.usage(target), query=query)
+
+
+def _read_through(stream: Stream, context: RunContext, journal: Journal, upkeep: Upkeep) -> float:
+    """Seconds that one reader of the whole table waits: the shorter of two times, since the first one warms caches."""
+    times = []
+    with context.told_session(journal) as session:
+        for _ in range(2):
+            began = time.monotonic()
+            stream.format.read(session, upkeep.target, None).write.format("noop").mode("overwrite").save()
+            times.append(time.monotonic() - began)
+    return min(times)
+
+
+def _unmeasured() -> None:
+    return None
 
 
 def _do(work: Callable[[], str], journal: Journal, upkeep: Upkeep, need: Need) -> str:

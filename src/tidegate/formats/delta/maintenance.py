@@ -62,7 +62,7 @@ def survey(log: Log, location: str, upkeep: Upkeep) -> Iterator[Need]:
     )
     if found := sum(count for count in small.values() if count >= few):
         reason = f"{found} of {len(snapshot.files)} data files are below {upkeep.rules.compact_below:,} bytes"
-        yield Need(step=Step.COMPACT, reason=reason)
+        yield Need(step=Step.COMPACT, reason=reason, files=found)
     vectors = [int(file["deletionVector"].get("cardinality") or 0) for file in snapshot.files if _vector(file)]
     rows = (snapshot.rows or 0) + sum(vectors)
     share = sum(vectors) / max(rows, 1)

@@ -75,7 +75,7 @@ def _of_files(current: Snapshot, open_table: Callable[[], Table | None], upkeep:
         return
     if small := sum(count for count in found.small.values() if count >= few):
         reason = f"{small} of {found.data} data files are below {upkeep.rules.compact_below:,} bytes"
-        yield Need(step=Step.COMPACT, reason=reason)
+        yield Need(step=Step.COMPACT, reason=reason, files=small)
     rows = current.number("total-records")
     share = found.deleted / max(rows, 1)
     if found.deletes >= (1 if upkeep.force else DELETE_FILES) or many_deleted(found.deleted, rows):

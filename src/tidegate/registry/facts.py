@@ -1,0 +1,118 @@
+"""What metrics and alerts know of each stream: numbers that earlier runs left in the registry.
+
+Reads only; a fixed number of queries, however many streams there are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from sqlalchemy import Connection, func, select
+
+from tidegate.core.outcome import Result
+from tidegate.registry.tables import checksums, object_info, runs, tasks
+from tidegate.registry.totals import Totals, totals
+from tidegate.registry.values import Status
+
+GOOD = (Result.LOADED, Result.UNCHANGED)
+MAINTAIN, MEASURE = "maintain", "measure_partition"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunFacts:
+    """What the registry keeps of a stream's runs; what was never measured is None or absent.
+
+    Args:
+        totals: see `registry.totals`; empty before the first run ended.
+        last: the document of `Outcome.to_dict` of the last run that loaded or found nothing new.
+        partitions_created: partitions that this run saw for the first time; None where the stream has none.
+        maintenance: what the last maintenance that ended well told of its tables.
+        maintenance_failed: the error of the last maintenance; None if it ended well.
+        compared: what the last comparison of the whole table told.
+    """
+
+    totals: Totals = field(default_factory=dict)
+    last: Mapping[str, Any] | None = None
+    partitions_created: int | None = None
+    maintenance: Mapping[str, Any] | None = None
+    maintenance_failed: Mapping[str, Any] | None = None
+    compared: Mapping[str, Any] | None = None
+
+
+def facts(connection: Connection) -> dict[str, RunFacts]:
+    """Of every stream that the registry knows, by its uid."""
+    sums, last = totals(connection), _last_good(connection)
+    created, done = _partitions_created(connection, last), _last_tasks(connection, MAINTAIN)
+    compared = _last_tasks(connection, MEASURE)
+    found = {}
+    for object_id, uid in connection.execute(select(object_info.c.object_id, object_info.c.uid)):
+        kept, measured = done.get(object_id), compared.get(object_id)
+        told = (kept.result_payload or {}) if kept is not None else {}
+        failed = kept is not None and kept.status_cd == Status.ERROR
+        found[uid] = RunFacts(
+            totals=sums.get(object_id, {}),
+            last=last[object_id].outcome_payload if object_id in last else None,
+            partitions_created=created.get(object_id),
+            maintenance=told if kept is not None and not failed else None,
+            maintenance_failed=told.get("error", {}) if failed else None,
+            compared=measured.result_payload if measured is not None and _whole(measured.result_payload) else None,
+        )
+    return found
+
+
+def _whole(payload: Mapping[str, Any] | None) -> bool:
+    """Whether it is of a whole table: loads compare partitions, too."""
+    return payload is not None and "level" in payload
+
+
+def _last_good(connection: Connection) -> dict[int, Any]:
+    """By stream its last run that loaded or found nothing new: two looks into an index each."""
+    wanted = [runs.c[name] for name in ("object_id", "started_ts", "finished_ts", "outcome_payload")]
+    found: dict[int, Any] = {}
+    for outcome in GOOD:
+        newest = (
+            select(func.max(runs.c.finished_ts))
+            .where(runs.c.object_id == object_info.c.object_id, runs.c.outcome == outcome)
+            .correlate(object_info)
+            .scalar_subquery()
+        )
+        same = (runs.c.object_id == object_info.c.object_id) & (runs.c.outcome == outcome)
+        for row in connection.execute(select(*wanted).join(object_info, same & (runs.c.finished_ts == newest))):
+            other = found.get(row.object_id)
+            if other is None or other.finished_ts < row.finished_ts:
+                found[row.object_id] = row
+    return found
+
+
+def _partitions_created(connection: Connection, last: Mapping[int, Any]) -> dict[int, int]:
+    """By stream with partitions, those whose first load was its last good run."""
+    found: dict[int, int] = {}
+    newest = select(checksums.c.object_id, checksums.c.created_ts, func.count()).group_by(
+        checksums.c.object_id, checksums.c.created_ts
+    )
+    for object_id, created, number in connection.execute(newest):
+        run = last.get(object_id)
+        if run is not None:
+            new = number if run.started_ts <= created <= run.finished_ts else 0
+            found[object_id] = found.get(object_id, 0) + new
+    return found
+
+
+def _last_tasks(connection: Connection, kind: str) -> dict[int, Any]:
+    """By stream its last task of this kind that ended and was of no single slice."""
+    newest = (
+        select(func.max(tasks.c.task_id))
+        .where(
+            tasks.c.target_object_id == object_info.c.object_id,
+            tasks.c.task_type == kind,
+            tasks.c.extract_group_id.is_(None),
+            tasks.c.finish_ts.is_not(None),
+        )
+        .correlate(object_info)
+        .scalar_subquery()
+    )
+    wanted = (tasks.c.target_object_id, tasks.c.status_cd, tasks.c.result_payload)
+    query = select(*wanted).join(object_info, tasks.c.task_id == newest)
+    return {row.target_object_id: row for row in connection.execute(query)}
