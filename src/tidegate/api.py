@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, Unpack
 
 from tidegate import config
+from tidegate.alerts.watching import watching
 from tidegate.config import Config
 from tidegate.core.bucketing import Level
 from tidegate.core.intervals import Intervals
@@ -275,11 +276,11 @@ class Project:
     ) -> None:
         """Runs the streams when they are due, until SIGINT or SIGTERM; from the main thread only.
 
-        Args:
-            every: for streams that have no `schedule:`.
-            tell: called after every run.
+        `every` is for streams without a `schedule:`; `tell` is called after every run.
         """
-        watch_streams(self.streams(*names, **chosen), self._context(), every=every, parallel=parallel, tell=tell)
+        streams, context = self.streams(*names, **chosen), self._context()
+        with watching(self.config, self.lakes, self.registry, tell) as told:
+            watch_streams(streams, context, every=every, parallel=parallel, tell=told)
 
     def resync(self, name: str, *, replace: bool = False, on_event: Listener | None = None) -> RunReport:
         """Reloads a stream whose source no longer continues what was loaded, by comparing and repairing its table.

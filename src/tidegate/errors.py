@@ -336,8 +336,10 @@ INTERRUPTED = 130
 
 def interrupted(error: BaseException | None) -> bool:
     """Whether an error occurred only while an interruption was being handled."""
-    while error is not None:
+    seen: set[int] = set()
+    while error is not None and id(error) not in seen:  # a cause may lead back to its own error
         if isinstance(error, KeyboardInterrupt):
             return True
+        seen.add(id(error))
         error = error.__cause__ or error.__context__
     return False

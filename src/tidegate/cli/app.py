@@ -18,6 +18,7 @@ import typer
 import tidegate
 from tidegate.cli.command import command
 from tidegate.cli.commands import (
+    alerts,
     attention,
     backfill,
     checksum_tasks,
@@ -53,6 +54,7 @@ app = typer.Typer(
 )
 state_app = typer.Typer(help="Shows or changes the position of a stream.")
 backfill_app = typer.Typer(cls=backfill.StreamOrCommand, help="Reloads a range of a stream's source, in chunks.")
+alerts_app = typer.Typer(help="Tests the channels of alerts, lists incidents, or looks for new ones.")
 slot_app = typer.Typer(help="Lists or drops replication slots of the project.")
 quarantine_app = typer.Typer(help="Lists, shows and replays rows that failed a check.")
 
@@ -116,6 +118,7 @@ BACKFILL_COMMANDS: dict[str, Callable[..., int]] = {
     "resume": backfill.resume,
     "cancel": backfill.cancel,
 }
+ALERTS_COMMANDS: dict[str, Callable[..., int]] = {"test": alerts.tried, "list": alerts.listed, "check": alerts.check}
 SLOT_COMMANDS: dict[str, Callable[..., int]] = {"list": slot.show, "drop": slot.drop}
 QUARANTINE_COMMANDS: dict[str, Callable[..., int]] = {
     "list": quarantine.listed,
@@ -133,6 +136,9 @@ for _name, _work in SLOT_COMMANDS.items():
 app.add_typer(state_app, name="state")
 app.add_typer(backfill_app, name="backfill")
 app.add_typer(slot_app, name="slot")
+for _name, _work in ALERTS_COMMANDS.items():
+    alerts_app.command(_name)(command(_work))
+app.add_typer(alerts_app, name="alerts")
 for _name, _work in QUARANTINE_COMMANDS.items():
     quarantine_app.command(_name)(command(_work, handed=True))
 app.add_typer(quarantine_app, name="quarantine")
@@ -145,7 +151,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     runner holds the stream, 130 interrupted.
     """
     words = list(sys.argv[1:] if arguments is None else arguments)
-    if words in ([], ["state"], ["backfill"], ["slot"], ["quarantine"]):
+    if words in ([], ["state"], ["backfill"], ["slot"], ["alerts"], ["quarantine"]):
         words.append("--help")
     with _terminated_like_interrupted():
         try:

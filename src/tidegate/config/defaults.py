@@ -26,6 +26,7 @@ INHERITED = (
     "verify",
     "checks",
     "tags",
+    "owner",
 )
 STREAM_KEYS = (*INHERITED, "target", "uid", "exclude")
 MERGED = ("source", "contract", "layout", "deletes", "maintenance")

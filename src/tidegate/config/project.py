@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from tidegate.config import secrets
+from tidegate.config.alerts import AlertOptions, read_alerts
 from tidegate.config.durations import duration
 from tidegate.config.environment import variables
 from tidegate.config.nodes import Node, Problems, from_values, parse
@@ -35,6 +36,7 @@ SECTIONS = (
     "service",
     "keep_warm",
     "telemetry",
+    "alerts",
     "connections",
     "defaults",
     "profiles",
@@ -64,6 +66,7 @@ class Config:
     spark: SparkOptions = field(repr=False)
     service: ServiceOptions = field(repr=False)
     telemetry: TelemetryOptions
+    alerts: AlertOptions
     connections: Mapping[str, Connection]
     absent: Mapping[str, ConfigError] = field(repr=False)
     streams: tuple[StreamConfig, ...] = field(repr=False)
@@ -201,6 +204,7 @@ class _Project:
             spark=spark,
             service=service,
             telemetry=telemetry,
+            alerts=self.keep(lambda: read_alerts(self.section("alerts")), default=AlertOptions()),
             connections=connections,
             absent=self.absent,
             streams=tuple(streams.values()),

@@ -9,10 +9,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from tidegate import plugins
+from tidegate.config.alerts import AlertOptions, AlertRules, Channel
 from tidegate.config.checks import checks_schema
 from tidegate.config.defaults import INFERRED_KINDS
 from tidegate.config.durations import PATTERN
-from tidegate.config.options import KIND, fields, kind_schema, schema_of, summary
+from tidegate.config.options import KIND, descriptions, fields, kind_schema, schema_of, summary
 from tidegate.config.profiles import KEYS
 from tidegate.config.references import DEFAULTS
 from tidegate.config.sections import Contract, ServiceOptions, SparkOptions, TelemetryOptions
@@ -30,6 +31,7 @@ SECTIONS: Mapping[str, str] = {
     "service": "What `tidegate serve` keeps, and for how long.",
     "keep_warm": "How long the first run leaves a service behind that keeps Spark warm: `30m`. Not at all by default.",
     "telemetry": "What is sent of runs: OpenTelemetry traces, OpenLineage events. Nothing by default.",
+    "alerts": "What people are told of, and by which channels. Nothing without channels.",
     "connections": "The databases and brokers that streams read from, by name.",
     "defaults": "What every stream has unless it says otherwise; also options of strategies.",
     "profiles": "Environments by name, such as `prod`: what is different there; chosen by `--env`.",
@@ -50,6 +52,7 @@ STREAM: Mapping[str, str] = {
     "or the fingerprint of the rows that moved.",
     "checks": "Rules that rows must fulfil before a load becomes visible.",
     "tags": "Words by which streams are selected: `--select tag:nightly`.",
+    "owner": "Who is told of its incidents: a person or a team, to which a channel of `alerts:` belongs.",
     "exclude": "For a stream with `*` or `?` in its name: the tables to leave out.",
     "uid": "The identity of the stream; set it to the old one after the name or the target has changed.",
 }
@@ -68,6 +71,7 @@ def json_schema() -> dict[str, Any]:
         "service": schema_of(ServiceOptions),
         "keep_warm": {"type": "string", "pattern": PATTERN},
         "telemetry": schema_of(TelemetryOptions),
+        "alerts": _alerts(),
         "connections": _mapping(_connection()),
         "defaults": _defaults(stream),
         "streams": _mapping(stream),
@@ -81,6 +85,14 @@ def json_schema() -> dict[str, Any]:
         "required": ["streams"],
         "properties": _described(sections, SECTIONS),
     }
+
+
+def _alerts() -> dict[str, Any]:
+    own = schema_of(AlertOptions, hidden=("channels", "rules"))
+    told = descriptions(AlertOptions)
+    channels = {**_mapping(schema_of(Channel)), "description": told["channels"]}
+    rules = {**schema_of(AlertRules), "description": told["rules"]}
+    return _closed({"channels": channels, "rules": rules, **own["properties"]})
 
 
 def _anything(schema: Mapping[str, Any], text: str) -> dict[str, Any]:
@@ -106,6 +118,7 @@ def _stream() -> dict[str, Any]:
         "verify": {"enum": ["none", "counts", "moved"], "default": "moved"},
         "checks": checks_schema(),
         "tags": texts,
+        "owner": text,
         "exclude": texts,
         "uid": {"type": "string", "pattern": "^[A-Za-z0-9-]{1,64}$"},
     }

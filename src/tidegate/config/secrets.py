@@ -9,8 +9,8 @@ from urllib.parse import parse_qsl, quote, quote_plus, unquote, urlsplit
 from tidegate.config.nodes import Mark, Node, from_values
 
 MASK = "***"
-SECTIONS = ("connections", "registry", "lakes", "spark")
-LOGINS = ("connections", "registry")
+SECTIONS = ("connections", "registry", "lakes", "spark", "alerts")
+LOGINS = ("connections", "registry", "alerts")
 _SECRET_NAME = re.compile(
     r"(password|passwd|pwd|secret|token|credential|access[-_.]?key|private[-_.]?key)", re.IGNORECASE
 )
@@ -19,8 +19,9 @@ _SECRET_NAME = re.compile(
 def collect(root: Node, found: Iterable[tuple[Mark, str]]) -> tuple[str, ...]:
     """Every secret of a resolved project, longest first, each in the forms in which a text may hold it.
 
-    Secrets are: the password of every URL; every value whose key says so; and, of connections and
-    registry, every value that came from a reference and is not plainly a URL's user, host, port or database.
+    Secrets are: the password of every URL; every value whose key says so; the URL of every channel of alerts;
+    and, of connections, registry and alerts, every value that came from a reference and is not plainly a URL's user,
+    host, port or database.
     """
     secrets: set[str] = set()
     harmless: set[str] = set()
@@ -29,7 +30,7 @@ def collect(root: Node, found: Iterable[tuple[Mark, str]]) -> tuple[str, ...]:
         for mark, text in _texts(node) if node else ():
             secrets.update(_in_url(text))
             harmless.update(_plain_parts(text))
-            if _SECRET_NAME.search(mark.path[-1]):
+            if _SECRET_NAME.search(mark.path[-1]) or (section == "alerts" and mark.path[-1] == "url"):
                 secrets.add(text)
     secrets.update(text for mark, text in found if _section(mark) in LOGINS and text not in harmless)
     forms = {form for secret in secrets for form in (secret, quote(secret, safe=""), quote_plus(secret), quote(secret))}

@@ -45,6 +45,7 @@ class StreamConfig:
         checks: mappings with a `kind`, for `config.checks.rule_of`.
         uid: the identity that the project states; None for the one of name and target.
         tags: words by which streams are selected.
+        owner: who is told of its incidents.
         exclude: tables to leave out of a pattern, `table` or `schema.table` with `*` and `?`.
     """
 
@@ -66,6 +67,7 @@ class StreamConfig:
     checks: tuple[Node, ...] = ()
     tags: tuple[str, ...] = ()
     exclude: tuple[str, ...] = ()
+    owner: str | None = None
 
     @property
     def is_pattern(self) -> bool:
@@ -126,6 +128,7 @@ class StreamReader:
             "checks": lambda: read_checks(node.get("checks")),
             "tags": lambda: _tags(node),
             "exclude": lambda: _excluded(name, node),
+            "owner": lambda: owner.text() if (owner := node.get("owner")) else None,
         }
         parts: dict[str, Any] = {}
         for key, reader in readers.items():

@@ -17,7 +17,7 @@ from tidegate.registry.totals import Totals, totals
 from tidegate.registry.values import Status
 
 GOOD = (Result.LOADED, Result.UNCHANGED)
-MAINTAIN, MEASURE = "maintain", "measure_partition"
+MAINTAIN, MEASURE, REPAIR = "maintain", "measure_partition", "repair"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,7 +30,7 @@ class RunFacts:
         partitions_created: partitions that this run saw for the first time; None where the stream has none.
         maintenance: what the last maintenance that ended well told of its tables.
         maintenance_failed: the error of the last maintenance; None if it ended well.
-        compared: what the last comparison of the whole table told.
+        compared: what the last comparison of the whole table told; None if it was repaired since.
     """
 
     totals: Totals = field(default_factory=dict)
@@ -45,10 +45,11 @@ def facts(connection: Connection) -> dict[str, RunFacts]:
     """Of every stream that the registry knows, by its uid."""
     sums, last = totals(connection), _last_good(connection)
     created, done = _partitions_created(connection, last), _last_tasks(connection, MAINTAIN)
-    compared = _last_tasks(connection, MEASURE)
+    compared, repaired = _last_tasks(connection, MEASURE), _last_tasks(connection, REPAIR)
     found = {}
     for object_id, uid in connection.execute(select(object_info.c.object_id, object_info.c.uid)):
-        kept, measured = done.get(object_id), compared.get(object_id)
+        kept, measured, repair = (each.get(object_id) for each in (done, compared, repaired))
+        since = measured is not None and (repair is None or repair.task_id < measured.task_id)
         told = (kept.result_payload or {}) if kept is not None else {}
         failed = kept is not None and kept.status_cd == Status.ERROR
         found[uid] = RunFacts(
@@ -57,14 +58,14 @@ def facts(connection: Connection) -> dict[str, RunFacts]:
             partitions_created=created.get(object_id),
             maintenance=told if kept is not None and not failed else None,
             maintenance_failed=told.get("error", {}) if failed else None,
-            compared=measured.result_payload if measured is not None and _whole(measured.result_payload) else None,
+            compared=measured.result_payload if since and measured is not None and _whole(measured) else None,
         )
     return found
 
 
-def _whole(payload: Mapping[str, Any] | None) -> bool:
-    """Whether it is of a whole table: loads compare partitions, too."""
-    return payload is not None and "level" in payload
+def _whole(task: Any) -> bool:
+    """Whether it compared a whole table to its end: loads compare partitions, too."""
+    return "level" in (task.result_payload or {})
 
 
 def _last_good(connection: Connection) -> dict[int, Any]:
@@ -113,6 +114,6 @@ def _last_tasks(connection: Connection, kind: str) -> dict[int, Any]:
         .correlate(object_info)
         .scalar_subquery()
     )
-    wanted = (tasks.c.target_object_id, tasks.c.status_cd, tasks.c.result_payload)
+    wanted = (tasks.c.task_id, tasks.c.target_object_id, tasks.c.status_cd, tasks.c.result_payload)
     query = select(*wanted).join(object_info, tasks.c.task_id == newest)
     return {row.target_object_id: row for row in connection.execute(query)}

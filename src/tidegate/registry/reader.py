@@ -14,6 +14,7 @@ from tidegate.registry import attention, checksums, files, positions, views
 from tidegate.registry.database import Database
 from tidegate.registry.facts import RunFacts
 from tidegate.registry.facts import facts as run_facts
+from tidegate.registry.lately import Recent, lately
 from tidegate.registry.migrate import require_schema
 from tidegate.registry.tables import object_info, plans
 from tidegate.registry.values import (
@@ -147,6 +148,11 @@ class RegistryReader:
         """What metrics and alerts know of every stream, by its uid."""
         with self._database.read() as connection:
             return run_facts(connection)
+
+    def lately(self, *, queries: bool = False) -> dict[str, Recent]:
+        """What alerts ask of the last hours of every stream, by its uid; how long queries took only on request."""
+        with self._database.read() as connection:
+            return lately(connection, queries=queries)
 
     def history(self, uid: str, limit: int = 20) -> list[RunRecord]:
         """The stream's last runs, newest first."""

@@ -19,6 +19,7 @@ from tidegate.errors import RegistryError
 from tidegate.registry import attention, checksums, files, journal, positions, streams
 from tidegate.registry.backfills import Backfills
 from tidegate.registry.database import Database
+from tidegate.registry.incidents import Incidents
 from tidegate.registry.leases import TTL, Lease
 from tidegate.registry.migrate import ensure_schema
 from tidegate.registry.owner import myself
@@ -75,6 +76,11 @@ class Registry(RegistryReader):
     def backfills(self) -> Backfills:
         """Backfills and how far they are."""
         return Backfills(self._database, self._clock)
+
+    @property
+    def incidents(self) -> Incidents:
+        """Incidents that people are told of, and messages until they are sent."""
+        return Incidents(self._database, self._clock)
 
     def mark_gone(self, uid: str, reason: str | None) -> None:
         """Keeps that the source was restored to before the stream's position; None once all of it was loaded since."""

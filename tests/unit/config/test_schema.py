@@ -14,6 +14,7 @@ def test_the_schema_is_json_and_knows_every_section():
         "service",
         "keep_warm",
         "telemetry",
+        "alerts",
         "connections",
         "defaults",
         "profiles",

@@ -1,0 +1,142 @@
+"""Looks at every stream, keeps what began and what ended, and sends what people have to know."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from tidegate.alerts.channels import send
+from tidegate.alerts.messages import body_of, title_of
+from tidegate.alerts.rules import Judgement, Situation, judge
+from tidegate.config import Config
+from tidegate.core.incidents import Alarm, Incident, evaluate
+from tidegate.core.ports.format import Format
+from tidegate.engine.assemble.assemble import Place, target_of
+from tidegate.engine.lag import with_lags
+from tidegate.engine.overview import recorded
+from tidegate.engine.quarantine.waiting import waiting_rows
+from tidegate.errors import TidegateError
+from tidegate.registry.facts import RunFacts
+from tidegate.registry.incidents import Notice
+from tidegate.registry.lately import Recent
+from tidegate.registry.store import Registry
+from tidegate.registry.values import StreamStatus
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Checked:
+    """What one look at the streams did.
+
+    Args:
+        opened, repeated, recovered: incidents that this process told of, and no other.
+        sent: messages that a channel took.
+        undelivered: messages of the last day that no channel took, and why.
+    """
+
+    opened: tuple[Incident, ...] = ()
+    repeated: tuple[Incident, ...] = ()
+    recovered: tuple[Incident, ...] = ()
+    sent: int = 0
+    undelivered: tuple[tuple[Notice, str], ...] = ()
+
+
+def check_alerts(config: Config, lakes: dict[str, Format], registry: Registry, now: datetime) -> Checked:
+    """Keeps which incidents began, go on and ended, and sends the messages; several processes at once send one.
+
+    A channel that does not take a message is part of the result, never an error: the message is sent again after five
+    minutes, for a day.
+
+    Raises:
+        RegistryError: the registry does not answer.
+        EnvironmentMissing: there is a message to send, and the extra `alerts` is not installed.
+    """
+    streams = situations(config, lakes, registry, now)
+    judged = {uid: judge(each, config.alerts.rules, now) for uid, each in streams.items()}
+    alarms = {(alarm.rule, alarm.uid): alarm for each in judged.values() for alarm in each.alarms}
+    known = [each for each in registry.incidents.open() if each.uid in streams]
+    changes = evaluate(alarms.values(), _unknown(judged), known, now, config.alerts.repeat)
+
+    def messages(kind: str, incident: Incident) -> Sequence[Notice]:
+        alarm = alarms.get((incident.rule, incident.uid))
+        return _messages(config, streams[incident.uid], (kind, incident, alarm), now)
+
+    kept = registry.incidents.change(changes, messages)
+    sent = deliver(config, registry)
+    undelivered = tuple(registry.incidents.undelivered())
+    return Checked(**kept, sent=sent, undelivered=undelivered)
+
+
+def situations(config: Config, lakes: dict[str, Format], registry: Registry, now: datetime) -> dict[str, Situation]:
+    """Every stream of the project by its uid; logs and tables are asked only where a rule needs them."""
+    rules = config.alerts.rules
+    listed = recorded(config, lakes, registry.status(), now)
+    statuses: Sequence[StreamStatus] = [status for status, _ in listed]
+    if rules.lag_over is not None:
+        statuses = with_lags(statuses, config, lakes)
+    if rules.quarantine_over is not None:
+        statuses = [_with_quarantine(each, lakes) for each in statuses]
+    facts, recent = registry.facts(), registry.lately(queries=rules.query_slower is not None)
+    return {
+        status.uid: Situation(
+            status=status,
+            facts=facts.get(status.uid, RunFacts()),
+            recent=recent.get(status.uid, Recent()),
+            schedule=entry.schedule,
+            tags=entry.tags,
+            owner=entry.owner,
+        )
+        for status, (_, entry) in zip(statuses, listed, strict=True)
+    }
+
+
+def deliver(config: Config, registry: Registry) -> int:
+    """Sends the messages that wait; how many a channel took."""
+    channels = {name: each.url for name, each in config.alerts.channels.items() if each.url}
+    sent = 0
+    for notice in registry.incidents.claim(channels):
+        problem = send(notice.channel, channels[notice.channel], notice.title, notice.body)
+        if problem is None:
+            registry.incidents.sent(notice)
+            sent += 1
+        else:
+            registry.incidents.failed(notice, problem)
+    return sent
+
+
+def project_name(config: Config) -> str:
+    """The name of the project's folder, and the profile."""
+    return f"{config.folder.name}@{config.profile}" if config.profile else config.folder.name
+
+
+def _unknown(judged: Mapping[str, Judgement]) -> set[tuple[str, str]]:
+    return {(rule, uid) for uid, each in judged.items() for rule in each.unknown}
+
+
+def _messages(
+    config: Config, stream: Situation, told: tuple[str, Incident, Alarm | None], now: datetime
+) -> list[Notice]:
+    kind, incident, alarm = told
+    if kind == "recovered" and not config.alerts.recovered:
+        return []
+    where = f"table {stream.status.target}, project {project_name(config)}"
+    title = config.redact(title_of(kind, incident))
+    body = config.redact(body_of(kind, incident, alarm, where, now))
+    return [
+        Notice(channel=name, kind=kind, title=title, body=body)
+        for name, channel in config.alerts.channels.items()
+        if channel.url and channel.takes(stream.tags, stream.owner)
+    ]
+
+
+def _with_quarantine(status: StreamStatus, lakes: Mapping[str, Format]) -> StreamStatus:
+    target = target_of(status.target)
+    lake = lakes.get(target.lake)
+    if lake is None or not status.sequence:
+        return status
+    place = Place(name=status.stream, uid=status.uid, target=target, format=lake)
+    try:
+        waiting = waiting_rows(place.format, place.target, place.uid)
+    except TidegateError:
+        waiting = None
+    return replace(status, rows_quarantined=None if waiting is None else sum(waiting.values()))

@@ -1,0 +1,116 @@
+"""The commands `alerts test`, `alerts list` and `alerts check`."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Annotated, Any
+
+from typer import Argument
+
+from tidegate.cli.commands.status import moment
+from tidegate.cli.shell import Shell
+from tidegate.cli.tables import Table
+from tidegate.core.spelling import suggest
+from tidegate.errors import ConfigError
+
+if TYPE_CHECKING:
+    from tidegate.alerts.check import Checked
+    from tidegate.api import Project
+    from tidegate.config.alerts import Channel
+    from tidegate.core.incidents import Incident
+
+CODE = "alert_undelivered"
+HINT = "Correct the channel's `url:`, or what it refers to, then run `tidegate alerts test`."
+
+
+def tried(
+    shell: Shell,
+    channels: Annotated[
+        list[str] | None, Argument(metavar="CHANNEL", help="Names of channels; all if none is given.")
+    ] = None,
+) -> int:
+    """Sends a test message to each channel. Ends with 1 if one did not take it."""
+    from tidegate.alerts.channels import send  # noqa: PLC0415 - few commands need it
+    from tidegate.alerts.check import project_name  # noqa: PLC0415
+
+    with shell.project() as project:
+        known = _channels(project)
+        for name in channels or ():
+            if name not in known:
+                raise ConfigError(f"there is no channel {name!r}; {suggest(name, known)}", hint="See `alerts:`.")
+        name = project_name(project.config)
+        title, body = f"{name}: test", f"This is a test of the alerts of project {name}. Nothing is wrong."
+        found = {each: _try(send, each, known[each], title, body) for each in channels or known}
+    if shell.as_json:
+        shell.document({"channels": found, "exit_code": int(any(found.values()))})
+    for each, problem in found.items():
+        if problem is None:
+            shell.result(f"{each}: sent")
+        else:
+            shell.problem(code=CODE, message=f"{each}: {problem}", hint=HINT)
+    return int(any(found.values()))
+
+
+def listed(shell: Shell) -> int:
+    """Lists the open incidents, and the channels with what they take."""
+    with shell.project() as project:
+        incidents, options = project.registry.incidents.open(), project.config.alerts
+    if shell.as_json:
+        routes = {
+            name: {"tags": each.tags, "owners": each.owners, "on": bool(each.url)}
+            for name, each in options.channels.items()
+        }
+        shell.document({"incidents": [_document(each) for each in incidents], "channels": routes})
+        return 0
+    rows = tuple((each.stream, each.rule.partition(":")[0], moment(each.opened_at), each.why) for each in incidents)
+    shell.table(Table(columns=("stream", "rule", "since", "why"), rows=rows), none="no open incidents")
+    for name, each in options.channels.items():
+        takes = [*(f"tag {tag}" for tag in each.tags), *(f"owner {owner}" for owner in each.owners)]
+        shell.result(f"{name}: {', '.join(takes) or 'all streams'}{'' if each.url else ', switched off: no url'}")
+    return 0
+
+
+def check(shell: Shell) -> int:
+    """Looks at every stream and sends what people have to know. For cron; `watch` does it by itself.
+
+    Ends with 1 if a channel did not take a message of the last day.
+    """
+    from tidegate.alerts.check import check_alerts  # noqa: PLC0415 - as above
+
+    with shell.project() as project:
+        _channels(project)
+        found = check_alerts(project.config, project.lakes, project.registry, datetime.now(UTC))
+    if shell.as_json:
+        shell.document(_result(found))
+        return int(bool(found.undelivered))
+    for kind in ("opened", "repeated", "recovered"):
+        for each in getattr(found, kind):
+            shell.result(f"{each.stream}: {kind}: {each.rule.partition(':')[0]}")
+    for notice, why in found.undelivered:
+        shell.problem(code=CODE, message=f"{notice.channel}: {notice.title!r}: {why}", hint=HINT)
+    return int(bool(found.undelivered))
+
+
+def _try(send: Any, name: str, channel: Channel, title: str, body: str) -> str | None:
+    problem: str | None = send(name, channel.url, title, body) if channel.url else "it has no `url:`"
+    return problem
+
+
+def _channels(project: Project) -> dict[str, Channel]:
+    """Raises ConfigError where there is none."""
+    known = dict(project.config.alerts.channels)
+    if not known:
+        raise ConfigError("the project has no channel for alerts", hint="Add one: `alerts: {channels: {…: {url: …}}}`.")
+    return known
+
+
+def _result(found: Checked) -> dict[str, Any]:
+    kinds = {kind: [_document(each) for each in getattr(found, kind)] for kind in ("opened", "repeated", "recovered")}
+    undelivered = [{"channel": each.channel, "title": each.title, "error": why} for each, why in found.undelivered]
+    return {**kinds, "sent": found.sent, "undelivered": undelivered, "exit_code": int(bool(undelivered))}
+
+
+def _document(incident: Incident) -> dict[str, Any]:
+    times = {"opened_at": incident.opened_at.isoformat(), "told_at": incident.told_at.isoformat()}
+    return {**asdict(incident), **times}

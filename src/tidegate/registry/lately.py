@@ -1,0 +1,98 @@
+"""What alerts ask of the last hours of each stream. Reads only."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import Connection, func, select
+
+from tidegate.core.outcome import Result
+from tidegate.registry.tables import object_info, plans, positions, runs
+
+BAD = (Result.FAILED, Result.STOPPED)
+QUERIES = ("detect", "verify")
+"""Stages that consist of queries to source and table."""
+RUNS = 11
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recent:
+    """What happened to a stream lately; None for what never did.
+
+    Args:
+        rows_at: when a run last loaded a row.
+        failed_at: when a run last failed.
+        columns_changed: by the newest load: its id, and the changes; empty for none.
+        columns_at: when that load was recorded.
+        query_seconds: of its last good runs, newest first; empty unless asked for.
+    """
+
+    rows_at: datetime | None = None
+    failed_at: datetime | None = None
+    columns_changed: tuple[str, tuple[Mapping[str, Any], ...]] = ("", ())
+    columns_at: datetime | None = None
+    query_seconds: tuple[float, ...] = ()
+
+
+def lately(connection: Connection, *, queries: bool) -> dict[str, Recent]:
+    """Of every stream, by its uid.
+
+    Args:
+        queries: also how long the queries of the last runs took.
+    """
+    moved = (runs.c.outcome == Result.LOADED) & (runs.c.row_count > 0)
+    rows_at, failed_at = _newest(connection, moved), _newest(connection, runs.c.outcome.in_(BAD))
+    loads, took = _newest_loads(connection), _query_seconds(connection) if queries else {}
+    found = {}
+    for object_id, uid in connection.execute(select(object_info.c.object_id, object_info.c.uid)).all():
+        load = loads.get(object_id)
+        found[uid] = Recent(
+            rows_at=rows_at.get(object_id),
+            failed_at=failed_at.get(object_id),
+            columns_changed=("", ()) if load is None else (load.load_id, _changes(load.plan)),
+            columns_at=None if load is None else load.recorded_ts,
+            query_seconds=tuple(took.get(object_id, ())),
+        )
+    return found
+
+
+def _changes(plan: Mapping[str, Any]) -> tuple[Mapping[str, Any], ...]:
+    """Columns that the load added, widened, renamed or replaced; a new table's are no changes."""
+    return () if plan.get("create") else tuple(plan.get("evolve") or ())
+
+
+def _newest(connection: Connection, condition: Any) -> dict[int, datetime]:
+    query = select(runs.c.object_id, func.max(runs.c.finished_ts)).where(condition).group_by(runs.c.object_id)
+    return {object_id: at for object_id, at in connection.execute(query).all() if at is not None}
+
+
+def _newest_loads(connection: Connection) -> dict[int, Any]:
+    newest = (
+        select(func.max(positions.c.revision))
+        .where(positions.c.object_id == object_info.c.object_id)
+        .correlate(object_info)
+        .scalar_subquery()
+    )
+    same = (positions.c.object_id == object_info.c.object_id) & (positions.c.revision == newest)
+    query = (
+        select(positions.c.object_id, positions.c.load_id, positions.c.recorded_ts, plans.c.plan)
+        .join(object_info, same)
+        .join(plans, plans.c.load_id == positions.c.load_id)
+    )
+    return {row.object_id: row for row in connection.execute(query).all()}
+
+
+def _query_seconds(connection: Connection) -> dict[int, list[float]]:
+    place = func.row_number().over(partition_by=runs.c.object_id, order_by=runs.c.finished_ts.desc())
+    good = runs.c.outcome == Result.LOADED
+    ranked = (
+        select(runs.c.object_id, runs.c.outcome_payload, runs.c.finished_ts, place.label("n")).where(good).subquery()
+    )
+    found: dict[int, list[float]] = {}
+    for row in connection.execute(select(ranked).where(ranked.c.n <= RUNS).order_by(ranked.c.n)).all():
+        seconds = (row.outcome_payload or {}).get("seconds") or {}
+        found.setdefault(row.object_id, []).append(sum(seconds.get(stage, 0) for stage in QUERIES))
+    return found

@@ -1,0 +1,131 @@
+"""Alerts reach a mail server and a webhook, by the command line as cron runs it."""
+
+from __future__ import annotations
+
+import email
+import email.policy
+import http.server
+import json
+import os
+import socketserver
+import sqlite3
+import subprocess
+import sys
+import threading
+
+import pytest
+
+PASSWORD = "of-the-mail-server"
+
+pytestmark = pytest.mark.slow
+
+
+class Mail(socketserver.StreamRequestHandler):
+    """As much of SMTP as a client needs to leave a message."""
+
+    def handle(self):
+        self.say("220 ready")
+        while line := self.rfile.readline().decode().strip():
+            word = line.partition(" ")[0].upper()
+            if word == "DATA":
+                self.say("354 go on")
+                lines = iter(self.rfile.readline, b".\r\n")
+                self.server.taken.append(b"".join(lines))
+            self.say("221 bye" if word == "QUIT" else "250 ok")
+
+    def say(self, text):
+        self.wfile.write(f"{text}\r\n".encode())
+
+
+class Hook(http.server.BaseHTTPRequestHandler):
+    def do_POST(self):
+        self.server.taken.append(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
+        self.send_response(200)
+        self.end_headers()
+
+    def log_message(self, *_):
+        pass
+
+
+def served(server):
+    server.taken = []
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    yield server
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+@pytest.fixture
+def mail():
+    yield from served(socketserver.ThreadingTCPServer(("127.0.0.1", 0), Mail))
+
+
+@pytest.fixture
+def hook():
+    yield from served(http.server.ThreadingHTTPServer(("127.0.0.1", 0), Hook))
+
+
+@pytest.fixture
+def tidegate(tmp_path, mail, hook):
+    (tmp_path / "tidegate.yaml").write_text(
+        """\
+connections:
+  shop: {url: "sqlite:///shop.db"}
+alerts:
+  channels:
+    mail: {url: "${MAIL_URL}", tags: [nightly]}
+    chat: {url: "${CHAT_URL}"}
+streams:
+  orders:
+    source: {connection: shop, table: orders}
+    target: lake.shop.orders
+    strategy: full
+    write: replace
+    tags: [nightly]
+"""
+    )
+    sqlite3.connect(tmp_path / "shop.db").close()
+    ports = [each.server_address[1] for each in (mail, hook)]
+    mail_url = f"mailto://127.0.0.1:{ports[0]}?from=tidegate@example.org&to=team@example.org&mode=insecure"
+    environ = {**os.environ, "MAIL_URL": mail_url, "CHAT_URL": f"json://127.0.0.1:{ports[1]}/{PASSWORD}"}
+
+    def run(*words):
+        command = [sys.executable, "-m", "tidegate", *words]
+        return subprocess.run(command, cwd=tmp_path, env=environ, capture_output=True, text=True, check=False)
+
+    return run
+
+
+def text_of(message):
+    parsed = email.message_from_bytes(message, policy=email.policy.default)
+    return parsed["subject"], parsed.get_body(("plain", "html")).get_content()
+
+
+def test_a_failed_run_reaches_mail_and_chat_and_so_does_its_end(tidegate, mail, hook, tmp_path):
+    assert tidegate("run", "--local").returncode != 0
+    done = tidegate("alerts", "check")
+    assert done.returncode == 0, done.stdout + done.stderr
+    subject, body = text_of(mail.taken[0])
+    (first,) = hook.taken
+    assert first["title"] == subject == "orders: run failed"
+    for text in (body, first["message"]):
+        for part in ("lake.shop.orders", "since: ", "why: column_missing", "tidegate history orders"):
+            assert part in text
+    assert tidegate("alerts", "check").returncode == 0
+    assert len(mail.taken) == len(hook.taken) == 1
+    listed = json.loads(tidegate("alerts", "list", "--json").stdout)
+    assert [each["rule"] for each in listed["incidents"]] == ["run_failed"]
+
+
+def test_the_test_command_tells_which_channel_did_not_take_it(tidegate, mail, hook):
+    done = tidegate("alerts", "test")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert (len(mail.taken), len(hook.taken)) == (1, 1)
+    hook.shutdown()
+    hook.server_close()
+    done = tidegate("alerts", "test", "chat")
+    assert done.returncode == 1
+    assert "error[alert_undelivered]: chat:" in done.stderr
+    assert PASSWORD not in done.stdout + done.stderr

@@ -1,0 +1,181 @@
+"""What is kept and sent: by several processes once, by tag and owner, again if a channel did not take it."""
+
+from __future__ import annotations
+
+import http.server
+import json
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from tidegate.alerts.check import check_alerts
+from tidegate.alerts.watching import watching
+from tidegate.api import Project
+from tidegate.core.outcome import Outcome, Problem, Result
+from tidegate.engine.assemble import assemble
+from tidegate.errors import ConfigError
+from tidegate.registry.store import Registry
+
+SECRET = "t0ken-of-the-webhook"
+pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of Apprise
+
+
+class Hook(http.server.BaseHTTPRequestHandler):
+    def do_POST(self):
+        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        self.server.taken.append((self.path, body["title"], body["message"]))
+        self.send_response(self.server.status)
+        self.end_headers()
+
+    def log_message(self, *_):
+        pass
+
+
+@pytest.fixture
+def hook():
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Hook)
+    server.taken, server.status = [], 200
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    yield server
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+def address(hook, path):
+    return f"json://127.0.0.1:{hook.server_address[1]}/{SECRET}/{path}"
+
+
+def project(folder, channels, **alerts):
+    streams = {
+        name: {
+            "source": {"connection": "shop", "table": name},
+            "target": f"lake.shop.{name}",
+            "strategy": "full",
+            "write": "replace",
+            **more,
+        }
+        for name, more in {"orders": {"tags": ["money"]}, "items": {"owner": "web"}, "people": {}}.items()
+    }
+    values = {"connections": {"shop": {"url": "sqlite:///s.db"}}, "streams": streams}
+    return Project.from_dict({**values, "alerts": {"channels": channels, **alerts}}, folder=folder)
+
+
+def end(opened, stream, result):
+    place = next(assemble.place_of(each, opened.lakes) for each in opened.config.streams if each.name == stream)
+    opened.registry.register(uid=place.uid, name=stream, source="s", target=str(place.target))
+    run = f"{stream}-{datetime.now(UTC).timestamp()}"
+    opened.registry.start_run(run, place.uid)
+    error = Problem(code="source", message=f"refused {SECRET}", hint="h") if result is Result.FAILED else None
+    opened.registry.finish_run(run, Outcome(stream=stream, outcome=result, strategy="full", error=error))
+
+
+def look(opened, after=timedelta(0), registry=None):
+    return check_alerts(opened.config, opened.lakes, registry or opened.registry, datetime.now(UTC) + after)
+
+
+def test_an_incident_is_one_message_then_repeats_and_one_at_its_end(tmp_path, hook):
+    with project(tmp_path, {"all": {"url": address(hook, "all")}}) as opened:
+        end(opened, "orders", Result.FAILED)
+        assert [len(look(opened).opened) for _ in range(3)] == [1, 0, 0]
+        assert len(look(opened, timedelta(hours=5)).repeated) == 1
+        end(opened, "orders", Result.LOADED)
+        assert len(look(opened).recovered) == 1
+        assert look(opened).undelivered == ()
+    titles = [title for _, title, _ in hook.taken]
+    assert titles == ["orders: run failed", "orders: still: run failed", "orders: recovered: run failed"]
+    body = hook.taken[0][2]
+    for part in ("table lake.shop.orders", "since: ", "why: source: refused", "run: tidegate history orders"):
+        assert part in body
+
+
+def test_addresses_are_secrets_in_messages_too(tmp_path, hook):
+    with project(tmp_path, {"all": {"url": address(hook, "all")}}) as opened:
+        assert address(hook, "all") in opened.config.secrets
+        assert SECRET not in opened.config.redact(f"sent to {address(hook, 'all')}")
+        assert SECRET not in repr(opened.config)
+
+
+def test_messages_go_by_tag_and_owner(tmp_path, hook):
+    channels = {
+        "money": {"url": address(hook, "money"), "tags": ["money"]},
+        "web": {"url": address(hook, "web"), "owners": ["web"]},
+        "both": {"url": address(hook, "both"), "owners": ["web"], "tags": ["money"]},
+        "all": {"url": address(hook, "all")},
+        "off": {"url": ""},
+    }
+    with project(tmp_path, channels) as opened:
+        for stream in ("orders", "items", "people"):
+            end(opened, stream, Result.FAILED)
+        look(opened)
+    found = {}
+    for path, title, _ in hook.taken:
+        found.setdefault(path.rpartition("/")[2], set()).add(title.partition(":")[0])
+    assert found == {
+        "money": {"orders"},
+        "web": {"items"},
+        "both": {"orders", "items"},
+        "all": {"orders", "items", "people"},
+    }
+
+
+def test_of_many_processes_one_sends(tmp_path, hook):
+    with project(tmp_path, {"all": {"url": address(hook, "all")}}) as opened:
+        end(opened, "orders", Result.FAILED)
+        registries = [Registry.open(opened.config.registry) for _ in range(4)]
+        with ThreadPoolExecutor(4) as pool:
+            opened_by = list(pool.map(lambda each: len(look(opened, registry=each).opened), registries))
+        for each in registries:
+            each.close()
+    assert sum(opened_by) == 1
+    assert len(hook.taken) == 1
+
+
+def test_what_was_not_taken_is_told_and_sent_again(tmp_path, hook):
+    clock = {"now": datetime.now(UTC)}
+    with project(tmp_path, {"all": {"url": address(hook, "all")}}) as opened:
+        end(opened, "orders", Result.FAILED)
+        registry = opened.registry
+        registry._clock = lambda: clock["now"]
+        hook.status = 500
+        ((notice, why),) = look(opened).undelivered
+        assert (notice.channel, notice.attempts) == ("all", 1)
+        assert SECRET not in why
+        hook.status = 200
+        assert len(look(opened).undelivered) == 1  # not before five minutes
+        clock["now"] += timedelta(minutes=5)
+        found = look(opened)
+        assert (found.sent, found.undelivered) == (1, ())
+    assert len(hook.taken) == 2
+
+
+def test_watch_looks_after_each_run_and_no_alert_fails_it(tmp_path, hook):
+    hook.status = 500
+    with project(tmp_path, {"all": {"url": address(hook, "all")}}) as opened:
+        told = []
+        end(opened, "orders", Result.FAILED)
+        with watching(opened.config, opened.lakes, opened.registry, told.append) as tell:
+            tell("a run")
+        assert told == ["a run"]
+        assert len(hook.taken) >= 1
+    with project(tmp_path, {}) as opened, watching(opened.config, opened.lakes, None, told.append) as tell:
+        assert tell == told.append
+
+
+@pytest.mark.parametrize(
+    ("alerts", "told"),
+    [
+        ({"repeat": "1s"}, "1m or more"),
+        ({"rules": {"run_faild": True}}, "run_failed"),
+        ({"channels": {"a": {}}}, "needs the key 'url'"),
+        ({"channel": {}}, "channels"),
+        ({"rules": {"lag_over": 5}}, "duration"),
+    ],
+)
+def test_what_is_wrong_with_the_section_is_told_with_its_key(tmp_path, alerts, told):
+    with pytest.raises(ConfigError, match="alerts") as caught:
+        project(tmp_path, **{"channels": {}, **alerts})
+    assert told in str(caught.value) + caught.value.hint

@@ -1,0 +1,133 @@
+"""Each rule says what is wrong, since when, why, and what to run; and says nothing of what nobody can tell."""
+
+from __future__ import annotations
+
+import shlex
+from dataclasses import fields, replace
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from tidegate.alerts.messages import TITLES, body_of, title_of
+from tidegate.alerts.rules import BY_CODE, Situation, judge
+from tidegate.cli.app import COMMANDS
+from tidegate.config.alerts import AlertRules
+from tidegate.core.incidents import evaluate
+from tidegate.core.policies.schedule import Schedule
+from tidegate.registry.facts import RunFacts
+from tidegate.registry.lately import Recent
+from tidegate.registry.values import StreamStatus
+
+NOW = datetime(2025, 3, 1, 12, tzinfo=UTC)
+HOUR = timedelta(hours=1)
+ALL = AlertRules(
+    lag_over=timedelta(minutes=5), no_data_for=2 * HOUR, failed_within=HOUR, quarantine_over=0, query_slower=3
+)
+OFF = AlertRules(**{each.name: None if "None" in str(each.type) else False for each in fields(AlertRules)})
+
+
+def situation(*, facts=None, recent=None, schedule=HOUR, **status):
+    good = replace(
+        StreamStatus.new(uid="u", stream="a b", source="s", target="lake.s.t"),
+        last_outcome="loaded",
+        last_run_at=NOW - HOUR / 2,
+        last_success_at=NOW - HOUR / 2,
+        loaded_at=NOW - HOUR / 2,
+    )
+    return Situation(
+        status=replace(good, **status),
+        facts=RunFacts(**(facts or {})),
+        recent=Recent(**(recent or {})),
+        schedule=Schedule(every=schedule) if schedule else None,
+    )
+
+
+def failed(code, outcome="failed"):
+    error = {"code": code, "message": "what happened", "hint": "`tidegate doctor` helps."}
+    return {"last_outcome": outcome, "last_error": error}
+
+
+CASES = {
+    "run_failed": situation(**failed("source")),
+    "late": situation(last_success_at=NOW - 2.5 * HOUR),
+    "lag_over": situation(lag_seconds=301),
+    "no_data_for": situation(recent={"rows_at": NOW - 3 * HOUR}),
+    "failed_within": situation(recent={"failed_at": NOW - HOUR / 4}),
+    "schema_changed:l1": situation(
+        recent={"columns_changed": ("l1", ({"kind": "add_column", "column": "c"},)), "columns_at": NOW - HOUR}
+    ),
+    "schema_changed": situation(**failed("schema_refused", "stopped")),
+    "checks_failed": situation(**failed("check_failed", "stopped")),
+    "quarantine_over": situation(rows_quarantined=1),
+    "verification_differs": situation(facts={"compared": {"equal": False, "source_rows": 3, "target_rows": 2}}),
+    "delete_guard": situation(**failed("delete_fuse", "stopped")),
+    "maintenance_failed": situation(facts={"maintenance_failed": {"code": "write", "message": "m"}}),
+    "query_slower": situation(recent={"query_seconds": (9.0, 2, 2, 2, 2, 3)}),
+}
+
+
+def test_every_rule_has_a_case_and_a_title():
+    names = {each.name for each in fields(AlertRules)}
+    assert {rule.partition(":")[0] for rule in CASES} == names == set(TITLES)
+
+
+def test_a_stream_that_is_well_has_no_alarm():
+    assert judge(situation(), ALL, NOW).alarms == ()
+
+
+@pytest.mark.parametrize("rule", CASES)
+def test_a_rule_tells_what_why_and_what_to_run(rule):
+    (alarm,) = judge(CASES[rule], ALL, NOW).alarms
+    assert (alarm.rule, alarm.uid, alarm.stream) == (rule, "u", "a b")
+    words = shlex.split(alarm.command)
+    assert words[0] == "tidegate"
+    assert "a b" in words
+    assert words[1] in {*COMMANDS, "quarantine"}
+    (incident,) = evaluate([alarm], (), (), NOW, HOUR).opened
+    body = body_of("opened", incident, alarm, "table lake.s.t, project p", NOW)
+    assert title_of("opened", incident).startswith("a b: ")
+    for part in ("stream: a b, table lake.s.t, project p", "since: 2025-03-01", f"why: {alarm.why}", alarm.command):
+        assert part in body
+
+
+@pytest.mark.parametrize("rule", CASES)
+def test_a_rule_that_is_off_says_nothing(rule):
+    assert judge(CASES[rule], OFF, NOW).alarms == ()
+
+
+@pytest.mark.parametrize("code", BY_CODE)
+def test_a_load_that_stopped_is_one_incident(code):
+    facts = {"compared": {"equal": False}}
+    (alarm,) = judge(situation(**failed(code), facts=facts if code == "verify_failed" else None), ALL, NOW).alarms
+    assert alarm.rule == BY_CODE[code]
+
+
+@pytest.mark.parametrize("outcome", ["running", "held", "interrupted"])
+def test_of_a_run_that_did_not_end_nobody_can_tell(outcome):
+    judged = judge(situation(last_outcome=outcome), ALL, NOW)
+    assert not judged.alarms
+    assert judged.unknown >= {"run_failed", "checks_failed", "delete_guard"}
+
+
+def test_a_paused_stream_is_not_late_and_has_not_recovered():
+    judged = judge(situation(last_success_at=NOW - 9 * HOUR, paused_at=NOW), ALL, NOW)
+    assert not judged.alarms
+    assert "late" in judged.unknown
+
+
+def test_a_log_or_table_that_does_not_answer_has_not_recovered():
+    judged = judge(situation(lag_error={"code": "source"}, rows_quarantined=None), ALL, NOW)
+    assert judged.unknown == {"lag_over", "quarantine_over"}
+
+
+def test_bounds_are_exclusive():
+    for well in (
+        situation(lag_seconds=300),
+        situation(recent={"rows_at": NOW - 2 * HOUR}),
+        situation(recent={"failed_at": NOW - 2 * HOUR}),
+        situation(recent={"query_seconds": (6.0, 2, 2, 2, 2, 2)}),
+        situation(recent={"query_seconds": (9.0, 2, 2, 2, 2)}),
+        situation(recent={"query_seconds": (0.9, 0.1, 0.1, 0.1, 0.1, 0.1)}),
+        situation(last_success_at=NOW - 9 * HOUR, schedule=None),
+    ):
+        assert judge(well, ALL, NOW).alarms == ()
