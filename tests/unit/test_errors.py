@@ -13,7 +13,12 @@ from tidegate.errors import INTERRUPTED, TidegateError
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "errors.md"
 LINE = re.compile(r"^\| \[`(?P<code>\w+)`\]\(#(?P=code)\)(?P<again> ↻)? \| (?P<exit>\d+) \| .+ \|$", re.MULTILINE)
-OF_THE_COMMAND_LINE = {"usage": (USAGE, False), "interrupted": (INTERRUPTED, False)}
+OF_THE_COMMAND_LINE = {
+    "usage": (USAGE, False),
+    "service_lost": (1, False),
+    "alert_undelivered": (1, False),
+    "interrupted": (INTERRUPTED, False),
+}
 
 
 def below(kind: type[TidegateError]) -> list[type[TidegateError]]:
@@ -36,7 +41,7 @@ def test_every_code_of_the_document_has_a_section():
 
 def test_the_document_names_commands_that_exist():
     for named in re.findall(r"`tidegate ([a-z]+)", DOCUMENT.read_text()):
-        assert named in {*COMMANDS, "state"}
+        assert named in {*COMMANDS, "state", "alerts"}
 
 
 def test_codes_are_unique():

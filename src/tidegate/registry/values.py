@@ -256,4 +256,6 @@ def _plain(value: Any) -> Any:
         return _document(value)
     if isinstance(value, (list, tuple)):
         return [_plain(item) for item in value]
+    if isinstance(value, StrEnum):
+        return str(value)
     return value.isoformat() if isinstance(value, datetime) else value
