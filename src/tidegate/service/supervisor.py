@@ -18,18 +18,21 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from secrets import token_urlsafe
 from typing import Any
 
 import tidegate
 from tidegate.service import wire, worker
+from tidegate.service.bus import Bus
+from tidegate.service.kept import Kept
 from tidegate.service.place import Place
-from tidegate.service.schedule import Schedule
-from tidegate.service.spark import Spark
+from tidegate.service.spark import Spark, memory
 from tidegate.service.watched import ProjectFile
 from tidegate.service.worker import Run
 
 TICK = 1.0
 """Seconds between two looks at the clock and at the project file."""
+TOKEN = "TIDEGATE_DASHBOARD_TOKEN"  # noqa: S105 - the name of the variable
 PRELOADED = (
     "pyspark.sql.functions",
     "pyspark.java_gateway",
@@ -56,7 +59,7 @@ class Options:
         idle_stop: seconds without use after which Spark ends; it starts again when it is needed.
         ends_after: seconds without a command after which the service itself ends; None for never.
         schedule: the command that runs streams when they are due; None for no schedule.
-        web: serves the dashboard until its process is ended; None for no dashboard.
+        web: the command that serves the dashboard; None for no dashboard.
         profile: of the project; None for the project as it is.
         warm: starts Spark at once.
     """
@@ -64,7 +67,7 @@ class Options:
     idle_stop: float = 1800.0
     ends_after: float | None = None
     schedule: Sequence[str] | None = None
-    web: Callable[[], int] | None = None
+    web: Sequence[str] | None = None
     profile: str | None = None
     warm: bool = True
 
@@ -85,8 +88,7 @@ class Supervisor:
     lock: int
     _selector: selectors.BaseSelector = field(default_factory=selectors.DefaultSelector, init=False)
     _commands: dict[int, socket.socket] = field(default_factory=dict, init=False)
-    _schedule: Schedule | None = field(default=None, init=False)
-    _web: int | None = field(default=None, init=False)
+    _kept: list[Kept] = field(default_factory=list, init=False)
     _stopping: bool = field(default=False, init=False)
     _used: float = field(default_factory=time.monotonic, init=False)
     _since: float = field(default_factory=time.time, init=False)
@@ -95,6 +97,7 @@ class Supervisor:
         """0 when asked to stop; commands at work have ended by then, as after Ctrl-C."""
         _preload()
         self._spark = Spark(log=self.place.folder / "spark.log", say=self.say, closing=self._close_in_child)
+        self._bus = Bus()
         self._file = ProjectFile(self.place.project)
         self._listening = self.place.listen()
         self._selector.register(self._listening, selectors.EVENT_READ, self._accept)
@@ -107,7 +110,7 @@ class Supervisor:
         self._selector.register(reading, selectors.EVENT_READ, lambda _: os.read(reading, 512))
         self._begin()
         try:
-            while not self._stopping or self._commands or self._scheduled:
+            while not self._stopping or self._commands or any(each.pids for each in self._kept):
                 for key, _ in self._selector.select(TICK):
                     key.data(key.fileobj)
                 self._reap()
@@ -119,26 +122,25 @@ class Supervisor:
         return 0
 
     def _begin(self) -> None:
-        words = self.options.schedule
+        words, web = self.options.schedule, self.options.web
         if words is not None:
-            start = lambda: self._fork(lambda: self._own(words))  # noqa: E731
-            self._schedule = Schedule(start=start, end=lambda pid: os.kill(pid, signal.SIGTERM))
-        if self.options.web is not None:
-            self._web = self._fork(self.options.web)
+            self._keep("the schedule", lambda: self._own(words), takes_over=True)
+        if web is not None:
+            os.environ.setdefault(TOKEN, token_urlsafe(32))  # the same when it is started again
+            self._keep("the dashboard", lambda: self._own(web))
         if self.options.warm:
             self._fork(lambda: worker.warm(self.place, self.options.profile))
 
     def _stop(self, *_: object) -> None:
         self._stopping = True
-        if self._schedule is not None:
-            self._schedule.stop()
-        for pid in (*self._commands, *([self._web] if self._web else ())):
-            with suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGTERM)
+        for kept in self._kept:
+            kept.stop()
+        for pid in self._commands:
+            _terminate(pid)
 
-    @property
-    def _scheduled(self) -> frozenset[int]:
-        return self._schedule.pids if self._schedule is not None else frozenset()
+    def _keep(self, name: str, work: Callable[[], int], *, takes_over: bool = False) -> None:
+        kept = Kept(name=name, start=lambda: self._fork(work), end=_terminate, takes_over=takes_over)
+        self._kept.append(kept)
 
     # Callers
 
@@ -163,6 +165,9 @@ class Supervisor:
             case "spark":
                 self._selector.register(connection, selectors.EVENT_READ, self._spark_said)
                 self._spark.ask(connection, request)
+            case "tell" | "events" as ask:
+                (self._bus.tellers if ask == "tell" else self._bus.followers).append(connection)
+                self._selector.register(connection, selectors.EVENT_READ, self._event)
             case "state":
                 with suppress(OSError):
                     wire.send(connection, self._state())
@@ -171,6 +176,11 @@ class Supervisor:
                 connection.close()
         for file in files:
             os.close(file)
+
+    def _event(self, connection: socket.socket) -> None:
+        if not self._bus.told(connection):
+            self._selector.unregister(connection)
+            self._bus.left(connection)
 
     def _command(self, connection: socket.socket, request: Mapping[str, Any], files: Sequence[int]) -> None:
         refused = self._refusal(request)
@@ -216,6 +226,7 @@ class Supervisor:
             "version": tidegate.__version__,
             "project": str(self.place.project),
             "since": self._since,
+            "memory": memory(os.getpid()) + (self._spark.state() or {}).get("memory", 0),
             "commands": len(self._commands),
             "spark": self._spark.state(),
         }
@@ -234,7 +245,8 @@ class Supervisor:
     def _close_in_child(self) -> None:
         """A connection ends for its caller, and a lock for everybody, when nobody holds it open."""
         os.close(self.lock)
-        for connection in (self._listening, *self._commands.values(), *self._spark.connections):
+        others = (*self._commands.values(), *self._spark.connections, *self._bus.connections)
+        for connection in (self._listening, *others):
             connection.close()
 
     def _reap(self) -> None:
@@ -258,16 +270,11 @@ class Supervisor:
                     wire.send(connection, {"exit": code})
             connection.close()
             self._used = time.monotonic()
-        elif self._schedule is not None and pid in self._schedule.pids:
-            told = self._schedule.ended(pid, time.monotonic(), os.waitstatus_to_exitcode(status))
+        for kept in (each for each in self._kept if pid in each.pids):
+            told = kept.ended(pid, time.monotonic(), os.waitstatus_to_exitcode(status))
             if told is not None:
                 self.say(told)
-        elif pid == self._web:
-            self._web = None
-            if not self._stopping:
-                self.say("the dashboard ended; the service goes on without it")
-        else:
-            self._spark.ended(pid)
+        self._spark.ended(pid)
 
     def _tick(self) -> None:
         now = time.monotonic()
@@ -275,12 +282,14 @@ class Supervisor:
         ends = self.options.ends_after
         if ends is not None and not self._commands and not self._spark.connections and now - self._used > ends:
             self._stop()
-        if self._stopping or self._schedule is None:
+        if self._stopping:
             return
-        if self._file.changed(now) and self._valid():
+        if self._kept and self._file.changed(now) and self._valid():
             self.say(f"{self.place.project.name} was changed: the service goes on with it")
-            self._schedule.anew(now)
-        self._schedule.tick(now)
+            for kept in self._kept:
+                kept.anew(now)
+        for kept in self._kept:
+            kept.tick(now)
 
     def _own(self, words: Sequence[str]) -> int:
         """A command of the service's own, in a process that was forked for it."""
@@ -294,6 +303,11 @@ class Supervisor:
             return True
         self.say(f"{self.place.project.name} was changed and is not valid: the service goes on with the one before")
         return False
+
+
+def _terminate(pid: int) -> None:
+    with suppress(ProcessLookupError):
+        os.kill(pid, signal.SIGTERM)
 
 
 def _preload() -> None:

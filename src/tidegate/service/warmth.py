@@ -10,7 +10,7 @@ from pathlib import Path
 def leave_behind(folder: Path, profile: str | None, seconds: float) -> None:
     """Starts a service that ends by itself after so long without a command; at once, and whatever becomes of it."""
     words = ["--project", str(folder), *(["--env", profile] if profile else [])]
-    command = [sys.executable, "-m", "tidegate", "serve", "--no-schedule", "--quiet", *words]
+    command = [sys.executable, "-m", "tidegate", "serve", "--no-http", "--no-schedule", "--quiet", *words]
     subprocess.Popen(  # noqa: S603 - our own command
         [*command, "--ends-after", f"{seconds:.0f}s"],
         stdin=subprocess.DEVNULL,

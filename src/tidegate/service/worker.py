@@ -104,6 +104,7 @@ def forked(work: Callable[[], int], *, dies_by: int = signal.SIGTERM) -> int:
     code = 1
     try:
         ctypes.CDLL(None).prctl(PARENT_DIES, dies_by)
+        os.setpgid(0, 0)  # Ctrl-C in the service's terminal is for the supervisor alone
         if os.getppid() != parent:
             os._exit(1)
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGCHLD, signal.SIGHUP):

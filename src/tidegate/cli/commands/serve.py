@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 import time
-from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
 from typer import Option
@@ -16,7 +15,7 @@ from tidegate.cli.tables import size
 from tidegate.errors import ConfigError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping, Sequence
 
     from tidegate.service.place import Place
     from tidegate.service.supervisor import Options
@@ -37,6 +36,17 @@ def serving(run: Run) -> Callable[..., int]:
         exclude: Exclude = None,
         every: Every = None,
         parallel: Parallel = 1,
+        no_http: Annotated[bool, Option("--no-http", help="Serve no dashboard.")] = False,
+        host: Annotated[str, Option(metavar="ADDRESS", help="Address of the dashboard.")] = "127.0.0.1",
+        port: Annotated[int, Option(min=1, max=65535, metavar="N", help="Port of the dashboard.")] = 8471,
+        user_header: Annotated[
+            str | None, Option(metavar="NAME", help="Header in which a proxy names the user it has authenticated.")
+        ] = None,
+        allow_host: Annotated[
+            list[str] | None, Option(metavar="NAME", help="Name under which browsers reach the dashboard. Repeatable.")
+        ] = None,
+        read_only: Annotated[bool, Option("--read-only", help="A dashboard without actions.")] = False,
+        show_data: Annotated[bool, Option("--show-data", help="Show the values of quarantined rows.")] = False,
         no_schedule: Annotated[
             bool, Option("--no-schedule", help="Run streams only when a command asks for it.")
         ] = False,
@@ -49,9 +59,11 @@ def serving(run: Run) -> Callable[..., int]:
         `tidegate run` and other commands that move rows find the service by themselves and hand their work to it. Stops
         at Ctrl-C or SIGTERM, after running loads have finished.
         """
-        words = [f"--parallel={parallel}", *(streams or ())]
-        for option, values in (("--select", select), ("--exclude", exclude), ("--every", [every] if every else None)):
-            words += [text for value in values or () for text in (option, value)]
+        schedule = ["watch", f"--parallel={parallel}", *(streams or ())]
+        schedule += _options({"--select": select, "--exclude": exclude, "--every": [every] if every else None})
+        web = ["dashboard", f"--host={host}", f"--port={port}"]
+        web += _options({"--user-header": [user_header] if user_header else None, "--allow-host": allow_host})
+        web += [word for word, wanted in (("--read-only", read_only), ("--show-data", show_data)) if wanted]
         with shell.project() as project:
             idle = project.config.service.idle_stop.total_seconds()
             chosen = project.streams(*(streams or ()), select=select, exclude=exclude)
@@ -59,8 +71,15 @@ def serving(run: Run) -> Callable[..., int]:
             local = project.config.spark.remote is None
         from tidegate.service.supervisor import Options  # noqa: PLC0415 - most commands need none of it
 
-        options = Options(idle_stop=idle, ends_after=_seconds(ends_after), profile=shell.profile, warm=local)
-        return _serve(shell, run, replace(options, schedule=["watch", *words]) if due else options)
+        options = Options(
+            idle_stop=idle,
+            ends_after=_seconds(ends_after),
+            schedule=schedule if due else None,
+            web=None if no_http else web,
+            profile=shell.profile,
+            warm=local,
+        )
+        return _serve(shell, run, options)
 
     return serve
 
@@ -82,6 +101,11 @@ def _serve(shell: Shell, run: Run, options: Options) -> int:
         code = Supervisor(place=place, run=run, options=options, say=say, lock=held.fileno()).serve()
     shell.say("stopped")
     return code
+
+
+def _options(given: Mapping[str, Sequence[str] | None]) -> list[str]:
+    """The words of options that may be repeated."""
+    return [f"{option}={value}" for option, values in given.items() for value in values or ()]
 
 
 def _seconds(text: str | None) -> float | None:

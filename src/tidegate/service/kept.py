@@ -1,4 +1,4 @@
-"""The process of a service that runs streams when they are due, and when there has to be a new one."""
+"""A process that a service keeps: the schedule, or the dashboard."""
 
 from __future__ import annotations
 
@@ -6,20 +6,24 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 AGAIN = 30.0
-"""Seconds after which a schedule that ended by an error is started again."""
+"""Seconds after which a process that nobody asked to end is started again."""
 
 
 @dataclass(kw_only=True)
-class Schedule:
-    """One process that starts loads, and those before it that finish theirs.
+class Kept:
+    """One process at work, and those before it that are ending.
 
     Args:
+        name: what it is, for people.
         start: forks it, and returns its number.
-        end: asks one to finish its loads and end.
+        end: asks one to finish what it is at and end.
+        takes_over: the next one starts at once; otherwise when the one before has ended.
     """
 
+    name: str
     start: Callable[[], int]
     end: Callable[[int], None]
+    takes_over: bool = False
     _pid: int | None = field(default=None, init=False)
     _ending: set[int] = field(default_factory=set, init=False)
     _at: float | None = field(default=0.0, init=False)
@@ -31,18 +35,18 @@ class Schedule:
 
     def tick(self, now: float) -> None:
         """Starts the process if it is due."""
-        if self._at is not None and now >= self._at:
+        if self._at is not None and now >= self._at and (self.takes_over or not self._ending):
             self._at = None
             self._pid = self.start()
 
     def anew(self, now: float) -> None:
-        """A process with the project as it is now takes over; the one before finishes its loads, and starts none."""
+        """A process that knows the project as it is now takes the place of the one before."""
         self.stop()
         self._at = now
         self.tick(now)
 
     def stop(self) -> None:
-        """Asks the process to end; its loads finish first."""
+        """Asks the process to end; there will be no other."""
         pid, self._pid, self._at = self._pid, None, None
         if pid is not None:
             self._ending.add(pid)
@@ -54,4 +58,4 @@ class Schedule:
             self._ending.remove(pid)
             return None
         self._pid, self._at = None, now + AGAIN
-        return f"the schedule ended with exit code {code}; it starts again in {AGAIN:.0f} s"
+        return f"{self.name} ended with exit code {code}; it starts again in {AGAIN:.0f} s"

@@ -1,14 +1,14 @@
-"""Which process of the schedule runs when; processes are numbers that nobody has."""
+"""Which process runs when; processes are numbers that nobody has."""
 
 import pytest
 
-from tidegate.service.schedule import AGAIN, Schedule
+from tidegate.service.kept import AGAIN, Kept
 
 
-def made():
-    """A schedule, and the processes that it asked to end."""
+def made(*, takes_over=True):
+    """A process that is kept, and those that were asked to end."""
     numbers, asked = iter(range(1, 100)), []
-    return Schedule(start=lambda: next(numbers), end=asked.append), asked
+    return Kept(name="it", start=lambda: next(numbers), end=asked.append, takes_over=takes_over), asked
 
 
 def test_it_starts_once():
@@ -25,6 +25,16 @@ def test_the_next_one_takes_over_while_loads_finish():
     assert (one.pids, asked) == ({1, 2}, [1])
     assert one.ended(1, 3.0, 0) is None
     one.tick(4.0)
+    assert one.pids == {2}
+
+
+def test_the_next_one_waits_for_what_only_one_can_have():
+    one, asked = made(takes_over=False)
+    one.tick(1.0)
+    one.anew(2.0)
+    assert (one.pids, asked) == ({1}, [1])
+    assert one.ended(1, 3.0, 0) is None
+    one.tick(3.0)
     assert one.pids == {2}
 
 
