@@ -17,7 +17,7 @@ def dashboard(
     host: Annotated[
         str, Option(metavar="ADDRESS", help="Address to listen on; others than loopback need more.")
     ] = "127.0.0.1",
-    port: Annotated[int, Option(min=1, max=65535, metavar="N", help="Port to listen on.")] = 8321,
+    port: Annotated[int, Option(min=1, max=65535, metavar="N", help="Port to listen on.")] = 8471,
     token: Annotated[
         str, Option(envvar="TIDEGATE_DASHBOARD_TOKEN", metavar="TEXT", help="The token; a random one if not given.")
     ] = "",

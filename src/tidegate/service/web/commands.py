@@ -5,8 +5,8 @@ from __future__ import annotations
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
 from queue import SimpleQueue
@@ -15,6 +15,8 @@ from tidegate.api import Project
 from tidegate.engine.events import Event
 from tidegate.errors import PlanError
 from tidegate.registry.reader import RegistryReader
+from tidegate.service.events import followed
+from tidegate.service.place import Place
 from tidegate.service.web.port import Action
 
 WORDS: dict[Action, tuple[str, ...]] = {
@@ -42,10 +44,9 @@ class Commands:
         """The project's."""
         return self.project.registry
 
-    @contextmanager
-    def subscribe(self) -> Iterator[SimpleQueue[Event]]:
-        """A queue that stays empty: what runs, runs in other processes, and the registry says when it has ended."""
-        yield SimpleQueue()
+    def subscribe(self) -> AbstractContextManager[SimpleQueue[Event]]:
+        """The events of commands that the service runs; where none runs, the registry says when a run has ended."""
+        return followed(Place.of(self.folder))
 
     def request(self, action: Action, stream: str, who: str) -> None:
         """Starts the command; `who` is in the registry's log of the stream.

@@ -25,7 +25,7 @@ class WebSettings:
     """
 
     host: str = "127.0.0.1"
-    port: int = 8321
+    port: int = 8471
     token: str = field(default="", repr=False)
     user_header: str = ""
     hosts: tuple[str, ...] = ()

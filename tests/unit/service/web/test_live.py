@@ -16,7 +16,7 @@ from tidegate.service.web.server import serving
 from tidegate.service.web.settings import WebSettings
 from unit.service.web.conftest import TOKEN
 
-PORT = 18321
+PORT = 18471
 
 
 def event(stream, moment, **values):

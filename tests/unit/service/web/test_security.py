@@ -57,14 +57,14 @@ def test_a_login_never_leads_to_another_host(anybody):
     assert answer.headers["location"].startswith("/evil.example")
 
 
-@pytest.mark.parametrize("host", ["evil.example", "127.0.0.1.evil.example", "evil.example:8321", "", "[::2]:8321"])
+@pytest.mark.parametrize("host", ["evil.example", "127.0.0.1.evil.example", "evil.example:8471", "", "[::2]:8471"])
 def test_a_host_of_others_is_refused_whatever_it_knows(anybody, host):
     answer = anybody.get("/", params={"token": TOKEN}, headers={"Host": host})
     assert answer.status_code == 400
     assert "set-cookie" not in answer.headers
 
 
-@pytest.mark.parametrize("host", ["localhost:8321", "127.0.0.1", "[::1]:8321", "LOCALHOST"])
+@pytest.mark.parametrize("host", ["localhost:8471", "127.0.0.1", "[::1]:8471", "LOCALHOST"])
 def test_the_names_of_this_machine_are_let_in(browser, host):
     assert browser.get("/healthz", headers={"Host": host}).status_code == 200
 
