@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import importlib.util
 import sys
 import time
 from typing import TYPE_CHECKING, Annotated
 
 from typer import Option
 
+from tidegate import extras
 from tidegate.cli.command import Exclude, Select, Streams
 from tidegate.cli.commands.watch import Every, Parallel
 from tidegate.cli.shell import Shell
@@ -75,7 +77,7 @@ def serving(run: Run) -> Callable[..., int]:
             idle_stop=idle,
             ends_after=_seconds(ends_after),
             schedule=schedule if due else None,
-            web=None if no_http else web,
+            web=web if not no_http and _has_dashboard(shell) else None,
             profile=shell.profile,
             warm=local,
         )
@@ -101,6 +103,13 @@ def _serve(shell: Shell, run: Run, options: Options) -> int:
         code = Supervisor(place=place, run=run, options=options, say=say, lock=held.fileno()).serve()
     shell.say("stopped")
     return code
+
+
+def _has_dashboard(shell: Shell) -> bool:
+    found = importlib.util.find_spec("starlette") is not None
+    if not found:
+        shell.say(f"no dashboard is served: {extras.hint('service')}")
+    return found
 
 
 def _options(given: Mapping[str, Sequence[str] | None]) -> list[str]:
