@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import sys
 import time
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
 from typer import Option
@@ -19,6 +20,7 @@ from tidegate.errors import ConfigError
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from tidegate.api import Project
     from tidegate.service.place import Place
     from tidegate.service.supervisor import Options
     from tidegate.service.worker import Run
@@ -63,25 +65,15 @@ def serving(run: Run) -> Callable[..., int]:
         """
         schedule = ["watch", f"--parallel={parallel}", *(streams or ())]
         schedule += _options({"--select": select, "--exclude": exclude, "--every": [every] if every else None})
-        web = ["dashboard", f"--host={host}", f"--port={port}"]
-        web += _options({"--user-header": [user_header] if user_header else None, "--allow-host": allow_host})
-        web += [word for word, wanted in (("--read-only", read_only), ("--show-data", show_data)) if wanted]
+        flags = [word for word, wanted in (("--read-only", read_only), ("--show-data", show_data)) if wanted]
+        named = {"--user-header": [user_header] if user_header else None, "--allow-host": allow_host}
+        web = ["dashboard", f"--host={host}", f"--port={port}", *flags, *_options(named)]
         with shell.project() as project:
-            idle = project.config.service.idle_stop.total_seconds()
             chosen = project.streams(*(streams or ()), select=select, exclude=exclude)
             due = not no_schedule and (every is not None or any(each.policies.schedule for each in chosen))
-            local = project.config.spark.remote is None
-        from tidegate.service.supervisor import Options  # noqa: PLC0415 - most commands need none of it
-
-        options = Options(
-            idle_stop=idle,
-            ends_after=_seconds(ends_after),
-            schedule=schedule if due else None,
-            web=web if not no_http and _has_dashboard(shell) else None,
-            profile=shell.profile,
-            warm=local,
-        )
-        return _serve(shell, run, options)
+            options = _kept(project, shell, _seconds(ends_after))
+        web = web if not no_http and _has_dashboard(shell) else None
+        return _serve(shell, run, replace(options, schedule=schedule if due else None, web=web))
 
     return serve
 
@@ -103,6 +95,17 @@ def _serve(shell: Shell, run: Run, options: Options) -> int:
         code = Supervisor(place=place, run=run, options=options, say=say, lock=held.fileno()).serve()
     shell.say("stopped")
     return code
+
+
+def _kept(project: Project, shell: Shell, ends_after: float | None) -> Options:
+    from tidegate.service.supervisor import Options  # noqa: PLC0415 - most commands need none of it
+
+    return Options(
+        idle_stop=project.config.service.idle_stop.total_seconds(),
+        ends_after=ends_after,
+        profile=shell.profile,
+        warm=project.config.spark.remote is None,
+    )
 
 
 def _has_dashboard(shell: Shell) -> bool:
