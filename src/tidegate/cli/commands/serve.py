@@ -72,8 +72,8 @@ def serving(run: Run) -> Callable[..., int]:
             chosen = project.streams(*(streams or ()), select=select, exclude=exclude)
             due = not no_schedule and (every is not None or any(each.policies.schedule for each in chosen))
             options = _kept(project, shell, _seconds(ends_after))
-        web = web if not no_http and _has_dashboard(shell) else None
-        return _serve(shell, run, replace(options, schedule=schedule if due else None, web=web))
+        served = web if not no_http and _has_dashboard(shell) else None
+        return _serve(shell, run, replace(options, schedule=schedule if due else None, web=served))
 
     return serve
 
