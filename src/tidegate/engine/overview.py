@@ -71,12 +71,18 @@ def recorded(
     A stream of a pattern is there once it ran.
     """
     by_uid = {each.uid: each for each in known}
-    places = {assemble.place_of(one, lakes).uid: one for one in config.streams if not one.is_pattern}
+    places = {
+        place.uid: (place, one)
+        for one in config.streams
+        if not one.is_pattern
+        for place in [assemble.place_of(one, lakes)]
+    }
     found = []
-    for uid, one in places.items():
-        target = str(assemble.place_of(one, lakes).target)
-        new = StreamStatus.new(uid=uid, stream=one.name, source=assemble.source_name(one), target=target)
-        found.append((by_uid.get(uid, new), one))
+    for uid, (place, one) in places.items():
+        new = by_uid.get(uid) or StreamStatus.new(
+            uid=uid, stream=one.name, source=assemble.source_name(one), target=str(place.target)
+        )
+        found.append((new, one))
     ran = [each for each in known if each.uid not in places]
     for entry in config.streams:
         if entry.is_pattern:

@@ -139,10 +139,14 @@ class RegistryReader:
         with self._database.read() as connection:
             return next(iter(views.history(connection, uid, 1, run_id=run_id)), None)
 
-    def status(self) -> list[StreamStatus]:
-        """Every stream, by name."""
+    def status(self, *, with_gaps: bool = True) -> list[StreamStatus]:
+        """Every stream, by name.
+
+        Args:
+            with_gaps: with what each table lacks, which takes queries for each stream that lacks something.
+        """
         with self._database.read() as connection:
-            return views.status(connection)
+            return views.status(connection, with_gaps=with_gaps)
 
     def facts(self) -> dict[str, RunFacts]:
         """What metrics and alerts know of every stream, by its uid."""

@@ -19,7 +19,7 @@ from tidegate.registry.tables import object_info, positions, runs, status_change
 from tidegate.registry.values import RUNNING_OUTCOME, RunRecord, Status, StatusChange, StreamStatus, TaskRecord
 
 
-def status(connection: Connection) -> list[StreamStatus]:
+def status(connection: Connection, *, with_gaps: bool = True) -> list[StreamStatus]:
     """Every stream by name; seven queries, and one or two for each stream that is not as it should be."""
     holders = live_holders(connection)
     revision = func.max(positions.c.revision).label("revision")
@@ -31,7 +31,7 @@ def status(connection: Connection) -> list[StreamStatus]:
     streams = connection.execute(select(object_info).order_by(object_info.c.object_name, object_info.c.uid)).all()
     failing = {row.object_id for row in streams if _failed(row, last.get(row.object_id), holders)}
     notes = attention.notes(connection)
-    gaps = intervals.gaps(connection, streams, failing)
+    gaps = intervals.gaps(connection, streams, failing) if with_gaps else {}
     return [
         replace(
             _stream_status(row, newest_positions.get(row.object_id), last.get(row.object_id), success, holders),

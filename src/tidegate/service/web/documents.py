@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import UTC, datetime
 from typing import Any
 
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
+from tidegate.engine.overview import recorded
 from tidegate.errors import TidegateError
 from tidegate.service.web.rendering import redacted
 from tidegate.service.web.state import State
@@ -18,7 +20,13 @@ MOST = 1000
 def status(request: Request) -> Response:
     """As `status --json`, by what the registry alone knows: lag of logs and quarantines stay unknown."""
     state = _state(request)
-    return _answer(request, lambda: {"streams": [line.status.to_dict() for line in state.facts.lines()]})
+    project, registry = state.service.project, state.service.registry
+
+    def document() -> dict[str, Any]:
+        found = recorded(project.config, project.lakes, registry.status(), datetime.now(UTC))
+        return {"streams": [each.to_dict() for each, _ in found]}
+
+    return _answer(request, document)
 
 
 def history(request: Request) -> Response:

@@ -114,7 +114,7 @@ class Facts:
         """Every stream, in the project's order."""
         with self._lock:
             if time.monotonic() - self._asked >= FRESH:
-                project, known = self.service.project, self.service.registry.status()
+                project, known = self.service.project, self.service.registry.status(with_gaps=False)
                 found = recorded(project.config, project.lakes, known, datetime.now(UTC))
                 self._lines = tuple(Line(status=status, entry=entry) for status, entry in found)
                 self._asked = time.monotonic()

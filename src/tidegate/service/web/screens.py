@@ -110,7 +110,7 @@ def stream(request: Request) -> Response:
         volumes=_volumes(runs),
         heat=heat,
         heat_of=heat_of,
-        gaps=line.status.gaps[:50],
+        gaps=registry.intervals(uid).gaps[:50] if uid else (),
         table=stream_facts.table(view) if "table" in request.query_params else (),
         rules=stream_facts.rules(line.entry),
         quarantined=sum((run.details or {}).get("rows_quarantined", 0) for run in runs),
