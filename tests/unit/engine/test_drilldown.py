@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -85,7 +85,10 @@ def test_several_rows_of_one_key_are_told_apart(source, target):
 
 def test_equal_sides_send_no_row():
     side = [(number, "a") for number in range(10_000)]
-    assert found(side, side) == Difference(source_rows=10_000, target_rows=10_000)
+    equal = found(side, side)
+    source, target = equal.fingerprints
+    assert (source, source.rows) == (target, 10_000)
+    assert replace(equal, fingerprints=None) == Difference(source_rows=10_000, target_rows=10_000)
 
 
 def test_few_differing_rows_fetch_no_more_than_their_leaves():

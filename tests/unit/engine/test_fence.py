@@ -194,7 +194,7 @@ def work(answer, **context):
     return SimpleNamespace(
         stream=replace(STREAM, strategy=strategy),
         probe=None,
-        context=SimpleNamespace(reads_everything=everything, **{"resync": False, **context}),
+        context=SimpleNamespace(reads_everything=everything, **{"resync": False, "full_refresh": False, **context}),
         recovered=SimpleNamespace(vouched=position(4, 2)),
         journal=Journal(stream="s"),
     )
