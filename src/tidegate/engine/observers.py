@@ -44,11 +44,20 @@ Observer = Callable[[Subject], Listener]
 """Gives the listener of one stream at work; streams that are loaded in parallel have one each."""
 
 
+_of_process: tuple[Observer, ...] = ()
+
+
+def observe(*observers: Observer) -> None:
+    """From here on these are told of every stream that this process works on, whoever asked for it."""
+    global _of_process  # noqa: PLW0603 - a process belongs to one service, or to none
+    _of_process = observers
+
+
 def observed(listener: Listener, observers: Sequence[Observer], subject: Subject) -> Listener:
     """The listener and those of the observers; of one that fails the first failure is logged, then it is left out."""
-    if not observers:
+    others = [_quiet(observer, subject) for observer in (*observers, *_of_process)]
+    if not others:
         return listener
-    others = [_quiet(observer, subject) for observer in observers]
 
     def tell(event: Event) -> None:
         for other in others:

@@ -10,11 +10,14 @@ import signal
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
+from tidegate.engine.observers import observe
 from tidegate.errors import TidegateError
 from tidegate.service import wire
+from tidegate.service.events import teller
 from tidegate.service.place import Place
 from tidegate.spark import shared
 from tidegate.spark.jvm import Jvm
@@ -44,7 +47,7 @@ def command(request: Mapping[str, Any], files: Sequence[int], place: Place, run:
     sys.stdin = open(0, encoding=encoding, closefd=False)  # noqa: SIM115 - open for as long as the process
     sys.stdout = open(1, "w", encoding=encoding, closefd=False)  # noqa: SIM115 - as above
     sys.stderr = open(2, "w", encoding=encoding, errors="backslashreplace", closefd=False)  # noqa: SIM115
-    shared.provide(lambda wanted: _Leased.of(place, wanted))
+    _belong(place)
     try:
         return run(request["words"])
     finally:
@@ -56,7 +59,7 @@ def command(request: Mapping[str, Any], files: Sequence[int], place: Place, run:
 
 def own(words: Sequence[str], place: Place, run: Run) -> int:
     """Runs a command for the service itself."""
-    shared.provide(lambda wanted: _Leased.of(place, wanted))
+    _belong(place)
     return run(words)
 
 
@@ -64,7 +67,7 @@ def warm(place: Place, profile: str | None) -> int:
     """Has Spark started, so that the first load finds it."""
     from tidegate.api import Project  # noqa: PLC0415 - imported by the supervisor, before the first fork
 
-    shared.provide(lambda wanted: _Leased.of(place, wanted))
+    _belong(place)
     with contextlib.suppress(TidegateError), Project.load(place.project, profile=profile) as project:
         session = project.sessions.load_session()
         session.sql("SELECT 1").collect()
@@ -117,6 +120,13 @@ def forked(work: Callable[[], int], *, dies_by: int = signal.SIGTERM) -> int:
     finally:
         # Not `sys.exit`: what the supervisor registered to do at its end is not this process's to do.
         os._exit(code)
+
+
+def _belong(place: Place) -> None:
+    """This process takes its Spark from the service, and tells it of each event."""
+    shared.provide(lambda wanted: _Leased.of(place, wanted))
+    tell = cache(lambda: teller(place))
+    observe(lambda _: tell())
 
 
 class _Leased:

@@ -7,6 +7,9 @@ import sys
 import time
 from pathlib import Path
 
+from tidegate.engine.events import Journal, Stage, ignore
+from tidegate.engine.observers import Command, Subject, observed
+from tidegate.engine.stream import Stream
 from tidegate.service.place import Place
 from tidegate.service.supervisor import Options, Supervisor
 
@@ -17,6 +20,14 @@ def run(words):
         case ["tell", *_]:
             print(Path.cwd(), os.environ.get("OF_THE_CALLER"), sys.stdin.read())
             print("über", file=sys.stderr)
+        case ["load", *_]:
+            stream = Stream(
+                name="a", uid="a", source=None, source_name="", target=None, format=None, strategy=None, writer=None
+            )
+            subject = Subject(stream=stream, run_id="1", command=Command.RUN)
+            journal = Journal(stream="a", listener=observed(ignore, (), subject))
+            with journal.stage(Stage.READ) as detail:
+                detail("7 rows")
         case ["exit", code, *_]:
             return int(code)
         case ["sleep", *_]:

@@ -13,7 +13,9 @@ from pathlib import Path
 
 import pytest
 
+from tidegate.engine.events import Moment, Stage
 from tidegate.service import caller, wire
+from tidegate.service.events import followed
 from tidegate.service.place import Place
 
 pytestmark = [
@@ -217,6 +219,21 @@ def test_it_ends_by_itself_when_nobody_calls(tmp_path):
     found = Serving(tmp_path, "2")
     assert found.process.wait(30) == 0
     assert (tmp_path / ".tidegate" / "ended").exists()
+
+
+def test_events_of_commands_reach_those_who_follow_them(serving):
+    with followed(serving.place) as events, followed(serving.place) as others:
+        assert serving.ask(ask="state")["commands"] == 0, "it has taken both by now"
+        assert serving.call("load").wait(30) == 0
+        for queue in (events, others):
+            told = [queue.get(timeout=30) for _ in range(2)]
+            assert [(each.stream, each.stage, each.moment) for each in told] == [
+                ("a", Stage.READ, Moment.START),
+                ("a", Stage.READ, Moment.DONE),
+            ]
+            assert told[1].detail == "7 rows"
+    serving.ask(ask="state")
+    assert serving.call("load").wait(30) == 0, "nobody follows"
 
 
 @pytest.mark.parametrize("words", [[], ["status"], ["run", "--local"], ["run", "-h"], ["run", "--help"]])
