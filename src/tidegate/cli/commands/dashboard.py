@@ -39,6 +39,7 @@ def dashboard(
         from tidegate.service.web.commands import Commands  # noqa: PLC0415 - as above
         from tidegate.service.web.server import serving  # noqa: PLC0415 - as above
         from tidegate.service.web.settings import WebSettings  # noqa: PLC0415 - as above
+        from tidegate.telemetry.metrics import Metrics  # noqa: PLC0415 - as above
     except ImportError as error:
         raise ConfigError("the dashboard needs packages that are not installed", hint=extras.hint("service")) from error
     settings = WebSettings(
@@ -51,7 +52,9 @@ def dashboard(
         show_data=show_data,
     )
     with shell.project() as project:
-        app = create_app(Commands(project=project, folder=shell.folder.absolute()), settings)
+        metrics = Metrics(config=project.config, lakes=project.lakes)
+        service = Commands(project=project, folder=shell.folder.absolute())
+        app = create_app(service, settings, metrics=metrics.render)
         from tidegate.engine.watch import stopped_by_signals  # noqa: PLC0415 - it imports the engine
 
         stop = threading.Event()

@@ -22,18 +22,19 @@ from tidegate.service.web.rendering import environment
 from tidegate.service.web.settings import WebSettings
 from tidegate.service.web.state import State
 from tidegate.service.web.tables import Tables
+from tidegate.telemetry.metrics import CONTENT_TYPE
 
 STATIC = Path(__file__).parent / "static"
 
 
 def create_app(
-    service: ServicePort, settings: WebSettings | None = None, *, metrics: Callable[[], str] | None = None
+    service: ServicePort, settings: WebSettings | None = None, *, metrics: Callable[[], bytes] | None = None
 ) -> Starlette:
     """The application; a guard is its outermost layer, so nothing answers past it.
 
     Args:
         settings: see `WebSettings.checked`; the usual ones unless given.
-        metrics: the text of `/metrics`; no such page unless given.
+        metrics: what `/metrics` answers, of type `CONTENT_TYPE`; no such page unless given.
 
     Raises:
         ConfigError: it would be open to whoever reaches the address.
@@ -96,11 +97,15 @@ def _actions(settings: WebSettings) -> list[BaseRoute]:
     ]
 
 
-def _metrics(metrics: Callable[[], str] | None) -> list[BaseRoute]:
+def _metrics(metrics: Callable[[], bytes] | None) -> list[BaseRoute]:
     if metrics is None:
         return []
-    form = "text/plain; version=0.0.4; charset=utf-8"
-    return [Route("/metrics", lambda _: PlainTextResponse(metrics(), media_type=form))]
+
+    def answer(_: Request) -> Response:
+        # Not `media_type`, to which Starlette adds the charset once more.
+        return Response(metrics(), headers={"content-type": CONTENT_TYPE})
+
+    return [Route("/metrics", answer)]
 
 
 def _problem(request: Request, error: Exception) -> Response:

@@ -27,7 +27,7 @@ def service(tmp_path):
 
 
 def client_of(service, **settings):
-    app = create_app(service, WebSettings(**{"token": TOKEN, **settings}), metrics=lambda: "tidegate_up 1\n")
+    app = create_app(service, WebSettings(**{"token": TOKEN, **settings}), metrics=lambda: b"tidegate_up 1\n")
     return TestClient(app, base_url="http://127.0.0.1:8471", follow_redirects=False)
 
 

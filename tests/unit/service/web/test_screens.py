@@ -7,6 +7,7 @@ import pytest
 from support.dashboard import name, project, seeded
 from tidegate.core.health import Health
 from tidegate.service.web.facts import Wanted
+from tidegate.telemetry.metrics import CONTENT_TYPE
 from unit.service.web.conftest import client_of, logged_in
 from unit.service.web.test_security import form_of, send
 
@@ -160,7 +161,8 @@ def test_a_registry_that_does_not_answer_is_a_message(tmp_path):
 
 
 def test_metrics_are_what_they_are_given(browser):
-    assert browser.get("/metrics").text == "tidegate_up 1\n"
+    answer = browser.get("/metrics")
+    assert (answer.text, answer.headers["content-type"]) == ("tidegate_up 1\n", CONTENT_TYPE)
 
 
 def test_the_vendored_script_is_the_one_that_its_hash_names():
