@@ -93,6 +93,7 @@ def run(table, spark, **options):
     return outcome
 
 
+@pytest.mark.parametrize("table", ["iceberg", pytest.param("delta", marks=pytest.mark.exhaustive)], indirect=True)
 def test_a_full_refresh_accepts_any_new_type(table, shop, spark):
     state(table, shop)
     assert run(table, spark).verified

@@ -178,7 +178,7 @@ CASES = {
 }
 
 
-@pytest.mark.parametrize("kind", ["iceberg", "delta"])
+@pytest.mark.parametrize("kind", ["iceberg", pytest.param("delta", marks=pytest.mark.exhaustive)])
 @pytest.mark.parametrize("case", CASES)
 def test_versions_are_a_function_of_the_set_of_events(log_of, kind, case):
     rng = random.Random(f"{case} {kind} {SEED}")
