@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from typing import Annotated
 
@@ -18,9 +19,6 @@ def dashboard(
         str, Option(metavar="ADDRESS", help="Address to listen on; others than loopback need more.")
     ] = "127.0.0.1",
     port: Annotated[int, Option(min=1, max=65535, metavar="N", help="Port to listen on.")] = 8471,
-    token: Annotated[
-        str, Option(envvar="TIDEGATE_DASHBOARD_TOKEN", metavar="TEXT", help="The token; a random one if not given.")
-    ] = "",
     user_header: Annotated[
         str, Option(metavar="NAME", help="Header in which a proxy names the user it has authenticated.")
     ] = "",
@@ -45,7 +43,7 @@ def dashboard(
     settings = WebSettings(
         host=host,
         port=port,
-        token=token,
+        token=os.environ.get("TIDEGATE_DASHBOARD_TOKEN", ""),  # a command line can be read by everybody
         user_header=user_header,
         hosts=tuple(allow_host or ()),
         read_only=read_only,

@@ -61,7 +61,7 @@ class Guard:
         scope["who"], scope["session"] = self._known(request)
         if not scope["who"]:
             return PlainTextResponse(
-                "Open the dashboard with the link that `tidegate serve` printed.\n",
+                "Open the dashboard with the link that was printed when it was started.\n",
                 status_code=401,
                 headers={"WWW-Authenticate": "Bearer"},
             )
