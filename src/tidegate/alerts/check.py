@@ -12,7 +12,7 @@ from tidegate.alerts.rules import Judgement, Situation, judge
 from tidegate.config import Config
 from tidegate.core.incidents import Alarm, Incident, evaluate
 from tidegate.core.ports.format import Format
-from tidegate.engine.assemble.assemble import Place, target_of
+from tidegate.engine.assemble.assemble import recorded_place
 from tidegate.engine.lag import with_lags
 from tidegate.engine.overview import recorded
 from tidegate.engine.quarantine.waiting import waiting_rows
@@ -130,11 +130,9 @@ def _messages(
 
 
 def _with_quarantine(status: StreamStatus, lakes: Mapping[str, Format]) -> StreamStatus:
-    target = target_of(status.target)
-    lake = lakes.get(target.lake)
-    if lake is None or not status.sequence:
+    place = recorded_place(status, lakes)
+    if place is None or not status.sequence:
         return status
-    place = Place(name=status.stream, uid=status.uid, target=target, format=lake)
     try:
         waiting = waiting_rows(place.format, place.target, place.uid)
     except TidegateError:

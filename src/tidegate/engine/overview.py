@@ -116,7 +116,9 @@ def _of_entry(
     own = {assemble.place_of(one, lakes).uid for one in config.streams if not one.is_pattern}
     earlier = [each for uid, each in known.items() if uid not in {*places, *own} and _stands_for(entry, each)]
     for each in earlier:
-        yield Listed(status=replace(each, problem=problem), schedule=entry.schedule, place=_place(each, lakes))
+        yield Listed(
+            status=replace(each, problem=problem), schedule=entry.schedule, place=assemble.recorded_place(each, lakes)
+        )
     if problem is not None and not earlier:
         new = StreamStatus.new(
             uid="", stream=entry.name, source=assemble.source_name(entry), target=join_name(entry.target)
@@ -127,13 +129,6 @@ def _of_entry(
 def _stands_for(pattern: StreamConfig, ran: StreamStatus) -> bool:
     """Whether a stream that ran once is one of the pattern's; a registry may hold those of other projects."""
     return fnmatch.fnmatchcase(ran.stream, pattern.name) and ran.source.startswith(f"{pattern.connection}: ")
-
-
-def _place(status: StreamStatus, lakes: Mapping[str, Format]) -> Place | None:
-    """Where the table of a stream is that only the registry knows."""
-    target = assemble.target_of(status.target)
-    lake = lakes.get(target.lake)
-    return None if lake is None else Place(name=status.stream, uid=status.uid, target=target, format=lake)
 
 
 def _with_quarantine(listed: Listed, redact: Callable[[str], str]) -> StreamStatus:

@@ -12,7 +12,7 @@ from tidegate.core.display import Shown
 from tidegate.core.outcome import Problem
 from tidegate.core.ports.format import Format
 from tidegate.core.report import StreamReport
-from tidegate.engine.assemble.assemble import target_of
+from tidegate.engine.assemble.assemble import recorded_place
 from tidegate.errors import TidegateError
 from tidegate.registry import recent
 from tidegate.registry.reader import RegistryReader
@@ -126,11 +126,10 @@ def table_rows(lakes: Mapping[str, Format], streams: Sequence[StreamStatus]) -> 
 
 
 def _rows(lakes: Mapping[str, Format], status: StreamStatus) -> int | None:
-    target = target_of(status.target)
-    lake = lakes.get(target.lake)
-    if lake is None or not status.sequence:
+    place = recorded_place(status, lakes)
+    if place is None or not status.sequence:
         return None
     try:
-        return lake.state(target, status.uid).rows
+        return place.format.state(place.target, place.uid).rows
     except TidegateError:
         return None

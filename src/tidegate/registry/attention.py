@@ -11,11 +11,10 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, delete, insert, select
 
-from tidegate.core.outcome import Result
 from tidegate.registry import streams
 from tidegate.registry.streams import Stamp
 from tidegate.registry.tables import acknowledgements, object_info, pauses, runs
-from tidegate.registry.values import RUNNING_OUTCOME
+from tidegate.registry.values import GOOD, RUNNING_OUTCOME
 
 ACTIVE, PAUSED = "ACTIVE", "PAUSED"
 UNSEEN, ACKNOWLEDGED = "UNSEEN", "ACKNOWLEDGED"
@@ -72,7 +71,7 @@ def acknowledge(connection: Connection, uid: str, stamp: Stamp) -> None:
     object_id = streams.lock(connection, uid)
     newest = select(runs.c.run_id, runs.c.outcome).where(runs.c.object_id == object_id)
     last = connection.execute(newest.order_by(runs.c.started_ts.desc()).limit(1)).one_or_none()
-    if last is None or last.outcome in (Result.LOADED, Result.UNCHANGED, RUNNING_OUTCOME):
+    if last is None or last.outcome in (*GOOD, RUNNING_OUTCOME):
         return
     connection.execute(delete(acknowledgements).where(acknowledgements.c.object_id == object_id))
     facts = {"object_id": object_id, "acknowledged_ts": stamp.at, "acknowledged_by": stamp.by}

@@ -11,12 +11,10 @@ from typing import Any
 
 from sqlalchemy import Connection, func, select
 
-from tidegate.core.outcome import Result
 from tidegate.registry.tables import checksums, object_info, runs, tasks
 from tidegate.registry.totals import Totals, totals
-from tidegate.registry.values import Status
+from tidegate.registry.values import GOOD, Status
 
-GOOD = (Result.LOADED, Result.UNCHANGED)
 MAINTAIN, MEASURE, REPAIR = "maintain", "measure_partition", "repair"
 
 

@@ -15,7 +15,7 @@ from tidegate.errors import InternalError, TidegateError, interrupted
 from tidegate.registry import intervals, streams, totals
 from tidegate.registry.streams import Stamp
 from tidegate.registry.tables import object_info, runs, tasks
-from tidegate.registry.values import RUNNING_OUTCOME, Status
+from tidegate.registry.values import GOOD, RUNNING_OUTCOME, Status
 
 NUMBERS_AT_ONCE = 10_000
 """Databases limit the values that one statement may carry."""
@@ -71,7 +71,7 @@ def finish_run(connection: Connection, run_id: str, outcome: Outcome, stamp: Sta
         through = outcome.position["loaded_through"]
         intervals.looked(connection, object_id, through, outcome.looked_through, stamp.at)
     if outcome.outcome is not Result.HELD:
-        good = outcome.outcome in (Result.LOADED, Result.UNCHANGED)
+        good = outcome.outcome in GOOD
         streams.change_status(connection, object_id, Status.OK if good else Status.ERROR, stamp)
 
 

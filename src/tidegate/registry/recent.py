@@ -22,9 +22,8 @@ from tidegate.registry.tables import (
     status_change_log,
     tasks,
 )
-from tidegate.registry.values import RUNNING_OUTCOME
+from tidegate.registry.values import GOOD, RUNNING_OUTCOME
 
-GOOD = (Result.LOADED, Result.UNCHANGED)
 Days: TypeAlias = "dict[str, dict[str, tuple[int, int]]]"
 
 
@@ -109,11 +108,6 @@ def partitions(connection: Connection, uid: str, limit: int) -> list[tuple[str, 
     return [(row[0], row[1], row[2]) for row in connection.execute(query.limit(limit))]
 
 
-def last_tasks(connection: Connection, uids: Sequence[str], kind: str) -> dict[str, Row[Any]]:
-    """By stream its last task of this type that ended well."""
-    return _newest_tasks(connection, uids, kind)
-
-
 def last_proofs(connection: Connection, uids: Sequence[str], kinds: Sequence[str]) -> dict[str, dict[str, Row[Any]]]:
     """By stream and type its last task that compared something: repairs, verified loads, and whole tables."""
     payload = tasks.c.result_payload
@@ -124,12 +118,15 @@ def last_proofs(connection: Connection, uids: Sequence[str], kinds: Sequence[str
     found: dict[str, dict[str, Row[Any]]] = {uid: {} for uid in uids}
     for kind in kinds:
         proves = compared.get(kind, payload["verified"].as_boolean().is_(True))
-        for uid, row in _newest_tasks(connection, uids, kind, proves).items():
+        for uid, row in last_tasks(connection, uids, kind, proves).items():
             found[uid][kind] = row
     return found
 
 
-def _newest_tasks(connection: Connection, uids: Sequence[str], kind: str, *which: Any) -> dict[str, Row[Any]]:
+def last_tasks(
+    connection: Connection, uids: Sequence[str], kind: str, *which: ColumnElement[bool]
+) -> dict[str, Row[Any]]:
+    """By stream its last task of this type that ended well, of those that fulfil the conditions."""
     mine = (tasks.c.target_object_id == object_info.c.object_id, tasks.c.task_type == kind)
     newest = select(func.max(tasks.c.task_id)).where(*mine, tasks.c.status_cd == "OK", *which)
     query = select(object_info.c.uid, tasks).join(

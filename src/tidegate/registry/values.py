@@ -13,6 +13,7 @@ from typing import Any, ClassVar
 
 from tidegate.core.display import Shown
 from tidegate.core.intervals import Gap
+from tidegate.core.outcome import Result
 from tidegate.core.position import Position
 
 
@@ -34,6 +35,8 @@ class PlanStatus(StrEnum):
     FAILED = "FAILED"
 
 
+GOOD = (Result.LOADED, Result.UNCHANGED)
+"""Outcomes of runs that ended well."""
 RUNNING_OUTCOME = "running"
 """`runs.outcome` until the run ends; the others are those of `core.outcome.Result`."""
 

@@ -16,7 +16,7 @@ from tidegate.registry import attention, intervals
 from tidegate.registry.journal import CRASHED
 from tidegate.registry.leases import live_holders
 from tidegate.registry.tables import object_info, positions, runs, status_change_log, tasks
-from tidegate.registry.values import RUNNING_OUTCOME, RunRecord, Status, StatusChange, StreamStatus, TaskRecord
+from tidegate.registry.values import GOOD, RUNNING_OUTCOME, RunRecord, Status, StatusChange, StreamStatus, TaskRecord
 
 
 def status(connection: Connection, *, with_gaps: bool = True) -> list[StreamStatus]:
@@ -53,7 +53,7 @@ def stream_intervals(connection: Connection, uid: str) -> Intervals:
 
 def _failed(stream: Row[Any], run: Row[Any] | None, holders: dict[str, str]) -> bool:
     """Whether the stream's last run did not end well, and nobody is at it again."""
-    return stream.uid not in holders and run is not None and run.outcome not in (Result.LOADED, Result.UNCHANGED)
+    return stream.uid not in holders and run is not None and run.outcome not in GOOD
 
 
 def history(connection: Connection, uid: str, limit: int, *, run_id: str | None = None) -> list[RunRecord]:
@@ -152,7 +152,7 @@ def _last_successes(connection: Connection) -> dict[int, Any]:
         .where(runs.c.object_id == object_info.c.object_id, runs.c.outcome == outcome)
         .correlate(object_info)
         .scalar_subquery()
-        for outcome in (Result.LOADED, Result.UNCHANGED)
+        for outcome in GOOD
     ]
     found = connection.execute(select(object_info.c.object_id, *newest))
     ends = {number: [at for at in times if at is not None] for number, *times in found}

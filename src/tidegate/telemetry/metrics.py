@@ -14,6 +14,7 @@ from pathlib import Path
 
 from tidegate.config import Config
 from tidegate.core.ports.format import Format
+from tidegate.engine.assemble.assemble import recorded_place
 from tidegate.engine.overview import recorded
 from tidegate.engine.run import utc_now
 from tidegate.errors import ConfigError, RegistryError, WriteError
@@ -22,7 +23,7 @@ from tidegate.registry.reader import RegistryReader
 from tidegate.registry.values import StreamStatus
 from tidegate.telemetry.names import COLLECTED, METRICS, STREAM_LABELS, Kind, Metric
 from tidegate.telemetry.samples import Sample, samples
-from tidegate.telemetry.tables import place_of_target, table_samples
+from tidegate.telemetry.tables import table_samples
 
 CONTENT_TYPE = "application/openmetrics-text; version=1.0.0; charset=utf-8"
 LONGEST_AGE = 10.0
@@ -85,7 +86,7 @@ class Metrics:
             labels = (clean(self._project()), clean(status.stream), clean(status.target))
             known = facts.get(status.uid, RunFacts())
             yield from ((labels, sample) for sample in samples(status, known, now))
-            place = place_of_target(status, self.lakes) if self.tables and status.sequence else None
+            place = recorded_place(status, self.lakes) if self.tables and status.sequence else None
             if place is not None:
                 yield from ((labels, sample) for sample in table_samples(place, entry.maintenance, now))
 

@@ -3,26 +3,17 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from datetime import datetime
 from functools import partial
 
 from tidegate.core.policies.maintenance import Maintenance, Step, Upkeep
-from tidegate.core.ports.format import Format
-from tidegate.engine.assemble.assemble import Place, target_of
+from tidegate.engine.assemble.assemble import Place
 from tidegate.engine.quarantine.waiting import waiting_rows
 from tidegate.errors import TidegateError
-from tidegate.registry.values import StreamStatus
 from tidegate.telemetry.samples import Sample
 
 log = logging.getLogger("tidegate")
-
-
-def place_of_target(status: StreamStatus, lakes: Mapping[str, Format]) -> Place | None:
-    """Where the table of a stream is; None if its lake is not in the project any more."""
-    target = target_of(status.target)
-    lake = lakes.get(target.lake)
-    return None if lake is None else Place(name=status.stream, uid=status.uid, target=target, format=lake)
 
 
 def table_samples(place: Place, rules: Maintenance, now: datetime) -> Iterator[Sample]:

@@ -34,6 +34,7 @@ from tidegate.engine.quality.rules import renamed
 from tidegate.engine.replication_slot import refuse_shared
 from tidegate.engine.stream import Policies, Stream, VerifyLevel
 from tidegate.errors import ConfigError, Incompatible
+from tidegate.registry.values import StreamStatus
 
 
 def formats(config: Config) -> dict[str, Format]:
@@ -204,10 +205,13 @@ def place_of(entry: StreamConfig, lakes: Mapping[str, Format]) -> Place:
     return Place(name=entry.name, uid=uid, target=target, format=lakes[target.lake])
 
 
-def target_of(text: str) -> Target:
-    """A target as the registry keeps it."""
-    lake, *namespace, table = split_name(text)
-    return Target(lake=lake, namespace=tuple(namespace), table=table)
+def recorded_place(status: StreamStatus, lakes: Mapping[str, Format]) -> Place | None:
+    """The table of a stream as the registry knows it; None if its lake is not in the project any more."""
+    lake, *namespace, table = split_name(status.target)
+    if lake not in lakes:
+        return None
+    target = Target(lake=lake, namespace=tuple(namespace), table=table)
+    return Place(name=status.stream, uid=status.uid, target=target, format=lakes[lake])
 
 
 def _flavour(source: Source[Probe], node: Node) -> Flavour:

@@ -9,7 +9,7 @@ from markupsafe import Markup
 
 from tidegate.config import StreamConfig
 from tidegate.config.options import KIND
-from tidegate.engine.assemble.assemble import target_of
+from tidegate.engine.assemble.assemble import recorded_place
 from tidegate.engine.quarantine.waiting import waiting_rows
 from tidegate.engine.table_view import TableView
 from tidegate.errors import TidegateError
@@ -73,12 +73,11 @@ def rules(entry: StreamConfig) -> list[str]:
 
 def waiting(service: ServicePort, line: Line) -> dict[str, int]:
     """The rows that wait in quarantine by the check that they broke; empty where only Spark could tell."""
-    target = target_of(line.status.target)
-    lake = service.project.lakes.get(target.lake)
-    if lake is None or not line.status.sequence:
+    place = recorded_place(line.status, service.project.lakes)
+    if place is None or not line.status.sequence:
         return {}
     try:
-        return waiting_rows(lake, target, line.status.uid) or {}
+        return waiting_rows(place.format, place.target, place.uid) or {}
     except TidegateError:
         return {}
 
