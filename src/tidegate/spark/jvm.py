@@ -8,16 +8,15 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-import signal
 import subprocess
 import sys
 import tempfile
-import threading
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from tidegate.errors import EnvironmentMissing
+from tidegate.spark.interruption import Interruption
 from tidegate.spark.java import find_java
 
 if TYPE_CHECKING:
@@ -33,7 +32,7 @@ class Jvm:
 
     def __init__(self) -> None:
         self._gateway: Any = None
-        self._handlers: dict[int, Any] = {}
+        self._interruption = Interruption()
 
     def start(self, conf: Mapping[str, str], log: Path | None, jars: Sequence[Path] = ()) -> SparkSession:
         """The session of a new context with that configuration.
@@ -56,7 +55,6 @@ class Jvm:
         # Everybody on the machine can read a command line, so secrets go over inside the process.
         shown = SparkConf(loadDefaults=False).setAll([pair for pair in conf.items() if not SECRET.search(pair[0])])
         whole = SparkConf(loadDefaults=False).setAll(list(conf.items()))
-        before: dict[int, Any] = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
         with _output(log) as output, _class_path(jars):
             try:
                 launch: Any = launch_gateway  # PySpark left it untyped
@@ -69,7 +67,10 @@ class Jvm:
             except KeyboardInterrupt:
                 self.end()
                 raise
-        self._end_when_interrupted(before)
+        # Killed first, so that nothing which unwinds talks to a Spark at work. PySpark's own handler does, over the
+        # connection whose answer it interrupted.
+        process = self._gateway.proc
+        self._interruption.take(process.kill if process is not None else _nothing)
         return session
 
     @property
@@ -92,8 +93,7 @@ class Jvm:
         from pyspark import SparkContext  # noqa: PLC0415 - as above
 
         gateway, self._gateway = self._gateway, None
-        while self._handlers:
-            signal.signal(*self._handlers.popitem())
+        self._interruption.give_back()
         if gateway is None:
             return
         # PySpark would hand the next context to the JVM that ends here.
@@ -117,27 +117,9 @@ class Jvm:
         if process is not None:
             process.kill()
 
-    def _end_when_interrupted(self, before: Mapping[int, Any]) -> None:
-        """An interruption ends the process first, so that nothing which unwinds talks to a Spark at work.
 
-        PySpark's own handler does talk, over the connection whose answer it interrupted.
-        """
-        if threading.current_thread() is not threading.main_thread():
-            return
-        process = self._gateway.proc
-
-        def interrupt(number: int, frame: Any) -> None:
-            if process is not None:
-                process.kill()
-            handler = before[number]
-            if callable(handler):
-                handler(number, frame)
-            raise KeyboardInterrupt
-
-        for number, handler in before.items():
-            if callable(handler):  # what is ignored, or ends the process at once, stays so
-                self._handlers[number] = handler
-                signal.signal(number, interrupt)
+def _nothing() -> None:
+    """A JVM that was started by others is theirs to end."""
 
 
 @contextlib.contextmanager

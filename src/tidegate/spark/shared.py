@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from tidegate.errors import EnvironmentMissing
+from tidegate.spark.interruption import Interruption
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -96,7 +97,7 @@ class SharedJvm:
         self._lease = held
         self._interrupt = interrupt
         self._gateway: Any = None
-        self._handlers: dict[int, Any] = {}
+        self._interruption = Interruption()
 
     def attach(self) -> SparkSession:
         """The session of the context that runs there.
@@ -108,7 +109,6 @@ class SharedJvm:
         from pyspark.java_gateway import launch_gateway  # noqa: PLC0415 - as above
         from pyspark.sql import SparkSession  # noqa: PLC0415 - as above
 
-        before: dict[int, Any] = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
         try:
             with _gateway_at(self._lease.port, self._lease.secret):
                 launch: Any = launch_gateway  # PySpark left it untyped
@@ -123,7 +123,7 @@ class SharedJvm:
             raise EnvironmentMissing(
                 "the Spark of the service does not answer", hint="Run the command again, or with --local."
             ) from error
-        self._take_signals(before)
+        self._take_signals()
         return session
 
     def end(self, patience: float = PATIENCE) -> None:
@@ -132,8 +132,7 @@ class SharedJvm:
 
         del patience
         gateway, self._gateway = self._gateway, None
-        while self._handlers:
-            signal.signal(*self._handlers.popitem())
+        self._interruption.give_back()
         for reference in ("_gateway", "_jvm", "_active_spark_context"):
             setattr(SparkContext, reference, None)
         if gateway is not None:
@@ -144,30 +143,20 @@ class SharedJvm:
     def kill(self) -> None:
         """Ends nothing: the JVM is not ours. `Sessions.abort` interrupts what this process's sessions do."""
 
-    def _take_signals(self, before: Mapping[int, Any]) -> None:
-        """PySpark's handler would cancel the jobs of every process; ours drops those of this one, and then interrupts.
-
-        From a thread of its own: the main thread's connection may be waiting for an answer.
-        """
-        if threading.current_thread() is not threading.main_thread():
+    def _take_signals(self) -> None:
+        """PySpark's handler would cancel the jobs of every process; ours drops those of this one."""
+        if not self._interruption.take(self._drop):
             return
-
-        def interrupt(number: int, frame: Any) -> None:
-            asking = threading.Thread(target=self._interrupt, daemon=True)
-            asking.start()
-            asking.join(PATIENCE)
-            self._break_off()
-            handler = before[number]
-            if callable(handler):
-                handler(number, frame)
-            raise KeyboardInterrupt
-
-        for number, handler in before.items():
-            if callable(handler):
-                self._handlers[number] = handler
-                signal.signal(number, interrupt)
-            else:
+        for number, handler in self._interruption.before.items():
+            if not callable(handler):
                 signal.signal(number, handler)
+
+    def _drop(self) -> None:
+        """From a thread of its own: the main thread's connection may be waiting for an answer."""
+        asking = threading.Thread(target=self._interrupt, daemon=True)
+        asking.start()
+        asking.join(PATIENCE)
+        self._break_off()
 
     def _break_off(self) -> None:
         """The next question over the main thread's connection would get the answer to the one that was interrupted."""
