@@ -23,11 +23,13 @@ class Spark:
     Args:
         log: takes what the JVM prints.
         closing: closes, in a new process, what belongs to the supervisor.
+        keep: starts a JVM and keeps it; called in a process of its own.
     """
 
     log: Path
     say: Callable[[str], None]
     closing: Callable[[], None]
+    keep: Callable[[Wanted, Path, Callable[[Mapping[str, Any]], None]], int] = worker.keep_spark
     _wanted: Wanted | None = field(default=None, init=False)
     _keeper: int | None = field(default=None, init=False)
     _told: Mapping[str, Any] | None = field(default=None, init=False)
@@ -56,14 +58,17 @@ class Spark:
         self._lend()
 
     def returned(self, connection: socket.socket, *, well: bool) -> None:
-        """Its user has ended; if it was killed, Spark may still be at work for it, and ends with its last user."""
-        for each in (self._users, self._waiting):
-            if connection in each:
-                each.remove(connection)
+        """Its user has ended; if it was killed, Spark may still be at work for it, and ends with its last user.
+
+        One that waited, or was refused, had no Spark at work.
+        """
+        if connection in self._users:
+            self._users.remove(connection)
+            self._retired = self._retired or not well
+        elif connection in self._waiting:
+            self._waiting.remove(connection)
         connection.close()
         self._used = time.monotonic()
-        if not well and self._told is not None:
-            self._retired = True
         if self._retired and not self._users:
             self.end()
 
@@ -104,7 +109,7 @@ class Spark:
         def keep() -> int:
             self.closing()
             mine.close()
-            return worker.keep_spark(wanted, self.log, lambda told: wire.send(theirs, told))
+            return self.keep(wanted, self.log, lambda told: wire.send(theirs, told))
 
         self._keeper = worker.forked(keep, dies_by=signal.SIGKILL)
         theirs.close()

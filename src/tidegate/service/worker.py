@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from tidegate.engine.observers import observe
-from tidegate.errors import TidegateError
+from tidegate.errors import INTERRUPTED, TidegateError
 from tidegate.service import wire
 from tidegate.service.events import teller
 from tidegate.service.place import Place
@@ -116,7 +116,11 @@ def forked(work: Callable[[], int], *, dies_by: int = signal.SIGTERM) -> int:
         signal.set_wakeup_fd(-1)
         code = work()
     except KeyboardInterrupt:
-        code = 130
+        code = INTERRUPTED
+    except Exception as error:  # noqa: BLE001 - the last border: a process that ends says why
+        with contextlib.suppress(OSError):
+            sys.stderr.write(f"error[internal]: {type(error).__name__}: {error}\n")
+            sys.stderr.flush()
     finally:
         # Not `sys.exit`: what the supervisor registered to do at its end is not this process's to do.
         os._exit(code)

@@ -37,6 +37,8 @@ def run(words):
             except KeyboardInterrupt:
                 print("woken")
                 return 130
+        case ["break", *_]:
+            raise ValueError("it is broken")
         case ["die", *_]:
             os.kill(os.getpid(), signal.SIGKILL)
         case _:

@@ -139,6 +139,12 @@ def test_a_command_that_dies_is_told_as_lost(serving):
     assert err.startswith(b"error[service_lost]: ")
 
 
+def test_a_command_that_breaks_says_so(serving):
+    call = serving.call("break")
+    _, err = call.communicate(timeout=30)
+    assert (call.returncode, err) == (1, b"error[internal]: ValueError: it is broken\n")
+
+
 def test_when_the_service_is_killed_its_commands_end_and_say_so(own):
     call = own.call("sleep")
     assert call.stdout.readline() == b"asleep\n"
