@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TypeVar
 
-from tidegate.alerts.check import check_alerts
 from tidegate.config import Config
 from tidegate.core.ports.format import Format
 from tidegate.engine.run import utc_now
@@ -32,6 +31,8 @@ def watching(
     if not config.alerts.channels:
         yield tell
         return
+    from tidegate.alerts.check import check_alerts  # noqa: PLC0415 - every command imports this module, few send
+
     ended, asked = threading.Event(), threading.Event()
 
     def look() -> None:
