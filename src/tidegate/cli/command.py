@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Mapping
+from datetime import timedelta
 from pathlib import Path
 from typing import Annotated, Any, get_type_hints
 
@@ -12,6 +13,7 @@ from typer import Argument, Option
 
 from tidegate.cli.logs import LogFormat, LogLevel
 from tidegate.cli.shell import Shell
+from tidegate.errors import ConfigError
 
 Streams = Annotated[
     list[str] | None, Argument(metavar="STREAM", help="Names of streams; all streams if none is given.")
@@ -30,6 +32,16 @@ Exclude = Annotated[
     list[str] | None,
     Option("--exclude", metavar="SELECTOR", help="Leave these streams out; takes what --select takes. Repeatable."),
 ]
+
+
+def duration_of(option: str, text: str | None, *, example: str) -> timedelta | None:
+    """The value of an option that is a length of time; None if it is not given. Raises ConfigError."""
+    from tidegate.config.durations import duration  # noqa: PLC0415 - few calls state one
+
+    try:
+        return None if text is None else duration(text)
+    except ValueError as error:
+        raise ConfigError(f"{option} {text!r} {error}", hint=f"Use a duration, such as {option} {example}.") from error
 
 
 def _shared(

@@ -10,6 +10,7 @@ import signal
 import socket
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 from types import FrameType
 from typing import Any
 
@@ -66,7 +67,7 @@ def _request(words: Sequence[str], project: str) -> dict[str, Any]:
         "version": tidegate.__version__,
         "project": project,
         "words": list(words),
-        "folder": os.getcwd(),  # noqa: PTH109 - pathlib takes longer to import
+        "folder": str(Path.cwd()),
         "environment": dict(os.environ),
         "encoding": sys.stdout.encoding,
     }

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from tidegate.service import wire, worker
+from tidegate.service.processes import memory
 from tidegate.spark.shared import Wanted
 
 
@@ -139,15 +140,6 @@ class Spark:
         if self._pipe is not None:
             self._pipe.close()
         self._pipe, self._told, self._wanted, self._waiting, self._retired = None, None, None, [], False
-
-
-def memory(pid: int) -> int:
-    """The resident memory of a process in bytes; 0 where it is gone."""
-    with suppress(OSError):
-        for line in Path(f"/proc/{pid}/status").read_text(encoding="ascii").splitlines():
-            if line.startswith("VmRSS:"):
-                return int(line.split()[1]) * 1024
-    return 0
 
 
 def _digest(wanted: Wanted | None) -> str | None:

@@ -26,13 +26,13 @@ from tidegate.service import wire, worker
 from tidegate.service.bus import Bus
 from tidegate.service.kept import Kept
 from tidegate.service.place import Place
-from tidegate.service.spark import Spark, memory
+from tidegate.service.spark import Spark
 from tidegate.service.watched import ProjectFile
+from tidegate.service.web.settings import TOKEN
 from tidegate.service.worker import Run
 
 TICK = 1.0
 """Seconds between two looks at the clock and at the project file."""
-TOKEN = "TIDEGATE_DASHBOARD_TOKEN"  # noqa: S105 - the name of the variable
 PRELOADED = (
     "pyspark.sql.functions",
     "pyspark.java_gateway",
@@ -226,7 +226,6 @@ class Supervisor:
             "version": tidegate.__version__,
             "project": str(self.place.project),
             "since": self._since,
-            "memory": memory(os.getpid()) + (self._spark.state() or {}).get("memory", 0),
             "commands": len(self._commands),
             "spark": self._spark.state(),
         }

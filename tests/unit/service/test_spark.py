@@ -7,8 +7,8 @@ import time
 
 import pytest
 
-from tidegate.service import spark as module
 from tidegate.service import wire
+from tidegate.service.processes import memory
 from tidegate.service.spark import Spark
 
 ASKED = {"conf": {"spark.master": "local"}, "user": {}, "jars": []}
@@ -104,5 +104,5 @@ def test_who_dies_while_it_waits_harms_nobody(service):
 
 
 def test_the_memory_of_a_process_that_is_gone_is_nothing():
-    assert module.memory(os.getpid()) > 0
-    assert module.memory(2**22 + 1) == 0
+    assert memory(os.getpid()) > 0
+    assert memory(2**22 + 1) == 0

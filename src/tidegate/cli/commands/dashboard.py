@@ -12,21 +12,28 @@ from tidegate import extras
 from tidegate.cli.shell import Shell
 from tidegate.errors import ConfigError
 
+Host = Annotated[
+    str, Option(metavar="ADDRESS", help="Address of the dashboard; others than loopback need a token or a user header.")
+]
+Port = Annotated[int, Option(min=1, max=65535, metavar="N", help="Port of the dashboard.")]
+UserHeader = Annotated[
+    str | None, Option(metavar="NAME", help="Header in which a proxy names the user it has authenticated.")
+]
+AllowHost = Annotated[
+    list[str] | None, Option(metavar="NAME", help="Name under which browsers reach the dashboard. Repeatable.")
+]
+ReadOnly = Annotated[bool, Option("--read-only", help="A dashboard without actions.")]
+ShowData = Annotated[bool, Option("--show-data", help="Show the values of quarantined rows.")]
+
 
 def dashboard(
     shell: Shell,
-    host: Annotated[
-        str, Option(metavar="ADDRESS", help="Address to listen on; others than loopback need more.")
-    ] = "127.0.0.1",
-    port: Annotated[int, Option(min=1, max=65535, metavar="N", help="Port to listen on.")] = 8471,
-    user_header: Annotated[
-        str, Option(metavar="NAME", help="Header in which a proxy names the user it has authenticated.")
-    ] = "",
-    allow_host: Annotated[
-        list[str] | None, Option(metavar="NAME", help="Name under which browsers reach it. Repeatable.")
-    ] = None,
-    read_only: Annotated[bool, Option("--read-only", help="Without actions.")] = False,
-    show_data: Annotated[bool, Option("--show-data", help="With the values of quarantined rows.")] = False,
+    host: Host = "127.0.0.1",
+    port: Port = 8471,
+    user_header: UserHeader = None,
+    allow_host: AllowHost = None,
+    read_only: ReadOnly = False,
+    show_data: ShowData = False,
 ) -> int:
     """Serves the dashboard of the project: state, runs, proofs, tables, and actions.
 
@@ -36,15 +43,15 @@ def dashboard(
         from tidegate.service.web.app import create_app  # noqa: PLC0415 - needs the extra
         from tidegate.service.web.commands import Commands  # noqa: PLC0415 - as above
         from tidegate.service.web.server import serving  # noqa: PLC0415 - as above
-        from tidegate.service.web.settings import WebSettings  # noqa: PLC0415 - as above
+        from tidegate.service.web.settings import TOKEN, WebSettings  # noqa: PLC0415 - as above
         from tidegate.telemetry.metrics import Metrics  # noqa: PLC0415 - as above
     except ImportError as error:
         raise ConfigError("the dashboard needs packages that are not installed", hint=extras.hint("service")) from error
     settings = WebSettings(
         host=host,
         port=port,
-        token=os.environ.get("TIDEGATE_DASHBOARD_TOKEN", ""),  # a command line can be read by everybody
-        user_header=user_header,
+        token=os.environ.get(TOKEN, ""),  # a command line can be read by everybody
+        user_header=user_header or "",
         hosts=tuple(allow_host or ()),
         read_only=read_only,
         show_data=show_data,

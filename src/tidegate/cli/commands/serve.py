@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Annotated
 from typer import Option
 
 from tidegate import extras
-from tidegate.cli.command import Exclude, Select, Streams
+from tidegate.cli.command import Exclude, Select, Streams, duration_of
+from tidegate.cli.commands.dashboard import AllowHost, Host, Port, ReadOnly, ShowData, UserHeader
 from tidegate.cli.commands.watch import Every, Parallel
 from tidegate.cli.shell import Shell
 from tidegate.cli.tables import size
@@ -19,6 +20,7 @@ from tidegate.errors import ConfigError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
+    from datetime import timedelta
 
     from tidegate.api import Project
     from tidegate.service.place import Place
@@ -41,16 +43,12 @@ def serving(run: Run) -> Callable[..., int]:
         every: Every = None,
         parallel: Parallel = 1,
         no_http: Annotated[bool, Option("--no-http", help="Serve no dashboard.")] = False,
-        host: Annotated[str, Option(metavar="ADDRESS", help="Address of the dashboard.")] = "127.0.0.1",
-        port: Annotated[int, Option(min=1, max=65535, metavar="N", help="Port of the dashboard.")] = 8471,
-        user_header: Annotated[
-            str | None, Option(metavar="NAME", help="Header in which a proxy names the user it has authenticated.")
-        ] = None,
-        allow_host: Annotated[
-            list[str] | None, Option(metavar="NAME", help="Name under which browsers reach the dashboard. Repeatable.")
-        ] = None,
-        read_only: Annotated[bool, Option("--read-only", help="A dashboard without actions.")] = False,
-        show_data: Annotated[bool, Option("--show-data", help="Show the values of quarantined rows.")] = False,
+        host: Host = "127.0.0.1",
+        port: Port = 8471,
+        user_header: UserHeader = None,
+        allow_host: AllowHost = None,
+        read_only: ReadOnly = False,
+        show_data: ShowData = False,
         no_schedule: Annotated[
             bool, Option("--no-schedule", help="Run streams only when a command asks for it.")
         ] = False,
@@ -63,6 +61,7 @@ def serving(run: Run) -> Callable[..., int]:
         `tidegate run` and other commands that move rows find the service by themselves and hand their work to it. Stops
         at Ctrl-C or SIGTERM, after running loads have finished.
         """
+        lasts = duration_of("--ends-after", ends_after, example="30m")
         schedule = ["watch", f"--parallel={parallel}", *(streams or ())]
         schedule += _options({"--select": select, "--exclude": exclude, "--every": [every] if every else None})
         flags = [word for word, wanted in (("--read-only", read_only), ("--show-data", show_data)) if wanted]
@@ -71,7 +70,7 @@ def serving(run: Run) -> Callable[..., int]:
         with shell.project() as project:
             chosen = project.streams(*(streams or ()), select=select, exclude=exclude)
             due = not no_schedule and (every is not None or any(each.policies.schedule for each in chosen))
-            options = _kept(project, shell, _seconds(ends_after))
+            options = _kept(project, shell, lasts)
         served = web if not no_http and _has_dashboard(shell) else None
         return _serve(shell, run, replace(options, schedule=schedule if due else None, web=served))
 
@@ -97,12 +96,12 @@ def _serve(shell: Shell, run: Run, options: Options) -> int:
     return code
 
 
-def _kept(project: Project, shell: Shell, ends_after: float | None) -> Options:
+def _kept(project: Project, shell: Shell, ends_after: timedelta | None) -> Options:
     from tidegate.service.supervisor import Options  # noqa: PLC0415 - most commands need none of it
 
     return Options(
         idle_stop=project.config.service.idle_stop.total_seconds(),
-        ends_after=ends_after,
+        ends_after=None if ends_after is None else ends_after.total_seconds(),
         profile=shell.profile,
         warm=project.config.spark.remote is None,
     )
@@ -118,15 +117,6 @@ def _has_dashboard(shell: Shell) -> bool:
 def _options(given: Mapping[str, Sequence[str] | None]) -> list[str]:
     """The words of options that may be repeated."""
     return [f"{option}={value}" for option, values in given.items() for value in values or ()]
-
-
-def _seconds(text: str | None) -> float | None:
-    from tidegate.config.durations import duration  # noqa: PLC0415 - few calls state one
-
-    try:
-        return None if text is None else duration(text).total_seconds()
-    except ValueError as error:
-        raise ConfigError(f"--ends-after {text!r} {error}", hint="Use a duration: --ends-after 30m.") from error
 
 
 def _running(place: Place) -> str:

@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING, Annotated
 
 from typer import Option
 
-from tidegate.cli.command import Exclude, Select, Streams
+from tidegate.cli.command import Exclude, Select, Streams, duration_of
 from tidegate.cli.commands.status import moment
 from tidegate.cli.shell import Shell
 from tidegate.cli.tables import count, seconds
-from tidegate.errors import ConfigError
 
 if TYPE_CHECKING:
     from tidegate.engine.watch import WatchResult
@@ -34,12 +33,7 @@ def watch(
 
     Stops at Ctrl-C or SIGTERM, after running loads have finished. With --json, prints one document per run and line.
     """
-    from tidegate.config.durations import duration  # noqa: PLC0415 - few calls state one
-
-    try:
-        usual = None if every is None else duration(every)
-    except ValueError as error:
-        raise ConfigError(f"--every {every!r} {error}", hint="Use a duration, such as --every 5m.") from error
+    usual = duration_of("--every", every, example="5m")
     with shell.project() as project:
         project.watch(
             *(streams or ()),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import threading
@@ -17,6 +18,7 @@ from tidegate.errors import PlanError
 from tidegate.registry.reader import RegistryReader
 from tidegate.service.events import followed
 from tidegate.service.place import Place
+from tidegate.service.processes import memory
 from tidegate.service.web.port import Action
 
 WORDS: dict[Action, tuple[str, ...]] = {
@@ -91,8 +93,4 @@ class Commands:
 
     def memory(self) -> int | None:
         """Of this process; None where the system has no /proc."""
-        try:
-            pages = Path("/proc/self/statm").read_text(encoding="ascii").split()[1]
-        except OSError:
-            return None
-        return int(pages) * 4096
+        return memory(os.getpid()) or None

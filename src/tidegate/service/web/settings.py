@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from tidegate.errors import ConfigError
 
+TOKEN = "TIDEGATE_DASHBOARD_TOKEN"  # noqa: S105 - the name of the variable
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
 
 
