@@ -19,7 +19,7 @@ from tidegate.engine.quarantine.waiting import waiting_rows
 from tidegate.errors import TidegateError
 from tidegate.registry.facts import RunFacts
 from tidegate.registry.incidents import Notice
-from tidegate.registry.lately import Recent
+from tidegate.registry.recent_history import RecentHistory
 from tidegate.registry.store import Registry
 from tidegate.registry.values import StreamStatus
 
@@ -76,12 +76,12 @@ def situations(config: Config, lakes: dict[str, Format], registry: Registry, now
         statuses = with_lags(statuses, config, lakes)
     if rules.quarantine_over is not None:
         statuses = [_with_quarantine(each, lakes) for each in statuses]
-    facts, recent = registry.facts(), registry.lately(queries=rules.query_slower is not None)
+    facts, recent = registry.facts(), registry.recent_history(queries=rules.query_slower is not None)
     return {
         status.uid: Situation(
             status=status,
             facts=facts.get(status.uid, RunFacts()),
-            recent=recent.get(status.uid, Recent()),
+            recent=recent.get(status.uid, RecentHistory()),
             schedule=entry.schedule,
             tags=entry.tags,
             owner=entry.owner,
@@ -104,11 +104,6 @@ def deliver(config: Config, registry: Registry) -> int:
     return sent
 
 
-def project_name(config: Config) -> str:
-    """The name of the project's folder, and the profile."""
-    return f"{config.folder.name}@{config.profile}" if config.profile else config.folder.name
-
-
 def _unknown(judged: Mapping[str, Judgement]) -> set[tuple[str, str]]:
     return {(rule, uid) for uid, each in judged.items() for rule in each.unknown}
 
@@ -119,7 +114,7 @@ def _messages(
     kind, incident, alarm = told
     if kind == "recovered" and not config.alerts.recovered:
         return []
-    where = f"table {stream.status.target}, project {project_name(config)}"
+    where = f"table {stream.status.target}, project {config.name}"
     title = config.redact(title_of(kind, incident))
     body = config.redact(body_of(kind, incident, alarm, where, now))
     return [

@@ -14,7 +14,7 @@ from tidegate.core.incidents import Alarm
 from tidegate.core.outcome import Result
 from tidegate.core.policies.schedule import Schedule
 from tidegate.registry.facts import RunFacts
-from tidegate.registry.lately import Recent
+from tidegate.registry.recent_history import RecentHistory
 from tidegate.registry.values import RUNNING_OUTCOME, StreamStatus
 
 BY_CODE = {
@@ -41,7 +41,7 @@ class Situation:
 
     status: StreamStatus
     facts: RunFacts
-    recent: Recent
+    recent: RecentHistory
     schedule: Schedule | None = None
     tags: tuple[str, ...] = ()
     owner: str | None = None
@@ -84,7 +84,7 @@ def _alarms(stream: Situation, rules: AlertRules, now: datetime) -> Iterator[Ala
     yield from _of_last_run(stream)
     if stream.status.held_by is None and stream.status.paused_at is None:
         yield from _of_time(stream, rules, now)
-    yield from _of_lately(stream, rules, now)
+    yield from _of_history(stream, rules, now)
     yield from _of_table(stream, rules)
 
 
@@ -121,7 +121,7 @@ def _of_time(stream: Situation, rules: AlertRules, now: datetime) -> Iterator[Al
         yield _alarm(stream, "no_data_for", why, f"tidegate plan {_name(status)}", since=last)
 
 
-def _of_lately(stream: Situation, rules: AlertRules, now: datetime) -> Iterator[Alarm]:
+def _of_history(stream: Situation, rules: AlertRules, now: datetime) -> Iterator[Alarm]:
     recent, history = stream.recent, f"tidegate history {_name(stream.status)}"
     failed = recent.failed_at
     if rules.failed_within is not None and failed is not None and now - failed <= rules.failed_within:

@@ -74,6 +74,11 @@ class Config:
     problems: tuple[ConfigError, ...] = ()
     profile: str | None = None
 
+    @property
+    def name(self) -> str:
+        """What people know the project by: its folder, and the profile."""
+        return f"{self.folder.name}@{self.profile}" if self.profile else self.folder.name
+
     def connection(self, name: str) -> Connection:
         """A connection that can be opened. Raises ConfigError where a variable or file that it refers to is absent."""
         if name in self.absent:

@@ -14,8 +14,8 @@ from tidegate.registry import attention, checksums, files, positions, views
 from tidegate.registry.database import Database
 from tidegate.registry.facts import RunFacts
 from tidegate.registry.facts import facts as run_facts
-from tidegate.registry.lately import Recent, lately
 from tidegate.registry.migrate import require_schema
+from tidegate.registry.recent_history import RecentHistory, recent_history
 from tidegate.registry.tables import object_info, plans
 from tidegate.registry.values import (
     PlanStatus,
@@ -153,10 +153,10 @@ class RegistryReader:
         with self._database.read() as connection:
             return run_facts(connection)
 
-    def lately(self, *, queries: bool = False) -> dict[str, Recent]:
+    def recent_history(self, *, queries: bool = False) -> dict[str, RecentHistory]:
         """What alerts ask of the last hours of every stream, by its uid; how long queries took only on request."""
         with self._database.read() as connection:
-            return lately(connection, queries=queries)
+            return recent_history(connection, queries=queries)
 
     def history(self, uid: str, limit: int = 20) -> list[RunRecord]:
         """The stream's last runs, newest first."""

@@ -39,7 +39,7 @@ class Kept:
             self._at = None
             self._pid = self.start()
 
-    def anew(self, now: float) -> None:
+    def replace(self, now: float) -> None:
         """A process that knows the project as it is now takes the place of the one before."""
         self.stop()
         self._at = now

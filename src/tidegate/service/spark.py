@@ -14,7 +14,7 @@ from typing import Any
 
 from tidegate.service import wire, worker
 from tidegate.service.processes import memory
-from tidegate.spark.shared import Wanted
+from tidegate.spark.shared import JvmSpec
 
 
 @dataclass(kw_only=True)
@@ -30,8 +30,8 @@ class Spark:
     log: Path
     say: Callable[[str], None]
     closing: Callable[[], None]
-    keep: Callable[[Wanted, Path, Callable[[Mapping[str, Any]], None]], int] = worker.keep_spark
-    _wanted: Wanted | None = field(default=None, init=False)
+    keep: Callable[[JvmSpec, Path, Callable[[Mapping[str, Any]], None]], int] = worker.keep_spark
+    _wanted: JvmSpec | None = field(default=None, init=False)
     _keeper: int | None = field(default=None, init=False)
     _told: Mapping[str, Any] | None = field(default=None, init=False)
     _pipe: socket.socket | None = field(default=None, init=False)
@@ -47,7 +47,7 @@ class Spark:
 
     def ask(self, connection: socket.socket, request: Mapping[str, Any]) -> None:
         """Lends the JVM, at once or when it has started; one that wants another JVM than others use starts its own."""
-        wanted = Wanted(conf=request["conf"], user=request["user"], jars=[Path(jar) for jar in request["jars"]])
+        wanted = JvmSpec(conf=request["conf"], user=request["user"], jars=[Path(jar) for jar in request["jars"]])
         if self._keeper is not None and (self._retired or wanted.digest != _digest(self._wanted)):
             if self.connections:
                 _answer(connection, {"refused": "others use a Spark with other settings"})
@@ -104,7 +104,7 @@ class Spark:
             return None
         return {"pid": self._told["pid"], "memory": memory(self._told["pid"]), "users": len(self._users)}
 
-    def _start(self, wanted: Wanted) -> None:
+    def _start(self, wanted: JvmSpec) -> None:
         mine, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
 
         def keep() -> int:
@@ -142,7 +142,7 @@ class Spark:
         self._pipe, self._told, self._wanted, self._waiting, self._retired = None, None, None, [], False
 
 
-def _digest(wanted: Wanted | None) -> str | None:
+def _digest(wanted: JvmSpec | None) -> str | None:
     return None if wanted is None else wanted.digest
 
 

@@ -286,7 +286,7 @@ class Supervisor:
         if self._kept and self._file.changed(now) and self._valid():
             self.say(f"{self.place.project.name} was changed: the service goes on with it")
             for kept in self._kept:
-                kept.anew(now)
+                kept.replace(now)
         for kept in self._kept:
             kept.tick(now)
 

@@ -21,7 +21,7 @@ from tidegate.service.events import teller
 from tidegate.service.place import Place
 from tidegate.spark import shared
 from tidegate.spark.jvm import Jvm
-from tidegate.spark.shared import JAVA_OPTIONS, Wanted
+from tidegate.spark.shared import JAVA_OPTIONS, JvmSpec
 
 Run = Callable[[Sequence[str]], int]
 """A command by its words, in this process; returns its exit code."""
@@ -75,7 +75,7 @@ def warm(place: Place, profile: str | None) -> int:
     return 0
 
 
-def keep_spark(wanted: Wanted, log: Path, tell: Callable[[Mapping[str, Any]], None]) -> int:
+def keep_spark(wanted: JvmSpec, log: Path, tell: Callable[[Mapping[str, Any]], None]) -> int:
     """Starts a JVM and keeps it until SIGTERM.
 
     Args:
@@ -142,7 +142,7 @@ class _Leased:
         self.secret = secret
 
     @classmethod
-    def of(cls, place: Place, wanted: Wanted) -> _Leased | None:
+    def of(cls, place: Place, wanted: JvmSpec) -> _Leased | None:
         connection = place.connect()
         if connection is None:
             return None

@@ -22,7 +22,7 @@ from tidegate.errors import ConfigError, EnvironmentMissing
 from tidegate.spark import archive, sql
 from tidegate.spark.jars import ICEBERG_CATALOG, LOCAL_FILES, NEEDED, resolve
 from tidegate.spark.jvm import SECRET, Jvm
-from tidegate.spark.shared import SharedJvm, Wanted, lease
+from tidegate.spark.shared import JvmSpec, SharedJvm, lease
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -213,7 +213,7 @@ class Sessions:
             return active
         hush()
         jars = resolve(archive.ordered(self._jars)) if self._local else ()
-        held = lease(Wanted(conf=self._start_conf(small=False), user=self._conf, jars=jars))
+        held = lease(JvmSpec(conf=self._start_conf(small=False), user=self._conf, jars=jars))
         if held is not None:
             self._jvm = SharedJvm(held, self._interrupt)
             self._built = self._jvm.attach()

@@ -29,7 +29,7 @@ PATIENCE = 5.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
+class JvmSpec:
     """What a JVM has to be started with.
 
     Args:
@@ -65,7 +65,7 @@ class Lease(Protocol):
         """Nothing of this process uses it any longer. A process that dies without it leaves Spark at work."""
 
 
-Provider = Callable[[Wanted], Lease | None]
+Provider = Callable[[JvmSpec], Lease | None]
 _provider: Provider | None = None
 
 
@@ -80,7 +80,7 @@ def provided() -> bool:
     return _provider is not None
 
 
-def lease(wanted: Wanted) -> Lease | None:
+def lease(wanted: JvmSpec) -> Lease | None:
     """A Spark that can be attached to; None where this process has to start its own."""
     return None if _provider is None else _provider(wanted)
 

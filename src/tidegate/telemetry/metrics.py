@@ -83,17 +83,12 @@ class Metrics:
         yield (), ("collected_timestamp_seconds", (), now.timestamp())
         clean = self.config.redact
         for status, entry in recorded(self.config, self.lakes, statuses, now):
-            labels = (clean(self._project()), clean(status.stream), clean(status.target))
+            labels = (clean(self.config.name), clean(status.stream), clean(status.target))
             known = facts.get(status.uid, RunFacts())
             yield from ((labels, sample) for sample in samples(status, known, now))
             place = recorded_place(status, self.lakes) if self.tables and status.sequence else None
             if place is not None:
                 yield from ((labels, sample) for sample in table_samples(place, entry.maintenance, now))
-
-    def _project(self) -> str:
-        """The name of the project's folder, and the profile."""
-        name = self.config.folder.name
-        return f"{name}@{self.config.profile}" if self.config.profile else name
 
 
 def exposition(found: Iterable[tuple[tuple[str, ...], Sample]]) -> bytes:

@@ -15,7 +15,7 @@ from tidegate.config.alerts import AlertRules
 from tidegate.core.incidents import evaluate
 from tidegate.core.policies.schedule import Schedule
 from tidegate.registry.facts import RunFacts
-from tidegate.registry.lately import Recent
+from tidegate.registry.recent_history import RecentHistory
 from tidegate.registry.values import StreamStatus
 
 NOW = datetime(2025, 3, 1, 12, tzinfo=UTC)
@@ -37,7 +37,7 @@ def situation(*, facts=None, recent=None, schedule=HOUR, **status):
     return Situation(
         status=replace(good, **status),
         facts=RunFacts(**(facts or {})),
-        recent=Recent(**(recent or {})),
+        recent=RecentHistory(**(recent or {})),
         schedule=Schedule(every=schedule) if schedule else None,
     )
 

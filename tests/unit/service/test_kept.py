@@ -21,7 +21,7 @@ def test_it_starts_once():
 def test_the_next_one_takes_over_while_loads_finish():
     one, asked = made()
     one.tick(1.0)
-    one.anew(2.0)
+    one.replace(2.0)
     assert (one.pids, asked) == ({1, 2}, [1])
     assert one.ended(1, 3.0, 0) is None
     one.tick(4.0)
@@ -31,7 +31,7 @@ def test_the_next_one_takes_over_while_loads_finish():
 def test_the_next_one_waits_for_what_only_one_can_have():
     one, asked = made(takes_over=False)
     one.tick(1.0)
-    one.anew(2.0)
+    one.replace(2.0)
     assert (one.pids, asked) == ({1}, [1])
     assert one.ended(1, 3.0, 0) is None
     one.tick(3.0)

@@ -1,4 +1,4 @@
-"""Traces and lineage of streams whose events are told by hand: no Spark, a real endpoint."""
+"""Traces and lineage of streams whose events are fed by hand: no Spark, a real endpoint."""
 
 import sqlite3
 import time

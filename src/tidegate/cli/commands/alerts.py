@@ -32,14 +32,13 @@ def tried(
 ) -> int:
     """Sends a test message to each channel. Ends with 1 if one did not take it."""
     from tidegate.alerts.channels import send  # noqa: PLC0415 - few commands need it
-    from tidegate.alerts.check import project_name  # noqa: PLC0415
 
     with shell.project() as project:
         known = _channels(project)
         for name in channels or ():
             if name not in known:
                 raise ConfigError(f"there is no channel {name!r}; {suggest(name, known)}", hint="See `alerts:`.")
-        name = project_name(project.config)
+        name = project.config.name
         title, body = f"{name}: test", f"This is a test of the alerts of project {name}. Nothing is wrong."
         found = {each: _try(send, each, known[each], title, body) for each in channels or known}
     if shell.as_json:

@@ -62,7 +62,7 @@ class Line:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
+class StreamFilter:
     """Which streams a page shows, as the address says it."""
 
     search: str = ""
@@ -72,7 +72,7 @@ class Wanted:
     page: int = 1
 
     @classmethod
-    def of(cls, asked: Mapping[str, str]) -> Wanted:
+    def of(cls, asked: Mapping[str, str]) -> StreamFilter:
         """Of an address; what makes no sense counts as not said."""
         number = asked.get("page", "1")
         return cls(

@@ -19,7 +19,7 @@ from tidegate.engine.savings import savings
 from tidegate.registry import recent
 from tidegate.registry.values import RunRecord
 from tidegate.service.web import charts, stream_facts
-from tidegate.service.web.facts import DAYS, PAGE, Line, Wanted, last_days, short
+from tidegate.service.web.facts import DAYS, PAGE, Line, StreamFilter, last_days, short
 from tidegate.service.web.rendering import number, size
 from tidegate.service.web.state import State
 
@@ -31,7 +31,7 @@ TASKS = ("load", "load_partition", "measure_partition", "repair")
 
 def overview(request: Request) -> Response:
     """Every stream, those first that need a person."""
-    state, now, wanted = _state(request), datetime.now(UTC), Wanted.of(request.query_params)
+    state, now, wanted = _state(request), datetime.now(UTC), StreamFilter.of(request.query_params)
     lines = state.facts.lines()
     found = wanted.among(lines)
     shown, last = _part(found, wanted.page)
@@ -178,7 +178,7 @@ def proofs(request: Request) -> Response:
     """What is proven of which table."""
     state = _state(request)
     lines = sorted(state.facts.lines(), key=lambda line: line.name)
-    number_ = Wanted.of(request.query_params).page
+    number_ = StreamFilter.of(request.query_params).page
     shown, last = _part(lines, number_)
     report = proof(state.service.registry, [line.status for line in shown], datetime.now(UTC))
     return state.page(
@@ -204,7 +204,7 @@ def lakes(request: Request) -> Response:
     """Tables, maintenance, what was not read, backfills."""
     state = _state(request)
     lines = sorted(state.facts.lines(), key=lambda line: line.name)
-    number_ = Wanted.of(request.query_params).page
+    number_ = StreamFilter.of(request.query_params).page
     shown, last = _part(lines, number_)
     uids, registry = [line.status.uid for line in shown], state.service.registry
     views = state.tables.known([line.name for line in shown if line.status.sequence])

@@ -6,7 +6,7 @@ import pytest
 
 from support.dashboard import name, project, seeded
 from tidegate.core.health import Health
-from tidegate.service.web.facts import Wanted
+from tidegate.service.web.facts import StreamFilter
 from tidegate.telemetry.metrics import CONTENT_TYPE
 from unit.service.web.conftest import client_of, logged_in
 from unit.service.web.test_security import form_of, send
@@ -46,7 +46,7 @@ def test_search_tag_and_sort(browser):
 @pytest.mark.parametrize("page", ["0", "-1", "x", "9" * 30, "7", ""])
 def test_a_page_that_is_not_there_is_the_nearest(browser, page):
     assert browser.get("/", params={"page": page}).status_code == 200
-    assert Wanted.of({"page": page}).page >= 1
+    assert StreamFilter.of({"page": page}).page >= 1
 
 
 def test_a_stream_shows_its_runs_plan_position_and_partitions(browser):

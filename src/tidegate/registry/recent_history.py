@@ -19,8 +19,8 @@ RUNS = 11
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Recent:
-    """What happened to a stream lately; None for what never did.
+class RecentHistory:
+    """What happened to a stream recently; None for what never did.
 
     Args:
         rows_at: when a run last loaded a row.
@@ -37,7 +37,7 @@ class Recent:
     query_seconds: tuple[float, ...] = ()
 
 
-def lately(connection: Connection, *, queries: bool) -> dict[str, Recent]:
+def recent_history(connection: Connection, *, queries: bool) -> dict[str, RecentHistory]:
     """Of every stream, by its uid.
 
     Args:
@@ -49,7 +49,7 @@ def lately(connection: Connection, *, queries: bool) -> dict[str, Recent]:
     found = {}
     for object_id, uid in connection.execute(select(object_info.c.object_id, object_info.c.uid)).all():
         load = loads.get(object_id)
-        found[uid] = Recent(
+        found[uid] = RecentHistory(
             rows_at=rows_at.get(object_id),
             failed_at=failed_at.get(object_id),
             columns_changed=("", ()) if load is None else (load.load_id, _changes(load.plan)),
