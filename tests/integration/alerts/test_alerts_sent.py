@@ -11,9 +11,10 @@ import socketserver
 import sqlite3
 import subprocess
 import sys
-import threading
 
 import pytest
+
+from support.served import served
 
 PASSWORD = "of-the-mail-server"
 
@@ -45,16 +46,6 @@ class Hook(http.server.BaseHTTPRequestHandler):
 
     def log_message(self, *_):
         pass
-
-
-def served(server):
-    server.taken = []
-    thread = threading.Thread(target=server.serve_forever)
-    thread.start()
-    yield server
-    server.shutdown()
-    thread.join()
-    server.server_close()
 
 
 @pytest.fixture

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import http.server
 import json
-import threading
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from support.served import served
 from tidegate.alerts.check import check_alerts
 from tidegate.alerts.watching import watching
 from tidegate.api import Project
@@ -36,13 +36,8 @@ class Hook(http.server.BaseHTTPRequestHandler):
 @pytest.fixture
 def hook():
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Hook)
-    server.taken, server.status = [], 200
-    thread = threading.Thread(target=server.serve_forever)
-    thread.start()
-    yield server
-    server.shutdown()
-    thread.join()
-    server.server_close()
+    server.status = 200
+    yield from served(server)
 
 
 def address(hook, path):
