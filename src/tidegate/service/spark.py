@@ -47,7 +47,12 @@ class Spark:
 
     def ask(self, connection: socket.socket, request: Mapping[str, Any]) -> None:
         """Lends the JVM, at once or when it has started; one that wants another JVM than others use starts its own."""
-        wanted = JvmSpec(conf=request["conf"], user=request["user"], jars=[Path(jar) for jar in request["jars"]])
+        wanted = JvmSpec(
+            conf=request["conf"],
+            user=request["user"],
+            jars=[Path(jar) for jar in request["jars"]],
+            environment=request["environment"],
+        )
         if self._keeper is not None and (self._retired or wanted.digest != _digest(self._wanted)):
             if self.connections:
                 _answer(connection, {"refused": "others use a Spark with other settings"})

@@ -10,6 +10,7 @@ import signal
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -21,7 +22,7 @@ from tidegate.service.events import teller
 from tidegate.service.place import Place
 from tidegate.spark import shared
 from tidegate.spark.jvm import Jvm
-from tidegate.spark.shared import JAVA_OPTIONS, JvmSpec
+from tidegate.spark.shared import JAVA_OPTIONS, JvmSpec, java_environment
 
 Run = Callable[[Sequence[str]], int]
 """A command by its words, in this process; returns its exit code."""
@@ -84,6 +85,9 @@ def keep_spark(wanted: JvmSpec, log: Path, tell: Callable[[Mapping[str, Any]], N
     options = f"{wanted.conf.get(JAVA_OPTIONS, '')} {LONG_RUNNING}".strip()
     if any("-XX:+Use" in part and part.endswith("GC") for part in wanted.conf.get(JAVA_OPTIONS, "").split()):
         options = wanted.conf[JAVA_OPTIONS]  # two collectors at once start no JVM
+    for name in java_environment(os.environ):
+        del os.environ[name]  # of whoever started the service; Java sees those of who asked
+    os.environ.update(wanted.environment)
     jvm = Jvm()
     try:
         jvm.start({**wanted.conf, JAVA_OPTIONS: options}, log, wanted.jars)
@@ -128,7 +132,8 @@ def forked(work: Callable[[], int], *, dies_by: int = signal.SIGTERM) -> int:
 
 def _belong(place: Place) -> None:
     """This process takes its Spark from the service, and tells it of each event."""
-    shared.provide(lambda wanted: _Leased.of(place, wanted))
+    environment = java_environment(os.environ)  # as it is before PySpark adds variables of its own
+    shared.provide(lambda wanted: _Leased.of(place, replace(wanted, environment=environment)))
     tell = cache(lambda: teller(place))
     observe(lambda _: tell())
 
@@ -146,9 +151,15 @@ class _Leased:
         connection = place.connect()
         if connection is None:
             return None
-        asked = {"conf": dict(wanted.conf), "user": dict(wanted.user), "jars": [str(jar) for jar in wanted.jars]}
+        asked = {
+            "ask": "spark",
+            "conf": dict(wanted.conf),
+            "user": dict(wanted.user),
+            "jars": list(map(str, wanted.jars)),
+            "environment": dict(wanted.environment),
+        }
         with contextlib.suppress(OSError):
-            wire.send(connection, {"ask": "spark", **asked})
+            wire.send(connection, asked)
             told = wire.receive(connection)
             if told is not None and "port" in told[0]:
                 return cls(connection, told[0]["port"], told[0]["secret"])

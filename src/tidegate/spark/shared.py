@@ -12,7 +12,7 @@ import os
 import signal
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -24,6 +24,10 @@ if TYPE_CHECKING:
 
 PORT, TOKEN = "PYSPARK_GATEWAY_PORT", "PYSPARK_GATEWAY_SECRET"
 JAVA_OPTIONS = "spark.driver.extraJavaOptions"
+DECISIVE = (
+    *("AWS_", "AZURE_", "GOOGLE_", "GCS_", "HADOOP_", "HIVE_", "JAVA_", "JDK_", "KRB5", "SPARK_", "PYSPARK_"),
+    *("HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "ALL_PROXY", "SSL_CERT"),
+)
 PATIENCE = 5.0
 """Seconds for a Spark at work to drop what an interruption asks it to drop."""
 
@@ -36,18 +40,30 @@ class JvmSpec:
         conf: of its Spark context.
         user: the settings that the project file states; no default replaces them.
         jars: of the driver.
+        environment: the variables by which Java finds credentials, proxies and settings; see `java_environment`.
     """
 
     conf: Mapping[str, str]
     user: Mapping[str, str]
     jars: Sequence[Path]
+    environment: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def digest(self) -> str:
         """The same for JVMs that can stand in for each other: how fast one starts makes no difference."""
         conf = {key: value for key, value in self.conf.items() if key != JAVA_OPTIONS}
-        told = json.dumps([conf, dict(self.user), [str(jar) for jar in self.jars]], sort_keys=True)
+        told = json.dumps([conf, dict(self.user), list(map(str, self.jars)), dict(self.environment)], sort_keys=True)
         return hashlib.sha256(told.encode()).hexdigest()
+
+
+def java_environment(environ: Mapping[str, str]) -> dict[str, str]:
+    """Of these variables those that decide what Spark reads and writes, and as whom: who shares a JVM shares them.
+
+    Example:
+        >>> java_environment({"AWS_PROFILE": "prod", "HOME": "/root", "https_proxy": "http://p:3128"})
+        {'AWS_PROFILE': 'prod', 'https_proxy': 'http://p:3128'}
+    """
+    return {name: value for name, value in environ.items() if name.upper().startswith(DECISIVE)}
 
 
 class Lease(Protocol):

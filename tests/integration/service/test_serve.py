@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from datetime import UTC, datetime
+from pathlib import Path
 
 import pytest
 
@@ -222,6 +223,19 @@ def test_two_commands_use_one_spark_side_by_side(site):
         said = [json.loads(each.communicate(timeout=100)[0]) for each in (one, two)]
     assert [each["streams"][0]["equal"] for each in said] == [True, True]
     assert site.state()["spark"]["users"] == 0
+
+
+def test_spark_has_the_credentials_of_who_asks(site, monkeypatch):
+    site.serve("--no-schedule")
+    assert site.run("run")[0] == 0
+    before = site.state()["spark"]["pid"]
+    site.change()
+    monkeypatch.setenv("AWS_PROFILE", "of-another-shell")
+    assert site.run("run")[0] == 0
+    now = site.state()["spark"]["pid"]
+    assert now != before
+    assert b"AWS_PROFILE=of-another-shell\0" in Path(f"/proc/{now}/environ").read_bytes()
+    assert site.rows() == site.there()
 
 
 def test_the_schedule_goes_on_with_a_changed_project_once_it_is_valid(site):

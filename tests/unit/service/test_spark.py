@@ -11,8 +11,8 @@ from tidegate.service import wire
 from tidegate.service.processes import memory
 from tidegate.service.spark import Spark
 
-ASKED = {"conf": {"spark.master": "local"}, "user": {}, "jars": []}
-OTHER = {"conf": {"spark.master": "local"}, "user": {"spark.sql.shuffle.partitions": "3"}, "jars": []}
+ASKED = {"conf": {"spark.master": "local"}, "user": {}, "jars": [], "environment": {"AWS_PROFILE": "test"}}
+OTHERS = [{**ASKED, "user": {"spark.sql.shuffle.partitions": "3"}}, {**ASKED, "environment": {"AWS_PROFILE": "prod"}}]
 
 
 @pytest.fixture
@@ -62,10 +62,11 @@ def test_users_with_the_same_settings_share_one(service):
     assert service.state()["users"] == 0
 
 
-def test_who_needs_other_settings_is_refused_and_harms_nobody(service):
+@pytest.mark.parametrize("asked", OTHERS, ids=["settings", "credentials"])
+def test_who_needs_other_settings_is_refused_and_harms_nobody(service, asked):
     one = Caller(service, ASKED)
     before = one.answer()["pid"]
-    other = Caller(service, OTHER)
+    other = Caller(service, asked)
     assert "refused" in other.answer()
     other.leaves(well=False)  # it never had a Spark, so it has nothing to say at its end
     one.leaves(well=True)
@@ -74,11 +75,12 @@ def test_who_needs_other_settings_is_refused_and_harms_nobody(service):
     again.leaves(well=True)
 
 
-def test_nobody_in_the_way_other_settings_get_another_one(service):
+@pytest.mark.parametrize("asked", OTHERS, ids=["settings", "credentials"])
+def test_nobody_in_the_way_other_settings_get_another_one(service, asked):
     one = Caller(service, ASKED)
     before = one.answer()["pid"]
     one.leaves(well=True)
-    other = Caller(service, OTHER)
+    other = Caller(service, asked)
     assert other.answer()["pid"] != before
     other.leaves(well=True)
 
