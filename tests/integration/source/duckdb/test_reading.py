@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from pathlib import Path
 
 import pytest
 
 from integration.source import vectors
 from integration.source.duckdb.files import run, source
+from integration.source.groups import DAYS, NUMBERS, check_groups
 from tidegate.core.batch import Latest
 from tidegate.core.fingerprint import Fingerprint
 from tidegate.core.grouping import Grouping, Period, Periods, Prefixes, Steps
@@ -189,12 +189,6 @@ def test_collations_join_nothing(file: Path) -> None:
         assert probe.count(between) == sum("A" < text <= "a" for text in known)
 
 
-NUMBERS = [-1001, -1000, -1, 0, 5, 999, 1000, None]
-
-
-DAYS = ["0001-01-01", "1969-12-31", "2024-02-29", "2025-01-01", "9999-12-31", None]
-
-
 @pytest.mark.parametrize(
     ("grouping", "values", "kind"),
     [
@@ -217,31 +211,7 @@ def test_groups_are_those_of_the_model(file: Path, grouping: Grouping, values: l
         rows=[(None if value is None else str(value),) for value in values],
     )
     with source(file).probe() as probe:
-        column = probe.schema().find("x")
-        assert column is not None
-        model: defaultdict[object, list[str]] = defaultdict(list)
-        for value in values:
-            bucket, text = in_model(grouping, value, kind)
-            model[grouping.part(grouping.coarse(bucket), column)].append(text)
-        found = probe.partitions(grouping)
-        assert found == {part: Fingerprint.of_texts(texts) for part, texts in model.items()}
-        for part, fingerprint in found.items():
-            assert probe.fingerprint(part) == fingerprint
-
-
-def in_model(grouping: Grouping, value: object, kind: str) -> tuple[str | None, str]:
-    """Bucket and row text, in plain Python."""
-    if value is None:
-        return None, "~N"
-    if isinstance(grouping, Steps):
-        number = int(str(value))
-        return str(number // grouping.width * grouping.width), str(number)
-    text = f"{value} 00:00:00.000000" if kind == "timestamp" else str(value)
-    if isinstance(grouping, Periods):
-        length = {Period.DAY: 10, Period.WEEK: 10, Period.MONTH: 7, Period.QUARTER: 7}[grouping.period]
-        return text[:length], text
-    assert isinstance(grouping, Prefixes)
-    return text[: grouping.length], text.replace("~", "~0").replace("|", "~1")
+        check_groups(probe, grouping, values, moments=kind == "timestamp")
 
 
 @pytest.mark.spark
