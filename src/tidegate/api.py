@@ -232,6 +232,7 @@ class Project:
         *names: str,
         level: Level | str = Level.CHECKSUM,
         repair: bool = False,
+        allow_deletes: bool = False,
         on_event: Listener | None = None,
         **chosen: Unpack[Selectors],
     ) -> VerificationReport:
@@ -240,13 +241,15 @@ class Project:
         Args:
             level: `counts`, `checksum` (fingerprints), or `rows` (down to the rows that differ).
             repair: reload the rows that differ, delete surplus rows, and verify them.
+            allow_deletes: let the repair delete any number of rows (`deletes: {max_fraction: …}`); recorded.
             on_event: called while streams are compared and repaired.
 
         Raises:
             ConfigError: an unknown name or level; nothing was compared.
         """
         level, streams = level_of(level), self.streams(*names, **chosen)
-        return verify_streams(streams, self._context(), level, repair=repair, listener=on_event)
+        context = self._context(allow_deletes=allow_deletes)
+        return verify_streams(streams, context, level, repair=repair, listener=on_event)
 
     def maintain(
         self,
@@ -313,10 +316,7 @@ class Project:
         return [one.name for one in self.streams(*names, **chosen) if holds_rows(one.format.state(one.target, one.uid))]
 
     def status(self, *names: str, **chosen: Unpack[Selectors]) -> list[StreamStatus]:
-        """Every stream that is meant, also those that never ran: freshness, lag, what is due, the last error.
-
-        What does not answer, a table, a log or the source of a pattern, is named in `problem` or `lag_error`.
-        """
+        """Every stream, also those that never ran; what does not answer is named in `problem` or `lag_error`."""
         return overview(self.config, self.lakes, self.registry, utc_now(), self._choice(names, chosen))
 
     def proof(self, *names: str, **chosen: Unpack[Selectors]) -> ProofReport:

@@ -12,7 +12,8 @@ import operator
 import re
 import types
 import typing
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from datetime import timedelta
 from typing import Annotated, Any, TypeVar
 
@@ -54,18 +55,20 @@ def plugin_of(group: str, node: Node) -> type[Any]:
     kind = node.get(KIND)
     if kind is None:
         raise node.mark.error(f"needs `kind:`; {suggest('', plugins.names(group))}")
-    try:
+    with located(kind.mark):
         return plugins.load(group, kind.text())
+
+
+@contextmanager
+def located(mark: Mark) -> Iterator[None]:
+    """Gives an error of the project file the place it belongs to; one that has a place already stays as it is."""
+    try:
+        yield
     except ConfigError as error:
-        raise located(error, kind.mark) from error
-
-
-def located(error: ConfigError, mark: Mark) -> ConfigError:
-    """The same error with the place it belongs to; one that has a place already stays as it is."""
-    if "key" in error.context:
-        return error
-    place = {"file": mark.file, "line": mark.line, "key": ".".join(mark.path)}
-    return type(error)(f"{mark}: {error.message}", hint=error.hint, **{**error.context, **place})
+        if "key" in error.context:
+            raise
+        place = {"file": mark.file, "line": mark.line, "key": ".".join(mark.path)}
+        raise type(error)(f"{mark}: {error.message}", hint=error.hint, **{**error.context, **place}) from error
 
 
 def read(cls: type[T], node: Node, **given: Any) -> T:
@@ -76,9 +79,8 @@ def read(cls: type[T], node: Node, **given: Any) -> T:
     """
     values = check(cls, node, given)
     try:
-        return cls(**values, **given)
-    except ConfigError as error:
-        raise located(error, node.mark) from error
+        with located(node.mark):
+            return cls(**values, **given)
     except (ValueError, TypeError) as error:
         raise node.mark.error(str(error)) from error
 

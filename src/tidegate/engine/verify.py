@@ -16,13 +16,14 @@ from tidegate.core.changes import ChangeSet
 from tidegate.core.display import Shown
 from tidegate.core.effects import Mirror
 from tidegate.core.outcome import Problem
-from tidegate.core.plan import Mode, WriteChoice, WriteFacts
+from tidegate.core.plan import LoadPlan, Mode, WriteChoice, WriteFacts
 from tidegate.core.position import Position
 from tidegate.core.position_state import unvouched
 from tidegate.core.report import StreamReport
 from tidegate.core.slices import Keys
 from tidegate.engine import load
 from tidegate.engine.context import LoadContext, PlannedLoad, RunContext
+from tidegate.engine.deletes import delete_guard
 from tidegate.engine.events import Journal, Listener, Moment, Stage, journals
 from tidegate.engine.observers import Command
 from tidegate.engine.outcome import failure
@@ -241,8 +242,13 @@ def _repair(work: LoadContext, since: Position, difference: Difference, lease: L
 
     Returns:
         The rows that are as the source's again, and the keys that still differ.
+
+    Raises:
+        DeleteFuse: it would delete more rows than one load may.
     """
     stream, context = work.stream, work.context
+    gone = len(difference.extra) + difference.extra_rows
+    delete_guard.guard_repair(work, source_rows=difference.source_rows, gone=gone)
     keys = (*difference.missing, *difference.changed, *difference.extra)
     named = comparison.named_by(stream, work.probe.schema())
     if not named or len(keys) > MOST_KEYS:
@@ -255,29 +261,7 @@ def _repair(work: LoadContext, since: Position, difference: Difference, lease: L
     slices, left = _slices(work, keys)
     if not slices:
         return 0, left
-    # What the partitions hold is another thing now: the next load measures them.
-    state = unvouched(since.state)
-    changes = ChangeSet(
-        slices=slices,
-        effect=Mirror(),
-        state=state,
-        loaded_through=since.loaded_through,
-        rows=len(keys),
-        reason=f"{len(keys)} keys differ between source and table",
-    )
-    found = PlanInputs(
-        table=work.recovered.table,
-        since=since,
-        changes=changes,
-        columns=work.probe.schema(),
-        identity=work.probe.identity(),
-        clock=since.clock,
-        facts=WriteFacts(effect=changes.effect, rows=len(keys), table_rows=work.recovered.table.rows),
-        last_sequence=context.registry.last_sequence(stream.uid),
-    )
-    made = make_plan(stream, found, now=context.now())
-    reason = "the rows that differ are compared by key and repaired"
-    plan = replace(beside(made), write=WriteChoice(mode=Mode.MERGE_PARTITIONS, reason=reason))
+    plan = _planned(work, since, slices, len(keys))
     context.save(plan)
     policies = replace(stream.policies, verify=VerifyLevel.MOVED)
     repairing = replace(work, stream=replace(stream, policies=policies))
@@ -286,6 +270,34 @@ def _repair(work: LoadContext, since: Position, difference: Difference, lease: L
         rows = done.counts.rows_read
         payload |= {"rows": rows, "rows_affected": rows, "snapshot": done.reached.snapshot, "left": left}
     return difference.rows - left, left
+
+
+def _planned(work: LoadContext, since: Position, slices: tuple[Keys, ...], keys: int) -> LoadPlan:
+    """The load of these keys alone, after which the position is as it was."""
+    stream = work.stream
+    # What the partitions hold is another thing now: the next load measures them.
+    state = unvouched(since.state)
+    changes = ChangeSet(
+        slices=slices,
+        effect=Mirror(),
+        state=state,
+        loaded_through=since.loaded_through,
+        rows=keys,
+        reason=f"{keys} keys differ between source and table",
+    )
+    found = PlanInputs(
+        table=work.recovered.table,
+        since=since,
+        changes=changes,
+        columns=work.probe.schema(),
+        identity=work.probe.identity(),
+        clock=since.clock,
+        facts=WriteFacts(effect=changes.effect, rows=keys, table_rows=work.recovered.table.rows),
+        last_sequence=work.context.registry.last_sequence(stream.uid),
+    )
+    made = make_plan(stream, found, now=work.context.now())
+    reason = "the rows that differ are compared by key and repaired"
+    return replace(beside(made), write=WriteChoice(mode=Mode.MERGE_PARTITIONS, reason=reason))
 
 
 def _slices(work: LoadContext, keys: Sequence[Key]) -> tuple[tuple[Keys, ...], int]:

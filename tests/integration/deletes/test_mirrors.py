@@ -84,6 +84,39 @@ def test_a_source_that_was_emptied_stops_the_load(bench_of, write):
     assert bench.rows() == before
 
 
+@pytest.mark.parametrize("write", ["merge", "scd2"])
+def test_a_repair_of_a_source_that_was_emptied_deletes_nothing_unasked(bench_of, format_, write):
+    bench = bench_of(format_=format_, strategy="full", write=write)
+    bench.shop.sql("insert into t values (1, 'a'), (2, 'b')")
+    bench.loaded()
+    before = bench.rows()
+    bench.shop.sql("delete from t")
+    with bench.workspace.project(bench.spark) as project:
+        (stopped,) = project.verify(repair=True).streams
+        assert (stopped.error.code, stopped.exit_code, stopped.repaired_rows) == ("delete_fuse", 4, 0)
+        assert "tidegate verify t --repair --allow-deletes" in stopped.error.hint
+        assert bench.rows() == before
+        (allowed,) = project.verify(repair=True, allow_deletes=True).streams
+        assert (allowed.error, allowed.equal, allowed.repaired_rows) == (None, True, 2)
+    assert [row for row in bench.rows() if row.get("is_current", True)] == []
+
+
+def test_a_repair_deletes_no_more_than_a_load_may(bench_of):
+    bench = bench_of(strategy="full", write="merge", deletes={"max_fraction": 0.5})
+    bench.shop.sql("insert into t values (1, 'a'), (2, 'b'), (3, 'c')")
+    bench.loaded()
+    bench.shop.sql("delete from t where id < 3", "insert into t values (4, 'd')")
+    with bench.workspace.project(bench.spark) as project:
+        (stopped,) = project.verify(repair=True).streams
+        assert stopped.error.code == "delete_fuse"
+        assert "2 rows of lake.out.t no longer exist at the source, and one repair may delete at most 1" in (
+            stopped.error.message
+        )
+        assert bench.ids() == [1, 2, 3]
+        assert project.verify(repair=True, allow_deletes=True).streams[0].equal
+    assert bench.ids() == [3, 4]
+
+
 GUARDED = [
     {"strategy": "full", "write": "replace"},
     {"strategy": "full", "write": "replace", "key": []},

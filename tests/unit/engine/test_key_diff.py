@@ -118,6 +118,30 @@ def test_the_fuse_before_a_row_is_read(shop, registry):
     watched(shop, registry, rows=1, deletes=Deletes(detect=Detect.KEY_DIFF, max_fraction=1))
 
 
+def repairing(shop, registry, deletes=None, *, gone, source_rows=0, **options):
+    stream = shop.stream(rows=200, deletes=deletes or Deletes())
+    with stream.source.probe() as probe:
+        work = shop.work(registry, probe, stream, **options)
+        delete_guard.guard_repair(work, source_rows=source_rows, gone=gone)
+
+
+def test_a_repair_passes_the_same_fuse(shop, registry):
+    repairing(shop, registry, gone=199, source_rows=1)
+    repairing(shop, registry, gone=200)  # the rows at the source are later than what was compared
+    with pytest.raises(DeleteFuse, match="one repair may delete at most 100"):
+        repairing(shop, registry, KEY_DIFF, gone=101, source_rows=99)
+    repairing(shop, registry, KEY_DIFF, gone=100, source_rows=100)
+    shop.sql("delete from t")
+    with pytest.raises(DeleteFuse, match="the source is empty") as caught:
+        repairing(shop, registry, gone=200)
+    assert "`tidegate verify STREAM --repair --allow-deletes`" in caught.value.hint
+    repairing(shop, registry, gone=0)
+    repairing(shop, registry, Deletes(max_fraction=1), gone=200)
+    assert [change.new_status for change in registry.changes("a1b2")].count("DELETES ALLOWED") == 0
+    repairing(shop, registry, gone=200, allow_deletes=True)
+    assert [change.new_status for change in registry.changes("a1b2")].count("DELETES ALLOWED") == 1
+
+
 def test_an_empty_table_is_not_looked_through(shop, registry):
     work, found = watched(shop, registry, SOME, rows=0)
     assert work.key_diff is None

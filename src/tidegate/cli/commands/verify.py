@@ -10,6 +10,7 @@ from tidegate.cli.command import Exclude, Select, Streams
 from tidegate.cli.shell import Shell
 from tidegate.cli.tables import Table, count, seconds, yes
 from tidegate.core.bucketing import Level
+from tidegate.errors import ConfigError
 
 if TYPE_CHECKING:
     from tidegate.engine.verify import Verification
@@ -24,17 +25,30 @@ def verify(
         Level, Option(help="What to compare: row counts, fingerprints, or single rows to find those that differ.")
     ] = Level.CHECKSUM,
     repair: Annotated[bool, Option("--repair", help="Reload only the rows that differ, then verify them.")] = False,
+    allow_deletes: Annotated[
+        bool, Option("--allow-deletes", help="Allow the repair to delete any number of rows; this is recorded.")
+    ] = False,
 ) -> int:
     """Verifies that tables equal their sources.
 
     Exit code 3 if one differs.
     """
+    if allow_deletes and not repair:
+        raise ConfigError(
+            "--allow-deletes is for a repair, and nothing is to be repaired", hint="Add --repair, or leave it out."
+        )
     with shell.project() as project:
         from tidegate.cli.progress import progress  # noqa: PLC0415 - it imports the engine
 
         with progress(shell, with_json=False) as listener:
             report = project.verify(
-                *(streams or ()), select=select, exclude=exclude, level=level, repair=repair, on_event=listener
+                *(streams or ()),
+                select=select,
+                exclude=exclude,
+                level=level,
+                repair=repair,
+                allow_deletes=allow_deletes,
+                on_event=listener,
             )
     if shell.as_json:
         shell.document(report.to_dict())
@@ -42,24 +56,29 @@ def verify(
     columns = ("stream", "equal", "source rows", "table rows", "slices differ", "rows differ", "repaired", "time")
     shell.table(Table(columns=columns, rows=tuple(_row(one) for one in report.streams)))
     for one in report.streams:
-        if one.columns_not_covered:
-            shell.result(f"note: {one.stream}: not covered by the fingerprint: {', '.join(one.columns_not_covered)}")
-        if one.rows_quarantined:
-            shell.result(
-                f"note: {one.stream}: {count(one.rows_quarantined)} source rows are in quarantine; "
-                f"`tidegate quarantine show {one.stream}`"
-            )
-        if one.equal is False:
-            repairs = f"`tidegate verify {one.stream} --repair` repairs"
-            counts = f"`tidegate verify {one.stream} --level rows` counts the rows that differ, {repairs} them."
-            shell.problem(
-                code="different",
-                message=f"{one.stream}: the table differs from its source",
-                hint=counts if one.rows_different is None else f"{repairs} the rows that differ.",
-            )
-        if one.error:
-            shell.problem(code=one.error.code, message=f"{one.stream}: {one.error.message}", hint=one.error.hint)
+        _tell(shell, one)
     return report.exit_code
+
+
+def _tell(shell: Shell, one: Verification) -> None:
+    """What is to be known of one stream beside its line in the table."""
+    if one.columns_not_covered:
+        shell.result(f"note: {one.stream}: not covered by the fingerprint: {', '.join(one.columns_not_covered)}")
+    if one.rows_quarantined:
+        shell.result(
+            f"note: {one.stream}: {count(one.rows_quarantined)} source rows are in quarantine; "
+            f"`tidegate quarantine show {one.stream}`"
+        )
+    if one.equal is False:
+        repairs = f"`tidegate verify {one.stream} --repair` repairs"
+        counts = f"`tidegate verify {one.stream} --level rows` counts the rows that differ, {repairs} them."
+        shell.problem(
+            code="different",
+            message=f"{one.stream}: the table differs from its source",
+            hint=counts if one.rows_different is None else f"{repairs} the rows that differ.",
+        )
+    if one.error:
+        shell.problem(code=one.error.code, message=f"{one.stream}: {one.error.message}", hint=one.error.hint)
 
 
 def _row(one: Verification) -> tuple[str, ...]:

@@ -216,10 +216,8 @@ def recorded_place(status: StreamStatus, lakes: Mapping[str, Format]) -> Place |
 
 def _flavour(source: Source[Probe], node: Node) -> Flavour:
     """What the source can be asked. Raises ConfigError where its connection is one that no rows are read from."""
-    try:
+    with located(node.mark):
         return flavour_of(source)
-    except ConfigError as error:
-        raise located(error, node.mark) from error
 
 
 def _rule(node: Node, lakes: dict[str, Format], target: Target) -> Rule:

@@ -1,4 +1,4 @@
-"""The delete limit of `deletes: {max_fraction: …}`, checked before a load is planned.
+"""The delete limit of `deletes: {max_fraction: …}`, checked before a load or a repair is planned.
 
 An empty source never empties a table without permission.
 """
@@ -23,7 +23,7 @@ def guard(work: LoadContext, changes: ChangeSet) -> None:
         return
     stream, table = work.stream, work.recovered.table
     if work.context.allow_deletes:
-        work.context.registry.record(stream.uid, ("DELETES GUARDED", "DELETES ALLOWED"), reason="run --allow-deletes")
+        _record(work, "run")
         return
     known = work.key_diff.rows if work.key_diff else changes.rows
     if stream.policies.deletes.max_fraction != ALL_OF_THEM and _emptied(work, changes, known):
@@ -39,8 +39,41 @@ def guard(work: LoadContext, changes: ChangeSet) -> None:
         )
 
 
+def guard_repair(work: LoadContext, *, source_rows: int, gone: int) -> None:
+    """Refuses a repair that would delete what a load may not delete.
+
+    Args:
+        source_rows: rows that the source holds of what was compared.
+        gone: rows of the table that the source does not have.
+
+    Raises:
+        DeleteFuse: the source is empty, or more than `max_fraction` of the table's rows would go.
+    """
+    stream, hint = work.stream, DeleteFuse.default_hint.replace("run STREAM", "verify STREAM --repair")
+    if not gone:
+        return
+    if work.context.allow_deletes:
+        _record(work, "verify --repair")
+        return
+    unlimited = stream.policies.deletes.max_fraction == ALL_OF_THEM
+    if not unlimited and not source_rows and not work.probe.stats(Everything()).rows:
+        raise DeleteFuse(f"stream {stream.name!r}: the source is empty, and {stream.target} has rows", hint=hint)
+    most = limit(work)
+    if most is not None and gone > most:
+        raise DeleteFuse(
+            f"stream {stream.name!r}: {gone} rows of {stream.target} no longer exist at the source, and one repair may "
+            f"delete at most {most} ({stream.policies.deletes.limit})",
+            hint=hint,
+        )
+
+
+def _record(work: LoadContext, command: str) -> None:
+    change = ("DELETES GUARDED", "DELETES ALLOWED")
+    work.context.registry.record(work.stream.uid, change, reason=f"{command} --allow-deletes")
+
+
 def limit(work: LoadContext) -> int | None:
-    """The most rows that this load may delete; None for any number."""
+    """The most rows that one load or repair may delete; None for any number."""
     rows = work.recovered.table.rows
     if work.context.allow_deletes or rows is None or not holds_rows(work.recovered.table):
         return None

@@ -42,7 +42,7 @@ def asking(work: LoadContext, planned: PlannedLoad) -> Iterator[Future[Fingerpri
         except TidegateError as error:
             # A question that a source refuses, for a bad value, ends the snapshot that Spark reads.
             reason = asked.exception() if asked.done() or isinstance(error, SourceUnavailable) else None
-            if isinstance(reason, TidegateError):
+            if isinstance(reason, TidegateError) and reason is not error:
                 raise reason from error
             raise
 

@@ -52,18 +52,21 @@ def known(session: Session, relation: Relation) -> Iterator[None]:
     try:
         yield
     except ColumnMissing as error:
-        raise _with_nearest(session, relation, error) from error
+        nearer = _with_nearest(session, relation)
+        if nearer is None:
+            raise
+        raise nearer from error
 
 
-def _with_nearest(session: Session, relation: Relation, error: ColumnMissing) -> ColumnMissing:
-    """The error with the table that may be meant; as it is where the table exists, or nothing can be listed."""
+def _with_nearest(session: Session, relation: Relation) -> ColumnMissing | None:
+    """An error that names the table that may be meant; None where the table exists, or nothing can be listed."""
     try:
         tables = session.list_tables() if relation.parts else []
     except TidegateError:
-        return error
+        return None
     bare = {join_name(parts[1:]): parts for parts in tables}
     if not tables or relation.parts in (*tables, *(parts[1:] for parts in tables)):
-        return error
+        return None
     if len(relation.parts) == 1:
         near = nearest(relation.label, bare)
     else:
