@@ -166,7 +166,7 @@ FACTS = st.builds(
     keys=st.builds(KeyFacts, columns=st.sampled_from([(), ("id",)]), unique=st.booleans(), apart=st.booleans()),
     aligned=st.booleans(),
     counted=st.booleans(),
-    gone=st.booleans(),
+    missing_keys=st.booleans(),
     carried=st.booleans(),
 )
 

@@ -16,7 +16,7 @@ from support.scd2_model import Change, versions
 from tidegate.core.schema import BIGINT, TEXT, TIMESTAMP, Column, Schema
 from tidegate.writers.scd2 import changes
 from tidegate.writers.scd2 import history as histories
-from tidegate.writers.scd2.changes import Dating
+from tidegate.writers.scd2.changes import DatingRules
 from tidegate.writers.scd2.history import History
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ def load(spark: SparkSession, table: list[Row], batch: list[Row]) -> list[Row]:
     met = [row for row in table if row[0] in keys and (row[5] or row[4] >= least)]
     stored: DataFrame = spark.createDataFrame(met, STORED)
     events = changes.of_rows(spark.createDataFrame(batch, EVENT), HISTORY)
-    placed = changes.placed(events, stored, HISTORY, Dating(floor=None))
+    placed = changes.placed(events, stored, HISTORY, DatingRules(floor=None))
     both = placed.unionByName(histories.stored_changes(stored, HISTORY))
     made = histories.versions(both, HISTORY)
     rest = [row for row in table if row not in met]
@@ -111,7 +111,7 @@ def test_single_changes_make_the_versions_that_all_of_the_rules_make(spark: Spar
     ]
     known = [row for row in rows if row[2] is not None or row[3]]
     events = changes.of_rows(spark.createDataFrame(known, EVENT), history)
-    placed = changes.placed(events, None, history, Dating(floor=FLOOR))
+    placed = changes.placed(events, None, history, DatingRules(floor=FLOOR))
     wanted = histories.versions(placed, history)
     found = histories.first(events, history, FLOOR)
     assert found.columns == wanted.columns

@@ -41,7 +41,7 @@ def told(session: SparkSession, envelope: Any, messages: Messages) -> list[dict[
     ]
     columns = f"{KEY} binary, {VALUE} binary, {PLACE} string, {ORIGIN} string"
     found = _told(session.createDataFrame(rows, columns), envelope, schema)
-    seen = envelope.having_seen([Message(key=key, value=value) for key, value in plain])
+    seen = envelope.primed_with([Message(key=key, value=value) for key, value in plain])
     known = _told(session.createDataFrame(rows, columns), seen, schema)
     assert str(known) == str(found), "what is known only makes it faster; as texts, where NaN is NaN"
     return found

@@ -111,7 +111,7 @@ class Batch:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Restored:
+class RestoredRows:
     """Keys that the files of a load do not have any more, and that get the row of a file that was loaded earlier.
 
     Args:
@@ -127,7 +127,7 @@ class Restored:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Aside:
+class QuarantinedRows:
     """Rows of a load that are kept in its quarantine, as the quarantine's own commit holds them.
 
     Args:
@@ -145,7 +145,7 @@ class Aside:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GoneKeys:
+class DeletedKeys:
     """The keys of the table that the source does not have any more.
 
     Args:
@@ -158,7 +158,7 @@ class GoneKeys:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Compared:
+class ComparisonScope:
     """What verification compares, where it is not just the rows of the plan's slices.
 
     Args:
@@ -171,7 +171,7 @@ class Compared:
     latest: Latest | None = None
     moved: tuple[Slice, ...] | None = None
     where: str | None = None
-    restored: Restored | None = None
+    restored: RestoredRows | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -204,7 +204,7 @@ class Verdicts:
         refused: events among the rows that cannot be taken, so that nothing was made of any.
     """
 
-    aside: Aside | None = None
+    quarantined: QuarantinedRows | None = None
     findings: tuple[str, ...] = ()
     warned: int = 0
     refused: int = 0
@@ -232,10 +232,10 @@ class Checked:
     keys: DataFrame | None = None
     prune: tuple[Prune, ...] = ()
     skip_equal: bool = False
-    gone: GoneKeys | None = None
+    deleted_keys: DeletedKeys | None = None
     skipped: str | None = None
     held: DataFrame | None = None
     folded: Folded | None = None
-    compared: Compared = field(default_factory=Compared)
+    compared: ComparisonScope = field(default_factory=ComparisonScope)
     dated: Dated = field(default_factory=Dated)
     verdicts: Verdicts = field(default_factory=Verdicts)

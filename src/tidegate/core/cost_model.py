@@ -87,7 +87,7 @@ class Estimate:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Experience:
+class CostHistory:
     """What is known of a stream's earlier loads.
 
     Args:
@@ -102,7 +102,7 @@ class Experience:
         """What going this way would take: by the median rate of the last loads that did, else by a guess.
 
         Example:
-            >>> known = Experience(costs=(Cost(way=LoadMethod.FULL, rows=2_000_000, seconds=22.0),))
+            >>> known = CostHistory(costs=(Cost(way=LoadMethod.FULL, rows=2_000_000, seconds=22.0),))
             >>> known.estimate(LoadMethod.FULL, 1_000_000).seconds
             12.0
         """

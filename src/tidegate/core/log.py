@@ -46,7 +46,7 @@ class Truncate(StrEnum):
     STOP = "stop"
 
 
-class Bad(StrEnum):
+class OnBadEvent(StrEnum):
     """What is done about events that cannot be taken."""
 
     STOP = "stop"

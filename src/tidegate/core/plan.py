@@ -118,7 +118,7 @@ class WriteFacts:
         keys: of the batch.
         aligned: the partitions that are mirrored are whole files of the table.
         counted: which rows go must be known: they are marked, or no more than so many may go.
-        gone: rows of the table may go although the batch does not name them.
+        missing_keys: rows of the table may go although the batch does not name them.
         carried: rows carry the name of the file that they came from, in the batch and in the table.
     """
 
@@ -129,7 +129,7 @@ class WriteFacts:
     keys: KeyFacts = field(default_factory=KeyFacts)
     aligned: bool = False
     counted: bool = False
-    gone: bool = False
+    missing_keys: bool = False
     carried: bool = False
 
 

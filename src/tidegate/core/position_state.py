@@ -66,7 +66,7 @@ class EventFence:
         )
 
 
-def says_nothing(state: Mapping[str, Any]) -> bool:
+def is_of_empty_table(state: Mapping[str, Any]) -> bool:
     """Whether the position is that of a table which was created without rows."""
     return EMPTY in state
 

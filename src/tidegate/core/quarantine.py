@@ -113,11 +113,11 @@ class RowText:
     values: tuple[str, ...]
 
 
-def beside(target: Target) -> Target:
+def quarantine_of(target: Target) -> Target:
     """The quarantine of a table.
 
     Example:
-        >>> str(beside(Target(lake="lake", namespace=("shop",), table="orders")))
+        >>> str(quarantine_of(Target(lake="lake", namespace=("shop",), table="orders")))
         'lake.shop.orders__tidegate_quarantine'
     """
     return replace(target, table=target.table + SUFFIX)

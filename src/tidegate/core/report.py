@@ -13,7 +13,7 @@ from tidegate.core.spelling import suggest
 from tidegate.errors import TidegateError
 
 
-class OfStream(Protocol):
+class StreamResult(Protocol):
     """The result of one stream."""
 
     @property
@@ -25,7 +25,7 @@ class OfStream(Protocol):
         """Why it failed; None where it did not."""
 
 
-S = TypeVar("S", bound=OfStream)
+S = TypeVar("S", bound=StreamResult)
 
 
 class StreamReport(Generic[S]):

@@ -7,7 +7,7 @@ from typing import Any
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Retained:
+class SlotRetention:
     """What a server keeps for one stream.
 
     Args:

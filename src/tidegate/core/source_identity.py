@@ -40,7 +40,7 @@ def check_continues(since: Position, probe: Probe) -> None:
         raise HistoryGone(
             f"the source went back in time: its clock was {since.clock} and is {clock} (restored)", restored=not late
         )
-    reason = restore.set_back(since) if restore is not None else None
+    reason = restore.restore_reason(since) if restore is not None else None
     if reason is not None:
         raise HistoryGone(reason, restored=True)
 

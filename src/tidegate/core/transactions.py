@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 REMEMBERED = 100_000
-"""Transactions that are done with, and whose events are known again when they are told once more."""
+"""Transactions that are done with, and whose events are recognised when their events are delivered again."""
 LATEST = 20
 """Transactions that a position names."""
 PLACES = 2**31
@@ -42,13 +42,13 @@ class Ending:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Holder:
+class BlockingTransaction:
     """A transaction that a log cannot be read beyond.
 
     Args:
         since: when its first event was written, in milliseconds.
         found: how many different events of it are there.
-        wanted: how many it has; None while its end is not told.
+        wanted: how many it has; None while its end is not known.
     """
 
     transaction: str
@@ -67,7 +67,7 @@ class Cut:
     """
 
     upto: Mapping[int, int]
-    holders: tuple[Holder, ...] = ()
+    holders: tuple[BlockingTransaction, ...] = ()
 
 
 @dataclass(slots=True)
@@ -94,8 +94,8 @@ class _Seen:
 
 
 @dataclass(slots=True)
-class _Told:
-    """An end: where it was told first, when, and the greatest numbers of events that it was told with.
+class _End:
+    """An end: where it was first reported, when, and the greatest event counts reported with it.
 
     `events` are those of tables that are read here; `all` of them count where none is known by its name.
     """
@@ -114,8 +114,8 @@ class Tally:
     """The transactions in spans of a log, as far as they were read.
 
     An event that comes again (a connector that restarts sends again what it is not sure of) is found by its place
-    in its transaction. A transaction may have fewer events than its end says, because some were told before the log's
-    beginning, or taken out on the way. Its rest is not waited for once every part of the log has an event of a
+    in its transaction. A transaction may have fewer events than its end says: some may lie before the beginning of the
+    log, or were removed on the way. Its rest is not waited for once every part of the log has an event of a
     transaction that ended later: each part tells transactions in the order of their first ends. That holds only where
     all of these were read, back to before the connector last started.
 
@@ -123,7 +123,7 @@ class Tally:
         starts: of each part, the first offset that is read.
         settled: the place in the topic of transactions up to which all that ended is below `starts`; None if unknown.
         begun: transactions that are below `starts`, whole or as far as can be.
-        passing: whether the ends that are told begin long enough before the events.
+        passing: whether the ends that were read begin long enough before the events.
     """
 
     def __init__(
@@ -140,7 +140,7 @@ class Tally:
         self._begun = tuple(begun)
         self._loose: dict[str, None] = dict.fromkeys(self._begun)
         self._seen: dict[str, _Seen] = {}
-        self._told: dict[str, _Told] = {}
+        self._ends: dict[str, _End] = {}
         self._past: dict[int, int] = {}
         self._read = -1
 
@@ -158,18 +158,18 @@ class Tally:
         self._read = max(self._read, at)
         events = sum(count for table, count in ending.events.items() if takes(table))
         total = sum(ending.events.values())
-        found = self._told.setdefault(ending.transaction, _Told(at, when, events, total))
+        found = self._ends.setdefault(ending.transaction, _End(at, when, events, total))
         found.events, found.all = max(found.events, events), max(found.all, total)
 
     def forget(self, before: int) -> None:
-        """Transactions that began before that moment, and whose end is not told, ended long ago."""
+        """Transactions that began before that moment, and whose end is not known, ended long ago."""
         for name, one in list(self._seen.items()):
-            if name not in self._told and one.at < before:
+            if name not in self._ends and one.at < before:
                 self._done(name)
 
     def unended(self) -> bool:
         """Whether the end of a transaction that was read is not known."""
-        return any(name not in self._told for name in self._seen)
+        return any(name not in self._ends for name in self._seen)
 
     def cut(self, upto: Mapping[int, int]) -> Cut:
         """The greatest cut up to there that has of each transaction all events or none."""
@@ -209,72 +209,72 @@ class Tally:
                 self._done(name)
         self.starts.update(edge)
         patient = self._patient()
-        for name, told in list(self._told.items()):
-            if told.when < patient and name not in self._seen and name not in self._loose:
-                del self._told[name]
+        for name, end in list(self._ends.items()):
+            if end.when < patient and name not in self._seen and name not in self._loose:
+                del self._ends[name]
 
     def settled(self, upto: Mapping[int, int]) -> tuple[int, tuple[str, ...]]:
         """The place in the topic of transactions up to which all that ended is below this cut, and who ended last.
 
         Returns:
             The place, and the latest transactions below the cut: those after the place, and those that are the first
-            to be told again.
+            to be delivered again.
         """
         patient = self._patient()
         waiting, below = [], []
-        for name, told in self._told.items():
+        for name, end in self._ends.items():
             one = self._seen.get(name)
             if self._was_settled(name):
                 continue
             if name in self._loose or (one and all(offset < upto[part] for part, offset in one.last.items())):
-                below.append((told.at, name))
-            elif one or (told.events > 0 and told.when >= patient):
-                waiting.append(told.at)
+                below.append((end.at, name))
+            elif one or (end.events > 0 and end.when >= patient):
+                waiting.append(end.at)
         before = -1 if self._settled is None else self._settled
         place = max(before, min(waiting) - 1 if waiting else self._read)
         latest = dict.fromkeys(name for _, name in sorted(below))
         return place, (*(name for name in self._begun if name not in latest), *latest)[-LATEST:]
 
     def _patient(self) -> int:
-        return max((told.when for told in self._told.values()), default=0) - PATIENCE
+        return max((end.when for end in self._ends.values()), default=0) - PATIENCE
 
     def _done(self, name: str) -> None:
-        one, told = self._seen.pop(name), self._told.get(name)
-        if told is not None:
+        one, end = self._seen.pop(name), self._ends.get(name)
+        if end is not None:
             for part in one.first:
-                self._past[part] = max(self._past.get(part, -1), told.at)
+                self._past[part] = max(self._past.get(part, -1), end.at)
         self._loose[name] = None
         if len(self._loose) > REMEMBERED:
             oldest = next(iter(self._loose))
             del self._loose[oldest]
-            self._told.pop(oldest, None)
+            self._ends.pop(oldest, None)
 
     def _was_settled(self, name: str) -> bool:
         """Whether an earlier load has all of it, so that its events are here for the second time."""
-        told = self._told.get(name)
-        return told is not None and self._settled is not None and told.at <= self._settled
+        end = self._ends.get(name)
+        return end is not None and self._settled is not None and end.at <= self._settled
 
     def _counted(self, name: str, one: _Seen) -> bool:
-        told = self._told.get(name)
-        return told is not None and one.found >= told.wanted
+        end = self._ends.get(name)
+        return end is not None and one.found >= end.wanted
 
     def _passed(self, edge: Mapping[int, int]) -> dict[int, int]:
-        """For each part, where the latest end was told of a transaction that it has an event of."""
+        """For each part, where the latest end was reported of a transaction that it has an event of."""
         passed = {part: self._past.get(part, -1) for part in edge}
         for name, one in self._seen.items():
-            if (told := self._told.get(name)) is not None:
+            if (end := self._ends.get(name)) is not None:
                 for part, offset in one.first.items():
                     if offset < edge[part]:
-                        passed[part] = max(passed[part], told.at)
+                        passed[part] = max(passed[part], end.at)
         return passed
 
     def _is_passed(self, name: str, passed: Mapping[int, int]) -> bool:
-        told = self._told.get(name)
-        return self._passing and told is not None and all(latest > told.at for latest in passed.values())
+        end = self._ends.get(name)
+        return self._passing and end is not None and all(latest > end.at for latest in passed.values())
 
-    def _holder(self, name: str, one: _Seen) -> Holder:
-        told = self._told.get(name)
-        return Holder(transaction=name, since=one.at, found=one.found, wanted=told.wanted if told else None)
+    def _holder(self, name: str, one: _Seen) -> BlockingTransaction:
+        end = self._ends.get(name)
+        return BlockingTransaction(transaction=name, since=one.at, found=one.found, wanted=end.wanted if end else None)
 
 
 def _reaches(one: _Seen, edge: Mapping[int, int]) -> bool:

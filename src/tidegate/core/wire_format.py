@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 
-class Travel(StrEnum):
+class WireFormat(StrEnum):
     """The shape in which a column's values leave the database."""
 
     NATIVE = "native"
@@ -29,8 +29,8 @@ class Travel(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reading:
+class ColumnRead:
     """How one column is read: the exact expression, and the shape of its result."""
 
     sql: str
-    travel: Travel
+    wire_format: WireFormat

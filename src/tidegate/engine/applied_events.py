@@ -84,7 +84,10 @@ class Applied:
             # The next load asks for the rest.
             mode, rows, told = Mode.OVERWRITE, self._compacted().unionByName(rows), {LOADS: 1}
         else:
-            mode, told = Mode.APPEND, {LOADS: loads, **told_after(self._marks, self._newest, folded, self.plan.load_id)}
+            mode, told = (
+                Mode.APPEND,
+                {LOADS: loads, **fence_statistics(self._marks, self._newest, folded, self.plan.load_id)},
+            )
         self._table.commit(self.session, rows, mode, now=datetime.now(UTC), state=told)
 
     @property
@@ -294,7 +297,7 @@ class Applied:
         return one.where(young), one.where(f"NOT ({young})")
 
 
-def told_after(marks: Mapping[str, Any], newest: str | None, folded: Folded, load: str) -> dict[str, Any]:
+def fence_statistics(marks: Mapping[str, Any], newest: str | None, folded: Folded, load: str) -> dict[str, Any]:
     """What the commit of a load tells the next one; of the marks nothing where rows of others are left.
 
     Args:

@@ -14,7 +14,7 @@ from tidegate.engine.context import RunContext
 from tidegate.engine.outcome import LoadResult
 
 
-def drained(load: Callable[[RunContext], LoadResult], context: RunContext) -> LoadResult:
+def combine_consecutive(load: Callable[[RunContext], LoadResult], context: RunContext) -> LoadResult:
     """Loads until what waited when the first load was planned is in the table, or one does not land.
 
     Args:
@@ -26,7 +26,7 @@ def drained(load: Callable[[RunContext], LoadResult], context: RunContext) -> Lo
     while left > 0 and _goes_on(done[-1]) and not context.ended():
         done.append(load(later))
         left -= done[-1].counts.log_taken
-    return outcome.drained(done)
+    return outcome.combine_consecutive(done)
 
 
 def _goes_on(last: LoadResult) -> bool:

@@ -78,7 +78,7 @@ class RunContext:
 
     @contextmanager
     def session(self, *, small: bool = False) -> Iterator[SparkSession]:
-        """A session of one's own, ended with the block; see `Sparks.load_session`."""
+        """A session of one's own, ended with the block; see `SparkProvider.load_session`."""
         session = self.sessions.load_session(small=small)
         try:
             yield session

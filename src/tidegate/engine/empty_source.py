@@ -8,7 +8,7 @@ from __future__ import annotations
 from tidegate.core.changes import ChangeSet
 from tidegate.core.effects import Effect, Insert, Mirror, Upsert
 from tidegate.core.plan import LoadPlan
-from tidegate.core.position_state import EMPTY, says_nothing
+from tidegate.core.position_state import EMPTY, is_of_empty_table
 from tidegate.engine.context import LoadContext
 from tidegate.errors import ColumnsUnknown
 
@@ -43,7 +43,7 @@ def creation(work: LoadContext) -> ChangeSet | None:
 
 def is_creation(plan: LoadPlan) -> bool:
     """Whether the load does nothing but create the table."""
-    return not plan.changes.slices and says_nothing(plan.position.state)
+    return not plan.changes.slices and is_of_empty_table(plan.position.state)
 
 
 def _has_columns(work: LoadContext) -> bool:

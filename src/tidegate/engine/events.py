@@ -13,7 +13,7 @@ from enum import StrEnum
 
 from tidegate.core.outcome import Outcome, Problem
 from tidegate.core.plan import LoadPlan
-from tidegate.core.policies.rules import Broken
+from tidegate.core.policies.rules import RuleViolation
 
 
 class Stage(StrEnum):
@@ -84,7 +84,7 @@ class Event:
     outcome: Outcome | None = None
     error: Problem | None = None
     plan: LoadPlan | None = None
-    broken: tuple[Broken, ...] = ()
+    broken: tuple[RuleViolation, ...] = ()
 
 
 Listener = Callable[[Event], None]
@@ -112,7 +112,7 @@ class Journal:
     seconds: dict[str, float] = field(default_factory=dict)
     rows: int | None = None
     plan: LoadPlan | None = None
-    broken: tuple[Broken, ...] = ()
+    broken: tuple[RuleViolation, ...] = ()
     _stage: Stage = Stage.DETECT
     _began: float = field(default_factory=time.monotonic)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tidegate.core.bucketing import Level
-from tidegate.core.cost_model import CHOICE, Cost, Experience, LoadMethod
+from tidegate.core.cost_model import CHOICE, Cost, CostHistory, LoadMethod
 from tidegate.core.outcome import Result
 from tidegate.registry.reader import RegistryReader
 from tidegate.registry.values import RunRecord, Status
@@ -17,11 +17,11 @@ RUNS = 50
 TASKS = 500
 
 
-def of(registry: RegistryReader, uid: str) -> Experience:
+def of(registry: RegistryReader, uid: str) -> CostHistory:
     """What the last loads took, and when `tidegate verify` last found the whole table equal."""
     proofs = (task for task in registry.tasks(uid, Status.OK, limit=TASKS) if (task.result_payload or {}).get("equal"))
     newest = next((task for task in proofs if (task.result_payload or {}).get("level") != Level.COUNTS), None)
-    return Experience(
+    return CostHistory(
         costs=tuple(cost for run in registry.history(uid, RUNS) for cost in _costs(run)),
         proven_at=newest.start_ts if newest else None,
     )

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from tidegate.core.batch import Batch, Checked, Latest, Restored
+from tidegate.core.batch import Batch, Checked, Latest, RestoredRows
 from tidegate.core.fingerprint import Fingerprint
 from tidegate.core.manifest import LOADED
 from tidegate.core.plan import LoadPlan, Mode
@@ -51,7 +51,7 @@ def restore(work: LoadContext, plan: LoadPlan, session: SparkSession, staging: S
         return checked
     named = Keys(columns=plan.key, values=tuple(sorted(key for key in texts if None not in key)))
     found, rule = _latest(work, plan, session, part, side.rows)
-    restored = Restored(files=part, keys=named, frame=side.rows, latest=rule)
+    restored = RestoredRows(files=part, keys=named, frame=side.rows, latest=rule)
     return replace(
         checked,
         frame=checked.frame.unionAll(dataframe_ops.completed(found, plan.columns)),

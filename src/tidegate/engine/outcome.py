@@ -50,7 +50,7 @@ class Counts:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reached:
+class StreamState:
     """The state of a stream after a load; see `Outcome`."""
 
     snapshot: str | None = None
@@ -68,7 +68,7 @@ class LoadResult:
     effect: str | None = None
     write: str | None = None
     counts: Counts = field(default_factory=Counts)
-    reached: Reached = field(default_factory=Reached)
+    reached: StreamState = field(default_factory=StreamState)
     arrivals: tuple[tuple[int, int], ...] = ()
     verdict: Verdict = field(default_factory=lambda: Verdict(equal=None))
     spark_started: bool = False
@@ -126,7 +126,7 @@ def loaded(  # noqa: PLR0913 - everything that the stages found
         notes: on what came after it.
         warm: Spark ran before.
     """
-    changes, aside = plan.changes, checked.verdicts.aside.rows if checked.verdicts.aside else 0
+    changes, aside = plan.changes, checked.verdicts.quarantined.rows if checked.verdicts.quarantined else 0
     counted = (checked.rows + aside if checked.rows is not None else None, verdict.rows, changes.rows, 0)
     return LoadResult(
         result=Result.LOADED,
@@ -145,7 +145,7 @@ def loaded(  # noqa: PLR0913 - everything that the stages found
             slices_changed=len(changes.slices),
             slices_total=len(changes.slices),
         ),
-        reached=Reached(
+        reached=StreamState(
             snapshot=receipt.snapshot,
             position=plan.position,
             looked_through=work.probe.safe_bound(),
@@ -169,7 +169,7 @@ def unchanged(work: LoadContext, *notes: str) -> LoadResult:
     """The result of a load that moved nothing; `notes` say why, if rows differed."""
     return LoadResult(
         result=Result.UNCHANGED,
-        reached=Reached(
+        reached=StreamState(
             snapshot=work.recovered.table.snapshot,
             position=work.recovered.since,
             looked_through=work.probe.safe_bound(),
@@ -214,7 +214,7 @@ def refused(work: LoadContext, changes: ChangeSet, error: TidegateError) -> Load
     )
 
 
-def drained(results: Sequence[LoadResult]) -> LoadResult:
+def combine_consecutive(results: Sequence[LoadResult]) -> LoadResult:
     """Combines consecutive loads of one run: counts are added, the last state wins."""
     if len(results) == 1:
         return results[0]

@@ -31,7 +31,7 @@ AT_ONCE = 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Listed:
+class ListedStream:
     """A stream of the project.
 
     Args:
@@ -100,7 +100,7 @@ def _due_at(status: StreamStatus, schedule: Schedule | None, now: datetime) -> d
 
 def _of_entry(
     config: Config, lakes: Mapping[str, Format], entry: StreamConfig, known: Mapping[str, StreamStatus]
-) -> Iterator[Listed]:
+) -> Iterator[ListedStream]:
     problem, entries = None, []
     try:
         entries = patterns.expanded(config, entry)
@@ -109,21 +109,21 @@ def _of_entry(
     places = {place.uid: (place, one) for one in entries for place in [assemble.place_of(one, lakes)]}
     for uid, (place, one) in places.items():
         new = StreamStatus.new(uid=uid, stream=one.name, source=assemble.source_name(one), target=str(place.target))
-        yield Listed(status=known.get(uid, new), schedule=entry.schedule, place=place)
+        yield ListedStream(status=known.get(uid, new), schedule=entry.schedule, place=place)
     if not entry.is_pattern:
         return
     # Tables that the source has no more, or does not tell of now, were loaded all the same.
     own = {assemble.place_of(one, lakes).uid for one in config.streams if not one.is_pattern}
     earlier = [each for uid, each in known.items() if uid not in {*places, *own} and _stands_for(entry, each)]
     for each in earlier:
-        yield Listed(
+        yield ListedStream(
             status=replace(each, problem=problem), schedule=entry.schedule, place=assemble.recorded_place(each, lakes)
         )
     if problem is not None and not earlier:
         new = StreamStatus.new(
             uid="", stream=entry.name, source=assemble.source_name(entry), target=join_name(entry.target)
         )
-        yield Listed(status=replace(new, problem=problem), schedule=None, place=None)
+        yield ListedStream(status=replace(new, problem=problem), schedule=None, place=None)
 
 
 def _stands_for(pattern: StreamConfig, ran: StreamStatus) -> bool:
@@ -131,7 +131,7 @@ def _stands_for(pattern: StreamConfig, ran: StreamStatus) -> bool:
     return fnmatch.fnmatchcase(ran.stream, pattern.name) and ran.source.startswith(f"{pattern.connection}: ")
 
 
-def _with_quarantine(listed: Listed, redact: Callable[[str], str]) -> StreamStatus:
+def _with_quarantine(listed: ListedStream, redact: Callable[[str], str]) -> StreamStatus:
     status, place = listed.status, listed.place
     if place is None or not status.sequence:
         return status

@@ -10,7 +10,7 @@ from tidegate.core.ledger import Ledger
 from tidegate.engine import outcome, partitions
 from tidegate.engine.context import LoadContext
 from tidegate.engine.outcome import LoadResult
-from tidegate.engine.reconcile import Heal, RecoveryState
+from tidegate.engine.reconcile import RecoveryState, RegistryRepair
 from tidegate.engine.stream import Stream
 from tidegate.errors import CheckFailed, RowsMoved, VerifyFailed
 
@@ -42,7 +42,7 @@ def load_each(work: LoadContext, changes: ChangeSet, ledger: Ledger, load: Load)
         except (CheckFailed, VerifyFailed) as error:
             if isinstance(error, VerifyFailed) and not work.stream.format.invisible:
                 raise  # its rows are seen: the next run compares the whole table
-            alone = partitions.singly(group)
+            alone = partitions.one_by_one(group)
             if not alone and len(changes.slices) == 1:
                 raise
             if not alone:
@@ -65,4 +65,4 @@ def _after_failure(work: LoadContext) -> LoadContext:
 def _recovered(stream: Stream) -> RecoveryState:
     """The state of the stream after a commit of this run."""
     table = stream.format.state(stream.target, stream.uid)
-    return RecoveryState(table=table, since=table.position, heal=Heal.NOTHING)
+    return RecoveryState(table=table, since=table.position, repair=RegistryRepair.NOTHING)

@@ -80,7 +80,7 @@ def nothing(grouping: Grouping, since: Position) -> ChangeSet:
     )
 
 
-def singly(changes: ChangeSet) -> list[ChangeSet]:
+def one_by_one(changes: ChangeSet) -> list[ChangeSet]:
     """Each partition separately; nothing if there is only one."""
     return [changes.only((part,)) for part in changes.parts] if len(changes.parts) > 1 else []
 

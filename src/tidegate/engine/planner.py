@@ -103,7 +103,7 @@ def make_plan(stream: Stream, found: PlanInputs, *, now: datetime) -> LoadPlan:
         deletes=PlannedDeletes(
             policy=stream.policies.deletes,
             at_most=found.most_deleted,
-            missing_keys=found.facts.gone,
+            missing_keys=found.facts.missing_keys,
             reset=found.facts.reset,
         ),
     )

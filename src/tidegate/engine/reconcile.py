@@ -11,11 +11,11 @@ from typing import Protocol
 
 from tidegate.core.ports.format import TableState
 from tidegate.core.position import Position
-from tidegate.core.position_state import says_nothing, unclaimed
+from tidegate.core.position_state import is_of_empty_table, unclaimed
 from tidegate.errors import PositionMissing, PositionMoved
 
 
-class Remembered(Protocol):
+class RegistryPosition(Protocol):
     """What a registry remembers of a stream's position."""
 
     @property
@@ -27,7 +27,7 @@ class Remembered(Protocol):
         """The table that carried it; None when not known."""
 
 
-class Heal(StrEnum):
+class RegistryRepair(StrEnum):
     """What the registry has to do to follow the table."""
 
     NOTHING = "nothing"
@@ -45,13 +45,13 @@ class RecoveryState:
 
     table: TableState
     since: Position | None
-    heal: Heal
+    repair: RegistryRepair
     proven: bool = True
 
     @property
     def loaded(self) -> Position | None:
         """`since`; None also for a table that was created without rows: what follows is a first load."""
-        return None if self.since is None or says_nothing(self.since.state) else self.since
+        return None if self.since is None or is_of_empty_table(self.since.state) else self.since
 
     @property
     def vouched(self) -> Position | None:
@@ -61,7 +61,7 @@ class RecoveryState:
         return replace(self.loaded, state=unclaimed(self.loaded.state))
 
 
-def reconcile(name: str, table: TableState, remembered: Remembered | None) -> RecoveryState:
+def reconcile(name: str, table: TableState, remembered: RegistryPosition | None) -> RecoveryState:
     """The position to start from: that of the table; a contradiction stops the run.
 
     Raises:
@@ -69,12 +69,12 @@ def reconcile(name: str, table: TableState, remembered: Remembered | None) -> Re
         PositionMoved: the registry knows more than the table does, or another history of it.
     """
     if table.position is None and remembered is not None and _by_number(table, remembered):
-        return RecoveryState(table=table, since=remembered.position, heal=Heal.NOTHING)
+        return RecoveryState(table=table, since=remembered.position, repair=RegistryRepair.NOTHING)
     if table.position is None:
         _refuse_missing(name, table, remembered)
-        return RecoveryState(table=table, since=None, heal=Heal.NOTHING)
+        return RecoveryState(table=table, since=None, repair=RegistryRepair.NOTHING)
     if remembered is None:
-        return RecoveryState(table=table, since=table.position, heal=Heal.CATCH_UP)
+        return RecoveryState(table=table, since=table.position, repair=RegistryRepair.CATCH_UP)
     mine, theirs = table.position, remembered.position
     if remembered.table_uuid and table.uuid and remembered.table_uuid != table.uuid:
         raise PositionMoved(
@@ -88,8 +88,8 @@ def reconcile(name: str, table: TableState, remembered: Remembered | None) -> Re
             "the table was rolled back or restored, or the registry belongs to another table",
             hint=f"If the table is right, run `tidegate state repair {name}`; the next run loads the difference again.",
         )
-    heal = Heal.CATCH_UP if mine.sequence > theirs.sequence else Heal.NOTHING
-    return RecoveryState(table=table, since=mine, heal=heal)
+    repair = RegistryRepair.CATCH_UP if mine.sequence > theirs.sequence else RegistryRepair.NOTHING
+    return RecoveryState(table=table, since=mine, repair=repair)
 
 
 def next_sequence(table: TableState, since: Position | None, known: int) -> int:
@@ -112,12 +112,12 @@ def holds_rows(table: TableState) -> bool:
     return table.snapshot is not None and table.rows != 0
 
 
-def _by_number(table: TableState, remembered: Remembered) -> bool:
+def _by_number(table: TableState, remembered: RegistryPosition) -> bool:
     """Whether the table has forgotten the position but not the load's number, by which the registry knows it."""
     return remembered.position.sequence == table.number and remembered.table_uuid in (None, table.uuid)
 
 
-def _refuse_missing(name: str, table: TableState, remembered: Remembered | None) -> None:
+def _refuse_missing(name: str, table: TableState, remembered: RegistryPosition | None) -> None:
     if holds_rows(table):
         raise PositionMissing(
             f"the table of stream {name!r} has rows but no position of this stream: it was filled by another tool, the "

@@ -19,7 +19,7 @@ from tidegate.core.maintenance_plan import maintenance_plan
 from tidegate.core.plan import KeyFacts, LoadPlan, Mode, WriteChoice, WriteFacts
 from tidegate.core.ports.format import Staging
 from tidegate.core.position import Position
-from tidegate.core.quarantine import beside
+from tidegate.core.quarantine import quarantine_of
 from tidegate.core.schema import Schema
 from tidegate.core.slices import Everything
 from tidegate.engine.applied_events import Applied
@@ -105,7 +105,7 @@ class Quarantined:
         quarantine, since = self._of(stream)
         if not quarantine.filled:
             return []
-        with self.context.session(small=True) as session, translated(f"reading {beside(stream.target)}"):
+        with self.context.session(small=True) as session, translated(f"reading {quarantine_of(stream.target)}"):
             rows = quarantine.rows(session, since).where("until IS NULL")
             shown = rows.orderBy("load", "rule").limit(limit).collect()
             return [{**row.asDict(), "at": row["at"].isoformat()} for row in shown]
@@ -139,10 +139,12 @@ class Quarantined:
         quarantine, since = self._of(stream)
         rules = waiting_rows(stream.format, stream.target, stream.uid)
         if rules is None:
-            with self.context.session(small=True) as session, translated(f"reading {beside(stream.target)}"):
+            with self.context.session(small=True) as session, translated(f"reading {quarantine_of(stream.target)}"):
                 rows = quarantine.rows(session, since).where("until IS NULL")
                 rules = {row[0]: row[1] for row in rows.groupBy("rule").count().orderBy("rule").collect()}
-        return Waiting(stream=stream.name, table=str(beside(stream.target)), rows=sum(rules.values()), rules=rules)
+        return Waiting(
+            stream=stream.name, table=str(quarantine_of(stream.target)), rows=sum(rules.values()), rules=rules
+        )
 
 
 def _own(table: Schema, stream: Stream, context: RunContext) -> Schema:

@@ -11,8 +11,8 @@ from typing import Any
 
 from tidegate.config import Config, StreamConfig
 from tidegate.core.position import Position
-from tidegate.core.position_state import says_nothing
-from tidegate.core.retention import Retained
+from tidegate.core.position_state import is_of_empty_table
+from tidegate.core.retention import SlotRetention
 from tidegate.engine.stream import Stream
 from tidegate.errors import ConfigError, Incompatible, SourceError
 
@@ -22,7 +22,7 @@ class StreamSlot:
     """The replication slot of one stream."""
 
     stream: str
-    slot: Retained
+    slot: SlotRetention
 
     def to_dict(self) -> dict[str, Any]:
         """JSON types only."""
@@ -50,7 +50,7 @@ def acknowledge(stream: Stream, position: Position | None) -> tuple[str, ...]:
         A note for people if the source could not be told, which does no harm.
     """
     slot = stream.source.replication_slot
-    if position is None or says_nothing(position.state) or slot is None:
+    if position is None or is_of_empty_table(position.state) or slot is None:
         return ()
     try:
         slot.acknowledge(position.state)

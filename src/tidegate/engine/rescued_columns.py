@@ -14,7 +14,7 @@ from tidegate.core.bounds import BoundRequest
 from tidegate.core.ids import Target
 from tidegate.core.policies.contract import ASIDE, LEAVES_OUT, MAPPED, ColumnMapping, Mode
 from tidegate.core.ports.format import Format
-from tidegate.core.ports.source import Probe, Source, Sparks
+from tidegate.core.ports.source import Probe, Source, SparkProvider
 from tidegate.core.schema import ChangeKind, Schema, SchemaChange
 from tidegate.core.slices import Slice
 from tidegate.errors import InternalError
@@ -47,7 +47,7 @@ def rescuing(
     """The source as its table sees it; itself, unless the contract leaves columns out or casts them."""
     if not any(contract[kind] in MAPPED for kind in LEAVES_OUT):
         return source
-    return Rescuing(source=source, lake=lake, target=target, contract=contract, key=key)
+    return RescuingSource(source=source, lake=lake, target=target, contract=contract, key=key)
 
 
 def aside(probe: Probe) -> tuple[SchemaChange, ...]:
@@ -56,7 +56,7 @@ def aside(probe: Probe) -> tuple[SchemaChange, ...]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rescuing(Source[Probe]):
+class RescuingSource(Source[Probe]):
     """A source whose columns that the table does not have as they are are packed into one, left out, or cast."""
 
     source: Source[Probe]
@@ -66,7 +66,7 @@ class Rescuing(Source[Probe]):
     key: tuple[str, ...]
 
     @contextmanager
-    def probe(self, sparks: Sparks | None = None, bound: BoundRequest | None = None) -> Iterator[Probe]:
+    def probe(self, sparks: SparkProvider | None = None, bound: BoundRequest | None = None) -> Iterator[Probe]:
         """Opens the source; a table that is not there yet gets all its columns."""
         table = self.lake.state(self.target, "").schema
         with self.source.probe(sparks, bound) as probe:

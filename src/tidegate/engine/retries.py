@@ -14,11 +14,11 @@ from tidegate.errors import TidegateError, interrupted
 ATTEMPTS = 3
 
 
-def _untold(_why: str, _seconds: float) -> None:
+def _ignore(_why: str, _seconds: float) -> None:
     """Nobody listens."""
 
 
-def retrying(tell: Callable[[str, float], None] = _untold) -> tenacity.Retrying:
+def retrying(tell: Callable[[str, float], None] = _ignore) -> tenacity.Retrying:
     """Calls a load again while it may pass; the last error is raised as it is.
 
     Args:

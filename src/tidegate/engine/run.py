@@ -112,8 +112,10 @@ def _under_lease(stream: Stream, context: RunContext, journal: Journal, began: f
         registry.start_run(context.run_id, stream.uid)
         try:
             registry.close_crashed(stream.uid, keep_run=context.run_id)
-            drained = catch_up.drained(lambda each: _attempts(stream, each, lease, journal), context)
-            outcome = outcome_of(stream, drained, _seconds(journal, began))
+            combine_consecutive = catch_up.combine_consecutive(
+                lambda each: _attempts(stream, each, lease, journal), context
+            )
+            outcome = outcome_of(stream, combine_consecutive, _seconds(journal, began))
         except KeyboardInterrupt:
             # A registry that cannot be reached must not hide the interruption; the run then counts as crashed.
             with suppress(RegistryError):

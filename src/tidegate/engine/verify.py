@@ -29,7 +29,7 @@ from tidegate.engine.observers import Command
 from tidegate.engine.outcome import failure
 from tidegate.engine.planner import PlanInputs, make_plan
 from tidegate.engine.recovery import recovery
-from tidegate.engine.stages.plan import beside
+from tidegate.engine.stages.plan import keep_loaded_columns
 from tidegate.engine.stream import Stream, VerifyLevel
 from tidegate.engine.verification import comparison
 from tidegate.engine.verification.drilldown import Difference, Key
@@ -297,7 +297,7 @@ def _planned(work: LoadContext, since: Position, slices: tuple[Keys, ...], keys:
     )
     made = make_plan(stream, found, now=work.context.now())
     reason = "the rows that differ are compared by key and repaired"
-    return replace(beside(made), write=WriteChoice(mode=Mode.MERGE_PARTITIONS, reason=reason))
+    return replace(keep_loaded_columns(made), write=WriteChoice(mode=Mode.MERGE_PARTITIONS, reason=reason))
 
 
 def _slices(work: LoadContext, keys: Sequence[Key]) -> tuple[tuple[Keys, ...], int]:

@@ -67,7 +67,7 @@ CERTAIN = {Kind.DATE, Kind.TIMESTAMPTZ}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Written:
+class ColumnEncoding:
     """How the values of a column are written: Connect's type, the last part of its name, and what that needs."""
 
     type: str
@@ -76,8 +76,8 @@ class Written:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Way:
-    """How a message's schema says that the values of a column are written, see `Written`; None for what it does not."""
+class FieldEncoding:
+    """How a message's schema says that the values of a column are written; None for what it leaves out."""
 
     type: str | None
     name: str
@@ -121,7 +121,7 @@ def columns_of(fields: Sequence[Mapping[str, Any]]) -> list[Column]:
     ]
 
 
-def united(told: Sequence[Sequence[Column]]) -> Schema:
+def merged_schema(told: Sequence[Sequence[Column]]) -> Schema:
     """One schema of what several messages tell: of the newest, which is the last, then what only others had."""
     columns: dict[str, Column] = {}
     for each in reversed(told):
@@ -144,7 +144,7 @@ def schema_of(
         ConfigError: nothing tells them, or not how their values are written.
     """
     known = stated(stated_of)
-    found = united([columns_of(fields) for fields in told]) if told else table
+    found = merged_schema([columns_of(fields) for fields in told]) if told else table
     if found is None:
         found = Schema(columns=tuple(Column(name=name, type=kind) for name, (kind, _) in known.items()))
     if not found.columns:
@@ -160,7 +160,7 @@ def schema_of(
         column = own.get(each.name, each)
         columns.append(replace(column, type=known[each.name][0]) if each.name in known else column)
     schema = Schema(columns=tuple(columns))
-    if not told and (problem := unwritten(schema, known)):
+    if not told and (problem := ambiguous_columns(schema, known)):
         raise problem
     return schema
 
@@ -188,7 +188,7 @@ def short(name: Any) -> str:
     return text.rpartition(".")[2] if text.startswith(PREFIXES) else ""
 
 
-def stated(columns: Mapping[str, str]) -> dict[str, tuple[Type, Written | None]]:
+def stated(columns: Mapping[str, str]) -> dict[str, tuple[Type, ColumnEncoding | None]]:
     """The types under `columns:`, each `TYPE` or `TYPE as WAY`; None where the messages have to tell the way.
 
     Raises:
@@ -196,12 +196,12 @@ def stated(columns: Mapping[str, str]) -> dict[str, tuple[Type, Written | None]]
 
     Example:
         >>> stated({"amount": "decimal(10,2) as bytes"})["amount"][1]
-        Written(type='bytes', name='Decimal', scale=2)
+        ColumnEncoding(type='bytes', name='Decimal', scale=2)
     """
     return {name: _stated(name, text) for name, text in columns.items()}
 
 
-def _stated(column: str, text: str) -> tuple[Type, Written | None]:
+def _stated(column: str, text: str) -> tuple[Type, ColumnEncoding | None]:
     word, _, way = (part.strip() for part in text.partition(" as "))
     kind = WORDS.get(word.lower()) or parse_type(column, word)
     ways = WAYS.get(kind.kind, ())
@@ -213,17 +213,21 @@ def _stated(column: str, text: str) -> tuple[Type, Written | None]:
     return kind, _written(kind, way)
 
 
-def _written(kind: Type, way: str) -> Written:
+def _written(kind: Type, way: str) -> ColumnEncoding:
     if kind.kind is Kind.DECIMAL:
-        return Written(type="bytes", name="Decimal", scale=kind.scale) if way == "bytes" else Written(type=way)
+        return (
+            ColumnEncoding(type="bytes", name="Decimal", scale=kind.scale)
+            if way == "bytes"
+            else ColumnEncoding(type=way)
+        )
     if kind.kind is Kind.BINARY:
-        return Written(type="bytes") if way == "bytes" else Written(type="string", name="Hex")
+        return ColumnEncoding(type="bytes") if way == "bytes" else ColumnEncoding(type="string", name="Hex")
     if way:
-        return Written(type="string" if way.startswith(("Iso", "Zoned")) else "int64", name=way)
-    return Written(type={"int": "int32", "bigint": "int64"}.get(kind.spark, "string"))
+        return ColumnEncoding(type="string" if way.startswith(("Iso", "Zoned")) else "int64", name=way)
+    return ColumnEncoding(type={"int": "int32", "bigint": "int64"}.get(kind.spark, "string"))
 
 
-def unwritten(schema: Schema, known: Mapping[str, tuple[Type, Written | None]]) -> ConfigError | None:
+def ambiguous_columns(schema: Schema, known: Mapping[str, tuple[Type, ColumnEncoding | None]]) -> ConfigError | None:
     """What to write when messages without a schema hold a column that may be written in several ways."""
     for column in schema:
         written = known.get(column.name, (None, None))[1]
@@ -239,7 +243,7 @@ def unwritten(schema: Schema, known: Mapping[str, tuple[Type, Written | None]]) 
     return None
 
 
-def assumed(column: Column, known: Mapping[str, tuple[Type, Written | None]]) -> Written:
+def assumed(column: Column, known: Mapping[str, tuple[Type, ColumnEncoding | None]]) -> ColumnEncoding:
     """How a column is written where nothing but its type tells."""
     written = known.get(column.name, (None, None))[1]
     ways = WAYS.get(column.type.kind, ("",))

@@ -47,7 +47,7 @@ def table_of(values: Sequence[bytes | None]) -> str | None:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reading:
+class ReadOptions:
     """How messages are read.
 
     Args:
@@ -58,27 +58,27 @@ class Reading:
 
     table: str | None
     only: str | None
-    ways: events.Ways
+    ways: events.Encodings
 
 
-def events_of(messages: DataFrame, schema: Schema, reading: Reading) -> DataFrame:
+def events_of(messages: DataFrame, schema: Schema, reading: ReadOptions) -> DataFrame:
     """Messages as events; tombstones and the log's own messages say nothing and are left out."""
-    rows, told = _taken(messages, reading), _told(reading)
+    rows, told = _taken(messages, reading), _columns(reading)
     return events.decoded(rows, schema, reading.ways, told)
 
 
-def _taken(messages: DataFrame, reading: Reading) -> DataFrame:
+def _taken(messages: DataFrame, reading: ReadOptions) -> DataFrame:
     """The parts of every event that is looked at."""
-    found = events.parsed(messages.where(f"NOT {_says_nothing()}"), WHOLE, _parts(), reading.ways.known)
+    found = events.parsed(messages.where(f"NOT {_is_logical_message()}"), WHOLE, _parts(), reading.ways.known)
     if reading.table is None:
         return found
     return events.kept(found, f"source IS NULL OR {origin.is_of(reading.table, origin.table(_source))}")
 
 
-def _told(reading: Reading) -> events.Told:
+def _columns(reading: ReadOptions) -> events.DecodedEventColumns:
     """What such parts say of their event."""
     known = ", ".join(f"'{name}'" for name in OPERATIONS)
-    return events.Told(
+    return events.DecodedEventColumns(
         refused=f"CASE WHEN broken IS NOT NULL THEN broken WHEN unfit THEN {events.NO_OBJECT} "
         "WHEN op IS NULL THEN 'it has no `op`, so it is not a Debezium event' "
         f"WHEN op NOT IN ({known}) THEN 'its `op` is not one that Debezium writes' "
@@ -111,7 +111,7 @@ def _parts() -> list[str]:
     ]
 
 
-def _says_nothing() -> str:
+def _is_logical_message() -> str:
     """The condition of a message that a program put into the log; the parser is asked where the text may say so.
 
     It is looked at from its end, where Debezium writes `op`.
@@ -139,7 +139,7 @@ def _source(name: str) -> str:
     return _looked_up(f"source.{name}") if name in origin.RARE else f"source.`{name}`"
 
 
-def _strange(reading: Reading) -> str:
+def _strange(reading: ReadOptions) -> str:
     if reading.table is not None or reading.only is None:
         return "false"
     return f"source IS NOT NULL AND {origin.table(_source)} <> {Spark().string(reading.only)}"

@@ -32,7 +32,7 @@ class Encoded:
 
     Args:
         raw: as JSON holds it, a string without its quotes.
-        type, name: see `_connect.Written`.
+        type, name: see `_connect.ColumnEncoding`.
         scale, length: what a decimal and a bit string are told of theirs.
         number: the condition that JSON holds a number, and no text of digits.
     """

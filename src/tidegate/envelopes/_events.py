@@ -17,7 +17,7 @@ from tidegate.dialects.spark import Spark, json_text
 from tidegate.envelopes import _connect as connect
 from tidegate.envelopes import _schemas as schemas
 from tidegate.envelopes._decode import Encoded, value
-from tidegate.envelopes._schemas import Known
+from tidegate.envelopes._schemas import KnownSchema
 from tidegate.spark.dataframe_ops import GONE, ORDER
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ KEY_ROW = f"coalesce(get_json_object({KEY_TEXT}, '$.payload'), {KEY_TEXT})"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Told:
+class DecodedEventColumns:
     """What an envelope's rows say of their events, each an expression.
 
     Args:
@@ -73,7 +73,7 @@ def texts(names: Iterable[str]) -> str:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ways:
+class Encodings:
     """How values are written.
 
     Args:
@@ -82,12 +82,12 @@ class Ways:
         known: schemas that messages are known to carry; another one is read in its message.
     """
 
-    stated: Mapping[str, tuple[Type, connect.Written | None]]
+    stated: Mapping[str, tuple[Type, connect.ColumnEncoding | None]]
     unavailable: str
-    known: tuple[Known, ...] = ()
+    known: tuple[KnownSchema, ...] = ()
 
 
-def parsed(messages: DataFrame, shape: str, parts: Iterable[str], known: Sequence[Known]) -> DataFrame:
+def parsed(messages: DataFrame, shape: str, parts: Iterable[str], known: Sequence[KnownSchema]) -> DataFrame:
     """Messages whose values are JSON; those without one are left out, they say nothing.
 
     Args:
@@ -140,7 +140,7 @@ def kept(rows: DataFrame, condition: str) -> DataFrame:
     return rows.selectExpr("*", "explode(array(true)) AS here").where(f"here = ({condition})")
 
 
-def decoded(rows: DataFrame, schema: Schema, ways: Ways, told: Told) -> DataFrame:
+def decoded(rows: DataFrame, schema: Schema, ways: Encodings, told: DecodedEventColumns) -> DataFrame:
     """Events of what was found in each message.
 
     In few projections, because Spark makes a row of each.
@@ -171,7 +171,9 @@ def decoded(rows: DataFrame, schema: Schema, ways: Ways, told: Told) -> DataFram
     )
 
 
-def _taken(rows: DataFrame, columns: Sequence[tuple[int, Column]], unavailable: str, told: Told) -> DataFrame:
+def _taken(
+    rows: DataFrame, columns: Sequence[tuple[int, Column]], unavailable: str, told: DecodedEventColumns
+) -> DataFrame:
     """What the expressions say, and of each column: `r`, its value as JSON has it, and `k`, its field."""
     raws = [f"row[{Spark().string(column.name)}]" for _, column in columns]
     held = [f"coalesce({raw} IN ({_holders(unavailable)}), false)" for raw in raws]
@@ -206,7 +208,7 @@ def field(fields: str, name: str) -> str:
     return f"get({fields}, CAST(array_position({fields}.field, {Spark().string(name)}) AS int) - 1)"
 
 
-def _encoded(n: int, column: Column, ways: Ways, told: Told) -> Encoded:
+def _encoded(n: int, column: Column, ways: Encodings, told: DecodedEventColumns) -> Encoded:
     """A value and how it is written: as the message tells, else as the project does."""
     assumed = connect.assumed(column, ways.stated)
     known = [each.way(column.name) for each in ways.known]

@@ -22,7 +22,7 @@ MOST = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Known:
+class KnownSchema:
     """A schema that messages carry.
 
     Args:
@@ -33,11 +33,11 @@ class Known:
     prefix: bytes = field(repr=False)
     fields: Mapping[str, Mapping[str, Any]] = field(repr=False)
 
-    def way(self, column: str) -> connect.Way:
+    def way(self, column: str) -> connect.FieldEncoding:
         """How the values of a column are written."""
         told = self.fields.get(column, {})
         parameters = told.get("parameters") or {}
-        return connect.Way(
+        return connect.FieldEncoding(
             type=told.get("type"),
             name=connect.short(told.get("name")),
             scale=parameters.get("scale"),
@@ -45,20 +45,20 @@ class Known:
         )
 
 
-def known(values: Iterable[bytes | None], *parts: str, most: int = MOST) -> tuple[Known, ...]:
+def known(values: Iterable[bytes | None], *parts: str, most: int = MOST) -> tuple[KnownSchema, ...]:
     """The schemas that these messages carry, the newest last; that of the newest first.
 
     Args:
         parts: as of `_connect.fields_of`.
     """
-    found: list[Known] = []
+    found: list[KnownSchema] = []
     for value in reversed(list(values)):
         if len(found) < most and value is not None and not any(value.startswith(each.prefix) for each in found):
             found += _known(value, parts)
     return tuple(found)
 
 
-def number(schemas: Sequence[Known]) -> str:
+def number(schemas: Sequence[KnownSchema]) -> str:
     """The expression of which of these schemas a message carries, from 0 on; NULL for another or none."""
     if not schemas:
         return "CAST(NULL AS int)"
@@ -71,19 +71,19 @@ def number(schemas: Sequence[Known]) -> str:
     return f"CASE WHEN NOT endswith({text}, '}}}}') THEN NULL {' '.join(cases)} END"
 
 
-def content(schemas: Sequence[Known], number: str) -> str:
+def content(schemas: Sequence[KnownSchema], number: str) -> str:
     """The bytes of a message without its schema, NULL where that is none of these."""
     lengths = " ".join(f"WHEN {place} THEN {len(each.prefix)}" for place, each in enumerate(schemas))
     begin = f"CASE {number} {lengths} END"
     return f"substring({VALUE}, {begin} + 1, length({VALUE}) - {begin} - 1)"
 
 
-def _known(value: bytes, parts: Sequence[str]) -> list[Known]:
+def _known(value: bytes, parts: Sequence[str]) -> list[KnownSchema]:
     end = value.find(MIDDLE) if value.startswith(BEGIN) else -1
     while end >= 0:
         if isinstance(schema := connect.loaded(value[len(BEGIN) : end]), dict):
             fields = connect.fields_of({"schema": schema, "payload": None}, *parts)
             named = {each["field"]: each for each in fields or () if isinstance(each.get("field"), str)}
-            return [Known(prefix=value[: end + len(MIDDLE)], fields=named)] if fields is not None else []
+            return [KnownSchema(prefix=value[: end + len(MIDDLE)], fields=named)] if fields is not None else []
         end = value.find(MIDDLE, end + 1)
     return []

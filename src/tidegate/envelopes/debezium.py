@@ -14,7 +14,7 @@ from tidegate.envelopes import _connect as connect
 from tidegate.envelopes import _debezium as debezium
 from tidegate.envelopes import _schemas as schemas
 from tidegate.envelopes import _transactions as transactions
-from tidegate.envelopes._events import Ways
+from tidegate.envelopes._events import Encodings
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -38,7 +38,7 @@ class Debezium(MessageEnvelope):
     columns: Mapping[str, str] = field(default_factory=dict)
     unavailable: str = "__debezium_unavailable_value"
     only: str | None = field(default=None, metadata={"given": True})
-    known: tuple[schemas.Known, ...] = field(default=(), metadata={"given": True}, repr=False)
+    known: tuple[schemas.KnownSchema, ...] = field(default=(), metadata={"given": True}, repr=False)
 
     def __post_init__(self) -> None:
         connect.stated(self.columns)
@@ -51,7 +51,7 @@ class Debezium(MessageEnvelope):
         """
         return debezium.schema_of([each.value for each in messages], self.columns, table)
 
-    def having_seen(self, messages: Sequence[Message]) -> Debezium:
+    def primed_with(self, messages: Sequence[Message]) -> Debezium:
         """See `MessageEnvelope`."""
         return replace(self, known=schemas.known([each.value for each in messages], "after", "before"))
 
@@ -61,8 +61,8 @@ class Debezium(MessageEnvelope):
 
     def events(self, messages: DataFrame, schema: Schema) -> DataFrame:
         """Messages as events; tombstones and the log's own messages say nothing and are left out."""
-        ways = Ways(stated=connect.stated(self.columns), unavailable=self.unavailable, known=self.known)
-        reading = debezium.Reading(table=self.table, only=self.only, ways=ways)
+        ways = Encodings(stated=connect.stated(self.columns), unavailable=self.unavailable, known=self.known)
+        reading = debezium.ReadOptions(table=self.table, only=self.only, ways=ways)
         return debezium.events_of(messages, schema, reading)
 
     @property

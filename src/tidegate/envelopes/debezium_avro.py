@@ -18,7 +18,7 @@ from tidegate.envelopes import _connect as connect
 from tidegate.envelopes import _debezium as debezium
 from tidegate.envelopes import _schemas as schemas
 from tidegate.envelopes import _transactions as transactions
-from tidegate.envelopes._events import Ways
+from tidegate.envelopes._events import Encodings
 from tidegate.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -85,8 +85,8 @@ class DebeziumAvro(MessageEnvelope):
         told = present.select(KEY, VALUE, PLACE, ORIGIN).mapInArrow(
             avro.batches(read, (KEY, VALUE, PLACE, ORIGIN)), ROWS
         )
-        ways = Ways(stated=connect.stated(self.columns), unavailable=self.unavailable, known=known)
-        reading = debezium.Reading(table=self.table, only=self.only, ways=ways)
+        ways = Encodings(stated=connect.stated(self.columns), unavailable=self.unavailable, known=known)
+        reading = debezium.ReadOptions(table=self.table, only=self.only, ways=ways)
         return debezium.events_of(told, schema, reading)
 
     @property

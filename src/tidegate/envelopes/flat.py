@@ -56,7 +56,7 @@ class Flat(MessageEnvelope):
     unavailable: str = "__debezium_unavailable_value"
     prefix: str = "__"
     connector: str | None = None
-    known: tuple[schemas.Known, ...] = field(default=(), metadata={"given": True}, repr=False)
+    known: tuple[schemas.KnownSchema, ...] = field(default=(), metadata={"given": True}, repr=False)
 
     def __post_init__(self) -> None:
         connect.stated(self.columns)
@@ -71,7 +71,7 @@ class Flat(MessageEnvelope):
         told = [[one for one in fields if not self._added(one.get("field"))] for fields in found if fields]
         return connect.schema_of(told, self.columns, table)
 
-    def having_seen(self, messages: Sequence[Message]) -> Flat:
+    def primed_with(self, messages: Sequence[Message]) -> Flat:
         """See `MessageEnvelope`."""
         return replace(self, known=schemas.known(each.value for each in messages))
 
@@ -85,7 +85,7 @@ class Flat(MessageEnvelope):
         if self.table is not None:
             told = events.kept(told, f"row IS NULL OR {origin.is_of(self.table, origin.table(self._source))}")
         known = ", ".join(f"'{name}'" for name in OPERATIONS)
-        saying = events.Told(
+        saying = events.DecodedEventColumns(
             refused=f"CASE WHEN broken IS NOT NULL THEN broken WHEN unfit THEN {events.NO_OBJECT} "
             "WHEN text IS NULL THEN 'it has no row' WHEN row IS NULL THEN 'its row is not a JSON object' "
             f"WHEN op NOT IN ({known}) THEN 'its operation is not one that Debezium writes' END",
@@ -95,7 +95,7 @@ class Flat(MessageEnvelope):
             place=origin.order(self._source, "op", self._field("total_order")),
             written="text",
         )
-        ways = events.Ways(stated=connect.stated(self.columns), unavailable=self.unavailable, known=self.known)
+        ways = events.Encodings(stated=connect.stated(self.columns), unavailable=self.unavailable, known=self.known)
         return events.decoded(told, schema, ways, saying)
 
     @property

@@ -100,14 +100,14 @@ def loaded_columns(connection: Connection, uid: str, digest: str | None = None) 
     return {}
 
 
-def gone(connection: Connection, uid: str) -> str | None:
+def discontinued(connection: Connection, uid: str) -> str | None:
     """Why the source does not continue the position, as it was marked."""
     object_id = streams.find(connection, uid)
     newest = _newest(connection, object_id) if object_id is not None else None
     return None if newest is None else newest.gone
 
 
-def mark_gone(connection: Connection, uid: str, reason: str | None) -> None:
+def mark_discontinued(connection: Connection, uid: str, reason: str | None) -> None:
     """Marks the newest position, and thereby those that follow; None takes the mark away."""
     newest = _newest(connection, streams.lock(connection, uid))
     if newest is not None:

@@ -80,10 +80,10 @@ class RegistryReader:
         with self._database.read() as connection:
             return positions.history(connection, uid, limit)
 
-    def gone(self, uid: str) -> str | None:
-        """Why the stream's source does not continue its position, as `mark_gone` kept it; else None."""
+    def discontinued(self, uid: str) -> str | None:
+        """Why the stream's source does not continue its position, as `mark_discontinued` kept it; else None."""
         with self._database.read() as connection:
-            return positions.gone(connection, uid)
+            return positions.discontinued(connection, uid)
 
     def last_sequence(self, uid: str) -> int:
         """The greatest sequence the stream ever had, also after its position was cleared; 0 before the first load."""

@@ -82,10 +82,10 @@ class Registry(RegistryReader):
         """Incidents that people are told of, and messages until they are sent."""
         return Incidents(self._database, self._clock)
 
-    def mark_gone(self, uid: str, reason: str | None) -> None:
+    def mark_discontinued(self, uid: str, reason: str | None) -> None:
         """Keeps that the source was restored to before the stream's position; None once all of it was loaded since."""
         with self._database.write() as connection:
-            positions.mark_gone(connection, uid, reason)
+            positions.mark_discontinued(connection, uid, reason)
 
     def advance(
         self, load: LoadPlan | SavedPlan, *, snapshot: str | None, table_uuid: str | None, verified: bool | None

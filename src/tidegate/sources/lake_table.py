@@ -23,7 +23,7 @@ from tidegate.core.ids import Target, split_name
 from tidegate.core.origin import LakeTable as Table
 from tidegate.core.origin import Origin
 from tidegate.core.ports.format import ChangeFeed, Format
-from tidegate.core.ports.source import Source, Sparks, TableVersions
+from tidegate.core.ports.source import Source, SparkProvider, TableVersions
 from tidegate.core.schema import Schema
 from tidegate.core.slices import Everything, Slice, SnapshotPair
 from tidegate.errors import ColumnMissing, ConfigError, InternalError
@@ -96,7 +96,7 @@ class LakeTable(Source["LakeProbe"]):
         return Table(kind=self._format.kind, target=self._target, location=location)
 
     @contextmanager
-    def probe(self, sparks: Sparks | None = None, bound: BoundRequest | None = None) -> Iterator[LakeProbe]:
+    def probe(self, sparks: SparkProvider | None = None, bound: BoundRequest | None = None) -> Iterator[LakeProbe]:
         """Opens the table at its newest version, without Spark.
 
         Raises:
@@ -133,7 +133,7 @@ class LakeTable(Source["LakeProbe"]):
         """
         with reading(self._label):
             if len(parts) == 1 and isinstance(parts[0], SnapshotPair):
-                return probe.happened(session, parts[0], schema)
+                return probe.read_changes(session, parts[0], schema)
             return _shaped(probe.frame.rows(session), schema).where(probe.statements.among(parts))
 
     def jars(self) -> tuple[str, ...]:
@@ -190,11 +190,11 @@ class LakeProbe(FrameProbe):
         """What happened after that version up to the one that is read, or another."""
         return self._feed.between(self._target, after, upto or self.frame.version or EMPTY)
 
-    def deaf(self) -> str:
+    def enabling_statement(self) -> str:
         """See `core.ports.format.ChangeFeed`."""
-        return self._feed.deaf(self._target)
+        return self._feed.enabling_statement(self._target)
 
-    def happened(self, session: SparkSession, pair: SnapshotPair, schema: Schema) -> DataFrame:
+    def read_changes(self, session: SparkSession, pair: SnapshotPair, schema: Schema) -> DataFrame:
         """The rows that came, or every row that came or went, in the session given; of no `after` all of `upto`."""
         from tidegate.spark.dataframe_ops import GONE, ORDER  # noqa: PLC0415 - rows are looked at, Spark is running
 
@@ -211,16 +211,16 @@ class LakeProbe(FrameProbe):
             return super().rows(part, latest)
         if part.after is None:
             return self._at(part.upto).rows(Everything(), latest)
-        happened = self.happened(self.session(), part, self.schema())
+        changes = self.read_changes(self.session(), part, self.schema())
         if not part.appends:
             if latest is None:
                 raise InternalError("what the changes of a table left is known by key only")
-            return self._touched(happened, latest.key, self.session())
+            return self._touched(changes, latest.key, self.session())
         if latest is None:
-            return happened
+            return changes
         from tidegate.spark import dataframe_ops  # noqa: PLC0415 - as above
 
-        return dataframe_ops.latest(happened, latest)
+        return dataframe_ops.latest(changes, latest)
 
     def spread(
         self, part: Slice, key: Sequence[str], buckets: Buckets, *, latest: Latest | None = None
@@ -256,14 +256,14 @@ class LakeProbe(FrameProbe):
         with reading(self.frame.label):
             return self._touched(keys, key, session)
 
-    def _touched(self, happened: DataFrame, key: Sequence[str], session: SparkSession) -> DataFrame:
+    def _touched(self, changes: DataFrame, key: Sequence[str], session: SparkSession) -> DataFrame:
         """The rows, as they are in the probe's version, of every key that something happened to."""
         from tidegate.dialects.spark import Spark  # noqa: PLC0415 - as above
         from tidegate.spark import dataframe_ops  # noqa: PLC0415 - as above
 
         spark, schema = Spark(), self.schema()
         rows = self.frame.rows(session)
-        keys = happened.selectExpr(*(spark.quote(name) for name in key)).distinct()
+        keys = changes.selectExpr(*(spark.quote(name) for name in key)).distinct()
         ordered = [column for name in key if (column := schema.find(name)) and column.type.stored.kind in spark.ordered]
         ends = [
             f"{spark.text(f'{end}({spark.quote(column.name)})', column)} AS {end}{number}"

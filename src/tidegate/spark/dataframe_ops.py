@@ -174,7 +174,7 @@ def changelog(rows: DataFrame, *, went: str, commit: str, drop: Sequence[str]) -
     return rows.selectExpr("*", f"{went} AS {GONE}", f"{order} AS {ORDER}").drop(*drop)
 
 
-def came_twice(rows: DataFrame, rule: Latest) -> int:
+def repeated_keys(rows: DataFrame, rule: Latest) -> int:
     """Keys of which the last commit that touched them brought several rows.
 
     Args:
@@ -305,7 +305,7 @@ def listed(session: SparkSession, rows: Sequence[Sequence[str]], columns: Sequen
     return session.sql(f"SELECT * FROM VALUES {values}").toDF(*columns)
 
 
-def with_gone(rows: DataFrame, keys: DataFrame, *, key: Sequence[str], columns: Schema) -> DataFrame:
+def with_deletes(rows: DataFrame, keys: DataFrame, *, key: Sequence[str], columns: Schema) -> DataFrame:
     """The rows, and those by which a merge deletes the keys of `keys`.
 
     Rows: the columns, then `GONE`; of a key that goes every other column is NULL.

@@ -40,8 +40,8 @@ TALLIES = (
     *(f"coalesce(sum({name}), 0)" for name in (EVENTS, BAD, PARTIAL)),
     *(f"max({CLEARED})", f"count({ORDER})", f"count_if({TWICE})", f"count_if({LATE})", f"max({ORDER})"),
 )
-"""What `Fold.told` comes to: those of all keys together; keys that have a usable event, those of which two of one order
-differ, and those of which something newer may have been applied; and the greatest order."""
+"""What `LatestEventsSpec.told` comes to: those of all keys together; keys that have a usable event, keys with two
+different events of one order, and keys of which something newer may have been applied; and the greatest order."""
 
 _HASH, _TOP, _LOW = "__tidegate_hash", "__tidegate_top", "__tidegate_low"
 _DIFFER = f"{_TOP}.h <> ~{_LOW}.h"
@@ -50,7 +50,7 @@ _NO_MAP = "CAST(NULL AS map<string, string>)"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Fold:
+class LatestEventsSpec:
     """How the events of one table are folded.
 
     Args:

@@ -13,7 +13,7 @@ from tidegate.core.batch import Fence, Folded
 from tidegate.core.log import CLEARS, REFUSED, UNKNOWN
 from tidegate.core.schema import Schema
 from tidegate.spark import dataframe_ops
-from tidegate.spark.latest_events import APPLIED, KNOWN, Fold
+from tidegate.spark.latest_events import APPLIED, KNOWN, LatestEventsSpec
 from tidegate.spark.sql import names, quote, string
 from tidegate.spark.validation import META, WAITS, closed
 
@@ -133,7 +133,9 @@ def repeated(rows: DataFrame, *, key: Sequence[str], whole: str, number: int) ->
     return closed(marked, f"{META}load = {number} AND {_BEST}", number).drop(_BEST)
 
 
-def came_late(rows: DataFrame, applied: DataFrame | None, *, key: Sequence[str], whole: str, number: int) -> DataFrame:
+def late_events(
+    rows: DataFrame, applied: DataFrame | None, *, key: Sequence[str], whole: str, number: int
+) -> DataFrame:
     """Of events that their loads date one does not wait if it was read before, or something newer was applied then.
 
     Args:
@@ -211,5 +213,5 @@ def remembered(rows: DataFrame, key: Sequence[str]) -> Folded:
 
 def applied(rows: DataFrame, table: DataFrame, columns: Schema, *, key: tuple[str, ...]) -> DataFrame:
     """What events that wait would leave of their keys: a column that none of them carries is as the table has it."""
-    fold = Fold(columns=columns, key=key, fence=Fence(present=lambda: table))
+    fold = LatestEventsSpec(columns=columns, key=key, fence=Fence(present=lambda: table))
     return fold.by_column(as_events(with_lacks(rows), columns.names)).where(f"NOT {dataframe_ops.GONE}")

@@ -33,7 +33,7 @@ EVENT_LOG = "spark.eventLog.enabled"
 MASKS = "(?i)secret|password|token|access[.]?key"  # Spark's own, unless it was started with another
 
 # Values in files, whatever the session is set to: INT96 holds nanoseconds, in which Arrow and delta-rs can only say the
-# years 1677 to 2262, and days before 1582 are those of the calendar that every reader but old Sparks has. Of ORC, Spark
+# years 1677 to 2262, and days before 1582 are those of the calendar that every reader but old Spark has. Of ORC, Spark
 # leaves out stripes by bounds in whole milliseconds, and rows of the last one with them.
 EXACT_FILES = {
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
@@ -211,7 +211,7 @@ class Sessions:
             # One process holds one Spark: whoever started it here goes on owning it.
             self._borrowed = active
             return active
-        hush()
+        silence_refused_statements()
         jars = resolve(archive.ordered(self._jars)) if self._local else ()
         held = lease(JvmSpec(conf=self._start_conf(small=False), user=self._conf, jars=jars))
         if held is not None:
@@ -350,7 +350,7 @@ def _connect(remote: str) -> SparkSession:
         from pyspark.sql.connect.session import SparkSession as Remote  # noqa: PLC0415 - importing takes a second
     except ImportError as error:
         raise EnvironmentMissing("the Spark Connect client is not installed", hint=extras.hint("connect")) from error
-    hush()
+    silence_refused_statements()
     parts = urlsplit(remote)
     try:
         # PySpark's client tries a dead address for ten minutes before it says so.
@@ -370,7 +370,7 @@ def _unreachable(what: str) -> EnvironmentMissing:
     )
 
 
-def hush() -> None:
+def silence_refused_statements() -> None:
     """Keeps PySpark from writing every refused statement to our stderr; the error itself carries it."""
     logging.getLogger("SQLQueryContextLogger").disabled = True
     # When a JVM dies py4j tells each of its calls with its stack; the error of the load tells it once.

@@ -27,7 +27,7 @@ Span = tuple[str | None, str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
+class LookbackResult:
     """The result of a lookback.
 
     Args:
@@ -70,15 +70,17 @@ class Rechecks:
         whole = ", or use durations of whole days" if self.period is Period.HOUR else ""
         return (f"lookback spans {count} {self.period}s, but at most {MOST_PERIODS} can be kept{whole}",)
 
-    def look(self, probe: Probe, value: str | None, last: str | None, state: Mapping[str, Any] | None) -> Found:
+    def look(
+        self, probe: Probe, value: str | None, last: str | None, state: Mapping[str, Any] | None
+    ) -> LookbackResult:
         """Compares what is due between two positions with what was kept at the first.
 
         Args:
             value, last: the position, and where the load will leave it.
-            state: `Found.state` of the load before; None for a table of which nothing was kept.
+            state: `LookbackResult.state` of the load before; None for a table of which nothing was kept.
         """
         if last is None:
-            return Found()
+            return LookbackResult()
         column = self._column(probe)
         kept, low = self._kept(state), self._back(last, max(self.offsets))
         due = self._due(value, last, kept, low)
@@ -91,7 +93,7 @@ class Rechecks:
         for start, found in fresh.items():
             known[start] = known.get(start, NOTHING) + found
         periods = {start.isoformat(): str(found) for start, found in sorted(known.items()) if found.rows}
-        return Found(
+        return LookbackResult(
             spans=tuple(self._spans(differ, column, value)),
             state={"period": str(self.period), "since": low.isoformat(), "periods": periods},
             late=tuple(self._late(differ, there, kept, value)),

@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 from tidegate.core.changes import ChangeSet, Observed
 from tidegate.core.effects import Apply, Effect, Mirror, WriteHint
 from tidegate.core.ledger import Ledger
-from tidegate.core.log import RESYNC, Bad, EventRules, LogSpan, Truncate
+from tidegate.core.log import RESYNC, EventRules, LogSpan, OnBadEvent, Truncate
 from tidegate.core.ports.source import Probe
 from tidegate.core.ports.strategy import Strategy
 from tidegate.core.position import Position
@@ -46,7 +46,7 @@ class Cdc(Strategy):
 
     max_events: int | None = 1_000_000
     truncate: Truncate = Truncate.APPLY
-    bad_events: Bad = Bad.STOP
+    bad_events: OnBadEvent = OnBadEvent.STOP
     remember: timedelta = timedelta(days=7)
     compact_after: int = 64
 

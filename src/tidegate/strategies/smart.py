@@ -13,7 +13,7 @@ from typing import Any, ClassVar, cast
 from tidegate import plugins
 from tidegate.core.bounds import BoundRequest, TimeBound
 from tidegate.core.changes import ChangeSet
-from tidegate.core.cost_model import CHOICE, Experience, LoadMethod
+from tidegate.core.cost_model import CHOICE, CostHistory, LoadMethod
 from tidegate.core.effects import Effect, Mirror, Upsert, WriteHint
 from tidegate.core.flavours import Bound
 from tidegate.core.fraction import Fraction
@@ -99,7 +99,7 @@ class Smart(Strategy):
     full_every: timedelta = timedelta(hours=24)
     max_changed_fraction: Fraction = 0.3
     significant_change: Significance | None = None
-    experience: Experience = field(default_factory=Experience, metadata={"given": True}, repr=False)
+    cost_history: CostHistory = field(default_factory=CostHistory, metadata={"given": True}, repr=False)
 
     @property
     def rereads(self) -> bool:
@@ -121,9 +121,9 @@ class Smart(Strategy):
         """That of the column, if there is one."""
         return TimeBound(column=self.column, lag=self.safety_lag, time_zone=self.time_zone) if self.column else None
 
-    def learned(self, experience: Experience) -> Smart:
+    def learned(self, cost_history: CostHistory) -> Smart:
         """The same options, with what earlier loads took."""
-        return replace(self, experience=experience)
+        return replace(self, cost_history=cost_history)
 
     def problems(self) -> tuple[str, ...]:
         """What is wrong with the options on their own."""
@@ -193,7 +193,7 @@ class Smart(Strategy):
             why = f"no fingerprint covers {missed}, so only a comparison shows whether anything changed"
             ways = (LoadMethod.SNAPSHOT_DIFF,)
         sizes = {way: changed if way is LoadMethod.INCREMENTAL else rows for way in ways}
-        costs = sorted((self.experience.estimate(way, sizes[way]) for way in ways), key=lambda cost: cost.seconds)
+        costs = sorted((self.cost_history.estimate(way, sizes[way]) for way in ways), key=lambda cost: cost.seconds)
         way = costs[0].way
         chosen = (
             self._incremental(since, new, why) if way is LoadMethod.INCREMENTAL and new else self._whole(way, run, why)
@@ -260,7 +260,7 @@ class Smart(Strategy):
         """Whether the whole table has to be looked at, whatever the column says."""
         loaded = since.state.get(WHOLE_AT)
         known = [datetime.fromisoformat(loaded)] if loaded else []
-        known += [self.experience.proven_at] if self.experience.proven_at else []
+        known += [self.cost_history.proven_at] if self.cost_history.proven_at else []
         return not known or now - max(known) >= self.full_every
 
     def _strategy(self, way: LoadMethod) -> Strategy:

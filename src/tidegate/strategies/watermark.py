@@ -25,7 +25,7 @@ from tidegate.core.slices import Range
 from tidegate.core.source_identity import check_continues, check_owner
 from tidegate.core.spelling import suggest
 from tidegate.errors import ColumnMissing, ConfigError, PlanError
-from tidegate.strategies._rechecks import Found, Rechecks, Span
+from tidegate.strategies._rechecks import LookbackResult, Rechecks, Span
 
 TICK = timedelta(microseconds=1)
 AT = "at"
@@ -207,20 +207,20 @@ class Watermark(Strategy):
         several = isinstance(self.lookback, tuple) and bool(self.lookback)
         return Rechecks(column=self.column, offsets=self._offsets) if several else None
 
-    def _look_back(self, probe: Probe, value: str | None, last: str | None, state: Mapping[str, Any]) -> Found:
+    def _look_back(self, probe: Probe, value: str | None, last: str | None, state: Mapping[str, Any]) -> LookbackResult:
         """What differs of the rows before the position."""
         if self._rechecks is not None:
             return self._rechecks.look(probe, value, last, state.get("rechecks"))
         if value is None or not self._offsets:
-            return Found()
+            return LookbackResult()
         (length,), window = self._offsets, state.get("window")
         known = window["fingerprint"] if window and window["lookback"] == length.total_seconds() else None
         now = self._window(probe, value)
         if now == known:
-            return Found()
+            return LookbackResult()
         more = _rows(now) - _rows(known) if known is not None else 0
         late = ((round(length.total_seconds()), more),) if more > 0 else ()
-        return Found(spans=((earlier(value, length), value),), late=late)
+        return LookbackResult(spans=((earlier(value, length), value),), late=late)
 
     def _more_at(
         self, probe: Probe, value: str | None, spans: Sequence[Span], state: Mapping[str, Any]
@@ -245,7 +245,7 @@ class Watermark(Strategy):
             return older
         return (*older, Range(cursor=self.cursor, after=after, upto=last, nulls=nulls))
 
-    def _kept(self, back: Found) -> dict[str, Any]:
+    def _kept(self, back: LookbackResult) -> dict[str, Any]:
         return {"rechecks": back.state} if back.state is not None else {}
 
     def _window(self, probe: Probe, value: str | None) -> str | None:

@@ -26,7 +26,7 @@ from openlineage.client.generated.symlinks_dataset import Identifier, SymlinksDa
 
 from tidegate.core.outcome import Outcome, Problem
 from tidegate.core.plan import LoadPlan
-from tidegate.core.policies.rules import Broken, OnFail
+from tidegate.core.policies.rules import OnFail, RuleViolation
 from tidegate.core.slices import SnapshotPair
 from tidegate.engine.observers import Command, Subject
 from tidegate.telemetry import facets
@@ -52,7 +52,7 @@ class Ended:
     error: Problem | None
     published: tuple[LoadPlan, ...]
     planned: LoadPlan | None
-    broken: tuple[Broken, ...]
+    broken: tuple[RuleViolation, ...]
 
 
 class Lineage:
@@ -162,7 +162,7 @@ class Lineage:
                 told["dataQualityAssertions"] = self.facet(DataQualityAssertionsDatasetFacet, assertions=assertions)
         dataset.facets, dataset.inputFacets = described, told
 
-    def _assertions(self, broken: Sequence[Broken], *, complete: bool) -> list[Assertion]:
+    def _assertions(self, broken: Sequence[RuleViolation], *, complete: bool) -> list[Assertion]:
         """The checks of the stream; of a run that failed those that rows failed, for others may be open."""
         failed = {each.rule: each for each in broken}
         found = []

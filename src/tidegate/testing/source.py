@@ -16,7 +16,7 @@ from tidegate.core.changes import SafeBound, SliceStats
 from tidegate.core.fingerprint import Fingerprint
 from tidegate.core.grouping import NULL_LABEL, Grouping
 from tidegate.core.plan import Prune
-from tidegate.core.ports.source import Probe, Source, Sparks
+from tidegate.core.ports.source import Probe, Source, SparkProvider
 from tidegate.core.schema import Kind, Schema
 from tidegate.core.slices import Partition, Range, Slice
 from tidegate.dialects.shared.time_bounds import inclusive, must_be_time
@@ -80,7 +80,7 @@ class MemorySource(Source["MemoryProbe"]):
     clock: Clock = field(default_factory=Clock)
 
     @contextmanager
-    def probe(self, sparks: Sparks | None = None, bound: BoundRequest | None = None) -> Iterator[MemoryProbe]:
+    def probe(self, sparks: SparkProvider | None = None, bound: BoundRequest | None = None) -> Iterator[MemoryProbe]:
         """Opens a copy of the rows.
 
         Raises:

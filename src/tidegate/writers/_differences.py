@@ -94,7 +94,7 @@ def replace_if_different(checked: Checked, plan: LoadPlan, staging: Staging) -> 
 
 def _confirmed(checked: Checked, plan: LoadPlan) -> bool:
     """Whether a load in which no row differs has nothing else to commit: a position, columns, rows set aside."""
-    effect, aside = plan.changes.effect, checked.verdicts.aside
+    effect, aside = plan.changes.effect, checked.verdicts.quarantined
     confirms = isinstance(effect, Mirror) and effect.hint is WriteHint.CONFIRM
     return confirms and not plan.evolution.apply and not (aside and aside.rows)
 

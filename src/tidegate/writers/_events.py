@@ -17,7 +17,7 @@ from tidegate.errors import CheckFailed, DuplicateKeys
 from tidegate.spark import dataframe_ops
 from tidegate.spark.dataframe_ops import GONE, ORDER, TWICE
 from tidegate.spark.failures import translated
-from tidegate.spark.latest_events import KNOWN, TALLIES, Fold
+from tidegate.spark.latest_events import KNOWN, TALLIES, LatestEventsSpec
 from tidegate.spark.sql import quote, string
 from tidegate.writers._batch import keyed, looked_at
 from tidegate.writers._modes import kept
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Left:
+class RemainingRows:
     """What one pass tells of the rows that events leave, one a key.
 
     Args:
@@ -47,7 +47,7 @@ class Left:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Look:
+class EventScan:
     """What one pass over the events tells.
 
     Args:
@@ -62,7 +62,7 @@ class Look:
     refused: int
     partial: int
     emptied: str | None
-    left: Left
+    left: RemainingRows
     late: int
 
 
@@ -79,32 +79,32 @@ def folded(rows: DataFrame, plan: LoadPlan, batch: Batch) -> Checked:
         DuplicateKeys: two events of one key and one order differ.
     """
     fence = batch.fence or Fence()
-    fold = Fold(columns=plan.columns, key=plan.key, fence=fence)
+    spec = LatestEventsSpec(columns=plan.columns, key=plan.key, fence=fence)
     with ExitStack() as held, translated(f"reading the events for {plan.stream.target}"):
         if fence.open:  # where some were partial, others are
             rows = _kept(rows, batch, held)
-        gathered = _persisted(fold.gathered(rows), held)
-        look = _look(gathered, fold, plan)
-        if look.refused and not batch.reread:
-            return Checked(frame=rows, verdicts=Verdicts(refused=look.refused))
-        if (emptied := _applied(look, event_rules(plan.changes.effect) or EventRules())) is not None:
-            fold = replace(fold, emptied=emptied)
-            gathered = _persisted(fold.gathered(rows), held)
-        if look.partial or _unfilled(gathered, fold):
+        gathered = _persisted(spec.gathered(rows), held)
+        scan = _scan(gathered, spec, plan)
+        if scan.refused and not batch.reread:
+            return Checked(frame=rows, verdicts=Verdicts(refused=scan.refused))
+        if (emptied := _applied(scan, event_rules(plan.changes.effect) or EventRules())) is not None:
+            spec = replace(spec, emptied=emptied)
+            gathered = _persisted(spec.gathered(rows), held)
+        if scan.partial or _unfilled(gathered, spec):
             rows = rows if fence.open else _kept(rows, batch, held)
-            final = _by_column(rows.where(fold.usable), fold)
+            final = _by_column(rows.where(spec.usable), spec)
         else:
-            late = emptied is not None or look.late > 0
-            final = fold.simple(gathered, late=late)
+            late = emptied is not None or scan.late > 0
+            final = spec.simple(gathered, late=late)
             if not (late or fence.open or batch.cheap):
-                checked = _checked(final, plan, look, look.left, gathered)
+                checked = _checked(final, plan, scan, scan.left, gathered)
                 held.pop_all()
                 return checked
-        cleared = fold.cleared(final)
+        cleared = spec.cleared(final)
         final = kept(final if cleared is None else final.unionByName(cleared), batch)
         try:
-            look = replace(look, emptied=emptied)
-            return _checked(final, plan, look, _left(final, plan, emptied), final)
+            scan = replace(scan, emptied=emptied)
+            return _checked(final, plan, scan, _left(final, plan, emptied), final)
         except BaseException:
             final.unpersist()
             raise
@@ -120,19 +120,19 @@ def _persisted(rows: DataFrame, held: ExitStack) -> DataFrame:
     return stored
 
 
-def _look(gathered: DataFrame, fold: Fold, plan: LoadPlan) -> Look:
-    found, prune = looked_at(fold.told(gathered), plan, key=plan.key, count_keys=False, unique=True, also=TALLIES)
+def _scan(gathered: DataFrame, spec: LatestEventsSpec, plan: LoadPlan) -> EventScan:
+    found, prune = looked_at(spec.told(gathered), plan, key=plan.key, count_keys=False, unique=True, also=TALLIES)
     events, refused, partial, emptied, keys, twice, late, newest = found.also
-    left = Left(keys=keys, twice=twice, newest=newest, prune=prune)
-    return Look(events=events, refused=refused, partial=partial, emptied=emptied, left=left, late=late)
+    left = RemainingRows(keys=keys, twice=twice, newest=newest, prune=prune)
+    return EventScan(events=events, refused=refused, partial=partial, emptied=emptied, left=left, late=late)
 
 
-def _left(final: DataFrame, plan: LoadPlan, emptied: str | None) -> Left:
+def _left(final: DataFrame, plan: LoadPlan, emptied: str | None) -> RemainingRows:
     cleared = f"count_if({_went(emptied)})"
     also = (f"count_if({TWICE})", cleared, f"max({ORDER})", f"count_if(size({KNOWN}) > 0)")
     one = keyed(final, plan, Latest(key=plan.key, order=()), unique=True, also=also)
     twice, gone, newest, known = one.also
-    return Left(keys=one.rows, twice=twice, cleared=gone, newest=newest, open=known > 0, prune=one.prune)
+    return RemainingRows(keys=one.rows, twice=twice, cleared=gone, newest=newest, open=known > 0, prune=one.prune)
 
 
 def _went(emptied: str | None) -> str:
@@ -140,43 +140,43 @@ def _went(emptied: str | None) -> str:
     return "false" if emptied is None else f"{ORDER} = {string(emptied)} AND {GONE}"
 
 
-def _applied(look: Look, rules: EventRules) -> str | None:
+def _applied(scan: EventScan, rules: EventRules) -> str | None:
     """The order of the event that empties the table, if it is to."""
-    if look.emptied is not None and rules.truncate == Truncate.STOP:
+    if scan.emptied is not None and rules.truncate == Truncate.STOP:
         raise CheckFailed(
             "an event truncates the table, and truncate is stop; nothing was loaded",
             hint="Apply it, or ignore it, once: `tidegate run STREAM --set truncate=apply` or `ignore`.",
         )
-    return look.emptied if rules.truncate == Truncate.APPLY else None
+    return scan.emptied if rules.truncate == Truncate.APPLY else None
 
 
-def _by_column(events: DataFrame, fold: Fold) -> DataFrame:
-    _refuse_twice(dataframe_ops.ties(fold.ties(events), Latest(key=fold.key, order=(ORDER,))), fold.key)
-    return fold.by_column(events)
+def _by_column(events: DataFrame, spec: LatestEventsSpec) -> DataFrame:
+    _refuse_twice(dataframe_ops.ties(spec.ties(events), Latest(key=spec.key, order=(ORDER,))), spec.key)
+    return spec.by_column(events)
 
 
-def _unfilled(gathered: DataFrame, fold: Fold) -> bool:
+def _unfilled(gathered: DataFrame, spec: LatestEventsSpec) -> bool:
     """Whether a key among them has a column that no event has told yet, or only one before the last."""
-    fence = fold.fence
+    fence = spec.fence
     if fence.records is None or not fence.open:
         return False
-    return not fence.records(fold.keys(gathered)).where(f"size({KNOWN}) > 0").isEmpty()
+    return not fence.records(spec.keys(gathered)).where(f"size({KNOWN}) > 0").isEmpty()
 
 
-def _checked(final: DataFrame, plan: LoadPlan, look: Look, left: Left, held: DataFrame) -> Checked:
+def _checked(final: DataFrame, plan: LoadPlan, scan: EventScan, left: RemainingRows, held: DataFrame) -> Checked:
     _refuse_twice(left.twice, plan.key)
-    used = left.keys - left.cleared + (1 if look.emptied is not None else 0)
-    applied = final.where(f"NOT ({_went(look.emptied)})").selectExpr(*map(quote, plan.key), ORDER, GONE, KNOWN)
+    used = left.keys - left.cleared + (1 if scan.emptied is not None else 0)
+    applied = final.where(f"NOT ({_went(scan.emptied)})").selectExpr(*map(quote, plan.key), ORDER, GONE, KNOWN)
     return Checked(
         frame=final.drop(ORDER, KNOWN, TWICE),
-        rows=look.events,
+        rows=scan.events,
         keys=final.selectExpr(*map(quote, plan.key)),
         prune=left.prune,
         held=held,
         folded=Folded(
             applied=applied,
-            emptied=look.emptied,
-            superseded=look.events - used,
+            emptied=scan.emptied,
+            superseded=scan.events - used,
             newest=left.newest,
             open=left.open,
         ),

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from tidegate.core.batch import Batch, Checked, Compared, GoneKeys, Latest
+from tidegate.core.batch import Batch, Checked, ComparisonScope, DeletedKeys, Latest
 from tidegate.core.effects import Apply, Mirror
 from tidegate.core.plan import LoadPlan, Mode, WriteChoice, WriteFacts
 from tidegate.core.ports.format import Staging
@@ -47,8 +47,8 @@ def put(checked: Checked, plan: LoadPlan, staging: Staging) -> Checked:
             staging.overwrite(checked.frame, plan.changes.slices)
         case Mode.MERGE_PARTITIONS:
             _merge_partitions(checked, plan, staging)
-        case _ if checked.gone is not None:
-            return _merge_with_gone(checked, checked.gone, plan, staging)
+        case _ if checked.deleted_keys is not None:
+            return _merge_with_deletes(checked, checked.deleted_keys, plan, staging)
         case _:
             gone = dataframe_ops.GONE if changelog else None
             if gone and plan.deletes.at_most is not None:
@@ -110,7 +110,7 @@ def one_a_key(rows: DataFrame, plan: LoadPlan, batch: Batch, rule: Latest | None
         raise
     if by_key is not None:
         return Checked(
-            frame=one.frame, rows=one.rows, held=held, compared=Compared(latest=by_key if one.dropped else None)
+            frame=one.frame, rows=one.rows, held=held, compared=ComparisonScope(latest=by_key if one.dropped else None)
         )
     if one.dropped:
         held.unpersist()
@@ -151,7 +151,7 @@ def last_of_each_key(rows: DataFrame, plan: LoadPlan, batch: Batch) -> Checked:
     try:
         with translated(f"reading the rows for {plan.stream.target}"):
             one = keyed(held, plan, rule, unique=False)
-            twice = dataframe_ops.came_twice(held, rule) if one.dropped else 0
+            twice = dataframe_ops.repeated_keys(held, rule) if one.dropped else 0
     except BaseException:
         held.unpersist()
         raise
@@ -170,7 +170,9 @@ def last_of_each_key(rows: DataFrame, plan: LoadPlan, batch: Batch) -> Checked:
         except BaseException:
             held.unpersist()
             raise
-    return Checked(frame=frame, rows=one.rows, keys=keys, prune=one.prune, compared=Compared(latest=rule), held=held)
+    return Checked(
+        frame=frame, rows=one.rows, keys=keys, prune=one.prune, compared=ComparisonScope(latest=rule), held=held
+    )
 
 
 Current = Callable[["DataFrame"], "DataFrame"]
@@ -239,19 +241,19 @@ def _replaced(rows: DataFrame, there: DataFrame, plan: LoadPlan) -> DataFrame:
     return dataframe_ops.without_keys(rows, there, plan.key).selectExpr(*map(quote, rows.columns)).unionAll(come)
 
 
-def _merge_with_gone(checked: Checked, gone: GoneKeys, plan: LoadPlan, staging: Staging) -> Checked:
+def _merge_with_deletes(checked: Checked, deleted: DeletedKeys, plan: LoadPlan, staging: Staging) -> Checked:
     """The batch and the keys that are gone, in one merge."""
     if not plan.changes.slices:
-        staging.delete(gone.frame, prune=gone.reach)
+        staging.delete(deleted.frame, prune=deleted.reach)
         return checked
-    rows = dataframe_ops.with_gone(checked.frame, gone.frame, key=plan.key, columns=plan.columns).persist()
+    rows = dataframe_ops.with_deletes(checked.frame, deleted.frame, key=plan.key, columns=plan.columns).persist()
     try:
         with translated(f"reading the rows for {plan.stream.target}"):
             prune = keyed(rows, plan, Latest(key=plan.key, order=()), unique=True).prune
         staging.merge(rows, prune=prune, skip_equal=checked.skip_equal, gone=dataframe_ops.GONE)
     finally:
         rows.unpersist()
-    return replace(checked, gone=replace(gone, reach=prune))
+    return replace(checked, deleted_keys=replace(deleted, reach=prune))
 
 
 def _merge_partitions(checked: Checked, plan: LoadPlan, staging: Staging) -> None:

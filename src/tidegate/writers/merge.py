@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from tidegate.core.batch import Batch, Checked, Compared, Latest
+from tidegate.core.batch import Batch, Checked, ComparisonScope, Latest
 from tidegate.core.effects import EFFECTS, Apply, Effect, Mirror, Upsert, WriteHint
 from tidegate.core.plan import LoadPlan, Mode, WriteChoice, WriteFacts
 from tidegate.core.ports.format import Staging
@@ -73,7 +73,7 @@ class Merge(Writer):
     def _by_share(self, facts: WriteFacts) -> WriteChoice:
         keys = facts.keys
         prune = (keys.bounds,) if keys.bounds else ()
-        if keys.unique and not facts.gone and keys.bounds and keys.apart:
+        if keys.unique and not facts.missing_keys and keys.bounds and keys.apart:
             reason = f"no {keys.bounds.column} of the batch is within the bounds of a file of the table"
             return WriteChoice(mode=Mode.APPEND, reason=reason)
         if facts.rows is None or not facts.table_rows:
@@ -143,7 +143,7 @@ class Merge(Writer):
             rows=one.rows,
             keys=None if plan.write.mode in WHOLE else keys.distinct() if one.dropped else keys,
             prune=one.prune,
-            compared=Compared(latest=rule if one.dropped else None),
+            compared=ComparisonScope(latest=rule if one.dropped else None),
             skip_equal=batch.skip_equal,
             held=held,
         )

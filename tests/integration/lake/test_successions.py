@@ -6,10 +6,9 @@ import pytest
 
 from tidegate.core.schema import BIGINT, BOOLEAN, TEXT, Column, Schema
 from tidegate.spark.dataframe_ops import GONE
-from tidegate.writers.scd2 import append_path as successions
-from tidegate.writers.scd2 import changes
+from tidegate.writers.scd2 import append_path, changes
 from tidegate.writers.scd2 import history as histories
-from tidegate.writers.scd2.changes import Dating
+from tidegate.writers.scd2.changes import DatingRules
 from tidegate.writers.scd2.history import CLOSED, History
 
 pytestmark = pytest.mark.spark
@@ -46,17 +45,17 @@ def rows(spark, values, columns):
 
 def beside(spark, values, condition="is_current OR valid_to >= 20"):
     stored = rows(spark, STORED, TABLE).where(condition)
-    return successions.beside(changes.of_rows(rows(spark, values, SOURCE), HISTORY), stored, HISTORY, TABLE)
+    return append_path.with_stored(changes.of_rows(rows(spark, values, SOURCE), HISTORY), stored, HISTORY, TABLE)
 
 
 def test_the_same_versions_as_by_a_history_made_anew(spark):
     both = beside(spark, GOES_ON)
-    assert successions.goes_on(both, HISTORY, unique=False) == (True, 4)
-    found = {tuple(row) for row in successions.differing(both, HISTORY, TABLE).collect()}
+    assert append_path.appends_only(both, HISTORY, unique=False) == (True, 4)
+    found = {tuple(row) for row in append_path.differing(both, HISTORY, TABLE).collect()}
 
     stored = rows(spark, STORED, TABLE).where("is_current")
     batch = changes.of_rows(rows(spark, GOES_ON, SOURCE), HISTORY)
-    placed = changes.placed(batch, stored, HISTORY, Dating(floor=None)).unionByName(
+    placed = changes.placed(batch, stored, HISTORY, DatingRules(floor=None)).unionByName(
         histories.stored_changes(stored, HISTORY)
     )
     anew = histories.differing(histories.versions(placed, HISTORY), stored, HISTORY, TABLE)
@@ -85,8 +84,8 @@ def test_the_same_versions_as_by_a_history_made_anew(spark):
     ids=["at the same moment", "before the last touch", "before the end", "no moment", "two of a key"],
 )
 def test_what_does_not_only_go_on(spark, values):
-    assert successions.goes_on(beside(spark, values, "is_current OR k = 3"), HISTORY, unique=False)[0] is False
+    assert append_path.appends_only(beside(spark, values, "is_current OR k = 3"), HISTORY, unique=False)[0] is False
 
 
 def test_a_row_that_is_stored_changes_nothing(spark):
-    assert successions.goes_on(beside(spark, "(2, 'now', 'y', 15)"), HISTORY, unique=True) == (True, 0)
+    assert append_path.appends_only(beside(spark, "(2, 'now', 'y', 15)"), HISTORY, unique=True) == (True, 0)

@@ -7,7 +7,7 @@ import re
 import pytest
 
 from tidegate.core.batch import Fence
-from tidegate.spark.latest_events import Fold
+from tidegate.spark.latest_events import LatestEventsSpec
 from tidegate.writers import merge
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(600), pytest.mark.slow]
@@ -34,7 +34,7 @@ def test_events_are_decoded_once_to_be_applied_and_once_to_be_proven(log_of, mon
     found, folded = [], merge.folded
 
     def counted(rows, plan, batch):
-        gathered = Fold(columns=plan.columns, key=plan.key, fence=Fence()).gathered(rows)
+        gathered = LatestEventsSpec(columns=plan.columns, key=plan.key, fence=Fence()).gathered(rows)
         steps = re.split(r"\n[ :]*[+:]- ", gathered._jdf.queryExecution().optimizedPlan().toString())
         found.append([(step.split()[0], step.count("from_json(")) for step in steps if "from_json(" in step])
         return folded(rows, plan, batch)

@@ -8,7 +8,7 @@ from tidegate.core.batch import Fence
 from tidegate.core.log import CLEARS, REFUSED, UNKNOWN
 from tidegate.core.schema import BIGINT, TEXT, Column, Schema
 from tidegate.spark.dataframe_ops import GONE, ORDER, TWICE, of_keys
-from tidegate.spark.latest_events import APPLIED, KNOWN, WAS_GONE, Fold
+from tidegate.spark.latest_events import APPLIED, KNOWN, WAS_GONE, LatestEventsSpec
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
 
@@ -44,7 +44,7 @@ def fold(spark):
             horizon=horizon,
             present=(lambda: there) if present else None,
         )
-        return Fold(columns=COLUMNS, key=("id",), fence=fence, emptied=emptied), given
+        return LatestEventsSpec(columns=COLUMNS, key=("id",), fence=fence, emptied=emptied), given
 
     return make
 

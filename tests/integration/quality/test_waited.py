@@ -8,7 +8,7 @@ import pytest
 
 from tidegate.core.schema import BIGINT, TIMESTAMP
 from tidegate.spark.dataframe_ops import GONE, MOMENT
-from tidegate.writers.scd2.quarantined import Waited
+from tidegate.writers.scd2.quarantined import QuarantinedVersions
 
 pytestmark = pytest.mark.spark
 READ, GONE_AT, READ_LATER = (datetime.fromisoformat(f"2026-01-0{day}") for day in (1, 2, 3))
@@ -22,7 +22,7 @@ def changes(spark, waiting, stored, *, number=False):
     """What becomes of rows that waited, given as (at, read, ended), beside versions of the same key."""
     kind = "bigint" if number else "timestamp_ntz"
     rows = [(1, *row) for row in waiting]
-    waited = Waited(
+    waited = QuarantinedVersions(
         key=("id",),
         stated="moment",
         type=BIGINT if number else TIMESTAMP,

@@ -133,7 +133,7 @@ def test_column_of_another_type_is_not_compared(shop):
         shop.run(f"ALTER TABLE orders {altered}")
     assert loader.position is not None
     with loader.source.probe(bound=loader.strategy.bound_request) as probe:
-        assert probe.set_back(loader.position) is None
+        assert probe.restore_reason(loader.position) is None
 
 
 @pytest.mark.parametrize(

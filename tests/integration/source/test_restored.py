@@ -132,6 +132,6 @@ def test_server_that_goes_on_is_asked_no_more_than_when_it_started(server) -> No
             position = Position(
                 sequence=1, load_id="a", kind="watermark", clock=probe.clock(), state={"cursor": ["updated_at"]}
             )
-            assert probe.set_back(replace(position, witness=known)) is None
-            assert probe.set_back(replace(position, witness={**known, "xid": known["xid"] + 1000})) is None
+            assert probe.restore_reason(replace(position, witness=known)) is None
+            assert probe.restore_reason(replace(position, witness={**known, "xid": known["xid"] + 1000})) is None
             assert not probe.follows()

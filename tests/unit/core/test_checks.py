@@ -12,7 +12,7 @@ from tidegate.checks.references import References
 from tidegate.checks.row_count import RowCount
 from tidegate.checks.unique import Unique
 from tidegate.core.ids import Target
-from tidegate.core.policies.rules import Broken, Known, OnFail, Rule, Scope
+from tidegate.core.policies.rules import Known, OnFail, Rule, RuleViolation, Scope
 from tidegate.core.schema import (
     BIGINT,
     BOOLEAN,
@@ -179,11 +179,11 @@ def test_digits_that_spark_would_round_are_refused():
 
 
 def test_what_stops_names_rule_column_and_rows_and_what_warns_is_told():
-    warned = Broken(rule="b", columns=("x",), on_fail=OnFail.WARN, reason="odd", rows=2)
-    aside = Broken(rule="c", columns=("x",), on_fail=OnFail.QUARANTINE, reason="bad", rows=1)
+    warned = RuleViolation(rule="b", columns=("x",), on_fail=OnFail.WARN, reason="odd", rows=2)
+    aside = RuleViolation(rule="c", columns=("x",), on_fail=OnFail.QUARANTINE, reason="bad", rows=1)
     told = ("check b: 2 rows: odd; loaded, with a warning", "check c: 1 rows: bad; not loaded, quarantined")
     assert settle("orders", [warned, aside], 9) == told
-    stopping = Broken(rule="a", columns=("id", "x"), on_fail=OnFail.STOP, reason="no value in id", rows=3)
+    stopping = RuleViolation(rule="a", columns=("id", "x"), on_fail=OnFail.STOP, reason="no value in id", rows=3)
     with pytest.raises(CheckFailed, match="stops of 9 rows: check a: 3 rows: no value in id; nothing was") as caught:
         settle("orders", [warned, stopping], 9)
     assert caught.value.exit_code == 4

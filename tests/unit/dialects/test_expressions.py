@@ -30,7 +30,7 @@ from tidegate.core.schema import (
     decimal,
 )
 from tidegate.core.slices import Everything, Keys, Range
-from tidegate.core.wire_format import Travel
+from tidegate.core.wire_format import WireFormat
 from tidegate.dialects.postgresql import Postgresql
 from tidegate.dialects.shared.statements import Statements
 from tidegate.dialects.spark import Spark
@@ -93,7 +93,7 @@ def expressions(dialect) -> dict[str, str]:
     for column in columns(without=NO_ZONE if dialect.kind == "sqlite" else set()):
         found[f"{column.name} text"] = dialect.text(dialect.quote(column.name), column)
         reading = dialect.read(column)
-        found[f"{column.name} read as {reading.travel}"] = reading.sql
+        found[f"{column.name} read as {reading.wire_format}"] = reading.sql
     return found
 
 
@@ -102,13 +102,13 @@ def spark_expressions() -> dict[str, str]:
     spark = Spark()
     found = {f"{column.name} text": spark.text(spark.quote(column.name), column) for column in columns()}
     for column in columns():
-        found[f"{column.name} from text"] = spark.decode("c0", column, Travel.TEXT)
+        found[f"{column.name} from text"] = spark.decode("c0", column, WireFormat.TEXT)
     instant = Column(name="at", type=TIMESTAMPTZ)
     local = Column(name="at", type=TIMESTAMP)
-    found["timestamptz from micros"] = spark.decode("c0", instant, Travel.MICROS)
-    found["timestamp from micros"] = spark.decode("c0", local, Travel.MICROS)
-    found["date from days"] = spark.decode("c0", Column(name="d", type=DATE), Travel.DAYS)
-    found["array from json"] = spark.decode("c0", Column(name="a", type=array(INT)), Travel.JSON)
+    found["timestamptz from micros"] = spark.decode("c0", instant, WireFormat.MICROS)
+    found["timestamp from micros"] = spark.decode("c0", local, WireFormat.MICROS)
+    found["date from days"] = spark.decode("c0", Column(name="d", type=DATE), WireFormat.DAYS)
+    found["array from json"] = spark.decode("c0", Column(name="a", type=array(INT)), WireFormat.JSON)
     found["fingerprint"] = spark.fingerprint("`t`", columns())
     found["text literal"] = spark.literal(TEXT, "plain")
     found["hostile literal"] = spark.literal(TEXT, "it's ${a} \\")

@@ -163,7 +163,7 @@ def trino_sql(dialect: Trino, made: tuple[Column, ...]) -> dict[str, str]:
     found = {}
     for column in made:
         reading = dialect.read(column)
-        found[f"{column.name} read as {reading.travel}"] = reading.sql
+        found[f"{column.name} read as {reading.wire_format}"] = reading.sql
     part = Range(cursor=("a_fine_timestamp",), after="2025-01-01 00:00:00.000000", upto="2025-01-02 00:00:00.000000")
     both = Range(cursor=("a_bigint",), after=None, upto="7", nulls=True)
     latest = Latest(key=("a_bigint",), order=("a_timestamp", "a_text"))

@@ -35,7 +35,7 @@ from tidegate.core.schema import (
 )
 from tidegate.core.slices import Everything, Partition, Slice
 from tidegate.dialects.postgresql import Postgresql
-from tidegate.dialects.shared.buckets import By
+from tidegate.dialects.shared.buckets import GroupExpression
 from tidegate.dialects.shared.statements import Statements
 from tidegate.dialects.spark import Spark
 from tidegate.dialects.sqlite import Sqlite
@@ -223,8 +223,8 @@ def sql_of(statements: Statements) -> dict[str, str]:
     wide = Steps(column="a_bigint", width=1000)
     for end in (LEAST, GREATEST):
         found[f"the step of {end}"] = statements.condition(wide.part(str(end // 1000 * 1000), SCHEMA.find("a_bigint")))
-    found["grouped"] = statements.grouped(By(value="1"), [Everything()], "ctid < '(1,0)'")
-    found["quick hashes"] = statements.quick_hashes(By(value="1"), parts, "ctid < '(1,0)'") or ""
+    found["grouped"] = statements.grouped(GroupExpression(value="1"), [Everything()], "ctid < '(1,0)'")
+    found["quick hashes"] = statements.quick_hashes(GroupExpression(value="1"), parts, "ctid < '(1,0)'") or ""
     found["its own hash"] = statements.hashed(["a_text", "a_bigint"], "ctid < '(1,0)'") or ""
     found["nothing"] = statements.among([])
     return found

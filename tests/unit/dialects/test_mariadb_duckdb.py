@@ -83,7 +83,7 @@ def sql_of(dialect, types: dict[str, tuple[Type, str]]) -> dict[str, str]:
         if column.type.covered:
             found[f"{column.name} text"] = dialect.text(dialect.quote(column.name), column)
         reading = dialect.read(column)
-        found[f"{column.name} read as {reading.travel}"] = reading.sql
+        found[f"{column.name} read as {reading.wire_format}"] = reading.sql
     relation = Relation(sql=dialect.quote("t"), label="t", parts=("t",))
     made = Statements(dialect=dialect, relation=relation, schema=Schema(columns=columns))
     part = Range(cursor=("a_timestamp",), after="2025-01-01 00:00:00.000000", upto="2025-01-02 00:00:00.000000")

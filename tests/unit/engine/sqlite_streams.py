@@ -14,7 +14,7 @@ from tidegate.core.ports.format import TableState
 from tidegate.core.position import Position
 from tidegate.engine.context import LoadContext, RunContext
 from tidegate.engine.events import Journal
-from tidegate.engine.reconcile import Heal, RecoveryState
+from tidegate.engine.reconcile import RecoveryState, RegistryRepair
 from tidegate.engine.stream import Policies, Stream
 from tidegate.registry.store import Registry
 from tidegate.sources.database import Database
@@ -98,5 +98,5 @@ class Shop:
             context=self.context(registry, **options),
             journal=Journal(stream="t"),
             probe=probe,
-            recovered=RecoveryState(table=table, since=self.position, heal=Heal.NOTHING),
+            recovered=RecoveryState(table=table, since=self.position, repair=RegistryRepair.NOTHING),
         )

@@ -135,7 +135,7 @@ def test_a_table_without_a_position_and_another_source(shop, context):
 def test_chunks_are_loaded_in_groups_and_told(shop, context, loads):
     made = backfill.start(shop.stream(), context, Request(**WEEK, chunk=timedelta(days=1), parallel=3))
     told = []
-    done = backfill.work_off(context, made, loads.load, told.append)
+    done = backfill.load_pending(context, made, loads.load, told.append)
     assert loads.groups == [[1, 2, 3], [4, 5, 6], [7]]
     assert [each.rows_done for each in told] == [72, 144, 168]
     assert done.status is Progress.DONE
@@ -144,21 +144,21 @@ def test_chunks_are_loaded_in_groups_and_told(shop, context, loads):
 def test_a_group_that_fails_is_taken_apart_and_what_is_done_stays_done(shop, context, loads):
     made = backfill.start(shop.stream(), context, Request(**WEEK, chunk=timedelta(days=1), parallel=2))
     loads.failing = {4: 2}
-    found = backfill.work_off(context, made, loads.load, backfill.ignore)
+    found = backfill.load_pending(context, made, loads.load, backfill.ignore)
     assert loads.groups == [[1, 2], [3, 4], [3], [4], [5, 6], [7]]
     assert found.status is Progress.FAILED
     assert [chunk.number for chunk in found.chunks if chunk.status is Progress.FAILED] == [4]
     assert "they differ" in (found.chunks[3].error or "")
     loads.groups.clear()
     again = backfill.resume(shop.stream(), context)
-    assert backfill.work_off(context, again, loads.load, backfill.ignore).status is Progress.DONE
+    assert backfill.load_pending(context, again, loads.load, backfill.ignore).status is Progress.DONE
     assert loads.groups == [[4]]
 
 
 def test_it_stops_by_itself_when_nothing_goes(shop, context, loads):
     made = backfill.start(shop.stream(), context, Request(**WEEK, chunk=timedelta(days=1)))
     loads.failing = dict.fromkeys(range(1, 8), 9)
-    found = backfill.work_off(context, made, loads.load, backfill.ignore)
+    found = backfill.load_pending(context, made, loads.load, backfill.ignore)
     assert found.status is Progress.FAILED
     assert loads.groups == [[1], [1], [1], [2], [3], [3], [3]], "what may pass is tried again, what is wrong is not"
 
@@ -167,10 +167,10 @@ def test_pause_resume_and_cancel(shop, context, loads):
     stream = shop.stream()
     verbs = backfill.Backfills(lambda _name: stream, context)
     made = backfill.start(stream, context, Request(**WEEK, chunk=timedelta(days=1)))
-    found = backfill.work_off(context, made, loads.load, lambda _now: verbs.pause("t"))
+    found = backfill.load_pending(context, made, loads.load, lambda _now: verbs.pause("t"))
     assert (found.status, loads.groups) == (Progress.PAUSED, [[1]])
     again = backfill.resume(stream, context)
-    found = backfill.work_off(
+    found = backfill.load_pending(
         context, again, loads.load, lambda now: verbs.cancel("t") if now.rows_done == 72 else None
     )
     assert (found.status, loads.groups) == (Progress.CANCELLED, [[1], [2], [3]])

@@ -168,7 +168,7 @@ def test_another_load_is_not_believed(load, told):
 )
 def test_a_load_tells_the_next_one_unless_rows_of_others_are_left(marks, tells):
     folded = Folded(applied=None, emptied="8", newest="9", open=True)
-    assert applied_events.told_after(marks, "7", folded, "mine") == {"newest": "9", **tells}
+    assert applied_events.fence_statistics(marks, "7", folded, "mine") == {"newest": "9", **tells}
 
 
 class Asked(Strategy):

@@ -17,7 +17,7 @@ from tidegate.core.slices import Partition
 from tidegate.engine.context import LoadContext
 from tidegate.engine.outcome import LoadResult
 from tidegate.engine.partition_loads import load_each
-from tidegate.engine.reconcile import Heal, RecoveryState
+from tidegate.engine.reconcile import RecoveryState, RegistryRepair
 from tidegate.errors import CheckFailed, RowsMoved
 
 ID = Column(name="id", type=BIGINT)
@@ -47,7 +47,7 @@ def test_the_next_load_sees_new_columns_and_stays_fenced_by_the_version_of_befor
         context=SimpleNamespace(full_refresh=False),
         journal=None,
         probe=None,
-        recovered=RecoveryState(table=BEFORE, since=None, heal=Heal.NOTHING),
+        recovered=RecoveryState(table=BEFORE, since=None, repair=RegistryRepair.NOTHING),
     )
     seen = []
 

@@ -16,7 +16,7 @@ LOADED = Position(sequence=2, load_id="two", kind="watermark", state={"total": "
 
 
 @dataclass
-class Remembered:
+class RegistryPosition:
     position: Position
     verified: bool | None = None
     table_uuid: str | None = "t1"
@@ -26,7 +26,7 @@ class Remembered:
 class Registry:
     """The calls that recovery makes, kept in order."""
 
-    known: Remembered | None
+    known: RegistryPosition | None
     plans: list[Any] = field(default_factory=list)
     told: list[Any] = field(default_factory=list)
 
@@ -38,11 +38,11 @@ class Registry:
 
     def advance(self, saved, *, verified, **_):
         self.told.append(("advance", verified))
-        self.known = Remembered(saved.position, verified)
+        self.known = RegistryPosition(saved.position, verified)
 
     def set_position(self, _, position, *, verified, **_more):
         self.told.append(("set", verified))
-        self.known = Remembered(position, verified)
+        self.known = RegistryPosition(position, verified)
 
     def finish_plan(self, load_id, status):
         self.told.append((load_id, status))
@@ -70,7 +70,7 @@ PLAN = SimpleNamespace(load_id="two", since=FIRST, position=LOADED)
 def test_a_load_that_landed_before_a_crash_is_verified_only_where_nothing_else_is_ever_seen(
     invisible, verify, noted, proven
 ):
-    registry = Registry(Remembered(FIRST, verified=True), [PLAN])
+    registry = Registry(RegistryPosition(FIRST, verified=True), [PLAN])
     found = recovery.recover(stream(invisible=invisible, verify=verify), SimpleNamespace(registry=registry))
     assert registry.told == [("advance", noted)]
     assert (found.proven, found.since) == (proven, LOADED)
@@ -86,7 +86,7 @@ def test_what_a_lost_registry_takes_from_the_table_has_to_be_proven_where_it_may
 
 @pytest.mark.parametrize(("verified", "proven"), [(True, True), (None, True), (False, False)])
 def test_only_a_load_that_failed_to_verify_or_never_came_to_it_is_unproven(verified, proven):
-    registry = Registry(Remembered(LOADED, verified))
+    registry = Registry(RegistryPosition(LOADED, verified))
     found = recovery.recover(stream(invisible=False), SimpleNamespace(registry=registry))
     assert (found.proven, registry.told) == (proven, [])
     vouches = found.vouched.state
@@ -96,6 +96,6 @@ def test_only_a_load_that_failed_to_verify_or_never_came_to_it_is_unproven(verif
 
 def test_a_plan_that_never_landed_is_dropped():
     lost = SimpleNamespace(load_id="three", since=LOADED, position=None)
-    registry = Registry(Remembered(LOADED, verified=True), [lost])
+    registry = Registry(RegistryPosition(LOADED, verified=True), [lost])
     recovery.recover(stream(invisible=False), SimpleNamespace(registry=registry))
     assert registry.told == [("three", PlanStatus.DROPPED)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 from tidegate.envelopes import _schemas as schemas
-from tidegate.envelopes._connect import Way
+from tidegate.envelopes._connect import FieldEncoding
 
 DECIMAL = {"type": "bytes", "name": "org.apache.kafka.connect.data.Decimal", "parameters": {"scale": "2"}}
 
@@ -25,8 +25,8 @@ def test_the_newest_schemas_are_known():
 
 def test_how_a_column_is_written():
     (found,) = schemas.known([message({**DECIMAL, "field": "price"})], "after")
-    assert found.way("price") == Way(type="bytes", name="Decimal", scale="2", length=None)
-    assert found.way("other") == Way(type=None, name="", scale=None, length=None)
+    assert found.way("price") == FieldEncoding(type="bytes", name="Decimal", scale="2", length=None)
+    assert found.way("other") == FieldEncoding(type=None, name="", scale=None, length=None)
 
 
 def test_what_looks_like_a_payload_ends_no_schema():

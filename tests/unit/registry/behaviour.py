@@ -251,12 +251,12 @@ def test_an_unreadable_position_says_how_to_repair_it_and_can_be(registry, raw):
 
 
 def test_a_source_that_was_restored_stays_marked_until_everything_was_loaded(registry):
-    assert registry.gone(UID) is None
+    assert registry.discontinued(UID) is None
     first = publish(registry, load(through="10"))
-    assert registry.gone(UID) is None
-    registry.mark_gone(UID, "restored")
+    assert registry.discontinued(UID) is None
+    registry.mark_discontinued(UID, "restored")
     second = publish(registry, load(first, through="20"))
-    assert registry.gone(UID) == "restored"
-    registry.mark_gone(UID, None)
+    assert registry.discontinued(UID) == "restored"
+    registry.mark_discontinued(UID, None)
     publish(registry, load(second, through="30"))
-    assert registry.gone(UID) is None
+    assert registry.discontinued(UID) is None

@@ -28,16 +28,16 @@ def test_a_reader_answers_as_the_writing_registry(registry, url):
 def test_a_reader_sees_what_is_written_while_it_is_open(registry, url):
     written(registry)
     with RegistryReader.open(url) as reader:
-        assert reader.gone(UID) is None
-        registry.mark_gone(UID, "restored")
-        assert reader.gone(UID) == "restored"
+        assert reader.discontinued(UID) is None
+        registry.mark_discontinued(UID, "restored")
+        assert reader.discontinued(UID) == "restored"
 
 
 def test_the_database_rejects_what_a_reader_writes(registry, url):
     written(registry)
     with RegistryReader.open(url) as reader, pytest.raises(RegistryError):
-        Registry(reader._database).mark_gone(UID, "restored")
-    assert registry.gone(UID) is None
+        Registry(reader._database).mark_discontinued(UID, "restored")
+    assert registry.discontinued(UID) is None
 
 
 def test_a_reader_refuses_the_schema_of_another_version(registry, url, raw):

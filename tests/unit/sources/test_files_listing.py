@@ -13,7 +13,7 @@ import fsspec
 import pytest
 
 from tidegate.errors import SourceError, SourceMoved, SourceRefused
-from tidegate.sources.files.listing import listed, still
+from tidegate.sources.files.listing import listed, verify_unchanged
 from tidegate.sources.shared.files.store import Place, place
 from tidegate.storage import Store
 
@@ -174,13 +174,13 @@ def test_files_that_move_under_the_reader_are_told(tmp_path, what):
     file = put(tmp_path / "a.csv", "one")
     where = place(f"{tmp_path}/*.csv")
     files = listed(where, NOW, None).ready.files.values()
-    still(where, files)
+    verify_unchanged(where, files)
     if what == "gone":
         file.unlink()
     else:
         put(file, "one more" if what == "grown" else "two")
     with pytest.raises(SourceMoved, match=r"a\.csv"):
-        still(where, files)
+        verify_unchanged(where, files)
 
 
 def test_a_store_without_etags_is_hashed_and_one_with_them_is_not(monkeypatch):
@@ -202,7 +202,7 @@ def test_a_store_without_etags_is_hashed_and_one_with_them_is_not(monkeypatch):
     )
     tagged = listed(where, NOW, None).ready
     assert tagged.files["a.csv"].tag == "etag:7f-2"
-    still(where, tagged.files.values())
+    verify_unchanged(where, tagged.files.values())
     monkeypatch.undo()
     memory.rm("/bucket", recursive=True)
 

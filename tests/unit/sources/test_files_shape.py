@@ -16,7 +16,7 @@ from tidegate.errors import ConfigError, FileUnreadable, SchemaRefused
 from tidegate.sources.files import Files
 from tidegate.sources.shared.files.shape import FileFormat, shape_of
 from tidegate.sources.shared.files.store import folder_of
-from tidegate.sources.shared.files.types import castable, of_avro, united
+from tidegate.sources.shared.files.types import castable, merged_schema, of_avro
 
 
 def shape(path: Path, form: FileFormat, nested=(), **options):
@@ -146,7 +146,7 @@ def test_a_parquet_file_cut_short_is_named(tmp_path):
 
 
 def test_columns_are_united_by_name_and_widened():
-    found = united([("a", {"id": INT, "x": TEXT}), ("b", {"new": DATE, "id": BIGINT}), ("c", {"id": INT})], {})
+    found = merged_schema([("a", {"id": INT, "x": TEXT}), ("b", {"new": DATE, "id": BIGINT}), ("c", {"id": INT})], {})
     assert {column.name: column.type for column in found} == {"id": BIGINT, "x": TEXT, "new": DATE}
     assert found.names == ("id", "x", "new")
 
@@ -154,8 +154,8 @@ def test_columns_are_united_by_name_and_widened():
 def test_a_contradiction_names_both_files_unless_a_type_is_stated():
     shapes = [("a.parquet", {"id": INT}), ("b.parquet", {"id": TEXT})]
     with pytest.raises(SchemaRefused, match=r"int in a\.parquet and string in b\.parquet"):
-        united(shapes, {})
-    assert united(shapes, {"id": TEXT}).columns[0].type == TEXT
+        merged_schema(shapes, {})
+    assert merged_schema(shapes, {"id": TEXT}).columns[0].type == TEXT
 
 
 def test_a_stated_type_never_rounds():

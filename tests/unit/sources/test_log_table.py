@@ -50,7 +50,7 @@ class Table:
     def between(self, after, _upto=None):
         return self.spans[after]
 
-    def deaf(self):
+    def enabling_statement(self):
         return self.problem
 
 

@@ -19,7 +19,7 @@ from tidegate.errors import ConfigError, HistoryGone, SourceError
 from tidegate.sources.change_log.topic import brokers as kafka
 from tidegate.sources.change_log.topic.log import Start, TopicLog, TopicLogOptions
 
-TWO = kafka.Ends(cluster="c1", topic="t1", begins={0: 0, 1: 0}, ends={0: 10, 1: 4})
+TWO = kafka.TopicOffsets(cluster="c1", topic="t1", begins={0: 0, 1: 0}, ends={0: 10, 1: 4})
 EVENTS = Connection(name="events", kafka="127.0.0.1:9092")
 COLUMNS = {"id": "bigint"}
 

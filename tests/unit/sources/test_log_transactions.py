@@ -55,7 +55,7 @@ class Brokers(kafka.Brokers):
             return None
         ends = {part: len(log) for part, log in enumerate(self.topics[name])}
         begins = {part: self.begins.get(name, 0) for part in ends}
-        return kafka.Ends(cluster="c1", topic=f"id of {name}", begins=begins, ends=ends)
+        return kafka.TopicOffsets(cluster="c1", topic=f"id of {name}", begins=begins, ends=ends)
 
     def scan(self, topic, spans):
         for part, (start, stop) in spans.items():
@@ -63,7 +63,7 @@ class Brokers(kafka.Brokers):
             for offset in range(start, stop):
                 value, at = self.topics[topic][part][offset]
                 message = Message(key=None, value=None if value is None else json.dumps(value).encode())
-                yield [kafka.Read(part, offset, at, message)]
+                yield [kafka.ReadMessage(part, offset, at, message)]
 
     def offset_at(self, topic, moment):
         return next((n for n, (_, at) in enumerate(self.topics[topic][0]) if at >= moment), None)

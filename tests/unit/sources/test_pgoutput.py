@@ -8,8 +8,8 @@ from tidegate.sources.change_log.slot.pgoutput import (
     Begin,
     Commit,
     Delete,
+    Ignored,
     Insert,
-    Passed,
     Relation,
     RelationColumn,
     Truncate,
@@ -62,8 +62,8 @@ RELATION_COLUMNS = (
         (DELETE, Delete(oid=0x4001, old=(b"1", None), whole=False)),
         (WHOLE_DELETE, Delete(oid=0x4001, old=(b"1", b"2"), whole=True)),
         (TRUNCATE, Truncate(oids=(0x4001, 0x4007))),
-        ("4f 0000000000000001 6100", Passed(kind="O")),
-        ("59 00004009 7075626c696300 6d6f6f6400", Passed(kind="Y")),
+        ("4f 0000000000000001 6100", Ignored(kind="O")),
+        ("59 00004009 7075626c696300 6d6f6f6400", Ignored(kind="Y")),
     ],
 )
 def test_every_message_of_the_protocol(text, message):

@@ -7,7 +7,7 @@ import pytest
 from tidegate.core.schema import BIGINT, INT, TEXT, Column, Schema, array
 from tidegate.dialects.postgresql.output_functions import array_json
 from tidegate.errors import SourceError
-from tidegate.sources.change_log.slot.events import Wanted, completed, events, floor, lsn, number
+from tidegate.sources.change_log.slot.events import SlotRead, completed, events, floor, lsn, number
 
 SCHEMA = Schema(columns=tuple(Column(name=name, type=kind) for name, kind in (("id", BIGINT), ("name", TEXT))))
 OURS, OTHER = 7, 8
@@ -55,7 +55,7 @@ def transaction(commit: int, *changes: tuple[int, bytes]) -> list[tuple[int, byt
 
 
 def told(*messages, schema=SCHEMA, identity=("id",), after=0, upto=10**6):
-    wanted = Wanted(
+    wanted = SlotRead(
         slot="s", table=("shop", "orders"), columns=schema, identity=frozenset(identity), after=after, upto=upto
     )
     return list(events([(1, relation()), *messages], wanted))

@@ -9,7 +9,7 @@ import pytest
 
 from tidegate.core.changes import ChangeSet
 from tidegate.core.compatibility import incompatibilities
-from tidegate.core.cost_model import CHOICE, Cost, Experience, LoadMethod
+from tidegate.core.cost_model import CHOICE, Cost, CostHistory, LoadMethod
 from tidegate.core.effects import Mirror, WriteHint
 from tidegate.core.fingerprint import Fingerprint
 from tidegate.core.grouping import Period
@@ -54,9 +54,9 @@ def source(rows: int = 10) -> Source:
     return found
 
 
-def costs(**seconds: float) -> Experience:
+def costs(**seconds: float) -> CostHistory:
     """One load of ten rows by each way, that took so long."""
-    return Experience(costs=tuple(Cost(way=LoadMethod(way), rows=10, seconds=took) for way, took in seconds.items()))
+    return CostHistory(costs=tuple(Cost(way=LoadMethod(way), rows=10, seconds=took) for way, took in seconds.items()))
 
 
 def way(changes: ChangeSet | None) -> str | None:
@@ -70,10 +70,10 @@ def loaded(**options) -> Stream:
     return stream
 
 
-def asked(stream: Stream, experience: Experience | None = None) -> ChangeSet | None:
+def asked(stream: Stream, experience: CostHistory | None = None) -> ChangeSet | None:
     """What the strategy says of the table as it is, which nobody has looked at yet."""
     stream.table.asked.clear()
-    return stream.strategy.learned(experience or Experience()).detect(stream.table, stream.position)
+    return stream.strategy.learned(experience or CostHistory()).detect(stream.table, stream.position)
 
 
 def test_the_first_load_reads_everything_and_remembers_where_the_column_stands() -> None:
@@ -170,7 +170,7 @@ def test_a_verified_table_is_not_looked_at_again_so_soon() -> None:
     stream = loaded(column="updated_at")
     stream.table.at += timedelta(hours=30)
     assert asked(stream) is not None
-    assert asked(stream, Experience(proven_at=NOON + timedelta(hours=20))) is None
+    assert asked(stream, CostHistory(proven_at=NOON + timedelta(hours=20))) is None
 
 
 def test_partitions_that_were_measured_are_compared_without_asking_for_an_edge_again() -> None:

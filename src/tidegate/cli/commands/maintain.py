@@ -13,7 +13,7 @@ from tidegate.cli.tables import Table, count, size
 from tidegate.errors import ConfigError
 
 if TYPE_CHECKING:
-    from tidegate.engine.maintenance.maintain import Done, StreamUpkeep, TableUpkeep
+    from tidegate.engine.maintenance.maintain import FinishedStep, StreamUpkeep, TableUpkeep
 
 
 def maintain(
@@ -80,7 +80,7 @@ def rollback(
     return 0
 
 
-def _told(done: Done) -> str:
+def _told(done: FinishedStep) -> str:
     did = f": {done.did}" if done.did else ""
     return f"{done.step}{did} ({done.reason})"
 

@@ -136,7 +136,7 @@ class Rule:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Broken:
+class RuleViolation:
     """A check that rows have failed.
 
     Args:

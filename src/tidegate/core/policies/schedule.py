@@ -65,7 +65,7 @@ class Schedule:
 
 
 @dataclass(slots=True, kw_only=True)
-class Turn:
+class ScheduledStream:
     """A stream on the agenda."""
 
     schedule: Schedule
@@ -85,12 +85,14 @@ class Agenda:
         (['orders'], [])
     """
 
-    turns: dict[str, Turn] = field(default_factory=dict)
+    turns: dict[str, ScheduledStream] = field(default_factory=dict)
 
     @classmethod
     def of(cls, schedules: Mapping[str, Schedule], now: datetime) -> Agenda:
         """The agenda of a watch that begins now."""
-        return cls(turns={name: Turn(schedule=each, due_at=each.first(now)) for name, each in schedules.items()})
+        return cls(
+            turns={name: ScheduledStream(schedule=each, due_at=each.first(now)) for name, each in schedules.items()}
+        )
 
     def take(self, now: datetime) -> list[str]:
         """Takes the streams that are due, longest overdue first; they count as running from now on."""

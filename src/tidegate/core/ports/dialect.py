@@ -1,8 +1,8 @@
 """What a database dialect implements: SQL expressions, and a live session.
 
 What most databases share is a default here, so a dialect states only what is its own: it inherits from `Connectable`
-(from `Dialect` where no rows are read through it), and its session from `Entrance`. What a wrong default could turn
-into wrong rows in silence is abstract, and a class without it cannot be used.
+(from `Dialect` where no rows are read through it), and its session from `PreSnapshotSession`. A method is abstract if a
+wrong default could silently produce wrong rows.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from tidegate.core.column_selection import ColumnSelection
 from tidegate.core.flavours import Bound
 from tidegate.core.ids import Connection
 from tidegate.core.schema import Column, Kind, Schema, Type
-from tidegate.core.wire_format import Reading
+from tidegate.core.wire_format import ColumnRead
 from tidegate.errors import ConfigError
 
 Row = tuple[Any, ...]
@@ -72,7 +72,7 @@ class Jdbc:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SetBack:
+class RestoreCheck:
     """What a server says of a moment before.
 
     Args:
@@ -174,9 +174,9 @@ class Session(Protocol):
         """What to remember about the time of the snapshot; empty if it would prove nothing."""
         return {}
 
-    def set_back(self, witness: Mapping[str, Any], clock: int | None) -> SetBack:  # noqa: ARG002
+    def check_restore(self, witness: Mapping[str, Any], clock: int | None) -> RestoreCheck:  # noqa: ARG002
         """Whether the server continues from that moment, or was restored from a copy; `clock` as it was then."""
-        return SetBack(restarted=False)
+        return RestoreCheck(restarted=False)
 
     def older_than(self, witness: Mapping[str, Any], relation: Relation, condition: str) -> str | None:  # noqa: ARG002
         """Why rows that fulfil the condition, and were not there at that moment, were written before it."""
@@ -187,7 +187,7 @@ class Session(Protocol):
         return False
 
 
-class Entrance(Session, Protocol):
+class PreSnapshotSession(Session, Protocol):
     """A session before its snapshot: the only one that returns safe bounds, which must be taken before the snapshot."""
 
     @abstractmethod
@@ -201,7 +201,7 @@ class Entrance(Session, Protocol):
         """That of an ever growing integer column; None while writers hold it. Raises EdgeUnknown."""
 
 
-class Asks(Protocol):
+class CatalogSession(Protocol):
     """What the questions to a database's catalog need of a session: statements, and the dialect that writes them."""
 
     name: str
@@ -245,7 +245,7 @@ class Dialect(Protocol):
         """The expression that compares with `literal`, and sorts in the same order in every engine."""
 
     @abstractmethod
-    def read(self, column: Column) -> Reading:
+    def read(self, column: Column) -> ColumnRead:
         """The exact expression that Spark reads."""
 
     @abstractmethod
@@ -360,7 +360,7 @@ class Connectable(Dialect, Protocol):
     known: ClassVar[re.Pattern[str]] = re.compile("")
 
     @abstractmethod
-    def open(self, connection: Connection) -> Entrance:
+    def open(self, connection: Connection) -> PreSnapshotSession:
         """Connects. Raises SourceUnavailable, ConfigError, EnvironmentMissing (the driver is not installed)."""
 
 

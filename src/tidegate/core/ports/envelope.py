@@ -62,7 +62,7 @@ class MessageEnvelope(Envelope, Protocol):
             stored types.
         """
 
-    def having_seen(self, messages: Sequence[Message]) -> Self:  # noqa: ARG002 - by default it is of no use
+    def primed_with(self, messages: Sequence[Message]) -> Self:  # noqa: ARG002 - by default it is of no use
         """The same, with the same answers, but faster for having seen these messages, the newest last."""
         return self
 

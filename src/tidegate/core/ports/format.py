@@ -339,7 +339,7 @@ class ChangeFeed(Protocol):
             HistoryGone: the table cannot even be compared any more with what was loaded.
         """
 
-    def deaf(self, target: Target) -> str:
+    def enabling_statement(self, target: Target) -> str:
         """The statement that enables the table's change data feed; empty if it is enabled."""
 
     def appended(self, session: SparkSession, target: Target, after: str, upto: str) -> DataFrame:

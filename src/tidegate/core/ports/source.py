@@ -21,7 +21,7 @@ from tidegate.core.origin import Origin
 from tidegate.core.plan import Prune
 from tidegate.core.policies.contract import ColumnMapping, Mode
 from tidegate.core.position import Position
-from tidegate.core.retention import Retained
+from tidegate.core.retention import SlotRetention
 from tidegate.core.schema import Schema, SchemaChange
 from tidegate.core.slices import Files, Keys, Partition, Slice
 
@@ -176,7 +176,7 @@ class Probe(Protocol):
         return None
 
 
-class Sparks(Protocol):
+class SparkProvider(Protocol):
     """Gives sessions to whoever has rows for Spark; the first call may start a JVM."""
 
     def load_session(self, *, small: bool = False) -> SparkSession:
@@ -207,7 +207,9 @@ class Source(Protocol[P]):
         return None
 
     @abstractmethod
-    def probe(self, sparks: Sparks | None = None, bound: BoundRequest | None = None) -> AbstractContextManager[P]:
+    def probe(
+        self, sparks: SparkProvider | None = None, bound: BoundRequest | None = None
+    ) -> AbstractContextManager[P]:
         """Opens the source without Spark; while open, its snapshot is held.
 
         Args:
@@ -261,7 +263,7 @@ class ReplicationSlot(Protocol):
             SourceError: it does not answer; nothing is lost, the next run tells it again.
         """
 
-    def retained(self) -> Retained:
+    def retained(self) -> SlotRetention:
         """What the server retains."""
 
     def release(self) -> None:
@@ -371,7 +373,7 @@ class DetectsRestore(Protocol):
     def witness(self, cursor: Sequence[str], since: Position | None) -> Mapping[str, Any]:
         """What is kept of this moment, after that position; JSON types only."""
 
-    def set_back(self, since: Position) -> str | None:
+    def restore_reason(self, since: Position) -> str | None:
         """Why the source cannot have come here from that position, in a sentence; None where nothing says so."""
 
     def follows(self) -> bool:

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Protocol
 
 from tidegate.core.bounds import BoundRequest
 from tidegate.core.changes import ChangeSet
-from tidegate.core.cost_model import Experience
+from tidegate.core.cost_model import CostHistory
 from tidegate.core.effects import Effect
 from tidegate.core.grouping import Grouping
 from tidegate.core.ledger import Ledger
@@ -96,7 +96,7 @@ class Strategy(Protocol):
         """How events are applied that were read before, for a strategy that `applies_events`."""
         return EventRules()
 
-    def learned(self, experience: Experience) -> Strategy:  # noqa: ARG002 - by default nothing is learned
+    def learned(self, cost_history: CostHistory) -> Strategy:  # noqa: ARG002 - by default nothing is learned
         """The same strategy with what earlier loads took, for one that `learns`."""
         return self
 

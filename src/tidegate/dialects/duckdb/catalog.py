@@ -8,17 +8,17 @@ from __future__ import annotations
 import re
 
 from tidegate.core.column_selection import ColumnSelection
-from tidegate.core.ports.dialect import Asks, Relation, TableFacts
+from tidegate.core.ports.dialect import CatalogSession, Relation, TableFacts
 from tidegate.core.schema import Schema
 from tidegate.dialects.duckdb.types import column_of
-from tidegate.dialects.shared.columns import Described, described
+from tidegate.dialects.shared.columns import RelationColumns, described
 from tidegate.errors import EdgeUnknown
 
 HERE = "database_name = current_database()"
 NEXTVAL = re.compile(r"nextval\('((?:[^']|'')+)'\)", re.IGNORECASE)
 
 
-def columns(session: Asks, relation: Relation, selection: ColumnSelection) -> Schema:
+def columns(session: CatalogSession, relation: Relation, selection: ColumnSelection) -> Schema:
     """The columns that are read, exactly.
 
     Raises:
@@ -34,14 +34,14 @@ def columns(session: Asks, relation: Relation, selection: ColumnSelection) -> Sc
     return found.commented(ours[0][0] if ours else "", dict(comments))
 
 
-def _mapped(session: Asks, relation: Relation, selection: ColumnSelection) -> Described:
+def _mapped(session: CatalogSession, relation: Relation, selection: ColumnSelection) -> RelationColumns:
     rows = session.rows(f"DESCRIBE SELECT * FROM {relation.sql}")
     required = _not_null(session, relation)
     natives = [(name, (native, name not in required)) for name, native, *_ in rows]
     return described(relation.label, natives, selection, column_of)
 
 
-def _named(session: Asks, relation: Relation) -> str:
+def _named(session: CatalogSession, relation: Relation) -> str:
     """The condition by which the catalog finds the table; names differ by more than case."""
     string = session.dialect.string
     schema = string(relation.parts[0]) if len(relation.parts) > 1 else "current_schema()"
@@ -50,7 +50,7 @@ def _named(session: Asks, relation: Relation) -> str:
     )
 
 
-def _not_null(session: Asks, relation: Relation) -> frozenset[str]:
+def _not_null(session: CatalogSession, relation: Relation) -> frozenset[str]:
     if not relation.parts:
         return frozenset()
     rows = session.rows(
@@ -59,14 +59,14 @@ def _not_null(session: Asks, relation: Relation) -> frozenset[str]:
     return frozenset(name for (name,) in rows)
 
 
-def is_table(session: Asks, relation: Relation) -> bool:
+def is_table(session: CatalogSession, relation: Relation) -> bool:
     """Whether it is a table rather than a view or a query."""
     if not relation.parts:
         return False
     return bool(session.rows(f"SELECT 1 FROM duckdb_tables() WHERE {_named(session, relation)}"))
 
 
-def has_rowid(session: Asks, relation: Relation) -> bool:
+def has_rowid(session: CatalogSession, relation: Relation) -> bool:
     """Whether rows have a number that no column hides."""
     if not is_table(session, relation):
         return False
@@ -74,7 +74,7 @@ def has_rowid(session: Asks, relation: Relation) -> bool:
     return not session.rows(f"SELECT 1 FROM duckdb_columns() WHERE {hidden}")
 
 
-def unique_sets(session: Asks, relation: Relation) -> tuple[frozenset[str], ...]:
+def unique_sets(session: CatalogSession, relation: Relation) -> tuple[frozenset[str], ...]:
     """The columns of the primary key and of each unique constraint or index over columns that are not NULL."""
     if not relation.parts:
         return ()
@@ -83,7 +83,7 @@ def unique_sets(session: Asks, relation: Relation) -> tuple[frozenset[str], ...]
     return tuple(names for names in found if names and names <= required)
 
 
-def _keys(session: Asks, relation: Relation) -> list[tuple[bool, tuple[str, ...]]]:
+def _keys(session: CatalogSession, relation: Relation) -> list[tuple[bool, tuple[str, ...]]]:
     """Of every key: whether it is the primary one, and its columns in order."""
     rows = session.rows(
         "SELECT constraint_type = 'PRIMARY KEY', constraint_column_names FROM duckdb_constraints() "
@@ -92,7 +92,7 @@ def _keys(session: Asks, relation: Relation) -> list[tuple[bool, tuple[str, ...]
     return [(bool(primary), tuple(names)) for primary, names in rows]
 
 
-def must_be_counted(session: Asks, relation: Relation, column: str) -> None:
+def must_be_counted(session: CatalogSession, relation: Relation, column: str) -> None:
     """Raises EdgeUnknown unless a growing sequence of the file fills the column."""
     hint = "Give the column `DEFAULT nextval('…')`, or use `strategy: {kind: watermark}` or `{kind: full}`."
     if not is_table(session, relation):
@@ -115,7 +115,7 @@ def must_be_counted(session: Asks, relation: Relation, column: str) -> None:
         )
 
 
-def list_tables(session: Asks) -> list[tuple[str, str]]:
+def list_tables(session: CatalogSession) -> list[tuple[str, str]]:
     """The tables of the file."""
     rows = session.rows(
         f"SELECT schema_name, table_name FROM duckdb_tables() WHERE {HERE} AND NOT internal AND NOT temporary "
@@ -124,7 +124,7 @@ def list_tables(session: Asks) -> list[tuple[str, str]]:
     return [(schema, table) for schema, table in rows]
 
 
-def views(session: Asks) -> list[tuple[str, str]]:
+def views(session: CatalogSession) -> list[tuple[str, str]]:
     """The views of the file."""
     rows = session.rows(
         f"SELECT schema_name, view_name FROM duckdb_views() WHERE {HERE} AND NOT internal AND NOT temporary "
@@ -133,7 +133,7 @@ def views(session: Asks) -> list[tuple[str, str]]:
     return [(schema, name) for schema, name in rows]
 
 
-def primary_keys(session: Asks) -> dict[tuple[str, str], tuple[str, ...]]:
+def primary_keys(session: CatalogSession) -> dict[tuple[str, str], tuple[str, ...]]:
     """The columns of every primary key in their order, by schema and table."""
     rows = session.rows(
         "SELECT schema_name, table_name, constraint_column_names FROM duckdb_constraints() "
@@ -142,7 +142,7 @@ def primary_keys(session: Asks) -> dict[tuple[str, str], tuple[str, ...]]:
     return {(schema, table): tuple(names) for schema, table, names in rows}
 
 
-def facts(session: Asks, schema: str, table: str) -> TableFacts:
+def facts(session: CatalogSession, schema: str, table: str) -> TableFacts:
     """Keys, types, indexes and size of one table."""
     relation = session.dialect.relation(schema, table)
     found = _mapped(session, relation, ColumnSelection())

@@ -14,7 +14,7 @@ from tidegate.core.flavours import ALL_BOUNDS, Bound
 from tidegate.core.ids import Connection
 from tidegate.core.ports.dialect import Connectable, doubled
 from tidegate.core.schema import Column, Kind, Type
-from tidegate.core.wire_format import Reading, Travel
+from tidegate.core.wire_format import ColumnRead, WireFormat
 from tidegate.dialects.shared.database_file import file_of
 from tidegate.dialects.shared.expressions import misfit, no_literal, uncovered
 
@@ -94,7 +94,7 @@ class Duckdb(Connectable):
             case _:
                 raise uncovered(column)
 
-    def read(self, column: Column) -> Reading:
+    def read(self, column: Column) -> ColumnRead:
         """The exact expression that Spark reads.
 
         Timestamps travel as microseconds and dates as days, so no time zone or calendar of a JVM touches them.
@@ -103,23 +103,25 @@ class Duckdb(Connectable):
         match kind.kind:
             case Kind.INTEGER:
                 whole = "BIGINT" if kind.bits == 64 else "INTEGER"
-                return Reading(sql=f"CAST({sql} AS {whole})", travel=Travel.NATIVE)
+                return ColumnRead(sql=f"CAST({sql} AS {whole})", wire_format=WireFormat.NATIVE)
             case Kind.FLOAT | Kind.BOOLEAN | Kind.BINARY:
-                return Reading(sql=sql, travel=Travel.NATIVE)
+                return ColumnRead(sql=sql, wire_format=WireFormat.NATIVE)
             case Kind.DATE:
                 good = f"CAST({sql} - DATE '1970-01-01' AS INTEGER)"
-                return Reading(
-                    sql=self._checked(sql, self._in_years(sql, column), good, column, "INTEGER"), travel=Travel.DAYS
+                return ColumnRead(
+                    sql=self._checked(sql, self._in_years(sql, column), good, column, "INTEGER"),
+                    wire_format=WireFormat.DAYS,
                 )
             case Kind.TIMESTAMP | Kind.TIMESTAMPTZ:
                 good = self._micros(sql, column)
-                return Reading(
-                    sql=self._checked(sql, self._in_years(sql, column), good, column, "BIGINT"), travel=Travel.MICROS
+                return ColumnRead(
+                    sql=self._checked(sql, self._in_years(sql, column), good, column, "BIGINT"),
+                    wire_format=WireFormat.MICROS,
                 )
             case Kind.ARRAY:
-                return Reading(sql=f"CAST(to_json({sql}) AS VARCHAR)", travel=Travel.JSON)
+                return ColumnRead(sql=f"CAST(to_json({sql}) AS VARCHAR)", wire_format=WireFormat.JSON)
             case _:
-                return Reading(sql=self.text(sql, column), travel=Travel.TEXT)
+                return ColumnRead(sql=self.text(sql, column), wire_format=WireFormat.TEXT)
 
     def comparable(self, sql: str, column: Column) -> str:
         """Texts compare by their bytes, uuids as their texts, as every engine does."""

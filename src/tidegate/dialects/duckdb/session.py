@@ -17,7 +17,7 @@ from tidegate.core.bounds import Clock
 from tidegate.core.changes import SafeBound
 from tidegate.core.column_selection import ColumnSelection
 from tidegate.core.ids import Connection
-from tidegate.core.ports.dialect import Dialect, Entrance, Jdbc, Relation, Row, TableFacts
+from tidegate.core.ports.dialect import Dialect, Jdbc, PreSnapshotSession, Relation, Row, TableFacts
 from tidegate.core.refusals import said
 from tidegate.core.schema import Column, Kind, Schema
 from tidegate.dialects.duckdb import catalog
@@ -50,7 +50,7 @@ _opened: dict[tuple[int, int], int] = {}
 _opening = threading.Lock()
 
 
-class DuckdbSession(Entrance):
+class DuckdbSession(PreSnapshotSession):
     """One probe's connection to one file; while it is open, nobody can write to the file."""
 
     has_snapshot: ClassVar[bool] = True

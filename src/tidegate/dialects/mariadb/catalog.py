@@ -13,7 +13,7 @@ from tidegate.core.ports.dialect import Dialect, Relation, Row, TableFacts
 from tidegate.core.schema import Schema
 from tidegate.dialects.mariadb.address import Address
 from tidegate.dialects.mariadb.types import Native, column_of
-from tidegate.dialects.shared.columns import Described, described
+from tidegate.dialects.shared.columns import RelationColumns, described
 
 UNKNOWN_ROW_BYTES = 100
 SYSTEM = "'information_schema', 'mysql', 'performance_schema', 'sys'"
@@ -21,7 +21,7 @@ SYSTEM = "'information_schema', 'mysql', 'performance_schema', 'sys'"
 LOG_POSITIONS = "'Innodb_lsn_current', 'Innodb_redo_log_current_lsn'"
 
 
-class Asks(Protocol):
+class CatalogSession(Protocol):
     """What the questions here need of a session: statements outside of its snapshot."""
 
     name: str
@@ -46,7 +46,7 @@ class Asks(Protocol):
         """The columns of a statement."""
 
 
-def columns(session: Asks, relation: Relation, selection: ColumnSelection) -> Schema:
+def columns(session: CatalogSession, relation: Relation, selection: ColumnSelection) -> Schema:
     """The columns that are read, exactly.
 
     Raises:
@@ -68,19 +68,19 @@ def columns(session: Asks, relation: Relation, selection: ColumnSelection) -> Sc
     return replace(found, columns=tuple(replace(column, nullable=True) for column in found))
 
 
-def _mapped(session: Asks, relation: Relation, selection: ColumnSelection) -> Described:
+def _mapped(session: CatalogSession, relation: Relation, selection: ColumnSelection) -> RelationColumns:
     natives = [(native.name, native) for native in session.describe(f"SELECT * FROM {relation.sql} LIMIT 0")]
     return described(relation.label, natives, selection, column_of)
 
 
-def named(session: Asks, relation: Relation) -> str:
+def named(session: CatalogSession, relation: Relation) -> str:
     """The condition by which information_schema finds the table."""
     string = session.dialect.string
     schema = relation.parts[0] if len(relation.parts) > 1 else session.address.database
     return f"table_schema = {string(schema)} AND table_name = {string(relation.parts[-1])}"
 
 
-def identity(session: Asks, relation: Relation) -> str:
+def identity(session: CatalogSession, relation: Relation) -> str:
     """The server's own id, else its host and port, with database and table."""
     known: dict[str, str] = dict(
         session.outside_rows(
@@ -92,19 +92,19 @@ def identity(session: Asks, relation: Relation) -> str:
     return ":".join(["mariadb", server, schema, *relation.parts[-1:]])
 
 
-def clock(session: Asks) -> int | None:
+def clock(session: CatalogSession) -> int | None:
     """The position in InnoDB's log."""
     rows = session.outside_rows(f"SHOW GLOBAL STATUS WHERE variable_name IN ({LOG_POSITIONS})")
     return int(rows[0][1]) if rows else None
 
 
-def unique_sets(session: Asks, relation: Relation) -> tuple[frozenset[str], ...]:
+def unique_sets(session: CatalogSession, relation: Relation) -> tuple[frozenset[str], ...]:
     """The columns of each unique index that covers every row and no NULL."""
     found = [names for unique, names in _indexes(session, relation) if unique]
     return tuple(frozenset(names) for names in found)
 
 
-def _indexes(session: Asks, relation: Relation) -> list[tuple[bool, tuple[str, ...]]]:
+def _indexes(session: CatalogSession, relation: Relation) -> list[tuple[bool, tuple[str, ...]]]:
     """Of every index over whole columns: whether it holds each value once and no NULL, and its columns in order."""
     if not relation.parts:
         return []
@@ -124,7 +124,7 @@ def _indexes(session: Asks, relation: Relation) -> list[tuple[bool, tuple[str, .
     return found
 
 
-def table_rows(session: Asks, relation: Relation) -> int | None:
+def table_rows(session: CatalogSession, relation: Relation) -> int | None:
     """The server's own estimate of a table's rows; None for what is no table."""
     if not relation.parts:
         return None
@@ -132,7 +132,7 @@ def table_rows(session: Asks, relation: Relation) -> int | None:
     return int(rows[0][0]) if rows and rows[0][0] is not None else None
 
 
-def row_bytes(session: Asks, relation: Relation) -> int:
+def row_bytes(session: CatalogSession, relation: Relation) -> int:
     """The server's average; a guess for what has none."""
     if not relation.parts:
         return UNKNOWN_ROW_BYTES
@@ -142,7 +142,7 @@ def row_bytes(session: Asks, relation: Relation) -> int:
     return int(rows[0][0] or UNKNOWN_ROW_BYTES) if rows else UNKNOWN_ROW_BYTES
 
 
-def list_tables(session: Asks) -> list[tuple[str, str]]:
+def list_tables(session: CatalogSession) -> list[tuple[str, str]]:
     """Tables that the user may see, outside the system's schemas."""
     rows = session.outside_rows(
         "SELECT table_schema, table_name FROM information_schema.tables "
@@ -151,7 +151,7 @@ def list_tables(session: Asks) -> list[tuple[str, str]]:
     return [(schema, table) for schema, table in rows]
 
 
-def views(session: Asks) -> list[tuple[str, str]]:
+def views(session: CatalogSession) -> list[tuple[str, str]]:
     """Views that the user may see."""
     rows = session.outside_rows(
         "SELECT table_schema, table_name FROM information_schema.views "
@@ -160,7 +160,7 @@ def views(session: Asks) -> list[tuple[str, str]]:
     return [(schema, name) for schema, name in rows]
 
 
-def clocked(session: Asks, relation: Relation) -> dict[str, str]:
+def clocked(session: CatalogSession, relation: Relation) -> dict[str, str]:
     """Columns with a time zone that the server sets at every insert and update, unless a statement does."""
     rows = session.outside_rows(
         f"SELECT column_name FROM information_schema.columns WHERE {named(session, relation)} "
@@ -170,7 +170,7 @@ def clocked(session: Asks, relation: Relation) -> dict[str, str]:
     return {name: "ON UPDATE, unless a statement does," for (name,) in rows}
 
 
-def primary_keys(session: Asks) -> dict[tuple[str, str], tuple[str, ...]]:
+def primary_keys(session: CatalogSession) -> dict[tuple[str, str], tuple[str, ...]]:
     """The columns of every primary key in their order, by schema and table."""
     rows = session.outside_rows(
         "SELECT table_schema, table_name, column_name FROM information_schema.statistics "
@@ -182,7 +182,7 @@ def primary_keys(session: Asks) -> dict[tuple[str, str], tuple[str, ...]]:
     return found
 
 
-def facts(session: Asks, schema: str, table: str) -> TableFacts:
+def facts(session: CatalogSession, schema: str, table: str) -> TableFacts:
     """Keys, types, indexes and size of one table."""
     relation = session.dialect.relation(schema, table)
     found = _mapped(session, relation, ColumnSelection())

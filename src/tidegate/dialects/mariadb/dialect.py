@@ -16,7 +16,7 @@ from tidegate.core.ids import Connection
 from tidegate.core.ports.dialect import Connectable, doubled
 from tidegate.core.refusals import marked
 from tidegate.core.schema import Column, Kind, Type
-from tidegate.core.wire_format import Reading, Travel
+from tidegate.core.wire_format import ColumnRead, WireFormat
 from tidegate.dialects.mariadb.types import CHARSET, STATED
 from tidegate.dialects.shared.expressions import no_literal, uncovered
 
@@ -124,7 +124,7 @@ class Mariadb(Connectable):
             case _:
                 raise uncovered(column)
 
-    def read(self, column: Column) -> Reading:  # noqa: PLR0911 - one answer a type
+    def read(self, column: Column) -> ColumnRead:  # noqa: PLR0911 - one answer a type
         """The exact expression that Spark reads.
 
         Timestamps travel as microseconds, dates as days and texts as bytes, so that no driver interprets them.
@@ -132,24 +132,24 @@ class Mariadb(Connectable):
         sql, kind = self.quote(column.name), column.type
         match kind.kind:
             case Kind.INTEGER:
-                return Reading(sql=f"CAST({sql} AS SIGNED)", travel=Travel.NATIVE)
+                return ColumnRead(sql=f"CAST({sql} AS SIGNED)", wire_format=WireFormat.NATIVE)
             case Kind.FLOAT:
                 # The server writes a FLOAT with six digits, a DOUBLE with all of them.
-                return Reading(sql=f"CAST({sql} AS DOUBLE)", travel=Travel.NATIVE)
+                return ColumnRead(sql=f"CAST({sql} AS DOUBLE)", wire_format=WireFormat.NATIVE)
             case Kind.BINARY:
-                return Reading(sql=f"CAST({sql} AS BINARY)", travel=Travel.NATIVE)
+                return ColumnRead(sql=f"CAST({sql} AS BINARY)", wire_format=WireFormat.NATIVE)
             case Kind.DATE:
                 good = f"TO_DAYS({sql}) - {EPOCH_DAY}"
                 good = self._checked(sql, self._is_day(sql), good, column, number=True)
-                return Reading(sql=good, travel=Travel.DAYS)
+                return ColumnRead(sql=good, wire_format=WireFormat.DAYS)
             case Kind.TIMESTAMP | Kind.TIMESTAMPTZ:
                 good = f"TIMESTAMPDIFF(MICROSECOND, TIMESTAMP '1970-01-01 00:00:00', {sql})"
                 good = self._checked(sql, self._is_day(sql), good, column, number=True)
-                return Reading(sql=good, travel=Travel.MICROS)
+                return ColumnRead(sql=good, wire_format=WireFormat.MICROS)
             case Kind.TEXT | Kind.JSON:
-                return Reading(sql=self.text(sql, column), travel=Travel.BYTES)
+                return ColumnRead(sql=self.text(sql, column), wire_format=WireFormat.BYTES)
             case _:
-                return Reading(sql=self.text(sql, column), travel=Travel.TEXT)
+                return ColumnRead(sql=self.text(sql, column), wire_format=WireFormat.TEXT)
 
     def comparable(self, sql: str, column: Column) -> str:
         """Texts compare by their bytes, blanks at their end included, as every engine does."""

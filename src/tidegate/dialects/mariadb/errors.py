@@ -48,7 +48,7 @@ CUT = {
 
 
 @contextmanager
-def border(name: str) -> Iterator[None]:
+def translated_errors(name: str) -> Iterator[None]:
     """Turns every driver error inside into one of ours, for the connection of that name."""
     try:
         yield

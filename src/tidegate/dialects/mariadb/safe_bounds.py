@@ -15,7 +15,7 @@ from tidegate.core.bounds import Clock
 from tidegate.core.changes import SafeBound
 from tidegate.core.ports.dialect import Relation
 from tidegate.core.schema import Column, Kind
-from tidegate.dialects.mariadb.catalog import Asks, named
+from tidegate.dialects.mariadb.catalog import CatalogSession, named
 from tidegate.dialects.mariadb.errors import DENIED, code_of
 from tidegate.dialects.shared.time_bounds import inclusive, must_be_time
 from tidegate.errors import ConfigError, EdgeUnknown, SourceError
@@ -65,7 +65,9 @@ class Writer:
     writes: bool
 
 
-def safe_time_bound(session: Asks, column: Column, *, clock: Clock, lag: timedelta, time_zone: str | None) -> SafeBound:
+def safe_time_bound(
+    session: CatalogSession, column: Column, *, clock: Clock, lag: timedelta, time_zone: str | None
+) -> SafeBound:
     """The bound least(clock - 1 s, the start of all that is open or runs), in whole seconds, less the lag.
 
     Whole seconds, because a column without fractions keeps NOW() cut down to them. A statement that waits for a table
@@ -97,7 +99,7 @@ def safe_time_bound(session: Asks, column: Column, *, clock: Clock, lag: timedel
     )
 
 
-def safe_sequence_bound(session: Asks, relation: Relation, column: Column, *, wait: timedelta) -> SafeBound:
+def safe_sequence_bound(session: CatalogSession, relation: Relation, column: Column, *, wait: timedelta) -> SafeBound:
     """The greatest id once all who could have taken a smaller one have ended; None while they write."""
     if column.type.kind is not Kind.INTEGER and not (column.type.kind is Kind.DECIMAL and column.type.scale == 0):
         raise ConfigError(f"column {column.name!r} is {column.type}, and a sequence needs an integer")
@@ -122,7 +124,7 @@ def safe_sequence_bound(session: Asks, relation: Relation, column: Column, *, wa
     return SafeBound(upto=None if highest is None else str(highest))
 
 
-def _must_be_counted(session: Asks, relation: Relation, column: Column) -> None:
+def _must_be_counted(session: CatalogSession, relation: Relation, column: Column) -> None:
     """Raises EdgeUnknown where numbers may come in any order."""
     if not relation.parts:
         raise EdgeUnknown(
@@ -146,7 +148,7 @@ def _must_be_counted(session: Asks, relation: Relation, column: Column) -> None:
         )
 
 
-def _must_be_primary(session: Asks) -> None:
+def _must_be_primary(session: CatalogSession) -> None:
     """Raises EdgeUnknown where rows arrive that others wrote at a time of their own."""
     ((read_only,),) = session.outside_rows("SELECT @@global.read_only")
     wsrep = session.outside_rows("SHOW GLOBAL VARIABLES LIKE 'wsrep_on'")
@@ -169,7 +171,7 @@ def _must_be_primary(session: Asks) -> None:
         )
 
 
-def _replicates(session: Asks) -> bool:
+def _replicates(session: CatalogSession) -> bool:
     """Whether a primary is configured, as far as this user may know; its threads may stand still."""
     try:
         return bool(session.outside_rows("SHOW ALL SLAVES STATUS" if session.is_mariadb else "SHOW REPLICA STATUS"))
@@ -179,7 +181,7 @@ def _replicates(session: Asks) -> bool:
         return False
 
 
-def _prepared(session: Asks) -> list[str]:
+def _prepared(session: CatalogSession) -> list[str]:
     try:
         # A name may be any bytes.
         words = "XA RECOVER FORMAT = 'SQL'" if session.is_mariadb else "XA RECOVER CONVERT XID"
@@ -188,7 +190,7 @@ def _prepared(session: Asks) -> list[str]:
         raise _hidden(session, "XA_RECOVER_ADMIN", error) from error
 
 
-def _writers(session: Asks) -> list[Writer]:
+def _writers(session: CatalogSession) -> list[Writer]:
     """Everybody who has a transaction open or runs a statement, at a moment after this call.
 
     The statements first: one that ends in between leaves its transaction open, which is then among the transactions.
@@ -211,7 +213,7 @@ def _writers(session: Asks) -> list[Writer]:
     return found
 
 
-def _transactions(session: Asks) -> list[tuple[int, int, int]]:
+def _transactions(session: CatalogSession) -> list[tuple[int, int, int]]:
     """The open transactions but our own.
 
     Ours begins anew before each look and must be among them: a server that is asked often answers from an old copy.
@@ -237,7 +239,7 @@ def _transactions(session: Asks) -> list[tuple[int, int, int]]:
     )
 
 
-def _hidden(session: Asks, privilege: str, error: SourceError) -> SourceError:
+def _hidden(session: CatalogSession, privilege: str, error: SourceError) -> SourceError:
     if code_of(error.__cause__) not in DENIED:
         return error
     return EdgeUnknown(
@@ -248,7 +250,7 @@ def _hidden(session: Asks, privilege: str, error: SourceError) -> SourceError:
     )
 
 
-def _names(session: Asks, writers: list[Writer], doing: str) -> tuple[str, ...]:
+def _names(session: CatalogSession, writers: list[Writer], doing: str) -> tuple[str, ...]:
     if not writers:
         return ()
     users = {row[0]: row[1] for row in session.outside_rows(USERS)}
@@ -261,7 +263,7 @@ def _names(session: Asks, writers: list[Writer], doing: str) -> tuple[str, ...]:
     )
 
 
-def _zone(session: Asks, column: Column) -> str:
+def _zone(session: CatalogSession, column: Column) -> str:
     """The server's time zone for a column that has none of its own.
 
     Raises:

@@ -15,7 +15,7 @@ from tidegate.core.bounds import Clock
 from tidegate.core.changes import SafeBound
 from tidegate.core.column_selection import ColumnSelection
 from tidegate.core.ids import Connection
-from tidegate.core.ports.dialect import Dialect, Entrance, Jdbc, Relation, Row, TableFacts
+from tidegate.core.ports.dialect import Dialect, Jdbc, PreSnapshotSession, Relation, Row, TableFacts
 from tidegate.core.schema import Column, Schema
 from tidegate.dialects.mariadb import catalog
 from tidegate.dialects.mariadb.address import address_of
@@ -28,7 +28,7 @@ try:
 except ModuleNotFoundError as error:
     raise EnvironmentMissing("the MariaDB driver is not installed", hint=extras.hint("mariadb")) from error
 from tidegate.dialects.mariadb import safe_bounds as edges
-from tidegate.dialects.mariadb.errors import border, refused
+from tidegate.dialects.mariadb.errors import refused, translated_errors
 
 BEGIN = "START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY"
 # Of both connections, ours and Spark's: a query means the same on every server, and nothing is cut off.
@@ -42,7 +42,7 @@ OF_MYSQL = "SET max_execution_time = 0, information_schema_stats_expiry = 0"
 NAMES = "SET NAMES utf8mb4 COLLATE utf8mb4_bin"
 
 
-class MariadbSession(Entrance):
+class MariadbSession(PreSnapshotSession):
     """One probe's connection."""
 
     def __init__(self, dialect: Dialect, connection: Connection) -> None:
@@ -78,13 +78,13 @@ class MariadbSession(Entrance):
 
     def outside_rows(self, sql: str) -> list[Row]:
         """The rows of a statement that tells nothing of the table's rows; bytes are texts in UTF-8."""
-        with border(self.name), self._lock, self._connection.cursor() as cursor:
+        with translated_errors(self.name), self._lock, self._connection.cursor() as cursor:
             cursor.execute(sql)
             return [tuple(map(_decoded, row)) for row in cursor.fetchall()]
 
     def describe(self, sql: str) -> list[Native]:
         """The columns of a statement, each with its own character set."""
-        with border(self.name), self._lock, self._connection.cursor() as cursor:
+        with translated_errors(self.name), self._lock, self._connection.cursor() as cursor:
             cursor.execute("SET character_set_results = NULL")
             try:
                 cursor.execute(sql)
@@ -163,7 +163,7 @@ class MariadbSession(Entrance):
         Raises:
             SourceMoved: another answer than before.
         """
-        if self._held is None or self._stood_still(self._held):
+        if self._held is None or self._unchanged_since_snapshot(self._held):
             return
         self.outside_rows("COMMIT")
         self._take_snapshot(self._held)
@@ -204,7 +204,7 @@ class MariadbSession(Entrance):
         self.outside_rows(BEGIN)
         self.outside_rows(f"SELECT 1 FROM {relation.sql} LIMIT 0")
 
-    def _stood_still(self, relation: Relation) -> bool:
+    def _unchanged_since_snapshot(self, relation: Relation) -> bool:
         """Whether the last commit that InnoDB knows of lies in a second before the snapshot's."""
         if not relation.parts:
             return False

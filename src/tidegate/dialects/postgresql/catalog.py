@@ -11,10 +11,10 @@ from dataclasses import replace
 from typing import Protocol
 
 from tidegate.core.column_selection import ColumnSelection
-from tidegate.core.ports.dialect import Asks, Relation, TableFacts
+from tidegate.core.ports.dialect import CatalogSession, Relation, TableFacts
 from tidegate.core.schema import Column, Schema
 from tidegate.dialects.postgresql.types import DESCRIBE, Native, column_of
-from tidegate.dialects.shared.columns import Described, described
+from tidegate.dialects.shared.columns import RelationColumns, described
 from tidegate.errors import ColumnMissing
 
 TABLE_KINDS = ("r", "p")
@@ -33,14 +33,14 @@ UNKNOWN_ROW_BYTES = 100
 HIDDEN_SCHEMAS = "n.nspname <> 'information_schema' AND n.nspname NOT LIKE 'pg\\_%'"
 
 
-class Describes(Asks, Protocol):
+class DescribingSession(CatalogSession, Protocol):
     """A session of PostgreSQL."""
 
     def describe(self, sql: str) -> list[tuple[str, int, int]]:
         """Name, type's oid and modifier of each column of a statement."""
 
 
-def columns(session: Describes, relation: Relation, selection: ColumnSelection) -> Schema:
+def columns(session: DescribingSession, relation: Relation, selection: ColumnSelection) -> Schema:
     """The columns that are read, exactly.
 
     Raises:
@@ -59,7 +59,7 @@ def columns(session: Describes, relation: Relation, selection: ColumnSelection) 
     return found.commented(ours, dict(comments))
 
 
-def _mapped(session: Describes, relation: Relation, selection: ColumnSelection) -> Described:
+def _mapped(session: DescribingSession, relation: Relation, selection: ColumnSelection) -> RelationColumns:
     rows = session.describe(f"SELECT * FROM {relation.sql} LIMIT 0")
     natives = _natives(session, {kind for _, kind, _ in rows})
     required, numbers = _attributes(session, relation)
@@ -75,7 +75,7 @@ def _mapped(session: Describes, relation: Relation, selection: ColumnSelection) 
     return described(relation.label, described_by, selection, column)
 
 
-def _natives(session: Describes, oids: set[int]) -> dict[int, Native]:
+def _natives(session: DescribingSession, oids: set[int]) -> dict[int, Native]:
     if not oids:
         return {}
     rows = session.rows(DESCRIBE.format(oids=",".join(map(str, sorted(oids)))))
@@ -87,7 +87,7 @@ def _natives(session: Describes, oids: set[int]) -> dict[int, Native]:
     }
 
 
-def _attributes(session: Describes, relation: Relation) -> tuple[frozenset[str], Mapping[str, str]]:
+def _attributes(session: DescribingSession, relation: Relation) -> tuple[frozenset[str], Mapping[str, str]]:
     """The columns that are never NULL, and each column's number, which it keeps when its name changes."""
     if not relation.parts:
         return frozenset(), {}
@@ -98,11 +98,11 @@ def _attributes(session: Describes, relation: Relation) -> tuple[frozenset[str],
     return frozenset(name for name, _, required in rows if required), {name: number for name, number, _ in rows}
 
 
-def _oid(session: Describes, relation: Relation) -> str:
+def _oid(session: DescribingSession, relation: Relation) -> str:
     return f"to_regclass({session.dialect.string(relation.sql)})"
 
 
-def oid_of(session: Describes, relation: Relation) -> int:
+def oid_of(session: DescribingSession, relation: Relation) -> int:
     """The table's oid.
 
     Raises:
@@ -114,13 +114,13 @@ def oid_of(session: Describes, relation: Relation) -> int:
     return int(oid)
 
 
-def is_table(session: Describes, relation: Relation) -> bool:
+def is_table(session: DescribingSession, relation: Relation) -> bool:
     """Whether it is a table, partitioned or not, rather than a view."""
     rows = session.rows(f"SELECT relkind::text FROM pg_class WHERE oid = {oid_of(session, relation)}")
     return rows[0][0] in TABLE_KINDS
 
 
-def is_plain(session: Describes, relation: Relation) -> bool:
+def is_plain(session: DescribingSession, relation: Relation) -> bool:
     """Whether every row is in this very heap: no partitions, no heirs."""
     rows = session.rows(
         f"SELECT relkind = 'r' AND NOT relhassubclass FROM pg_class WHERE oid = {oid_of(session, relation)}"
@@ -128,14 +128,14 @@ def is_plain(session: Describes, relation: Relation) -> bool:
     return bool(rows[0][0])
 
 
-def pages(session: Describes, relation: Relation) -> int:
+def pages(session: DescribingSession, relation: Relation) -> int:
     """Pages of the heap."""
     oid = oid_of(session, relation)
     ((found,),) = session.rows(f"SELECT pg_relation_size({oid}) / current_setting('block_size')::bigint")
     return int(found)
 
 
-def identity(session: Describes, relation: Relation) -> str:
+def identity(session: DescribingSession, relation: Relation) -> str:
     """System identifier, timeline, database and the table's oid."""
     ((system, timeline, database),) = session.rows(
         "SELECT (SELECT system_identifier FROM pg_control_system())::text, "
@@ -146,7 +146,7 @@ def identity(session: Describes, relation: Relation) -> str:
     return f"postgresql:{system}:{timeline}:{database}{table}"
 
 
-def clock(session: Describes) -> int:
+def clock(session: DescribingSession) -> int:
     """The position in the write-ahead log as a number."""
     ((found,),) = session.rows(
         "SELECT (CASE WHEN pg_is_in_recovery() THEN pg_last_wal_replay_lsn() ELSE pg_current_wal_lsn() END "
@@ -155,7 +155,7 @@ def clock(session: Describes) -> int:
     return int(found)
 
 
-def unique_sets(session: Describes, relation: Relation) -> tuple[frozenset[str], ...]:
+def unique_sets(session: DescribingSession, relation: Relation) -> tuple[frozenset[str], ...]:
     """The columns of each valid unique index that covers every row and no NULL."""
     if not relation.parts:
         return ()
@@ -171,7 +171,7 @@ def unique_sets(session: Describes, relation: Relation) -> tuple[frozenset[str],
     return tuple(frozenset(names) for names, required in rows if required)
 
 
-def row_bytes(session: Describes, relation: Relation) -> int:
+def row_bytes(session: DescribingSession, relation: Relation) -> int:
     """From the table's size and the planner's row count; a guess for what has neither."""
     if not relation.parts:
         return UNKNOWN_ROW_BYTES
@@ -182,7 +182,7 @@ def row_bytes(session: Describes, relation: Relation) -> int:
     return max(1, size // rows) if rows > 0 and size else UNKNOWN_ROW_BYTES
 
 
-def ranges(session: Describes, relation: Relation) -> tuple[str, tuple[str, ...]] | None:
+def ranges(session: DescribingSession, relation: Relation) -> tuple[str, tuple[str, ...]] | None:
     """The column by whose ranges the table is partitioned, and each range's finite bounds as expressions of its type.
 
     None for what is not partitioned, or by other than ranges of one column. Of partitions within partitions the
@@ -207,7 +207,7 @@ def ranges(session: Describes, relation: Relation) -> tuple[str, tuple[str, ...]
     return column, tuple(f"CAST({end} AS {kind})" for end in sorted(ends - ENDLESS))
 
 
-def list_tables(session: Describes) -> list[tuple[str, str]]:
+def list_tables(session: DescribingSession) -> list[tuple[str, str]]:
     """Tables that the user may see, without partitions of listed ones."""
     rows = session.rows(
         "SELECT n.nspname::text, c.relname::text FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace "
@@ -217,7 +217,7 @@ def list_tables(session: Describes) -> list[tuple[str, str]]:
     return [(schema, table) for schema, table in rows]
 
 
-def views(session: Describes) -> list[tuple[str, str]]:
+def views(session: DescribingSession) -> list[tuple[str, str]]:
     """Views and materialized views that the user may see."""
     rows = session.rows(
         "SELECT n.nspname::text, c.relname::text FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace "
@@ -226,7 +226,7 @@ def views(session: Describes) -> list[tuple[str, str]]:
     return [(schema, name) for schema, name in rows]
 
 
-def clocked(session: Describes, oid: int) -> dict[str, str]:
+def clocked(session: DescribingSession, oid: int) -> dict[str, str]:
     """Columns with a time zone that one trigger sets to the time at every insert and every update.
 
     Everything else proves nothing: a default, which an insert may overrule; a time without zone, which depends on the
@@ -258,7 +258,7 @@ def _set_to_now(body: str, arguments: str) -> list[str]:
     return [quoted or bare.lower() for quoted, bare in ASSIGNED.findall(found[1])] if found else []
 
 
-def primary_keys(session: Describes) -> dict[tuple[str, str], tuple[str, ...]]:
+def primary_keys(session: DescribingSession) -> dict[tuple[str, str], tuple[str, ...]]:
     """The columns of every primary key in their order, by schema and table."""
     rows = session.rows(
         "SELECT n.nspname::text, c.relname::text, array_agg(a.attname::text ORDER BY k.place) FROM pg_index i "
@@ -270,7 +270,7 @@ def primary_keys(session: Describes) -> dict[tuple[str, str], tuple[str, ...]]:
     return {(schema, table): tuple(names) for schema, table, names in rows}
 
 
-def facts(session: Describes, schema: str, table: str) -> TableFacts:
+def facts(session: DescribingSession, schema: str, table: str) -> TableFacts:
     """Keys, types, indexes and size of one table."""
     relation = session.dialect.relation(schema, table)
     found = _mapped(session, relation, ColumnSelection())

@@ -14,7 +14,7 @@ from tidegate.core.flavours import ALL_BOUNDS, Bound
 from tidegate.core.ids import Connection
 from tidegate.core.ports.dialect import Connectable
 from tidegate.core.schema import TIMESTAMP, Column, Kind, Type
-from tidegate.core.wire_format import Reading, Travel
+from tidegate.core.wire_format import ColumnRead, WireFormat
 from tidegate.dialects.shared.expressions import misfit, no_literal, uncovered
 
 if TYPE_CHECKING:
@@ -102,7 +102,7 @@ class Postgresql(Connectable):
             case _:
                 raise uncovered(column)
 
-    def read(self, column: Column) -> Reading:  # noqa: PLR0911 - one answer a type
+    def read(self, column: Column) -> ColumnRead:  # noqa: PLR0911 - one answer a type
         """The exact expression that Spark reads.
 
         Timestamps travel as microseconds and dates as days, so no time zone or calendar of a JVM touches them.
@@ -110,27 +110,29 @@ class Postgresql(Connectable):
         sql, kind = self.quote(column.name), column.type
         match kind.kind:
             case Kind.INTEGER:
-                return Reading(sql=f"{sql}::{'bigint' if kind.bits == 64 else 'integer'}", travel=Travel.NATIVE)
+                return ColumnRead(
+                    sql=f"{sql}::{'bigint' if kind.bits == 64 else 'integer'}", wire_format=WireFormat.NATIVE
+                )
             case Kind.FLOAT | Kind.BOOLEAN | Kind.BINARY:
-                return Reading(sql=sql, travel=Travel.NATIVE)
+                return ColumnRead(sql=sql, wire_format=WireFormat.NATIVE)
             case Kind.DECIMAL:
                 good = self._checked(sql, self._fits(sql, column), sql, column, "numeric")
-                return Reading(sql=good, travel=Travel.NATIVE)
+                return ColumnRead(sql=good, wire_format=WireFormat.NATIVE)
             case Kind.DATE:
                 good = f"{sql} - '1970-01-01'::date"
                 good = self._checked(sql, self._in_years(sql, kind), good, column, "integer")
-                return Reading(sql=good, travel=Travel.DAYS)
+                return ColumnRead(sql=good, wire_format=WireFormat.DAYS)
             case Kind.TIMESTAMP | Kind.TIMESTAMPTZ:
                 sent = f"{kind.kind}_send({sql})"
                 good = f"('x' || encode({sent}, 'hex'))::bit(64)::bigint + {EPOCH_MICROS}"
                 good = self._checked(sql, self._in_years(sql, kind), good, column, "bigint")
-                return Reading(sql=self._quick_micros(sql, kind, good), travel=Travel.MICROS)
+                return ColumnRead(sql=self._quick_micros(sql, kind, good), wire_format=WireFormat.MICROS)
             case Kind.ARRAY:
                 flat = f"(array_ndims({sql}) = 1 AND array_lower({sql}, 1) = 1 OR cardinality({sql}) = 0)"
                 good = self._checked(sql, flat, f"array_to_json({sql})::text", column)
-                return Reading(sql=good, travel=Travel.JSON)
+                return ColumnRead(sql=good, wire_format=WireFormat.JSON)
             case _:
-                return Reading(sql=self.text(sql, column), travel=Travel.TEXT)
+                return ColumnRead(sql=self.text(sql, column), wire_format=WireFormat.TEXT)
 
     def comparable(self, sql: str, column: Column) -> str:
         """Texts compare by their bytes, uuids as their texts, as every engine does."""

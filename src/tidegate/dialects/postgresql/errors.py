@@ -25,7 +25,7 @@ NAMES_ONLY = "42"  # syntax errors and unknown names: the text holds names and n
 
 
 @contextmanager
-def border(name: str) -> Iterator[None]:
+def translated_errors(name: str) -> Iterator[None]:
     """Turns every driver error inside into one of ours, for the connection of that name."""
     try:
         yield

@@ -15,7 +15,7 @@ from tidegate.core.bounds import Clock
 from tidegate.core.changes import SafeBound
 from tidegate.core.ports.dialect import Relation, Row
 from tidegate.core.schema import Column, Kind
-from tidegate.dialects.postgresql.catalog import Describes, is_table, oid_of
+from tidegate.dialects.postgresql.catalog import DescribingSession, is_table, oid_of
 from tidegate.dialects.shared.time_bounds import inclusive, must_be_time
 from tidegate.errors import ConfigError, EdgeUnknown
 
@@ -74,7 +74,7 @@ FILLED = """AND NOT EXISTS (
 
 
 def safe_time_bound(  # noqa: PLR0913 - the question as strategies ask it
-    session: Describes,
+    session: DescribingSession,
     relation: Relation,
     column: Column,
     *,
@@ -108,7 +108,9 @@ def safe_time_bound(  # noqa: PLR0913 - the question as strategies ask it
     return SafeBound(upto=inclusive(bound - lag, column.type, time_zone or server_zone), held_by=held_by)
 
 
-def safe_sequence_bound(session: Describes, relation: Relation, column: Column, *, wait: timedelta) -> SafeBound:
+def safe_sequence_bound(
+    session: DescribingSession, relation: Relation, column: Column, *, wait: timedelta
+) -> SafeBound:
     """The greatest id once every transaction that could still add a smaller one has ended."""
     if column.type.kind is not Kind.INTEGER:
         raise ConfigError(f"column {column.name!r} is {column.type}, and a sequence needs an integer")
@@ -138,7 +140,7 @@ def safe_sequence_bound(session: Describes, relation: Relation, column: Column, 
     return SafeBound(upto=None if highest is None else str(highest))
 
 
-def _must_be_complete(session: Describes) -> None:
+def _must_be_complete(session: DescribingSession) -> None:
     """Raises EdgeUnknown where transactions exist whose start nobody here can know."""
     prepared = session.rows(PREPARED)
     if prepared:
@@ -149,7 +151,7 @@ def _must_be_complete(session: Describes) -> None:
         )
 
 
-def _must_be_primary(session: Describes) -> None:
+def _must_be_primary(session: DescribingSession) -> None:
     ((standby,),) = session.rows("SELECT pg_is_in_recovery()")
     if standby:
         raise EdgeUnknown(
@@ -159,7 +161,7 @@ def _must_be_primary(session: Describes) -> None:
         )
 
 
-def _must_be_visible(session: Describes, hidden: list[Row]) -> None:
+def _must_be_visible(session: DescribingSession, hidden: list[Row]) -> None:
     """Raises EdgeUnknown where this user may not see how long others have been writing."""
     if hidden:
         raise EdgeUnknown(
@@ -170,7 +172,7 @@ def _must_be_visible(session: Describes, hidden: list[Row]) -> None:
         )
 
 
-def _must_be_written_here(session: Describes, relation: Relation, column: Column) -> None:
+def _must_be_written_here(session: DescribingSession, relation: Relation, column: Column) -> None:
     """Raises EdgeUnknown where rows arrive with times that the clock of another server set."""
     tables = _tree(session, relation) if relation.parts and is_table(session, relation) else _scanned(session, relation)
     foreign = session.rows(FOREIGN.format(oids=_list(tables)))
@@ -192,7 +194,7 @@ def _must_be_written_here(session: Describes, relation: Relation, column: Column
         )
 
 
-def _must_be_numbered_here(session: Describes, relation: Relation, tables: list[int]) -> None:
+def _must_be_numbered_here(session: DescribingSession, relation: Relation, tables: list[int]) -> None:
     """Raises EdgeUnknown where rows arrive with numbers that another server handed out."""
     if session.rows(REPLICATED.format(oids=_list(tables), filled="")):
         raise EdgeUnknown(
@@ -202,7 +204,7 @@ def _must_be_numbered_here(session: Describes, relation: Relation, tables: list[
         )
 
 
-def _scanned(session: Describes, relation: Relation) -> list[int]:
+def _scanned(session: DescribingSession, relation: Relation) -> list[int]:
     """The tables that a view or a query reads, as the planner sees them."""
     ((found,),) = session.rows(f"EXPLAIN (FORMAT JSON, VERBOSE) SELECT * FROM {relation.sql}")
     plans = [each["Plan"] for each in (json.loads(found) if isinstance(found, str) else found)]
@@ -223,7 +225,7 @@ def _scanned(session: Describes, relation: Relation) -> list[int]:
     return [row[0] for row in rows]
 
 
-def _tree(session: Describes, relation: Relation) -> list[int]:
+def _tree(session: DescribingSession, relation: Relation) -> list[int]:
     oid = oid_of(session, relation)
     heirs = session.rows(
         f"WITH RECURSIVE tree AS (SELECT {oid}::oid AS oid UNION SELECT i.inhrelid FROM pg_inherits i JOIN tree "
@@ -232,7 +234,7 @@ def _tree(session: Describes, relation: Relation) -> list[int]:
     return [row[0] for row in heirs]
 
 
-def _sequences(session: Describes, tables: list[int], column: str) -> list[int]:
+def _sequences(session: DescribingSession, tables: list[int], column: str) -> list[int]:
     """The sequences behind a column; refused when what they hand out does not grow with time."""
     name = session.dialect.string(column)
     numbers = session.rows(
@@ -257,7 +259,7 @@ def _sequences(session: Describes, tables: list[int], column: str) -> list[int]:
     return [row[0] for row in found]
 
 
-def _holders(session: Describes, oids: list[int]) -> dict[tuple[str, int], Row]:
+def _holders(session: DescribingSession, oids: list[int]) -> dict[tuple[str, int], Row]:
     """Who may have taken a number of these and not ended, by transaction and session, 0 for a prepared one."""
     return {(row[0], row[1]): row for row in session.rows(HOLDERS.format(oids=_list(oids)))}
 

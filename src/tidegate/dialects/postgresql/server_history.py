@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from tidegate.core.ports.dialect import Relation, SetBack
+from tidegate.core.ports.dialect import Relation, RestoreCheck
 from tidegate.dialects.postgresql import catalog
 
 MICROS = "(extract(epoch FROM {}) * 1000000)::bigint"
@@ -29,17 +29,17 @@ STEP = 60_000_000  # microseconds by which a clock may have been set back withou
 HALF = 2**31  # transactions after which the 32 bits of a row's own number say nothing of its age
 
 
-def witness(session: catalog.Describes) -> dict[str, Any]:
+def witness(session: catalog.DescribingSession) -> dict[str, Any]:
     """The oldest transaction that may still be open, the server's start, and the time; of a standby nothing."""
     ((xid, started, at, standby),) = session.rows(WITNESS)
     return {} if standby else {"xid": xid, "started": started, "at": at}
 
 
-def set_back(session: catalog.Describes, before: Mapping[str, Any], clock: int | None) -> SetBack:
+def check_restore(session: catalog.DescribingSession, before: Mapping[str, Any], clock: int | None) -> RestoreCheck:
     """A server that was not started since goes on; of another one every counter has to fit."""
     ((xid, started, standby, replayed, checkpoint, checkpoint_at),) = session.rows(NOW)
     if started == before["started"] or standby:
-        return SetBack(restarted=False)
+        return RestoreCheck(restarted=False)
     reason = None
     if xid < before["xid"]:
         reason = f"its next transaction number was {before['xid']} and is {xid} now"
@@ -50,10 +50,12 @@ def set_back(session: catalog.Describes, before: Mapping[str, Any], clock: int |
             f"its newest checkpoint is at {checkpoint} of its log, and was written after the server had been seen at "
             f"{clock}"
         )
-    return SetBack(restarted=True, reason=reason)
+    return RestoreCheck(restarted=True, reason=reason)
 
 
-def older_than(session: catalog.Describes, before: Mapping[str, Any], relation: Relation, condition: str) -> str | None:
+def older_than(
+    session: catalog.DescribingSession, before: Mapping[str, Any], relation: Relation, condition: str
+) -> str | None:
     """Rows above every value that there was, by transactions that had ended: their numbers were given out again."""
     if not relation.parts or not catalog.is_table(session, relation):
         return None

@@ -21,12 +21,12 @@ from tidegate.core.bounds import Clock
 from tidegate.core.changes import SafeBound
 from tidegate.core.column_selection import ColumnSelection
 from tidegate.core.ids import Connection
-from tidegate.core.ports.dialect import Dialect, Entrance, Jdbc, Relation, Row, SetBack, TableFacts
+from tidegate.core.ports.dialect import Dialect, Jdbc, PreSnapshotSession, Relation, RestoreCheck, Row, TableFacts
 from tidegate.core.schema import Column, Schema
 from tidegate.dialects.postgresql import catalog
 from tidegate.dialects.postgresql import safe_bounds as edges
 from tidegate.dialects.postgresql import server_history as history
-from tidegate.dialects.postgresql.errors import border, refused
+from tidegate.dialects.postgresql.errors import refused, translated_errors
 from tidegate.dialects.shared.server_url import in_brackets
 from tidegate.errors import ConfigError, InternalError, TidegateError
 
@@ -53,7 +53,7 @@ TO_JDBC = {
 OWN_WORDS = frozenset({"host", "hostaddr", "port", "dbname", "user", "password"})
 
 
-class PostgresqlSession(Entrance):
+class PostgresqlSession(PreSnapshotSession):
     """One probe's connections."""
 
     connections: ClassVar[int] = 4
@@ -130,9 +130,9 @@ class PostgresqlSession(Entrance):
         """See `_postgresql_history`."""
         return history.witness(self)
 
-    def set_back(self, witness: Mapping[str, Any], clock: int | None) -> SetBack:
+    def check_restore(self, witness: Mapping[str, Any], clock: int | None) -> RestoreCheck:
         """See `_postgresql_history`."""
-        return history.set_back(self, witness, clock)
+        return history.check_restore(self, witness, clock)
 
     def older_than(self, witness: Mapping[str, Any], relation: Relation, condition: str) -> str | None:
         """See `_postgresql_history`."""
@@ -260,7 +260,7 @@ class PostgresqlSession(Entrance):
         Several threads ask over one connection: whichever comes after the failure is refused without a reason.
         """
         try:
-            with border(self.name):
+            with translated_errors(self.name):
                 yield
         except TidegateError as error:
             if connection is not self._main or connection.info.transaction_status != TransactionStatus.INERROR:

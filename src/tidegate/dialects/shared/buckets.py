@@ -14,8 +14,8 @@ from tidegate.errors import PlanError
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class By:
-    """By what rows are grouped.
+class GroupExpression:
+    """The expression that rows are grouped by.
 
     Args:
         value: an expression of a row.
@@ -31,17 +31,17 @@ class By:
         return self.name(self.value)
 
 
-def by_bucket(dialect: Dialect, grouping: Grouping, column: Column | None) -> By:
+def by_bucket(dialect: Dialect, grouping: Grouping, column: Column | None) -> GroupExpression:
     """The same groups as `bucket` makes, whose texts are made once a group where that is cheaper."""
     if column is None or not isinstance(grouping, Periods):
-        return By(value=bucket(dialect, grouping, column))
+        return GroupExpression(value=bucket(dialect, grouping, column))
     characters = CHARACTERS[grouping.period]
     cheaper = dialect.truncated(dialect.quote(column.name), column.type, characters)
     if cheaper is None:
-        return By(value=bucket(dialect, grouping, column))
+        return GroupExpression(value=bucket(dialect, grouping, column))
     value, kind = cheaper
     named = replace(column, type=kind)
-    return By(value=value, name=lambda sql: dialect.left(dialect.text(sql, named), characters))
+    return GroupExpression(value=value, name=lambda sql: dialect.left(dialect.text(sql, named), characters))
 
 
 def bucket(dialect: Dialect, grouping: Grouping, column: Column | None) -> str:
@@ -89,7 +89,7 @@ def _refuse_without_order(dialect: Dialect, column: Column) -> None:
         )
 
 
-def spread(dialect: Dialect, key: Sequence[Column], whole: Sequence[str], count: int) -> By:
+def spread(dialect: Dialect, key: Sequence[Column], whole: Sequence[str], count: int) -> GroupExpression:
     """The bucket of a row among `count`: rows of different keys are spread, whole rows without one.
 
     Every engine gives a key the same bucket; those of a multiple of `count` lie within those of `count`. A single
@@ -101,9 +101,11 @@ def spread(dialect: Dialect, key: Sequence[Column], whole: Sequence[str], count:
     """
     if len(key) == 1 and key[0].type.kind is Kind.INTEGER:
         number = dialect.comparable(dialect.quote(key[0].name), key[0])
-        return By(value=dialect.remainder(f"coalesce({number}, 0)", count), name=dialect.as_text)
+        return GroupExpression(value=dialect.remainder(f"coalesce({number}, 0)", count), name=dialect.as_text)
     text = row_of(dialect, [field(dialect, column) for column in key] or whole)
-    return By(value=dialect.remainder(dialect.quarter(dialect.digest(text), 3), count), name=dialect.as_text)
+    return GroupExpression(
+        value=dialect.remainder(dialect.quarter(dialect.digest(text), 3), count), name=dialect.as_text
+    )
 
 
 def key_range(dialect: Dialect, key: Column, width: int) -> tuple[str, str]:

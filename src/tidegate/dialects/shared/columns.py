@@ -15,7 +15,7 @@ Native = TypeVar("Native")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Described:
+class RelationColumns:
     """The columns of a relation that are read: those with an exact type, and the types of the others.
 
     Args:
@@ -55,7 +55,7 @@ def described(
     column_of: Callable[[str, Native, str | None], Column | str],
     *,
     as_text: bool = True,
-) -> Described:
+) -> RelationColumns:
     """The columns that a selection reads, each as the dialect maps it.
 
     Args:
@@ -78,7 +78,7 @@ def described(
                 columns.append(found)
             else:
                 unsupported[name] = found
-    return Described(
+    return RelationColumns(
         label=label,
         columns=tuple(columns),
         unsupported=unsupported,
@@ -98,11 +98,11 @@ def _refuse_alike(label: str, names: Sequence[str]) -> None:
         seen[name.lower()] = name
 
 
-def _named(found: Described) -> str:
+def _named(found: RelationColumns) -> str:
     return ", ".join(f"{name!r} ({native})" for name, native in found.unsupported.items())
 
 
-def _advice(found: Described) -> str:
+def _advice(found: RelationColumns) -> str:
     leave_out = f"leave them out with `source: {{exclude: {listed(found.unsupported)}}}`"
     if not found.as_text:
         return f"Cast them in a `query:`, or {leave_out}."

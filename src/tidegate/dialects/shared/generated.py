@@ -12,7 +12,7 @@ from tidegate.core.grouping import Grouping
 from tidegate.core.ports.dialect import Dialect
 from tidegate.core.schema import Column, Schema
 from tidegate.core.slices import Everything, Slice
-from tidegate.core.wire_format import Reading
+from tidegate.core.wire_format import ColumnRead
 from tidegate.dialects.shared.statements import Statements
 from tidegate.errors import ConfigError, InternalError
 
@@ -42,7 +42,7 @@ class FingerprintSql(Dialect, Protocol):
             raise ConfigError("several parts need a grouping to distinguish them", hint="Give `by=`.")
         return made.fingerprint(parts[0] if parts else Everything(), None)
 
-    def read(self, column: Column) -> Reading:
+    def read(self, column: Column) -> ColumnRead:
         """Nothing is read.
 
         Raises:

@@ -14,7 +14,7 @@ from tidegate.core.schema import TEXT, Column, Schema
 from tidegate.core.slices import Everything, Keys, Partition, Range, Slice
 from tidegate.core.spelling import suggest
 from tidegate.dialects.shared import casting
-from tidegate.dialects.shared.buckets import By, by_bucket, in_key_ranges, key_range, row_of, spread
+from tidegate.dialects.shared.buckets import GroupExpression, by_bucket, in_key_ranges, key_range, row_of, spread
 from tidegate.errors import ColumnMissing, ConfigError, InternalError
 
 RANK = "tidegate rank"
@@ -157,7 +157,7 @@ class Statements:
         inner = f"SELECT {self._packed()} AS {self.dialect.quote(DIGEST)} FROM {source} {self.dialect.fence}"
         return f"SELECT count(*), {self._sums()} FROM {self.dialect.named(inner, 'hashed')}"
 
-    def grouped(self, by: By, parts: Sequence[Slice], cut: str | None = None) -> str:
+    def grouped(self, by: GroupExpression, parts: Sequence[Slice], cut: str | None = None) -> str:
         """One row a bucket of the slices: the bucket, then `Fingerprint.of_sums`.
 
         Args:
@@ -168,7 +168,7 @@ class Statements:
 
     def grouped_where(
         self,
-        by: By,
+        by: GroupExpression,
         where: str,
         cut: str | None = None,
         covered: Sequence[Column] | None = None,
@@ -181,7 +181,7 @@ class Statements:
         hashed = self.dialect.named(inner, "hashed")
         return f"SELECT {by.name(bucket)}, count(*), {self._sums()} FROM {hashed} GROUP BY {bucket}"
 
-    def quick_hashes(self, by: By, parts: Sequence[Slice], cut: str | None = None) -> str | None:
+    def quick_hashes(self, by: GroupExpression, parts: Sequence[Slice], cut: str | None = None) -> str | None:
         """One row a bucket of the slices: the bucket, rows, and the sum of the engine's own hash; None without one."""
         hashed = self.dialect.quick(self.own.columns)
         if hashed is None:
@@ -204,11 +204,11 @@ class Statements:
         total = self.dialect.as_text(f"coalesce(sum({digest}), 0)")
         return f"SELECT count(*), {total} FROM {self.dialect.named(inner, 'hashed')}"
 
-    def bucket(self, grouping: Grouping) -> By:
+    def bucket(self, grouping: Grouping) -> GroupExpression:
         """The bucket that a row falls in."""
         return by_bucket(self.dialect, grouping, self.column(grouping.column) if grouping.column else None)
 
-    def spread(self, key: Sequence[str], count: int) -> By:
+    def spread(self, key: Sequence[str], count: int) -> GroupExpression:
         """The bucket of a row among `count`, see `_buckets.spread`."""
         whole = casting.fields(self.dialect, self.schema.covered, self.casts)
         return spread(self.dialect, [self.column(name) for name in key], whole, count)

@@ -15,7 +15,7 @@ from tidegate.core.refusals import marked
 from tidegate.core.schema import Column, Kind, Schema, Type
 from tidegate.core.slices import Files, Keys, Partition, Slice, joined, successor
 from tidegate.core.type_limits import least, may_wrap
-from tidegate.core.wire_format import Reading, Travel
+from tidegate.core.wire_format import ColumnRead, WireFormat
 from tidegate.dialects.shared.buckets import field, row_of
 from tidegate.dialects.spark import murmur
 from tidegate.errors import InternalError
@@ -118,7 +118,7 @@ class Spark(Dialect):
         """
         digest = f"unhex({self.row_digest(columns)}) AS digest"
         hashes = tuple(f"{murmur.hashed('digest', 1 + 4 * k)} AS q{k}" for k in range(4))
-        undone = zip(*(murmur.taken_back(f"q{k}") for k in range(4)), strict=True)
+        undone = zip(*(murmur.inverse_steps(f"q{k}") for k in range(4)), strict=True)
         return (digest,), hashes, *(tuple(f"{sql} AS q{k}" for k, sql in enumerate(level)) for level in undone)
 
     def digest(self, row: str) -> str:
@@ -146,9 +146,9 @@ class Spark(Dialect):
         value = f"greatest({sql}, {sql})" if may_wrap(kind, text) and not pushed else sql
         return f"{value} {sign} {self.literal(kind, text)}"
 
-    def read(self, column: Column) -> Reading:
+    def read(self, column: Column) -> ColumnRead:
         """The column itself: rows are Spark's already."""
-        return Reading(sql=self.quote(column.name), travel=Travel.NATIVE)
+        return ColumnRead(sql=self.quote(column.name), wire_format=WireFormat.NATIVE)
 
     def row_hash(self, columns: Sequence[Column]) -> str:
         """A 64-bit number of a row over all the columns, equal for rows that are equal.
@@ -194,22 +194,22 @@ class Spark(Dialect):
         sums = (f"CAST(sum(q{k}) AS string)" for k in range(4))
         return f"SELECT CAST(count(*) AS string), {', '.join(sums)} FROM {relation}"
 
-    def travelling(self, column: Column, travel: Travel) -> str:
+    def wire_type(self, column: Column, wire_format: WireFormat) -> str:
         """The DDL type in which a travelled column arrives."""
-        match travel:
-            case Travel.NATIVE:
+        match wire_format:
+            case WireFormat.NATIVE:
                 return column.type.stored.spark
-            case Travel.MICROS:
+            case WireFormat.MICROS:
                 return "bigint"
-            case Travel.DAYS:
+            case WireFormat.DAYS:
                 return "int"
-            case Travel.BYTES:
+            case WireFormat.BYTES:
                 return "binary"
-            case Travel.TEXT | Travel.JSON:
+            case WireFormat.TEXT | WireFormat.JSON:
                 return "string"
 
     def decode(  # noqa: PLR0911 - one answer a way to travel
-        self, sql: str, column: Column, travel: Travel, *, utc: bool = False
+        self, sql: str, column: Column, wire_format: WireFormat, *, utc: bool = False
     ) -> str:
         """The stored value of a travelled expression; NULL stays NULL, a value that does not fit ends the query.
 
@@ -219,24 +219,24 @@ class Spark(Dialect):
             utc: the session's time zone is UTC, so that a cast does what else takes a calendar and twice the time.
         """
         stored = column.type.stored
-        match travel:
-            case Travel.NATIVE:
+        match wire_format:
+            case WireFormat.NATIVE:
                 return f"CAST({sql} AS {stored.spark})"
-            case Travel.MICROS if stored.kind is Kind.TIMESTAMPTZ:
+            case WireFormat.MICROS if stored.kind is Kind.TIMESTAMPTZ:
                 return f"timestamp_micros({sql})"
-            case Travel.MICROS if utc:
+            case WireFormat.MICROS if utc:
                 return f"CAST(timestamp_micros({sql}) AS timestamp_ntz)"
-            case Travel.MICROS:
+            case WireFormat.MICROS:
                 return f"timestampadd(MICROSECOND, {sql}, {EPOCH})"
-            case Travel.DAYS:
+            case WireFormat.DAYS:
                 return f"date_from_unix_date({sql})"
-            case Travel.JSON:
+            case WireFormat.JSON:
                 return f"from_json({sql}, {self.string(stored.spark)}, map('mode', 'FAILFAST'))"
-            case Travel.BYTES:
+            case WireFormat.BYTES:
                 text, message = f"CAST({sql} AS string)", marked(f"a value of column {column.name!r} is not a string")
                 failed = f"CAST(raise_error({self.string(message)}) AS string)"
                 return f"CASE WHEN {sql} IS NULL OR is_valid_utf8({text}) THEN {text} ELSE {failed} END"
-            case Travel.TEXT:
+            case WireFormat.TEXT:
                 return self._from_text(sql, column)
 
     def cast(self, sql: str, column: Column, cast: Cast) -> str:

@@ -18,7 +18,7 @@ def hashed(sql: str, first: int) -> str:
     return f"CAST(hash(substr({sql}, {first}, {LENGTH})) AS bigint) & {BITS}"
 
 
-def taken_back(name: str) -> tuple[str, ...]:
+def inverse_steps(name: str) -> tuple[str, ...]:
     """From the hash to the number of the four bytes: expressions over the result of the one before, called `name`."""
 
     def times(factor: int, sql: str) -> str:

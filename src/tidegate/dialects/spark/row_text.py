@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from tidegate.core.quarantine import FIELDS, ROW, RowText
 from tidegate.core.schema import Column, Kind, Schema
-from tidegate.core.wire_format import Travel
+from tidegate.core.wire_format import WireFormat
 from tidegate.dialects.spark import Spark
 
 KEEP_NULLS = "map('ignoreNullFields', 'false')"
@@ -43,4 +43,4 @@ def _value(text: str, column: Column) -> str:
     stored = column.type.stored
     if stored.kind is Kind.ARRAY and stored.element is not None:
         return f"transform({text}, x -> {_value('x', Column(name=column.name, type=stored.element))})"
-    return Spark().decode(text, column, Travel.TEXT)
+    return Spark().decode(text, column, WireFormat.TEXT)

@@ -8,9 +8,9 @@ from __future__ import annotations
 import re
 
 from tidegate.core.column_selection import ColumnSelection
-from tidegate.core.ports.dialect import Asks, Relation, Row, TableFacts
+from tidegate.core.ports.dialect import CatalogSession, Relation, Row, TableFacts
 from tidegate.core.schema import Schema
-from tidegate.dialects.shared.columns import Described, described
+from tidegate.dialects.shared.columns import RelationColumns, described
 from tidegate.dialects.sqlite.types import column_of
 from tidegate.errors import ColumnMissing, SourceError
 
@@ -25,7 +25,7 @@ SETS = re.compile(
 ROWIDS = frozenset({"rowid", "_rowid_", "oid"})
 
 
-def columns(session: Asks, relation: Relation, selection: ColumnSelection) -> Schema:
+def columns(session: CatalogSession, relation: Relation, selection: ColumnSelection) -> Schema:
     """The columns that are read, exactly.
 
     Raises:
@@ -35,12 +35,12 @@ def columns(session: Asks, relation: Relation, selection: ColumnSelection) -> Sc
     return _mapped(session, relation, selection).schema()
 
 
-def _mapped(session: Asks, relation: Relation, selection: ColumnSelection) -> Described:
+def _mapped(session: CatalogSession, relation: Relation, selection: ColumnSelection) -> RelationColumns:
     natives = [(name, (declared, nullable)) for name, declared, nullable in _describe(session, relation)]
     return described(relation.label, natives, selection, column_of)
 
 
-def _describe(session: Asks, relation: Relation) -> list[tuple[str, str, bool]]:
+def _describe(session: CatalogSession, relation: Relation) -> list[tuple[str, str, bool]]:
     """Name, declaration and whether NULL is allowed."""
     if not relation.parts:
         view = session.dialect.quote(VIEW)
@@ -56,24 +56,24 @@ def _describe(session: Asks, relation: Relation) -> list[tuple[str, str, bool]]:
     return [(row[1], row[2], not row[3] and row[1] != alias) for row in found]
 
 
-def _info(session: Asks, parts: tuple[str, ...]) -> list[Row]:
+def _info(session: CatalogSession, parts: tuple[str, ...]) -> list[Row]:
     """cid, name, type, notnull, default, place in the primary key."""
     return session.rows(f"SELECT * FROM pragma_table_xinfo({_arguments(session, parts)}) WHERE hidden <> 1")
 
 
-def _arguments(session: Asks, parts: tuple[str, ...]) -> str:
+def _arguments(session: CatalogSession, parts: tuple[str, ...]) -> str:
     string = session.dialect.string
     return f"{string(parts[-1])}, {string(parts[0])}" if len(parts) > 1 else string(parts[-1])
 
 
-def _created(session: Asks, relation: Relation) -> str:
+def _created(session: CatalogSession, relation: Relation) -> str:
     schema = session.dialect.quote(relation.parts[0] if len(relation.parts) > 1 else "main")
     name = session.dialect.string(relation.parts[-1])
     rows = session.rows(f"SELECT sql FROM {schema}.sqlite_schema WHERE type = 'table' AND name = {name} COLLATE NOCASE")
     return str(rows[0][0]) if rows else ""
 
 
-def rowid_alias(session: Asks, relation: Relation) -> str | None:
+def rowid_alias(session: CatalogSession, relation: Relation) -> str | None:
     """The column that is the rowid itself: an INTEGER PRIMARY KEY."""
     keys = [row for row in _info(session, relation.parts) if row[5]]
     if len(keys) != 1 or keys[0][2].upper() != "INTEGER" or not has_rowid(session, relation):
@@ -81,7 +81,7 @@ def rowid_alias(session: Asks, relation: Relation) -> str | None:
     return str(keys[0][1])
 
 
-def grows(session: Asks, relation: Relation, column: str) -> bool:
+def grows(session: CatalogSession, relation: Relation, column: str) -> bool:
     """Whether a number of the column is never given twice."""
     # The word cannot stand in a column's name by itself without quotes, nor in any other clause.
     words = re.sub(r"\"[^\"]*\"|'[^']*'|`[^`]*`|\[[^\]]*\]", " ", _created(session, relation))
@@ -90,7 +90,7 @@ def grows(session: Asks, relation: Relation, column: str) -> bool:
     )
 
 
-def has_rowid(session: Asks, relation: Relation) -> bool:
+def has_rowid(session: CatalogSession, relation: Relation) -> bool:
     """Whether rows have a number that orders them."""
     if not relation.parts or not _created(session, relation):
         return False
@@ -103,7 +103,7 @@ def has_rowid(session: Asks, relation: Relation) -> bool:
     return True
 
 
-def unique_sets(session: Asks, relation: Relation) -> tuple[frozenset[str], ...]:
+def unique_sets(session: CatalogSession, relation: Relation) -> tuple[frozenset[str], ...]:
     """The columns of the primary key and of each unique index that covers every row and no NULL."""
     if not relation.parts:
         return ()
@@ -122,12 +122,12 @@ def unique_sets(session: Asks, relation: Relation) -> tuple[frozenset[str], ...]
     return tuple(found)
 
 
-def _indexed(session: Asks, relation: Relation, index: str) -> tuple[str | None, ...]:
+def _indexed(session: CatalogSession, relation: Relation, index: str) -> tuple[str | None, ...]:
     parts = (*relation.parts[:-1], index)
     return tuple(row[2] for row in session.rows(f"SELECT * FROM pragma_index_info({_arguments(session, parts)})"))
 
 
-def list_tables(session: Asks) -> list[tuple[str, str]]:
+def list_tables(session: CatalogSession) -> list[tuple[str, str]]:
     """The tables of the file."""
     rows = session.rows(
         "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\' ORDER BY 1"
@@ -135,12 +135,12 @@ def list_tables(session: Asks) -> list[tuple[str, str]]:
     return [("main", name) for (name,) in rows]
 
 
-def views(session: Asks) -> list[tuple[str, str]]:
+def views(session: CatalogSession) -> list[tuple[str, str]]:
     """The views of the file."""
     return [("main", name) for (name,) in session.rows("SELECT name FROM sqlite_schema WHERE type = 'view' ORDER BY 1")]
 
 
-def clocked(session: Asks, relation: Relation) -> dict[str, str]:
+def clocked(session: CatalogSession, relation: Relation) -> dict[str, str]:
     """Columns that triggers set to the time at every insert and every update.
 
     A default, which an insert may overrule, a trigger with a condition or of some columns alone, one that does anything
@@ -163,7 +163,7 @@ def clocked(session: Asks, relation: Relation) -> dict[str, str]:
     return {name: f"trigger {trigger}" for name, trigger in proven["UPDATE"].items() if name in proven["INSERT"]}
 
 
-def primary_keys(session: Asks) -> dict[tuple[str, str], tuple[str, ...]]:
+def primary_keys(session: CatalogSession) -> dict[tuple[str, str], tuple[str, ...]]:
     """The columns of every primary key in their order, by schema and table."""
     rows = session.rows(
         "SELECT t.name, c.name FROM sqlite_schema AS t, pragma_table_xinfo(t.name) AS c "
@@ -175,7 +175,7 @@ def primary_keys(session: Asks) -> dict[tuple[str, str], tuple[str, ...]]:
     return found
 
 
-def facts(session: Asks, schema: str, table: str) -> TableFacts:
+def facts(session: CatalogSession, schema: str, table: str) -> TableFacts:
     """Keys, types, indexes and size of one table."""
     relation = session.dialect.relation(schema, table)
     found = _mapped(session, relation, ColumnSelection())

@@ -15,7 +15,7 @@ from tidegate.core.ids import Connection
 from tidegate.core.ports.dialect import Connectable
 from tidegate.core.refusals import marked
 from tidegate.core.schema import Column, Kind, Type
-from tidegate.core.wire_format import Reading, Travel
+from tidegate.core.wire_format import ColumnRead, WireFormat
 from tidegate.dialects.shared.database_file import file_of
 from tidegate.dialects.shared.expressions import no_literal, uncovered
 from tidegate.dialects.sqlite.types import AS_TEXT
@@ -77,25 +77,29 @@ class Sqlite(Connectable):
             case _:
                 raise uncovered(column)
 
-    def read(self, column: Column) -> Reading:
+    def read(self, column: Column) -> ColumnRead:
         """The exact expression that Spark reads; the driver guesses types, so all but three travel as text."""
         sql, kind = self.quote(column.name), column.type
         match kind.kind:
             case Kind.FLOAT:
                 # Beyond 2^53 a double no longer keeps every whole number.
                 good = f"({self._is(sql, 'real')} OR {self._is(sql, 'integer')} AND abs({sql}) <= {2**53})"
-                return Reading(sql=self._case(sql, column, (good, f"CAST({sql} AS REAL)")), travel=Travel.NATIVE)
+                return ColumnRead(
+                    sql=self._case(sql, column, (good, f"CAST({sql} AS REAL)")), wire_format=WireFormat.NATIVE
+                )
             case Kind.INTEGER:
                 good = self._is_integer(sql, kind)
-                return Reading(sql=self._case(sql, column, (good, sql)), travel=Travel.NATIVE)
+                return ColumnRead(sql=self._case(sql, column, (good, sql)), wire_format=WireFormat.NATIVE)
             case Kind.BINARY:
-                return Reading(sql=self._case(sql, column, (self._is(sql, "blob"), sql)), travel=Travel.NATIVE)
+                return ColumnRead(
+                    sql=self._case(sql, column, (self._is(sql, "blob"), sql)), wire_format=WireFormat.NATIVE
+                )
             case Kind.TEXT | Kind.JSON:
                 # The driver puts a mark in place of bytes that are no UTF-8, and says nothing.
                 texts = ((condition, f"CAST({text} AS BLOB)") for condition, text in self._texts(sql, column))
-                return Reading(sql=self._case(sql, column, *texts), travel=Travel.BYTES)
+                return ColumnRead(sql=self._case(sql, column, *texts), wire_format=WireFormat.BYTES)
             case _:
-                return Reading(sql=self.text(sql, column), travel=Travel.TEXT)
+                return ColumnRead(sql=self.text(sql, column), wire_format=WireFormat.TEXT)
 
     def comparable(self, sql: str, column: Column) -> str:
         """What is stored may have fractions or not, a T or a blank, or be no timestamp at all: the checked text."""

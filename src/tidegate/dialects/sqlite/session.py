@@ -17,7 +17,7 @@ from tidegate.core.bounds import Clock
 from tidegate.core.changes import SafeBound
 from tidegate.core.column_selection import ColumnSelection
 from tidegate.core.ids import Connection
-from tidegate.core.ports.dialect import Dialect, Entrance, Jdbc, Relation, Row, TableFacts
+from tidegate.core.ports.dialect import Dialect, Jdbc, PreSnapshotSession, Relation, Row, TableFacts
 from tidegate.core.refusals import said
 from tidegate.core.schema import Column, Kind, Schema
 from tidegate.dialects.shared.database_file import jdbc_path, opened_file
@@ -46,7 +46,7 @@ MISSING = ("no such table", "no such column")
 UNREADABLE = ("Could not decode to UTF-8", "user-defined function raised exception")
 
 
-class SqliteSession(Entrance):
+class SqliteSession(PreSnapshotSession):
     """One probe's connection to one file."""
 
     def __init__(self, dialect: Dialect, connection: Connection) -> None:

@@ -10,7 +10,7 @@ from typing import Protocol
 from tidegate.core.column_selection import ColumnSelection
 from tidegate.core.ports.dialect import Dialect, Relation, Row, TableFacts
 from tidegate.core.schema import Schema
-from tidegate.dialects.shared.columns import Described, described
+from tidegate.dialects.shared.columns import RelationColumns, described
 from tidegate.dialects.trino.address import Address
 from tidegate.dialects.trino.types import column_of
 from tidegate.errors import ColumnMissing, ConfigError, SourceError, SourceUnavailable
@@ -18,7 +18,7 @@ from tidegate.errors import ColumnMissing, ConfigError, SourceError, SourceUnava
 BRANCH = "main"
 
 
-class Asks(Protocol):
+class CatalogSession(Protocol):
     """What the questions here need of a session."""
 
     name: str
@@ -41,7 +41,7 @@ class Asks(Protocol):
         """See `Session.estimate`."""
 
 
-def columns(session: Asks, relation: Relation, selection: ColumnSelection) -> Schema:
+def columns(session: CatalogSession, relation: Relation, selection: ColumnSelection) -> Schema:
     """The columns that are read, exactly.
 
     Raises:
@@ -52,14 +52,14 @@ def columns(session: Asks, relation: Relation, selection: ColumnSelection) -> Sc
     return _mapped(session, relation, selection).schema()
 
 
-def _mapped(session: Asks, relation: Relation, selection: ColumnSelection) -> Described:
+def _mapped(session: CatalogSession, relation: Relation, selection: ColumnSelection) -> RelationColumns:
     rows = session.describe(f"SELECT * FROM {relation.sql} LIMIT 0")
     required = _not_null(session, relation)
     natives = [(name, (native, name not in required)) for name, native in rows]
     return described(relation.label, natives, selection, column_of, as_text=False)
 
 
-def _not_null(session: Asks, relation: Relation) -> frozenset[str]:
+def _not_null(session: CatalogSession, relation: Relation) -> frozenset[str]:
     found = place(session, relation)
     if found is None:
         return frozenset()
@@ -71,7 +71,7 @@ def _not_null(session: Asks, relation: Relation) -> frozenset[str]:
     return frozenset(str(name) for (name,) in rows)
 
 
-def place(session: Asks, relation: Relation) -> tuple[str, str] | None:
+def place(session: CatalogSession, relation: Relation) -> tuple[str, str] | None:
     """Schema and table as Trino keeps them; None for a query, or where no schema is named."""
     schema = relation.parts[0] if len(relation.parts) > 1 else session.address.schema
     if not relation.parts or schema is None:
@@ -80,7 +80,7 @@ def place(session: Asks, relation: Relation) -> tuple[str, str] | None:
     return schema.lower(), relation.parts[-1].lower()
 
 
-def snapshot(session: Asks, relation: Relation) -> list[Row] | None:
+def snapshot(session: CatalogSession, relation: Relation) -> list[Row] | None:
     """The snapshot that an Iceberg table has now, none for an empty one; None for a table that keeps no snapshots."""
     found = place(session, relation)
     if found is None:
@@ -95,14 +95,14 @@ def snapshot(session: Asks, relation: Relation) -> list[Row] | None:
         return None
 
 
-def identity(session: Asks, relation: Relation) -> str:
+def identity(session: CatalogSession, relation: Relation) -> str:
     """Server, catalog and table, as the URL names them; Trino has no number of its own for any of them."""
     found = place(session, relation)
     table = f"/{'.'.join(found)}" if found else ""
     return f"trino:{session.address.where}/{session.address.catalog}{table}"
 
 
-def list_tables(session: Asks) -> list[tuple[str, str]]:
+def list_tables(session: CatalogSession) -> list[tuple[str, str]]:
     """The tables of the catalog."""
     rows = session.ask(
         f"SELECT table_schema, table_name FROM {_schema_of_columns(session)}.tables "
@@ -111,7 +111,7 @@ def list_tables(session: Asks) -> list[tuple[str, str]]:
     return [(schema, table) for schema, table in rows]
 
 
-def facts(session: Asks, schema: str, table: str) -> TableFacts:
+def facts(session: CatalogSession, schema: str, table: str) -> TableFacts:
     """Types and size of one table; Trino tells of no keys and no indexes."""
     relation = session.dialect.relation(schema, table)
     found = _mapped(session, relation, ColumnSelection())
@@ -127,5 +127,5 @@ def facts(session: Asks, schema: str, table: str) -> TableFacts:
     )
 
 
-def _schema_of_columns(session: Asks) -> str:
+def _schema_of_columns(session: CatalogSession) -> str:
     return f"{session.dialect.quote(session.address.catalog)}.information_schema"

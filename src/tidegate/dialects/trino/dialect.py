@@ -14,7 +14,7 @@ from tidegate.core.flavours import Bound
 from tidegate.core.ids import Connection
 from tidegate.core.ports.dialect import Connectable
 from tidegate.core.schema import Column, Kind, Type
-from tidegate.core.wire_format import Reading, Travel
+from tidegate.core.wire_format import ColumnRead, WireFormat
 from tidegate.dialects.shared.expressions import misfit, no_literal, uncovered
 
 if TYPE_CHECKING:
@@ -87,7 +87,7 @@ class Trino(Connectable):
             case _:
                 raise uncovered(column)
 
-    def read(self, column: Column) -> Reading:
+    def read(self, column: Column) -> ColumnRead:
         """The exact expression that Spark reads.
 
         Timestamps travel as canonical text, for the driver gives Java's, which a zone or a calendar changes; texts as
@@ -96,18 +96,20 @@ class Trino(Connectable):
         sql, kind = self.quote(column.name), column.type
         match kind.kind:
             case Kind.INTEGER:
-                return Reading(sql=f"CAST({sql} AS {'bigint' if kind.bits == 64 else 'integer'})", travel=Travel.NATIVE)
+                return ColumnRead(
+                    sql=f"CAST({sql} AS {'bigint' if kind.bits == 64 else 'integer'})", wire_format=WireFormat.NATIVE
+                )
             case Kind.FLOAT | Kind.BOOLEAN | Kind.BINARY | Kind.DECIMAL:
-                return Reading(sql=sql, travel=Travel.NATIVE)
+                return ColumnRead(sql=sql, wire_format=WireFormat.NATIVE)
             case Kind.DATE:
                 days = f"CAST(date_diff('day', DATE '1970-01-01', {sql}) AS integer)"
-                return Reading(sql=self._checked(sql, days, column, "integer"), travel=Travel.DAYS)
+                return ColumnRead(sql=self._checked(sql, days, column, "integer"), wire_format=WireFormat.DAYS)
             case Kind.TEXT:
-                return Reading(sql=f"to_utf8({self.text(sql, column)})", travel=Travel.BYTES)
+                return ColumnRead(sql=f"to_utf8({self.text(sql, column)})", wire_format=WireFormat.BYTES)
             case Kind.ARRAY:
-                return Reading(sql=f"json_format(CAST({sql} AS json))", travel=Travel.JSON)
+                return ColumnRead(sql=f"json_format(CAST({sql} AS json))", wire_format=WireFormat.JSON)
             case _:
-                return Reading(sql=self.text(sql, column), travel=Travel.TEXT)
+                return ColumnRead(sql=self.text(sql, column), wire_format=WireFormat.TEXT)
 
     def comparable(self, sql: str, column: Column) -> str:
         """Timestamps as far as their canonical text goes, so that a row lies within the bound made from itself."""

@@ -44,7 +44,7 @@ PASSING = frozenset({"EXTERNAL", "INSUFFICIENT_RESOURCES", "INTERNAL_ERROR"})
 
 
 @contextmanager
-def border(name: str, where: str) -> Iterator[None]:
+def translated_errors(name: str, where: str) -> Iterator[None]:
     """Turns every driver error inside into one of ours, for the connection of that name to that server."""
     try:
         yield

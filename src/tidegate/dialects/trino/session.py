@@ -13,7 +13,7 @@ from tidegate.core.bounds import Clock
 from tidegate.core.changes import SafeBound
 from tidegate.core.column_selection import ColumnSelection
 from tidegate.core.ids import Connection
-from tidegate.core.ports.dialect import Dialect, Entrance, Jdbc, Relation, Row, TableFacts
+from tidegate.core.ports.dialect import Dialect, Jdbc, PreSnapshotSession, Relation, Row, TableFacts
 from tidegate.core.schema import Column, Kind, Schema
 from tidegate.dialects.shared.time_bounds import inclusive, must_be_time
 from tidegate.dialects.trino import catalog
@@ -25,14 +25,14 @@ try:
     from trino.dbapi import Connection as Driver
 except ModuleNotFoundError as error:
     raise EnvironmentMissing("the Trino driver is not installed", hint=extras.hint("trino")) from error
-from tidegate.dialects.trino.errors import border
+from tidegate.dialects.trino.errors import translated_errors
 
 NOW = "SELECT CAST(CAST(current_timestamp AT TIME ZONE 'UTC' AS timestamp(6)) AS varchar)"
 ROW_BYTES = 100  # a guess: most catalogs keep no statistics
 ATTEMPT = timedelta(seconds=30)
 
 
-class TrinoSession(Entrance):
+class TrinoSession(PreSnapshotSession):
     """One probe's connection: a user, a catalog, and what it was answered so far."""
 
     def __init__(self, dialect: Dialect, connection: Connection) -> None:
@@ -58,7 +58,7 @@ class TrinoSession(Entrance):
 
     def ask(self, sql: str) -> list[Row]:
         """The rows of a statement that is not asked again."""
-        with border(self.name, self.address.where):
+        with translated_errors(self.name, self.address.where):
             cursor = self._connection.cursor()
             try:
                 cursor.execute(sql)
@@ -68,7 +68,7 @@ class TrinoSession(Entrance):
 
     def describe(self, sql: str) -> list[tuple[str, str]]:
         """Name and type of the columns of a statement."""
-        with border(self.name, self.address.where):
+        with translated_errors(self.name, self.address.where):
             cursor = self._connection.cursor()
             try:
                 cursor.execute(sql)
@@ -183,7 +183,7 @@ class TrinoSession(Entrance):
 
     def close(self) -> None:
         """Ends the connection."""
-        with border(self.name, self.address.where):
+        with translated_errors(self.name, self.address.where):
             self._connection.close()
 
     def _moved(self) -> SourceMoved:
@@ -195,7 +195,7 @@ class TrinoSession(Entrance):
 
     def _connect(self) -> Any:
         there = self.address
-        with border(self.name, there.where):
+        with translated_errors(self.name, there.where):
             return Driver(
                 host=there.host,
                 port=there.port,

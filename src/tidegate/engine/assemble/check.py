@@ -15,7 +15,7 @@ from tidegate.config.nodes import every
 from tidegate.core.display import Shown
 from tidegate.core.outcome import Problem
 from tidegate.core.ports.format import Format
-from tidegate.core.ports.source import Sparks
+from tidegate.core.ports.source import SparkProvider
 from tidegate.engine.assemble import assemble, patterns, source_check
 from tidegate.engine.stream import Stream
 from tidegate.errors import ConfigError, TidegateError
@@ -50,7 +50,9 @@ class CheckedStream(Shown):
         return {**about, "problems": list(self.problems), "errors": errors, "notes": list(self.notes)}
 
 
-def check_streams(config: Config, lakes: Mapping[str, Format], sparks: Sparks | None = None) -> list[CheckedStream]:
+def check_streams(
+    config: Config, lakes: Mapping[str, Format], sparks: SparkProvider | None = None
+) -> list[CheckedStream]:
     """Every stream, patterns expanded where their source can be reached.
 
     Args:
@@ -77,7 +79,7 @@ def check_streams(config: Config, lakes: Mapping[str, Format], sparks: Sparks | 
             continue
         known += joined
         for stream in joined:
-            answer = source_check.ask(stream, sparks) if sparks else source_check.Answer()
+            answer = source_check.ask(stream, sparks) if sparks else source_check.SourceAnswer()
             found.append(
                 checked(
                     name=stream.name,

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from tidegate.core.batch import Latest
-from tidegate.core.ports.source import Probe, Sparks
+from tidegate.core.ports.source import Probe, SparkProvider
 from tidegate.core.schema import Column, Schema
 from tidegate.core.slices import Everything, Keys, Range
 from tidegate.core.spelling import suggest
@@ -22,7 +22,7 @@ RERUN = "Correct tidegate.yaml, then run `tidegate check --source`."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
+class SourceAnswer:
     """What a source says of a stream.
 
     Args:
@@ -42,9 +42,9 @@ class Answer:
             self.errors.append(error)
 
 
-def ask(stream: Stream, sparks: Sparks) -> Answer:
+def ask(stream: Stream, sparks: SparkProvider) -> SourceAnswer:
     """Everything that is wrong with the stream in its source's eyes."""
-    answer = Answer()
+    answer = SourceAnswer()
     with answer.kept(), stream.source.probe(sparks) as probe:
         columns = probe.schema()
         _ask_columns(stream, columns, probe, answer)
@@ -56,7 +56,7 @@ def ask(stream: Stream, sparks: Sparks) -> Answer:
     return answer
 
 
-def _ask_columns(stream: Stream, columns: Schema, probe: Probe, answer: Answer) -> None:
+def _ask_columns(stream: Stream, columns: Schema, probe: Probe, answer: SourceAnswer) -> None:
     """Every column that the project names."""
     order = [name for name in stream.order if name not in stream.strategy.cursor]
     for key, names in (("key", stream.key), ("strategy", stream.strategy.cursor), ("write", order)):
@@ -89,7 +89,7 @@ def absent(stream: Stream, key: str, name: str, columns: Schema) -> ColumnMissin
     )
 
 
-def _ask_rows(stream: Stream, probe: Probe, columns: Schema, answer: Answer) -> None:
+def _ask_rows(stream: Stream, probe: Probe, columns: Schema, answer: SourceAnswer) -> None:
     """Whether every column may be read, and whether the key identifies a row."""
     if stream.strategy.applies_events:
         return
@@ -112,7 +112,7 @@ def _ask_rows(stream: Stream, probe: Probe, columns: Schema, answer: Answer) -> 
             _tell_repeated(stream, rows, keys, answer)
 
 
-def _tell_repeated(stream: Stream, rows: int, keys: int, answer: Answer) -> None:
+def _tell_repeated(stream: Stream, rows: int, keys: int, answer: SourceAnswer) -> None:
     listed = ", ".join(stream.key)
     told = f"{stream.source_name} has {rows} rows and {keys} different values of the key ({listed})"
     if not stream.order:

@@ -76,12 +76,12 @@ class Backfills:
     ) -> Backfill:
         """Plans the chunks of a range and loads them; what became of them. Raises like `start`."""
         stream = self._find(name)
-        return self._work_off(stream, start(stream, self._context, request), on_progress, on_event)
+        return self._load_pending(stream, start(stream, self._context, request), on_progress, on_event)
 
     def resume(self, name: str, *, on_progress: OnProgress = ignore, on_event: Listener = ignore) -> Backfill:
         """Goes on with the stream's open backfill; chunks that failed are tried again."""
         stream = self._find(name)
-        return self._work_off(stream, resume(stream, self._context), on_progress, on_event)
+        return self._load_pending(stream, resume(stream, self._context), on_progress, on_event)
 
     def pause(self, name: str) -> Backfill:
         """Pauses the stream's backfill after its current commit; `resume` continues it."""
@@ -95,8 +95,10 @@ class Backfills:
         """The backfills of these streams, newest first."""
         return self._context.registry.backfills.all_of([self._find(name).uid for name in names])
 
-    def _work_off(self, stream: Stream, backfill: Backfill, on_progress: OnProgress, on_event: Listener) -> Backfill:
-        return work_off(self._context, backfill, partial(_load, stream, self._context, on_event), on_progress)
+    def _load_pending(
+        self, stream: Stream, backfill: Backfill, on_progress: OnProgress, on_event: Listener
+    ) -> Backfill:
+        return load_pending(self._context, backfill, partial(_load, stream, self._context, on_event), on_progress)
 
     def _mark(self, name: str, status: Progress) -> Backfill:
         kept, found = self._context.registry.backfills, opened(self._find(name), self._context)
@@ -163,7 +165,7 @@ def opened(stream: Stream, context: RunContext) -> Backfill:
     return found
 
 
-def work_off(context: RunContext, backfill: Backfill, load_group: LoadGroup, on_progress: OnProgress) -> Backfill:
+def load_pending(context: RunContext, backfill: Backfill, load_group: LoadGroup, on_progress: OnProgress) -> Backfill:
     """Loads the pending chunks, until none is left or the backfill is paused or cancelled.
 
     Args:

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from tidegate.core.batch import Checked, GoneKeys
+from tidegate.core.batch import Checked, DeletedKeys
 from tidegate.core.bucketing import Buckets
 from tidegate.core.changes import ChangeSet
 from tidegate.core.effects import Upsert
@@ -103,14 +103,14 @@ def find(work: LoadContext, plan: LoadPlan, session: SparkSession, staging: Stag
             found = _listed(plan, session, named, checked) if named else checked
         else:
             found = _looked_for(work, plan, session, staging, checked)
-    if found.gone is not None or plan.changes.slices:
+    if found.deleted_keys is not None or plan.changes.slices:
         return found
     return replace(checked, skipped="every key of the table still exists at the source")
 
 
 def need_absent(plan: LoadPlan, staging: Staging, checked: Checked) -> None:
     """Raises VerifyFailed if the committed version still has a deleted key."""
-    gone = checked.gone
+    gone = checked.deleted_keys
     if gone is None:
         return
     # Where nothing but these keys was reached for, and literals name each, no key has to be joined.
@@ -162,7 +162,7 @@ def _listed(plan: LoadPlan, session: SparkSession, named: Sequence[tuple[str, ..
         texts = sorted((text for (text,) in named), key=int if column.type.kind is Kind.INTEGER else str)
         values = tuple(texts) if len(texts) <= MOST_LITERALS else ()
         reach = (Prune(column=column.name, type=column.type, low=texts[0], high=texts[-1], values=values),)
-    return replace(checked, gone=GoneKeys(frame=dataframe_ops.listed(session, rows, plan.key), reach=reach))
+    return replace(checked, deleted_keys=DeletedKeys(frame=dataframe_ops.listed(session, rows, plan.key), reach=reach))
 
 
 def _looked_for(
@@ -185,7 +185,7 @@ def _looked_for(
         gone.unpersist()
         raise
     if not few:
-        return replace(checked, gone=GoneKeys(frame=gone))
+        return replace(checked, deleted_keys=DeletedKeys(frame=gone))
     gone.unpersist()
     return _listed(plan, session, sorted(named), checked) if named else checked
 

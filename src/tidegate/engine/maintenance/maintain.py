@@ -34,7 +34,7 @@ REWRITES = frozenset({Step.COMPACT, Step.DELETES})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Done:
+class FinishedStep:
     """A step: why it was worthwhile, and what it did; None if nothing was done."""
 
     step: Step
@@ -60,7 +60,7 @@ class TableUpkeep:
     """
 
     table: str
-    steps: tuple[Done, ...]
+    steps: tuple[FinishedStep, ...]
     before: Usage | None = None
     after: Usage | None = None
     query: QueryTime | None = None
@@ -173,7 +173,9 @@ def last_look(stream: Stream, context: RunContext) -> datetime | None:
 
 def _looked(stream: Stream, context: RunContext, journal: Journal, *, force: bool) -> StreamUpkeep:
     found = [
-        TableUpkeep(table=str(upkeep.target), steps=tuple(Done(step=need.step, reason=need.reason) for need in needs))
+        TableUpkeep(
+            table=str(upkeep.target), steps=tuple(FinishedStep(step=need.step, reason=need.reason) for need in needs)
+        )
         for upkeep, needs in _surveyed(stream, context, journal, force=force)
     ]
     due = any(table.steps for table in found)
@@ -241,7 +243,7 @@ def _table(
     if not needs:
         return TableUpkeep(table=str(target), steps=())
     before, slow = keeper.usage(target), read_through()
-    done = [Done(step=need.step, reason=need.reason, did=do(upkeep, need)) for need in needs]
+    done = [FinishedStep(step=need.step, reason=need.reason, did=do(upkeep, need)) for need in needs]
     fast = read_through() if slow is not None else None
     query = None if slow is None or fast is None else QueryTime(before=slow, after=fast)
     return TableUpkeep(table=str(target), steps=tuple(done), before=before, after=keeper.usage(target), query=query)

@@ -10,12 +10,12 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from tidegate.core.batch import Aside, Batch, Checked, Latest, Verdicts
+from tidegate.core.batch import Batch, Checked, Latest, QuarantinedRows, Verdicts
 from tidegate.core.effects import Apply, Mirror
 from tidegate.core.log import ORIGIN, REFUSED
 from tidegate.core.outcome import Result
 from tidegate.core.plan import LoadPlan, Mode
-from tidegate.core.policies.rules import Broken, Known, MeasuredCheck, Rule, Scope
+from tidegate.core.policies.rules import Known, MeasuredCheck, Rule, RuleViolation, Scope
 from tidegate.core.ports.format import Staging
 from tidegate.core.quarantine import REFUSED_EVENT
 from tidegate.core.schema import Schema
@@ -98,8 +98,8 @@ def check(work: LoadContext, planned: PlannedLoad, batch: Batch, rows: DataFrame
     return replace(checked, verdicts=_told(checked.verdicts, aside, found))
 
 
-def _told(verdicts: Verdicts, aside: Aside | None, found: ValidationSplit) -> Verdicts:
-    return replace(verdicts, aside=aside, findings=found.findings, warned=found.warned)
+def _told(verdicts: Verdicts, quarantined: QuarantinedRows | None, found: ValidationSplit) -> Verdicts:
+    return replace(verdicts, quarantined=quarantined, findings=found.findings, warned=found.warned)
 
 
 def good(work: LoadContext, plan: LoadPlan, rows: DataFrame) -> DataFrame:
@@ -187,13 +187,15 @@ def _sorted(work: LoadContext, plan: LoadPlan, rows: DataFrame) -> ValidationSpl
         answers, found = _answers(read, counts, of_load, plan)
     total, bad, warned, *each = (int(number) for number in answers)
     broken = [
-        Broken(rule=one.rule, columns=one.columns, on_fail=one.on_fail, reason=one.reason, rows=number)
+        RuleViolation(rule=one.rule, columns=one.columns, on_fail=one.on_fail, reason=one.reason, rows=number)
         for one, number in zip(asked, each, strict=False)
         if number
     ]
     if each[-1]:
         reason = f"events that cannot be applied ({_first(read)})"
-        broken.append(Broken(rule=REFUSED_EVENT, columns=(), on_fail=stream.refused, reason=reason, rows=each[-1]))
+        broken.append(
+            RuleViolation(rule=REFUSED_EVENT, columns=(), on_fail=stream.refused, reason=reason, rows=each[-1])
+        )
     broken += _judged(found, _known(work, of_load))
     work.journal.broken += tuple(broken)
     findings = rules.settle(stream.name, broken, total)
@@ -223,10 +225,10 @@ def _answers(
     return answers[: len(counts)], found
 
 
-def _judged(found: Sequence[tuple[Rule, MeasuredCheck, list[Any]]], known: Known) -> list[Broken]:
+def _judged(found: Sequence[tuple[Rule, MeasuredCheck, list[Any]]], known: Known) -> list[RuleViolation]:
     told = ((rule, check.judge(answers, known)) for rule, check, answers in found)
     return [
-        Broken(rule=rule.name, columns=rule.check.columns, on_fail=rule.on_fail, reason=reason)
+        RuleViolation(rule=rule.name, columns=rule.check.columns, on_fail=rule.on_fail, reason=reason)
         for rule, reason in told
         if reason is not None
     ]

@@ -9,7 +9,7 @@ import difflib
 from collections.abc import Sequence
 from dataclasses import replace
 
-from tidegate.core.policies.rules import Broken, Judges, Lookup, MeasuredCheck, OnFail, Rule, Scope
+from tidegate.core.policies.rules import Judges, Lookup, MeasuredCheck, OnFail, Rule, RuleViolation, Scope
 from tidegate.core.schema import Schema
 from tidegate.errors import CheckFailed, ColumnMissing, ConfigError
 from tidegate.spark import validation
@@ -86,7 +86,7 @@ def measured(rules: Sequence[Rule], scope: Scope) -> list[tuple[Rule, MeasuredCh
     return [(rule, check) for rule, check in found if check.scope is scope]
 
 
-def settle(stream: str, broken: Sequence[Broken], read: int | None) -> tuple[str, ...]:
+def settle(stream: str, broken: Sequence[RuleViolation], read: int | None) -> tuple[str, ...]:
     """Notes about failed checks that do not stop a load.
 
     Raises:

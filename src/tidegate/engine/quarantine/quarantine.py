@@ -8,12 +8,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from tidegate.core.batch import Aside
+from tidegate.core.batch import QuarantinedRows
 from tidegate.core.effects import Insert, Mirror
 from tidegate.core.plan import LoadPlan, Mode
 from tidegate.core.ports.format import Receipt, TableState
 from tidegate.core.position import Position
-from tidegate.core.quarantine import COLUMNS, Superseding, beside, uid_of
+from tidegate.core.quarantine import COLUMNS, Superseding, quarantine_of, uid_of
 from tidegate.core.schema import Schema
 from tidegate.dialects.spark import Spark
 from tidegate.dialects.spark.row_text import row_text
@@ -39,7 +39,7 @@ class Quarantine:
     @classmethod
     def of(cls, stream: Stream) -> Quarantine:
         """As it stands; asked without Spark."""
-        return cls(stream=stream, state=stream.format.state(beside(stream.target), uid_of(stream.uid)))
+        return cls(stream=stream, state=stream.format.state(quarantine_of(stream.target), uid_of(stream.uid)))
 
     @property
     def filled(self) -> bool:
@@ -50,7 +50,7 @@ class Quarantine:
         """Every row, as committed; also those of loads that never landed."""
         from tidegate.spark import dataframe_ops  # noqa: PLC0415 - as above
 
-        kept = self.stream.format.read(session, beside(self.stream.target), self.state.snapshot)
+        kept = self.stream.format.read(session, quarantine_of(self.stream.target), self.state.snapshot)
         return dataframe_ops.completed(kept, COLUMNS)  # one that was made before lacks the later ones
 
     def rows(self, session: SparkSession, since: Position | None) -> DataFrame:
@@ -96,7 +96,7 @@ class Quarantine:
         """
         table = SideTable(
             lake=self.stream.format,
-            target=beside(self.stream.target),
+            target=quarantine_of(self.stream.target),
             stream=f"{self.stream.name} (quarantine)",
             uid=uid_of(self.stream.uid),
             kind="quarantine",
@@ -144,7 +144,7 @@ def as_read(  # noqa: PLR0913 - a version of a table, and what waits
     return dataframe_ops.completed(rows, columns).unionAll(dataframe_ops.completed(waiting, columns)), aside
 
 
-def put_aside(context: RunContext, stream: Stream, session: SparkSession, load: Load) -> Aside | None:
+def put_aside(context: RunContext, stream: Stream, session: SparkSession, load: Load) -> QuarantinedRows | None:
     """The quarantine as of the commit of the load; None if the load adds nothing to it.
 
     Nothing is written where nothing changes: no row is bad, and nothing takes the place of one that waits.
@@ -171,17 +171,19 @@ def put_aside(context: RunContext, stream: Stream, session: SparkSession, load: 
         frame = validation.unpacked(held.where("row IS NOT NULL"), row_text(plan.columns))
         keeps = stream.writer.versions is not None and isinstance(plan.changes.effect, Mirror)
         key = load.rule.key if load.rule else plan.key
-        return Aside(rows=bad, frame=frame, last=f"{validation.META}last", key=key, keeps=keeps)
+        return QuarantinedRows(rows=bad, frame=frame, last=f"{validation.META}last", key=key, keeps=keeps)
 
 
-def let_go(stream: Stream, session: SparkSession, plan: LoadPlan, gone: DataFrame, context: RunContext) -> None:
+def release_deleted_keys(
+    stream: Stream, session: SparkSession, plan: LoadPlan, gone: DataFrame, context: RunContext
+) -> None:
     """Releases quarantined rows of keys that were deleted at the source, once the load that found this is committed."""
     from tidegate.spark import dataframe_ops, quarantined_rows, validation  # noqa: PLC0415 - rows are looked at, Spark is running
 
     quarantine, number = Quarantine.of(stream), plan.position.sequence
     if not quarantine.filled:
         return
-    with translated(f"reading {beside(stream.target)}"):
+    with translated(f"reading {quarantine_of(stream.target)}"):
         rows = validation.unpacked(quarantine.rows(session, plan.position), row_text(plan.columns))
         keys = gone.selectExpr(*map(Spark().quote, plan.key), f"{number + 1}L AS {dataframe_ops.NUMBER}")
         after = validation.repacked(quarantined_rows.by_order(rows, keys, key=plan.key, order=(), number=number))

@@ -194,7 +194,7 @@ def _by_version(stream: Stream, rows: DataFrame, load: Load, among: str) -> Data
             fence = load.fence or Fence()
             asked = rows.where(validation.WAITS).selectExpr(*keys).distinct()
             applied = fence.records(asked) if fence.records is not None else None
-            return quarantined_rows.came_late(rows, applied, key=plan.key, whole=pack, number=number)
+            return quarantined_rows.late_events(rows, applied, key=plan.key, whole=pack, number=number)
         return quarantined_rows.repeated(rows, key=plan.key, whole=pack, number=number) if whole else rows
     came = read.where(f"NOT {dataframe_ops.GONE}") if logged else read
     order = (dataframe_ops.ORDER,) if events else ()

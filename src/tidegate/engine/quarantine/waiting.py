@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tidegate.core.ids import Target
 from tidegate.core.ports.format import Format
-from tidegate.core.quarantine import beside, uid_of
+from tidegate.core.quarantine import quarantine_of, uid_of
 from tidegate.engine.reconcile import holds_rows
 
 
@@ -19,12 +19,12 @@ def waiting_rows(lake: Format, target: Target, uid: str) -> dict[str, int] | Non
     Raises:
         WriteError: the catalog or the table's metadata cannot be read.
     """
-    state = lake.state(beside(target), uid_of(uid))
+    state = lake.state(quarantine_of(target), uid_of(uid))
     if not state.exists or not holds_rows(state):
         return {}
     position = lake.state(target, uid).position
     inspection = lake.inspection
-    rows = None if inspection is None else inspection.rows(beside(target), ("load", "until", "rule"))
+    rows = None if inspection is None else inspection.rows(quarantine_of(target), ("load", "until", "rule"))
     if rows is None:
         return None
     import pyarrow.compute as pc  # type: ignore[import-untyped]  # noqa: PLC0415 - half a second

@@ -17,7 +17,7 @@ from tidegate.core.ports.format import Staging, TableState
 from tidegate.core.position import Position
 from tidegate.core.slices import Range
 from tidegate.engine.context import LoadContext, RunContext
-from tidegate.engine.reconcile import Heal, RecoveryState, reconcile
+from tidegate.engine.reconcile import RecoveryState, RegistryRepair, reconcile
 from tidegate.engine.stream import Stream, VerifyLevel
 from tidegate.engine.verification import comparison, events
 from tidegate.engine.verification.proof import REPAIR
@@ -40,7 +40,7 @@ def recover(stream: Stream, context: RunContext) -> RecoveryState:
             registry.advance(saved, snapshot=table.position_snapshot, table_uuid=table.uuid, verified=verified)
             return _weighed(recovered, stream, context)
         registry.finish_plan(saved.load_id, PlanStatus.PUBLISHED if landed else PlanStatus.DROPPED)
-    if recovered.heal is Heal.CATCH_UP:
+    if recovered.repair is RegistryRepair.CATCH_UP:
         registry.set_position(
             stream.uid,
             since,

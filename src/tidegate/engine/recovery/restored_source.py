@@ -15,7 +15,7 @@ from tidegate.errors import HistoryGone
 
 def refuse(stream: Stream, context: RunContext) -> None:
     """Raises HistoryGone if an earlier run found that the source was restored."""
-    known = None if context.reads_everything else context.registry.gone(stream.uid)
+    known = None if context.reads_everything else context.registry.discontinued(stream.uid)
     if known is not None:
         raise HistoryGone(
             f"{known}; seen by an earlier run",
@@ -30,8 +30,8 @@ def remembering(stream: Stream, context: RunContext, load: Callable[[], LoadResu
         done = load()
     except HistoryGone as gone:
         if gone.context.get("restored"):
-            context.registry.mark_gone(stream.uid, gone.message)
+            context.registry.mark_discontinued(stream.uid, gone.message)
         raise
     if context.reads_everything and done.error is None:
-        context.registry.mark_gone(stream.uid, None)
+        context.registry.mark_discontinued(stream.uid, None)
     return done

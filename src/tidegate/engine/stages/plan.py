@@ -49,7 +49,7 @@ def plan(work: LoadContext, changes: ChangeSet, *, save: Callable[[LoadPlan], No
         restore = probe.restore
         kept = restore.witness(stream.strategy.cursor, work.recovered.since) if restore is not None else {}
         made = replace(made, position=replace(made.position, witness=kept))
-        made = beside(made) if some else made
+        made = keep_loaded_columns(made) if some else made
         _refuse_irreplaceable(stream, made)
         save(made)
         work.journal.rows, work.journal.plan = changes.rows, made
@@ -76,7 +76,7 @@ def _refuse_irreplaceable(stream: Stream, plan: LoadPlan) -> None:
         )
 
 
-def beside(plan: LoadPlan) -> LoadPlan:
+def keep_loaded_columns(plan: LoadPlan) -> LoadPlan:
     """The same load; its position goes on saying with which columns every row was loaded."""
     return replace(plan, position=replace(plan.position, schema=plan.since.schema)) if plan.since else plan
 
@@ -99,7 +99,7 @@ def _write_facts(work: LoadContext, changes: ChangeSet, *, unique: bool) -> Writ
         keys=KeyFacts(columns=stream.key, unique=unique, bounds=bounds, apart=apart),
         aligned=filled and changes.grouping is not None and stream.format.aligned(stream.target, changes.grouping),
         counted=stream.policies.deletes.soft or delete_guard.limit(work) is not None,
-        gone=work.key_diff is not None,
+        missing_keys=work.key_diff is not None,
         carried=any(isinstance(part, Files) and part.carrier for part in changes.slices),
     )
 

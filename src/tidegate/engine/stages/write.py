@@ -50,9 +50,9 @@ def write(work: LoadContext, planned: PlannedLoad, rows: CheckedRows, lease: Lea
         staging = rows.read.opened()
         checked = older_files.restore(work, plan, session, staging, checked)
         checked = key_diff.find(work, plan, session, staging, checked)
-        if checked.gone is not None:
-            held.callback(checked.gone.frame.unpersist)
-            quarantine.let_go(work.stream, session, plan, checked.gone.frame, work.context)
+        if checked.deleted_keys is not None:
+            held.callback(checked.deleted_keys.frame.unpersist)
+            quarantine.release_deleted_keys(work.stream, session, plan, checked.deleted_keys.frame, work.context)
         with _remembered(rows.applied, checked, staging):
             if checked.skipped is None:
                 checked = quality.write(work, plan, staging, checked)

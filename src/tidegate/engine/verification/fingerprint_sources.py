@@ -12,7 +12,7 @@ from tidegate.core.fingerprint import Fingerprint
 from tidegate.core.ports.source import Probe
 from tidegate.core.schema import Column, Schema
 from tidegate.core.slices import Slice
-from tidegate.dialects.shared.buckets import By, field, in_key_ranges, key_range
+from tidegate.dialects.shared.buckets import GroupExpression, field, in_key_ranges, key_range
 from tidegate.dialects.shared.buckets import spread as spread_sql
 from tidegate.dialects.spark import Spark
 
@@ -84,5 +84,5 @@ class TableSide:
     def _key(self) -> list[Column]:
         return [column for name in self.key if (column := self.columns.find(name)) is not None]
 
-    def _bucket(self, count: int) -> By:
+    def _bucket(self, count: int) -> GroupExpression:
         return spread_sql(Spark(), self._key(), [field(Spark(), each) for each in self.columns.covered], count)

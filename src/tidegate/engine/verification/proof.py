@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from tidegate.core import canonical_text
-from tidegate.core.batch import Aside, Checked, Compared, Latest
+from tidegate.core.batch import Checked, ComparisonScope, Latest, QuarantinedRows
 from tidegate.core.effects import Apply
 from tidegate.core.fingerprint import Fingerprint
 from tidegate.core.plan import LoadPlan, Mode
@@ -96,8 +96,8 @@ def read_back(plan: LoadPlan, staging: Staging, checked: Checked, level: VerifyL
 
     What it finds unequal is no proof yet: rows that were left alone because they are equal are in no new file.
     """
-    compared, aside = checked.compared, checked.verdicts.aside
-    apart = (compared.where, aside, compared.moved, checked.gone, checked.dated.touched, checked.folded)
+    compared, quarantined = checked.compared, checked.verdicts.quarantined
+    apart = (compared.where, quarantined, compared.moved, checked.deleted_keys, checked.dated.touched, checked.folded)
     if isinstance(plan.changes.effect, Apply) or any(each is not None for each in apart):
         return None
     rows = staging.written()
@@ -112,13 +112,13 @@ def read_back(plan: LoadPlan, staging: Staging, checked: Checked, level: VerifyL
 
 def table_side(plan: LoadPlan, staging: Staging, checked: Checked, level: VerifyLevel) -> Fingerprint:
     """What the committed, invisible version holds of the same rows; of a load that read none, no rows."""
-    compared, aside = checked.compared, checked.verdicts.aside
+    compared, quarantined = checked.compared, checked.verdicts.quarantined
     if not plan.changes.slices and compared.moved is None:
         return Fingerprint()
     rows = _moved(plan, staging, checked)
     rows = rows if compared.where is None else rows.where(compared.where)
-    if aside is not None:
-        rows = _with_those_aside(rows, aside, plan, compared)
+    if quarantined is not None:
+        rows = _with_those_aside(rows, quarantined, plan, compared)
     return measured(rows, plan, level)
 
 
@@ -143,18 +143,20 @@ def _moved(plan: LoadPlan, staging: Staging, checked: Checked) -> DataFrame:
     return staging.read_keys(checked.keys, prune=checked.prune)
 
 
-def _with_those_aside(rows: DataFrame, aside: Aside, plan: LoadPlan, compared: Compared) -> DataFrame:
+def _with_those_aside(
+    rows: DataFrame, quarantined: QuarantinedRows, plan: LoadPlan, compared: ComparisonScope
+) -> DataFrame:
     """The rows and, in the quarantine's own commit, those that the source holds and the table does not.
 
     Where the source is asked for the last row of each key, a row aside stands for its key if it is the last one.
     """
     from tidegate.spark import dataframe_ops  # noqa: PLC0415 - rows have moved, Spark is running
 
-    held = aside.frame
+    held = quarantined.frame
     if compared.latest is not None:
-        held = held.where(aside.last)
-    if compared.latest is not None or aside.keeps:
-        rows = dataframe_ops.without_keys(rows, held, aside.key)
+        held = held.where(quarantined.last)
+    if compared.latest is not None or quarantined.keeps:
+        rows = dataframe_ops.without_keys(rows, held, quarantined.key)
     if compared.moved is not None:
         held = held.where(Spark().among(compared.moved, plan.columns))
     return dataframe_ops.completed(rows, plan.columns).unionAll(dataframe_ops.completed(held, plan.columns))

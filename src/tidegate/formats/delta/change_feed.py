@@ -35,7 +35,7 @@ def between(log: Log, after: str, upto: str) -> Span:
     moved = [commit for commit in commits if commit.changes_rows]
     if not moved:
         return Span(content=FeedContent.NOTHING)
-    if (reason := _untold(log, after, upto, commits)) is not None:
+    if (reason := _missing_versions(log, after, upto, commits)) is not None:
         return Span(content=FeedContent.UNKNOWN, reason=reason)
     _need_files(log, moved)
     if all(_appends(commit) for commit in moved):
@@ -46,7 +46,7 @@ def between(log: Log, after: str, upto: str) -> Span:
     return Span(content=FeedContent.CHANGES)
 
 
-def deaf(log: Log, location: str) -> str:
+def enabling_statement(log: Log, location: str) -> str:
     """The statement by which the log tells from then on which rows come; empty where it does."""
     if (log.snapshot().metadata.get("configuration") or {}).get(FEED, "false").lower() == "true":
         return ""
@@ -72,7 +72,7 @@ def _commits(log: Log, after: str, upto: str) -> Iterator[Commit]:
         yield commit
 
 
-def _untold(log: Log, after: str, upto: str, commits: Iterable[Commit]) -> str | None:
+def _missing_versions(log: Log, after: str, upto: str, commits: Iterable[Commit]) -> str | None:
     """Why the feed does not tell the whole range; None where it does."""
     now = log.snapshot(int(upto)).metadata
     try:

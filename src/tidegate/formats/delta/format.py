@@ -205,9 +205,9 @@ class Delta(Format):
         """What happened to the table above one version up to another, from its log."""
         return history.between(self._need_log(target), after, upto)
 
-    def deaf(self, target: Target) -> str:
+    def enabling_statement(self, target: Target) -> str:
         """The statement that turns the change data feed on; empty where it is."""
-        return history.deaf(self._need_log(target), self._location(target))
+        return history.enabling_statement(self._need_log(target), self._location(target))
 
     def appended(self, session: SparkSession, target: Target, after: str, upto: str) -> DataFrame:
         """The rows that came in versions in which nothing else happened."""

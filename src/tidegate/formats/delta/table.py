@@ -39,7 +39,7 @@ _DECIMAL = re.compile(r"decimal\((\d+),\s*(-?\d+)\)")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Landed:
+class LoadedPosition:
     """The position of a stream in a table.
 
     Args:
@@ -62,7 +62,7 @@ class Commits(Protocol):
         """The commit that made the version; None if it is not kept any more."""
 
 
-def landed(log: Log, snapshot: Snapshot, uid: str) -> Landed:
+def landed(log: Log, snapshot: Snapshot, uid: str) -> LoadedPosition:
     """The stream's newest load among the commits that the visible version stands on.
 
     What was restored to stands on the version that it was restored from, whatever came in between.
@@ -74,15 +74,15 @@ def landed(log: Log, snapshot: Snapshot, uid: str) -> Landed:
     for commit in ancestors(log, snapshot.version):
         if commit is None:
             number = None if restored else snapshot.transactions.get(uid)
-            return Landed(number=number)
+            return LoadedPosition(number=number)
         back = restored_from(log, commit) is not None
         restored = restored or back
         found = position_of(commit, uid)
         if found is not None:
             as_loaded = as_loaded and touched_name(uid) not in (commit.info.get("userMetadata") or "")
-            return Landed(position=found, version=commit.version, as_loaded=as_loaded)
+            return LoadedPosition(position=found, version=commit.version, as_loaded=as_loaded)
         as_loaded = as_loaded and (back or not commit.changes_rows)  # a RESTORE shows what it went back to
-    return Landed(number=None if restored else snapshot.transactions.get(uid))
+    return LoadedPosition(number=None if restored else snapshot.transactions.get(uid))
 
 
 def ancestors(log: Commits, version: int) -> Iterator[Commit | None]:

@@ -236,7 +236,7 @@ class Iceberg(Format):
             raise WriteError(f"table {target} no longer exists", hint="Run again.")
         return history.between(metadata, after, upto)
 
-    def deaf(self, target: Target) -> str:  # noqa: ARG002 - whatever the table is
+    def enabling_statement(self, target: Target) -> str:  # noqa: ARG002 - whatever the table is
         """None: snapshots tell what they add."""
         return ""
 

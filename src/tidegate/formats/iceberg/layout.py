@@ -14,7 +14,7 @@ from tidegate.core.ids import Target
 from tidegate.core.table_facts import TableFacts
 from tidegate.formats.iceberg.ddl import HALVED, distribution, partitions, set_property
 from tidegate.formats.iceberg.metadata import Metadata
-from tidegate.formats.iceberg.partitions import Wrapping
+from tidegate.formats.iceberg.partitions import OverflowingField
 from tidegate.spark import sql
 
 TAKEN_AWAY = "tidegate.layout.taken-away"
@@ -36,7 +36,7 @@ def kept(wanted: Sequence[str], properties: Mapping[str, str]) -> tuple[str, ...
     return tuple(each for each in wanted if list(_normal(each)) not in taken)
 
 
-def take_away(target: Target, metadata: Metadata, fields: Sequence[Wrapping]) -> Iterator[str]:
+def take_away(target: Target, metadata: Metadata, fields: Sequence[OverflowingField]) -> Iterator[str]:
     """The statements that drop fields from the partitioning and note it, so that maintenance adds none again."""
     taken = json.loads(metadata.properties.get(TAKEN_AWAY, "[]"))
     taken += [list(_normal(f"truncate({each.width}, {each.column})")) for each in fields]

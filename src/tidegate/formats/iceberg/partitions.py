@@ -79,7 +79,7 @@ def aligned(raw: Mapping[str, Any], grouping: Grouping) -> bool:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wrapping:
+class OverflowingField:
     """A partition field that cannot hold the least numbers of its column's type.
 
     Args:
@@ -95,7 +95,7 @@ class Wrapping:
     first: str
 
 
-def wrapping(raw: Mapping[str, Any]) -> tuple[Wrapping, ...]:
+def wrapping(raw: Mapping[str, Any]) -> tuple[OverflowingField, ...]:
     """The fields of the spec in force of which the lowest step begins below the column's type.
 
     The beginning of an integer's step wraps, see `core.type_limits`; that of a decimal has a digit too many to be
@@ -122,7 +122,7 @@ def wrapping(raw: Mapping[str, Any]) -> tuple[Wrapping, ...]:
             first = Decimal((1, tuple(map(int, str(most // width * width))), -scale))
             name = column["name"]
             written = f"truncate({width}, {sql.quote(name)})"
-            found.append(Wrapping(field=written, column=name, width=width, first=f"{first:f}"))
+            found.append(OverflowingField(field=written, column=name, width=width, first=f"{first:f}"))
     return tuple(found)
 
 

@@ -22,7 +22,7 @@ from tidegate.errors import CommitConflict, CommitUnknown, InternalError, Schema
 from tidegate.formats.iceberg import ddl, replaced_columns
 from tidegate.formats.iceberg import layout as layouts
 from tidegate.formats.iceberg.metadata import REPLACING, Metadata, Snapshot
-from tidegate.formats.iceberg.partitions import Wrapping, wrapping
+from tidegate.formats.iceberg.partitions import OverflowingField, wrapping
 from tidegate.formats.shared.small_write import ALL_FILES, SETTINGS, all_files, few, named, read_back
 from tidegate.formats.shared.statements import Statement, bound, deleting, live, merging, together
 from tidegate.spark import sql
@@ -333,7 +333,7 @@ class IcebergStaging(Staging):
         return translated(f"{doing} {self.target}", self.warehouse)
 
 
-def fitting(rows: DataFrame, fields: Sequence[Wrapping]) -> DataFrame:
+def fitting(rows: DataFrame, fields: Sequence[OverflowingField]) -> DataFrame:
     """The rows, whose reading ends where a value is one that the fields would misplace."""
     first = {each.column: each for each in fields if each.column in rows.columns}
     if not first:

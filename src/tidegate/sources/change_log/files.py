@@ -28,7 +28,7 @@ from tidegate.core.log import (
     Message,
 )
 from tidegate.core.ports.envelope import Envelope, MessageEnvelope, RowEnvelope
-from tidegate.core.ports.source import Sparks
+from tidegate.core.ports.source import SparkProvider
 from tidegate.core.schema import TEXT, Column, Schema
 from tidegate.core.slices import Everything, LogRange, Slice
 from tidegate.dialects.spark import Spark
@@ -39,7 +39,7 @@ from tidegate.sources.shared.files.options import checked, texts_of
 from tidegate.sources.shared.files.reader import Reader
 from tidegate.sources.shared.files.shape import PACKED, SUFFIXES, TYPED, FileFormat, Shape, format_of, shape_of
 from tidegate.sources.shared.files.store import Place, check_path, place
-from tidegate.sources.shared.files.types import BEFORE, STATED, of_spark, stated, united
+from tidegate.sources.shared.files.types import BEFORE, STATED, merged_schema, of_spark, stated
 from tidegate.sources.shared.frame_probe import LazySpark, reading
 from tidegate.storage import FileInfo
 
@@ -95,7 +95,7 @@ def jars(options: FileLogOptions) -> tuple[str, ...]:
 
 
 @contextmanager
-def opened(options: FileLogOptions, sparks: Sparks | None) -> Iterator[FileLog]:
+def opened(options: FileLogOptions, sparks: SparkProvider | None) -> Iterator[FileLog]:
     """The log as it is now; its files are listed once."""
     spark = LazySpark(sparks)
     try:
@@ -190,7 +190,7 @@ class FileLog(OpenLog):
         with reading(self.label):
             if self._options.envelope.messages:
                 envelope = cast("MessageEnvelope", self._options.envelope)
-                return envelope.having_seen(self._sample(self._read[-1:])).events(self._lines(session, paths), schema)
+                return envelope.primed_with(self._sample(self._read[-1:])).events(self._lines(session, paths), schema)
             return cast("RowEnvelope", self._options.envelope).events(self._rows(session, paths), self._columns, schema)
 
     def read_twice(
@@ -313,7 +313,7 @@ class FileLog(OpenLog):
                 found += [(path, dict(zip(shape.names, shape.types, strict=True))) for path, shape in shapes.items()]
             elif shapes:
                 found += self._reader().told(self._spark.session(), shapes)
-        return united([*found, (STATED, types)], types)
+        return merged_schema([*found, (STATED, types)], types)
 
     def _shape(self, path: str) -> Shape:
         if path not in self._shapes:

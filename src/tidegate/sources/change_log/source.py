@@ -21,7 +21,7 @@ from tidegate.core.ids import Connection
 from tidegate.core.origin import Origin, StoredFiles, Topic
 from tidegate.core.ports.envelope import Envelope
 from tidegate.core.ports.format import Format
-from tidegate.core.ports.source import Probe, ReplicationSlot, Source, Sparks
+from tidegate.core.ports.source import Probe, ReplicationSlot, Source, SparkProvider
 from tidegate.core.schema import Schema
 from tidegate.core.slices import LogRange, Slice
 from tidegate.errors import ConfigError, InternalError
@@ -164,7 +164,7 @@ class ChangeLog(Source[LogProbe]):
         return found
 
     @contextmanager
-    def probe(self, sparks: Sparks | None = None, bound: BoundRequest | None = None) -> Iterator[LogProbe]:  # noqa: ARG002 - no cursor
+    def probe(self, sparks: SparkProvider | None = None, bound: BoundRequest | None = None) -> Iterator[LogProbe]:  # noqa: ARG002 - no cursor
         """Opens the log without Spark, and the table that it is the log of.
 
         Raises:

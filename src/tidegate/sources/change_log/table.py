@@ -33,10 +33,10 @@ class Table(Probe, Protocol):
     def between(self, after: str, upto: str | None = None) -> Span:
         """See `core.ports.format.ChangeFeed`; up to the version that is read unless given."""
 
-    def deaf(self) -> str:
+    def enabling_statement(self) -> str:
         """See `core.ports.format.ChangeFeed`."""
 
-    def happened(self, session: SparkSession, pair: SnapshotPair, schema: Schema) -> DataFrame:
+    def read_changes(self, session: SparkSession, pair: SnapshotPair, schema: Schema) -> DataFrame:
         """The rows that came."""
 
 
@@ -91,7 +91,7 @@ class TableLog(OpenLog):
         """
         now = self._table.version() or EMPTY
         after = self._read_before(state)
-        if statement := self._table.deaf():
+        if statement := self._table.enabling_statement():
             raise ConfigError(
                 f"{self.label} does not record which events are added to it: its change data feed is off",
                 hint=f"Let Spark run `{statement}`, then `tidegate run STREAM`.",
@@ -129,7 +129,7 @@ class TableLog(OpenLog):
             raise InternalError("a log is read by ranges")
         quiet = part.after is not None and self._table.between(part.after, part.upto).content is FeedContent.NOTHING
         pair = SnapshotPair(after=None if quiet else part.after, upto=part.upto, appends=True)
-        rows = self._table.happened(session, pair, columns)
+        rows = self._table.read_changes(session, pair, columns)
         string, none = Spark().string, "CAST(NULL AS string)"
         return (rows.where("false") if quiet else rows).selectExpr(
             *(Spark().quote(name) for name in columns.names),

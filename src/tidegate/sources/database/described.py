@@ -9,13 +9,15 @@ from tidegate.core.bounds import BoundRequest, SequenceBound
 from tidegate.core.changes import SafeBound
 from tidegate.core.column_selection import ColumnSelection
 from tidegate.core.ids import join_name
-from tidegate.core.ports.dialect import Entrance, Relation, Session
+from tidegate.core.ports.dialect import PreSnapshotSession, Relation, Session
 from tidegate.core.schema import Schema
 from tidegate.core.spelling import nearest, suggest
 from tidegate.errors import ColumnMissing, InternalError, TidegateError
 
 
-def taken(session: Entrance, relation: Relation, selection: ColumnSelection, bound: BoundRequest) -> SafeBound:
+def taken(
+    session: PreSnapshotSession, relation: Relation, selection: ColumnSelection, bound: BoundRequest
+) -> SafeBound:
     """The bound as a session tells it that has answered nothing else yet.
 
     Raises:

@@ -24,7 +24,7 @@ TICK = timedelta(microseconds=1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Newest:
+class NewestRows:
     """The rows with the greatest cursors at one moment.
 
     Args:
@@ -40,7 +40,7 @@ class Newest:
     rows: Sequence[Sequence[str]]
 
     @classmethod
-    def of(cls, kept: Mapping[str, Any] | None) -> Newest | None:
+    def of(cls, kept: Mapping[str, Any] | None) -> NewestRows | None:
         """The inverse of `kept`."""
         return None if kept is None else cls(**kept)
 
@@ -49,7 +49,7 @@ class Newest:
         """JSON types only."""
         return asdict(self)
 
-    def at(self, session: Session, statements: Statements, upto: str, before: Newest | None) -> Newest:
+    def at(self, session: Session, statements: Statements, upto: str, before: NewestRows | None) -> NewestRows:
         """The same with the rows of now.
 
         Args:
@@ -60,7 +60,7 @@ class Newest:
         rows = session.rows(statements.newest(self.cursor, self.key, after, upto, LIMIT))
         return replace(self, rows=[list(row) for row in rows])
 
-    def gone_back(self, session: Session, statements: Statements, late: timedelta) -> str | None:
+    def regressed_row(self, session: Session, statements: Statements, late: timedelta) -> str | None:
         """Which of the rows has an older cursor now, in a sentence; None for none.
 
         Args:
@@ -82,7 +82,7 @@ class Newest:
         return None
 
 
-def newest_by(statements: Statements, cursor: str, unique: Iterable[frozenset[str]]) -> Newest | None:
+def newest_by(statements: Statements, cursor: str, unique: Iterable[frozenset[str]]) -> NewestRows | None:
     """No rows yet, by a key that is not personal; None where there is no such key, or no order of the cursor.
 
     Args:
@@ -92,7 +92,7 @@ def newest_by(statements: Statements, cursor: str, unique: Iterable[frozenset[st
     if not keys or not statements.has_order(cursor):
         return None
     key = min(keys, key=lambda names: (len(names), names))
-    return Newest(cursor=cursor, key=key, types=_types(statements, key, cursor), rows=[])
+    return NewestRows(cursor=cursor, key=key, types=_types(statements, key, cursor), rows=[])
 
 
 def _types(statements: Statements, key: Sequence[str], cursor: str) -> list[str]:

@@ -32,7 +32,7 @@ from tidegate.dialects.shared.buckets import scope
 from tidegate.dialects.shared.statements import Statements
 from tidegate.errors import InternalError, PlanError, SchemaRefused
 from tidegate.sources.database.described import described, known
-from tidegate.sources.database.newest_rows import Newest, newest_by
+from tidegate.sources.database.newest_rows import NewestRows, newest_by
 
 # From here on a fingerprint is worth more than one connection.
 SPLIT_ROWS = 250_000
@@ -131,19 +131,19 @@ class DatabaseProbe(Probe):
         found = dict(self.session.witness())
         if found and len(cursor) == 1 and self.statements.has_order(cursor[0]):
             ((found["greatest"],),) = self.session.rows(self.statements.greatest(cursor[0]))
-        rows = self._newest(cursor, Newest.of(since.witness.get(NEWEST)) if since else None)
+        rows = self._newest(cursor, NewestRows.of(since.witness.get(NEWEST)) if since else None)
         return {**found, NEWEST: rows.kept} if rows is not None else found
 
-    def set_back(self, since: Position) -> str | None:
+    def restore_reason(self, since: Position) -> str | None:
         """By the rows that were the newest, then by what the database keeps of itself, then by the rows above them."""
-        known = Newest.of(since.witness.get(NEWEST))
+        known = NewestRows.of(since.witness.get(NEWEST))
         if known is not None and self._late is not None:
-            reason = known.gone_back(self.session, self.statements, self._late)
+            reason = known.regressed_row(self.session, self.statements, self._late)
             if reason is not None:
                 return reason
         if not since.witness.keys() - {NEWEST}:
             return None
-        told = self.session.set_back(since.witness, since.clock)
+        told = self.session.check_restore(since.witness, since.clock)
         if not told.restarted or told.reason is not None:
             return _restored(told.reason)
         cursor, greatest, upto = cursor_of(since.state), since.witness.get("greatest"), self.safe_bound()
@@ -329,7 +329,7 @@ class DatabaseProbe(Probe):
         held = (f"{later} rows are beyond the safe bound {upto} and wait for a later load",) if later else ()
         return (*self._notes, *held)
 
-    def _newest(self, cursor: Sequence[str], known: Newest | None) -> Newest | None:
+    def _newest(self, cursor: Sequence[str], known: NewestRows | None) -> NewestRows | None:
         """The newest rows of now; those that are known where the source was opened without a bound."""
         upto = self.safe_bound()
         if self._late is None or upto is None:

@@ -20,7 +20,7 @@ from tidegate.core.flavours import Bound, Flavour
 from tidegate.core.ids import Connection
 from tidegate.core.origin import DatabaseTable, Origin
 from tidegate.core.ports.dialect import Connectable, Dialect, Session, TableFacts
-from tidegate.core.ports.source import Source, Sparks
+from tidegate.core.ports.source import Source, SparkProvider
 from tidegate.core.schema import RESCUED, Column, Schema
 from tidegate.core.slices import Range, Slice
 from tidegate.dialects.shared.statements import Statements
@@ -105,7 +105,7 @@ class Database(Source[DatabaseProbe]):
     @contextmanager
     def probe(
         self,
-        sparks: Sparks | None = None,  # noqa: ARG002 - databases answer themselves
+        sparks: SparkProvider | None = None,  # noqa: ARG002 - databases answer themselves
         bound: BoundRequest | None = None,
     ) -> Iterator[DatabaseProbe]:
         """Opens the database without Spark; while open, its snapshot is held.
@@ -143,7 +143,7 @@ class Database(Source[DatabaseProbe]):
             # Text compares otherwise in Spark than in the database.
             "pushDownPredicate": "false",
             "customSchema": ", ".join(
-                f"{alias} {spark.travelling(column, reading.travel)}"
+                f"{alias} {spark.wire_type(column, reading.wire_format)}"
                 for alias, column, reading in zip(aliases, own, readings, strict=True)
             ),
         }
@@ -152,7 +152,7 @@ class Database(Source[DatabaseProbe]):
             rows = session.read.jdbc(jdbc.url, table, predicates=predicates, properties=properties)
         utc = session.conf.get("spark.sql.session.timeZone") == "UTC"
         decoded = (
-            f"{spark.decode(alias, column, reading.travel, utc=utc)} AS {alias}"
+            f"{spark.decode(alias, column, reading.wire_format, utc=utc)} AS {alias}"
             for alias, column, reading in zip(aliases, own, readings, strict=True)
         )
         plain = _unlimited(rows, aliases).selectExpr(*decoded)

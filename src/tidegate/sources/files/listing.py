@@ -83,7 +83,7 @@ class HashedFiles:
         return f"blake2b:{digest.hexdigest()}"
 
 
-def still(place: Place, files: Iterable[File]) -> None:
+def verify_unchanged(place: Place, files: Iterable[File]) -> None:
     """Looks whether these files are what they were when they were listed.
 
     Raises:

@@ -26,12 +26,12 @@ from tidegate.core.slices import Files, Keys, Partition, Slice
 from tidegate.dialects.shared.buckets import scope
 from tidegate.dialects.spark import Spark
 from tidegate.errors import ColumnsUnknown, FileUnreadable, SchemaRefused
-from tidegate.sources.files.listing import listed, still
+from tidegate.sources.files.listing import listed, verify_unchanged
 from tidegate.sources.shared.files.lines import located
 from tidegate.sources.shared.files.reader import Reader
 from tidegate.sources.shared.files.shape import TYPED, FileFormat, Shape, shape_of
 from tidegate.sources.shared.files.store import Place
-from tidegate.sources.shared.files.types import BEFORE, STATED, of_spark, united
+from tidegate.sources.shared.files.types import BEFORE, STATED, merged_schema, of_spark
 from tidegate.sources.shared.frame_probe import Frame, FrameProbe, LazySpark, reading
 
 if TYPE_CHECKING:
@@ -255,7 +255,7 @@ class FilesProbe(FrameProbe):
 
     def _verify_unchanged(self) -> None:
         ready = self.listing(None).ready.files
-        still(self._place, [ready[path] for path in sorted({*self._paths(), *self._read})])
+        verify_unchanged(self._place, [ready[path] for path in sorted({*self._paths(), *self._read})])
 
     def _shape(self, path: str) -> Shape:
         with self._looking:
@@ -299,7 +299,7 @@ class FilesProbe(FrameProbe):
         else:
             found += self._inferred(shapes, kept)
         stated = {name: kind for name, kind in self._types.items() if name in kept}
-        columns = united([*found, (STATED, stated)], stated).columns
+        columns = merged_schema([*found, (STATED, stated)], stated).columns
         folders = tuple(Column(name=name, type=self._types.get(name, TEXT)) for name in self._partitioned)
         carried = (Column(name=self._carrier, type=TEXT, nullable=False),) if self._carrier else ()
         return Schema(columns=(*columns, *folders, *carried))

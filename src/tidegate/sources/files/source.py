@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, ClassVar
 from tidegate.core.bounds import BoundRequest
 from tidegate.core.flavours import Flavour
 from tidegate.core.origin import Origin, StoredFiles
-from tidegate.core.ports.source import Source, Sparks
+from tidegate.core.ports.source import Source, SparkProvider
 from tidegate.core.schema import Schema
 from tidegate.core.slices import Files as Chosen
 from tidegate.core.slices import Slice
@@ -96,7 +96,7 @@ class Files(Source[FilesProbe]):
         return StoredFiles(path=self.path, made=(self.file_name,) if self.file_name is not None else ())
 
     @contextmanager
-    def probe(self, sparks: Sparks | None = None, bound: BoundRequest | None = None) -> Iterator[FilesProbe]:
+    def probe(self, sparks: SparkProvider | None = None, bound: BoundRequest | None = None) -> Iterator[FilesProbe]:
         """Opens the folder without Spark; what only Spark can tell starts one."""
         if self.form is None:
             raise InternalError("files without a format")

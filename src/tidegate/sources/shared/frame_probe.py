@@ -22,7 +22,7 @@ from tidegate.core.fingerprint import Fingerprint
 from tidegate.core.grouping import Grouping
 from tidegate.core.plan import Prune
 from tidegate.core.ports.dialect import Relation
-from tidegate.core.ports.source import Probe, Sparks
+from tidegate.core.ports.source import Probe, SparkProvider
 from tidegate.core.schema import Column, Kind, Schema
 from tidegate.core.slices import Everything, Partition, Range, Slice
 from tidegate.dialects.shared.buckets import scope
@@ -70,7 +70,7 @@ class Frame:
 class LazySpark:
     """A session that starts with the first question that needs one."""
 
-    def __init__(self, sparks: Sparks | None) -> None:
+    def __init__(self, sparks: SparkProvider | None) -> None:
         self._sparks = sparks
         self._session: SparkSession | None = None
         self._lock = threading.Lock()

@@ -67,7 +67,7 @@ CONTENT = (
 """Rows with NULL in one column and in all, texts that differ only in case, equal values, and bounds with their
 neighbours."""
 
-Broken = Callable[[Sequence[Row]], "Sequence[Row] | bool"]
+BrokenRows = Callable[[Sequence[Row]], "Sequence[Row] | bool"]
 
 
 class CheckContract:
@@ -79,7 +79,7 @@ class CheckContract:
         raise NotImplementedError
 
     @pytest.fixture
-    def broken(self) -> Broken:
+    def broken(self) -> BrokenRows:
         """The model, in plain Python: those of some rows that break the check.
 
         Of a check that evaluates rows as a whole: whether they break it.
@@ -118,7 +118,7 @@ class CheckContract:
             with pytest.raises(ColumnMissing):
                 refuse_rules("rows", [Rule(check=check, name="other columns")], others)
 
-    def test_it_finds_what_the_model_finds(self, check: Check, broken: Broken, spark: SparkSession) -> None:
+    def test_it_finds_what_the_model_finds(self, check: Check, broken: BrokenRows, spark: SparkSession) -> None:
         """In each row alone, in rows with NULL, in no row, and in random ones; it reads no column but those it names.
 
         Each set of rows is a rule of its own, restricted to them by `where:`.
@@ -140,7 +140,7 @@ class CheckContract:
         assert any(wanted), "no row of the suite breaks it: choose other options"
         assert not all(wanted), "nothing in the suite passes it: choose other options"
 
-    def test_a_load_stops_or_sets_rows_aside(self, check: Check, broken: Broken, spark: SparkSession) -> None:
+    def test_a_load_stops_or_sets_rows_aside(self, check: Check, broken: BrokenRows, spark: SparkSession) -> None:
         """Nothing is published of a load that stops; no message has a value of a row."""
         some = next((rows for rows in reversed(_sets(check.columns)) if broken(rows)), ())
         stop = Rule(check=check, name="rule", on_fail=OnFail.STOP, where=_where(some))

@@ -93,7 +93,7 @@ def _facts() -> Iterator[WriteFacts]:
     """A sample of everything that may be known, the same in every run."""
     dice = random.Random(20)  # noqa: S311 - a sample, no secret
     for _ in range(SAMPLE):
-        flags = ("aligned", "counted", "gone", "carried")
+        flags = ("aligned", "counted", "missing_keys", "carried")
         yield WriteFacts(
             effect=dice.choice(EFFECTS),
             rows=dice.choice((None, 0, 1, 10**3, 10**9)),

@@ -21,7 +21,7 @@ _STORED, _LAST, _FOUND = (f"__tidegate_{name}" for name in ("stored", "last", "f
 _SAME, _IN_PLACE = "__tidegate_same", "__tidegate_in_place"
 
 
-def beside(changes: DataFrame, stored: DataFrame, history: History, columns: Schema) -> DataFrame:
+def with_stored(changes: DataFrame, stored: DataFrame, history: History, columns: Schema) -> DataFrame:
     """Each change of a batch with what is stored of its key.
 
     Args:
@@ -54,7 +54,7 @@ def beside(changes: DataFrame, stored: DataFrame, history: History, columns: Sch
     )
 
 
-def goes_on(both: DataFrame, history: History, *, unique: bool) -> tuple[bool, int]:
+def appends_only(both: DataFrame, history: History, *, unique: bool) -> tuple[bool, int]:
     """Whether every change is the only one of its key and later than all that is known of it; how many change a thing.
 
     A row that is just as its current version changes nothing, whenever it says that it took effect.

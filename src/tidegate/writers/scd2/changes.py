@@ -21,7 +21,7 @@ _TWICE, _LAST, _NOW = (f"__tidegate_{name}" for name in ("twice", "last", "now")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Dating:
+class DatingRules:
     """What dates a change that does not say itself when it took effect.
 
     Args:
@@ -61,7 +61,7 @@ def of_log(rows: DataFrame, history: History) -> DataFrame:
     return counted.where(f"NOT ({GONE} AND {LATER})")
 
 
-def placed(changes: DataFrame, stored: DataFrame | None, history: History, dating: Dating) -> DataFrame:
+def placed(changes: DataFrame, stored: DataFrame | None, history: History, dating: DatingRules) -> DataFrame:
     """Every change with its moment, as `_history.versions` takes them.
 
     A delete that says no time comes after all that is known of its key; of a key that is not there it is left out.
@@ -101,7 +101,7 @@ def backwards(changes: DataFrame, stored: DataFrame, history: History) -> int:
     )
 
 
-def _at(history: History, dating: Dating) -> str:
+def _at(history: History, dating: DatingRules) -> str:
     """When a change took effect; NULL for a delete that does not say."""
     base = f"greatest({history.moment(dating.floor)}, {history.later(_LAST)})"
     if not history.sequence:

@@ -26,7 +26,7 @@ from tidegate.writers.scd2 import changes
 from tidegate.writers.scd2 import expected_versions as expected
 from tidegate.writers.scd2 import history as histories
 from tidegate.writers.scd2 import validity as dates
-from tidegate.writers.scd2.changes import Dating
+from tidegate.writers.scd2.changes import DatingRules
 from tidegate.writers.scd2.history import AT, EXACT, MINE, ROW, TRACKED, WENT, History
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ RESET = "Rebuild the table, which discards its history: `tidegate run STREAM --f
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Look:
+class EventScan:
     """What one pass over the events of a load finds.
 
     Args:
@@ -85,11 +85,11 @@ def check(rows: DataFrame, plan: LoadPlan, batch: Batch, history: History) -> Ch
     held = kept(_plain(rows, history), batch)
     try:
         with translated(f"reading the events for {plan.stream.target}"):
-            look = _looked_at(held, plan)
-            if look.refused and not batch.reread:
-                return Checked(frame=rows, verdicts=Verdicts(refused=look.refused))
+            scan = _looked_at(held, plan)
+            if scan.refused and not batch.reread:
+                return Checked(frame=rows, verdicts=Verdicts(refused=scan.refused))
             # Cut off from how they were found: what is derived from them is planned many times.
-            new = _new(_unapplied(held, look, fence, history).localCheckpoint(), plan, history)
+            new = _new(_unapplied(held, scan, fence, history).localCheckpoint(), plan, history)
     finally:
         held.unpersist()
     with translated(f"reading {plan.stream.target}"):
@@ -97,11 +97,11 @@ def check(rows: DataFrame, plan: LoadPlan, batch: Batch, history: History) -> Ch
     versions = (expected if batch.reread else histories).versions(timeline, history)
     return Checked(
         frame=versions.selectExpr(*map(quote, [*history.columns.names, *history.own]), f"false AS {GONE}"),
-        rows=look.events,
+        rows=scan.events,
         keys=new.keys(history),
         prune=new.prune,
         dated=Dated(sequence=history.sequence, touched=touched(plan, history)),
-        folded=Folded(applied=keep, superseded=look.events - new.rows, newest=new.newest),
+        folded=Folded(applied=keep, superseded=scan.events - new.rows, newest=new.newest),
     )
 
 
@@ -125,7 +125,7 @@ def _plain(rows: DataFrame, history: History) -> DataFrame:
     return rows.selectExpr(*map(quote, history.columns.names), GONE, order, *told)
 
 
-def _looked_at(rows: DataFrame, plan: LoadPlan) -> Look:
+def _looked_at(rows: DataFrame, plan: LoadPlan) -> EventScan:
     """One pass over the events.
 
     Raises:
@@ -133,7 +133,7 @@ def _looked_at(rows: DataFrame, plan: LoadPlan) -> Look:
     """
     if REFUSED not in rows.columns:
         events, least = rows.selectExpr("count(*)", f"min({ORDER})").collect()[0]
-        return Look(events=events, refused=0, least=least)
+        return EventScan(events=events, refused=0, least=least)
     usable = f"{REFUSED} IS NULL AND NOT {CLEARS}"
     asked = (
         "count(*)",
@@ -153,10 +153,10 @@ def _looked_at(rows: DataFrame, plan: LoadPlan) -> Look:
             f"{cleared} events empty the table (TRUNCATE), which write: scd2 does not treat as the end of every row",
             hint=f"Ignore them once: `tidegate run STREAM --set truncate=ignore`. {RESET}",
         )
-    return Look(events=events, refused=refused, least=least)
+    return EventScan(events=events, refused=refused, least=least)
 
 
-def _unapplied(rows: DataFrame, look: Look, fence: Fence, history: History) -> DataFrame:
+def _unapplied(rows: DataFrame, scan: EventScan, fence: Fence, history: History) -> DataFrame:
     """The events that were not applied before, one row a key and order.
 
     Rows: the columns of the source, `GONE`, `ORDER`, the stated moment as `AT`, `TWICE`: another event of that order
@@ -171,7 +171,7 @@ def _unapplied(rows: DataFrame, look: Look, fence: Fence, history: History) -> D
         f"row_number() OVER ({single} ORDER BY {HASH}, {AT} DESC) AS {_NUMBER}",
         f"max({HASH}) OVER ({single}) <> min({HASH}) OVER ({single}) AS {TWICE}",
     )
-    return _not_applied(hashed.where(f"{_NUMBER} = 1").selectExpr(*columns, AT, TWICE), look, fence, history)
+    return _not_applied(hashed.where(f"{_NUMBER} = 1").selectExpr(*columns, AT, TWICE), scan, fence, history)
 
 
 def _new(fenced: DataFrame, plan: LoadPlan, history: History) -> New:
@@ -209,7 +209,7 @@ def _refuse(plan: LoadPlan, history: History, *, keyless: int, undated: int, twi
         )
 
 
-def _not_applied(events: DataFrame, look: Look, fence: Fence, history: History) -> DataFrame:
+def _not_applied(events: DataFrame, scan: EventScan, fence: Fence, history: History) -> DataFrame:
     """Without the events that were applied before, or that are older than what is remembered.
 
     Where events state moments each of them counts once, however late. Otherwise the newest order of each key is all
@@ -234,7 +234,7 @@ def _not_applied(events: DataFrame, look: Look, fence: Fence, history: History) 
         ends = f"{GONE} AND {AT} IS NULL AND {ORDER} < {_NEWEST}"
         counts = f"CASE WHEN {KEY_FLOOR} IS NULL THEN {_above(fence.horizon)} ELSE {ORDER} > {KEY_FLOOR} END"
         return unseen.where(f"({counts}) AND NOT coalesce({ends}, false)")
-    seen = fence.newest is None or (look.least is not None and look.least <= fence.newest)
+    seen = fence.newest is None or (scan.least is not None and scan.least <= fence.newest)
     if history.sequence or fence.records is None or not seen:
         return events.where(_above(fence.horizon))
     records = fence.records(keys).selectExpr(*key, APPLIED)
@@ -251,7 +251,7 @@ def _in_log_order(new: New, plan: LoadPlan, fence: Fence, history: History) -> t
     events = changes.of_log(new.frame.selectExpr(*columns), history)
     stored = _present(new, plan, fence, history)
     floor = dates.moment(plan.created_at, history.type)
-    placed = changes.placed(events, stored, history, Dating(floor=floor))
+    placed = changes.placed(events, stored, history, DatingRules(floor=floor))
     ordered = placed.selectExpr("*", f"'1' AS {ORDER}")
     if stored is not None:
         ordered = ordered.unionByName(histories.stored_changes(stored, history).selectExpr("*", f"'' AS {ORDER}"))

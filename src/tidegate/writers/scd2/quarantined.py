@@ -23,7 +23,7 @@ _BEFORE, _NEXT = "__tidegate_ended_before", "__tidegate_next"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Waited:
+class QuarantinedVersions:
     """What is known of rows that waited.
 
     Args:

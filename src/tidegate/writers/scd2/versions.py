@@ -23,11 +23,10 @@ from tidegate.spark.failures import translated
 from tidegate.spark.sql import quote
 from tidegate.writers._batch import looked_at
 from tidegate.writers._differences import MOST_KEYS, texts
-from tidegate.writers.scd2 import append_path as successions
-from tidegate.writers.scd2 import changes
+from tidegate.writers.scd2 import append_path, changes
 from tidegate.writers.scd2 import history as histories
 from tidegate.writers.scd2 import validity as dates
-from tidegate.writers.scd2.changes import Dating
+from tidegate.writers.scd2.changes import DatingRules
 from tidegate.writers.scd2.history import AT, CLOSED, History
 
 if TYPE_CHECKING:
@@ -81,11 +80,11 @@ def write(checked: Checked, plan: LoadPlan, staging: Staging, history: History) 
         stored = _stored(batch, staging, history, touched)
         found = replace(checked, prune=batch.prune, dated=replace(checked.dated, touched=touched))
         if _may_go_on(plan, history) and not checked.dated.placed:
-            both = successions.beside(batch.frame, stored, history, plan.table).persist()
+            both = append_path.with_stored(batch.frame, stored, history, plan.table).persist()
             held.callback(both.unpersist)
-            goes_on, changed = successions.goes_on(both, history, unique=checked.dated.unique)
-            if goes_on:
-                rows = successions.differing(both, history, plan.table)
+            appends_only, changed = append_path.appends_only(both, history, unique=checked.dated.unique)
+            if appends_only:
+                rows = append_path.differing(both, history, plan.table)
                 _put(rows, batch.prune, plan, staging, history, Differing(rows=changed, closed=0))
                 # What came or was touched has not ended before the batch begins: older files are not looked through.
                 return (
@@ -137,7 +136,7 @@ def _begin(checked: Checked, plan: LoadPlan, staging: Staging, history: History)
             _add(histories.first(frame, history, floor), plan, staging)
             return checked
         floor = floor or _ends(frame, history)[1]
-        placed = changes.placed(frame, None, history, Dating(floor=floor))
+        placed = changes.placed(frame, None, history, DatingRules(floor=floor))
         _refuse(placed, plan, history)
         _add(histories.versions(placed, history), plan, staging)
     return checked
@@ -160,8 +159,8 @@ def _batch(checked: Checked, plan: LoadPlan, staging: Staging, history: History)
         others = [name for name in plan.columns.names if name not in plan.key]
         wanted = dataframe_ops.typed(frame, like=current).select(*map(quote, plan.columns.names))
         differing = dataframe_ops.differences(wanted, current, key=plan.key, others=others)
-        if checked.verdicts.aside is not None:  # rows that wait are not gone
-            went = dataframe_ops.without_keys(differing.where(GONE), checked.verdicts.aside.frame, plan.key)
+        if checked.verdicts.quarantined is not None:  # rows that wait are not gone
+            went = dataframe_ops.without_keys(differing.where(GONE), checked.verdicts.quarantined.frame, plan.key)
             differing = differing.where(f"NOT {GONE}").unionByName(went)
         differing = differing.localCheckpoint()
         frame, keys = changes.of_rows(differing, history), differing.select(*key)
@@ -207,7 +206,7 @@ def _placed(batch: Batch, stored: DataFrame, plan: LoadPlan, history: History) -
             hint=REPAIR,
         )
     floor = dates.moment(plan.created_at, history.type) or batch.greatest
-    return changes.placed(batch.frame, stored, history, Dating(floor=floor, mirror=mirror))
+    return changes.placed(batch.frame, stored, history, DatingRules(floor=floor, mirror=mirror))
 
 
 def _refuse(placed: DataFrame, plan: LoadPlan, history: History) -> None:

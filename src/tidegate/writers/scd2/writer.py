@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import astuple, dataclass, replace
 from typing import TYPE_CHECKING, ClassVar
 
-from tidegate.core.batch import Batch, Checked, Compared, Dated, Latest
+from tidegate.core.batch import Batch, Checked, ComparisonScope, Dated, Latest
 from tidegate.core.effects import EFFECTS, Apply, Effect, Insert, Mirror, Upsert
 from tidegate.core.plan import LoadPlan, Mode, WriteChoice, WriteFacts
 from tidegate.core.ports.format import Staging
@@ -37,7 +37,7 @@ from tidegate.writers.scd2 import event_history as events
 from tidegate.writers.scd2 import history as histories
 from tidegate.writers.scd2 import validity as dates
 from tidegate.writers.scd2.history import AT, History
-from tidegate.writers.scd2.quarantined import Waited
+from tidegate.writers.scd2.quarantined import QuarantinedVersions
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -171,7 +171,7 @@ class Scd2(Writer):
             frame = changes.of_rows(rows, history)
             return Checked(
                 frame=frame,
-                compared=Compared(where=self.current),
+                compared=ComparisonScope(where=self.current),
                 dated=Dated(sequence=history.sequence, unique=True),
             )
         held = kept(rows, batch)
@@ -226,8 +226,8 @@ class Scd2(Writer):
     def replayed(  # noqa: PLR0913 - what is known of rows that waited
         self, rows: DataFrame, plan: LoadPlan, cursor: Sequence[str], *, stored: DataFrame, at: str, ended: str
     ) -> DataFrame:
-        """Rows with the moments at which they took effect, and what went where a row has ended; see `Waited`."""
-        waited = Waited(
+        """Rows with the moments at which they took effect, and where a row has ended; see `QuarantinedVersions`."""
+        waited = QuarantinedVersions(
             key=plan.key,
             stated=self.moment(cursor),
             type=dates.type_of(plan.columns, self.sequence_by or tuple(cursor), far=self.far_date),
@@ -271,7 +271,7 @@ class Scd2(Writer):
             rows=found.rows if found.keys is None else found.keys,
             keys=None if isinstance(effect, Mirror) else keys if batch.keys_unique else keys.distinct(),
             prune=prune,
-            compared=Compared(latest=None if alone else latest, where=None if every else self.current),
+            compared=ComparisonScope(latest=None if alone else latest, where=None if every else self.current),
             dated=Dated(sequence=history.sequence, moments=found.bounds.get(AT), unique=batch.keys_unique),
             held=held,
         )

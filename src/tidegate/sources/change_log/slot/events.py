@@ -29,7 +29,7 @@ from tidegate.sources.change_log.slot.pgoutput import (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
+class SlotRead:
     """What is read of a slot.
 
     Args:
@@ -88,7 +88,7 @@ def floor(place: int) -> str:
     return f"{place:016x}"
 
 
-def events(messages: Iterable[tuple[int, bytes]], wanted: Wanted) -> Iterator[Event]:
+def events(messages: Iterable[tuple[int, bytes]], wanted: SlotRead) -> Iterator[Event]:
     """The events of one range, in the order of their commits.
 
     Args:
@@ -107,7 +107,7 @@ def events(messages: Iterable[tuple[int, bytes]], wanted: Wanted) -> Iterator[Ev
 class _Reader:
     """What the messages so far said: the transaction at work, and what the table's rows look like."""
 
-    def __init__(self, wanted: Wanted) -> None:
+    def __init__(self, wanted: SlotRead) -> None:
         self._wanted = wanted
         self._known: dict[int, _Places | None] = {}
         self.begun: Begin | None = None
@@ -192,7 +192,7 @@ class _Told(NamedTuple):
 class _Places:
     """Where the wanted columns stand in the tuples of a relation."""
 
-    def __init__(self, relation: Relation, wanted: Wanted) -> None:
+    def __init__(self, relation: Relation, wanted: SlotRead) -> None:
         at = {column.name: place for place, column in enumerate(relation.columns)}
         self._at = [at.get(column.name) for column in wanted.columns]
         self._missing = tuple(column.name for column in wanted.columns if column.name not in at)

@@ -33,7 +33,7 @@ from tidegate.dialects.postgresql.session import PostgresqlSession
 from tidegate.errors import HistoryGone, InternalError
 from tidegate.sources.change_log.log import OpenLog
 from tidegate.sources.change_log.slot import slot, spool
-from tidegate.sources.change_log.slot.events import Event, Wanted, completed, events, floor, lsn, number
+from tidegate.sources.change_log.slot.events import Event, SlotRead, completed, events, floor, lsn, number
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -194,7 +194,7 @@ class SlotLog(OpenLog):
 
     def _events(self, part: LogRange, schema: Schema) -> Iterator[Event]:
         identity = slot.check_identity(self._session, self._options)
-        wanted = Wanted(
+        wanted = SlotRead(
             slot=part.part,
             table=self._table_name(),
             columns=schema,

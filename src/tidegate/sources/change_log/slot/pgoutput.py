@@ -118,13 +118,13 @@ class Truncate(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Passed:
+class Ignored:
     """A message that changes nothing here: the origin of a transaction, the name of a type."""
 
     kind: str
 
 
-Message = Begin | Commit | Relation | Insert | Update | Delete | Truncate | Passed
+Message = Begin | Commit | Relation | Insert | Update | Delete | Truncate | Ignored
 
 
 def parse(data: bytes) -> Message:
@@ -166,7 +166,7 @@ def _parse(data: bytes) -> tuple[Message, int]:  # noqa: PLR0911 - one answer a 
             oids = struct.unpack_from(f"!{count}I", data, 1 + _TRUNCATE.size)
             return Truncate(oids=oids), 1 + _TRUNCATE.size + 4 * count
         case b"O" | b"Y":
-            return Passed(kind=data[:1].decode()), len(data)
+            return Ignored(kind=data[:1].decode()), len(data)
         case _:
             raise _broken(f"a message of kind {data[:1]!r} does not exist in version 1")
 

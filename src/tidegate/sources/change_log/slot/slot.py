@@ -16,7 +16,7 @@ from tidegate.core.column_selection import ColumnSelection
 from tidegate.core.ids import Connection
 from tidegate.core.ports.dialect import Relation
 from tidegate.core.ports.source import ReplicationSlot
-from tidegate.core.retention import Retained
+from tidegate.core.retention import SlotRetention
 from tidegate.core.yaml_text import listed
 from tidegate.dialects.postgresql import Postgresql
 from tidegate.dialects.postgresql import replication_slots as slots
@@ -109,14 +109,14 @@ class SlotOptions(ReplicationSlot):
             if found is not None and found.confirmed is not None and found.confirmed < number(place):
                 slots.advance(session, self.slot, place)
 
-    def retained(self) -> Retained:
+    def retained(self) -> SlotRetention:
         """What the server keeps for the slot."""
         with session_of(self) as session:
             found = slots.find(session, self.slot)
         where = self.connection.name
         if found is None:
-            return Retained(name=self.slot, where=where, exists=False)
-        return Retained(
+            return SlotRetention(name=self.slot, where=where, exists=False)
+        return SlotRetention(
             name=found.name,
             where=where,
             exists=True,

@@ -47,7 +47,7 @@ LOGIN = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ends:
+class TopicOffsets:
     """A topic as it is now.
 
     Args:
@@ -62,7 +62,7 @@ class Ends:
 
 
 @dataclass(frozen=True, slots=True)
-class Read:
+class ReadMessage:
     """A message as it was read; `at` is when it was written, in milliseconds, 0 where it does not say."""
 
     part: int
@@ -110,7 +110,7 @@ class Brokers:
         check(connection)
         self._connection = connection
 
-    def topic(self, name: str) -> Ends | None:
+    def topic(self, name: str) -> TopicOffsets | None:
         """The topic as it is now; None where there is none.
 
         Raises:
@@ -142,7 +142,9 @@ class Brokers:
                     request_timeout=TIMEOUT,
                 )
                 found.append({part.partition: answer.result().offset for part, answer in asked.items()})
-        return Ends(cluster=cluster.cluster_id or "", topic=str(described.topic_id), begins=found[0], ends=found[1])
+        return TopicOffsets(
+            cluster=cluster.cluster_id or "", topic=str(described.topic_id), begins=found[0], ends=found[1]
+        )
 
     def last(self, topic: str, ends: Mapping[int, int], begins: Mapping[int, int], most: int) -> list[Message]:
         """The last messages of every partition before these offsets, the newest of all last."""
@@ -168,7 +170,7 @@ class Brokers:
             (found,) = consumer.offsets_for_times([TopicPartition(topic, 0, max(moment, 0))], timeout=TIMEOUT)
             return found.offset if found.offset >= 0 else None
 
-    def scan(self, topic: str, spans: Mapping[int, tuple[int, int]]) -> Iterator[list[Read]]:
+    def scan(self, topic: str, spans: Mapping[int, tuple[int, int]]) -> Iterator[list[ReadMessage]]:
         """The messages of spans of offsets, their end excluded, in batches; each partition's in order."""
         wanted = {part: span for part, span in spans.items() if span[0] < span[1]}
         if not wanted:
@@ -270,9 +272,9 @@ def spread(waiting: Mapping[int, int], most: int | None) -> dict[int, int]:
     return dict(sorted(taken.items()))
 
 
-def _taken(messages: list[Any], open_parts: dict[int, tuple[int, int]]) -> tuple[list[Read], list[int]]:
+def _taken(messages: list[Any], open_parts: dict[int, tuple[int, int]]) -> tuple[list[ReadMessage], list[int]]:
     """Those that are within their span, and the partitions that are at its end now; what is left of spans is noted."""
-    found: list[Read] = []
+    found: list[ReadMessage] = []
     ended: list[int] = []
     for message in messages:
         part, offset = message.partition() or 0, message.offset() or 0
@@ -283,7 +285,7 @@ def _taken(messages: list[Any], open_parts: dict[int, tuple[int, int]]) -> tuple
             offset = sys.maxsize
         elif part in open_parts and offset < open_parts[part][1]:
             at = max(message.timestamp()[1], 0)
-            found.append(Read(part, offset, at, Message(key=message.key(), value=message.value())))
+            found.append(ReadMessage(part, offset, at, Message(key=message.key(), value=message.value())))
         if part in open_parts:
             end = open_parts[part][1]
             open_parts[part] = (offset + 1, end)

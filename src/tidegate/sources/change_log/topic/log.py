@@ -199,12 +199,12 @@ class TopicLog(OpenLog):
                 f"concat({padded(partition, 10)}, ' ', {padded(offset, 20)}) AS {PLACE}",
                 f"concat({Spark().string(self.label)}, ', partition ', {partition}, ', offset ', {offset}) AS {ORIGIN}",
             )
-            return self._of_one_table().having_seen(self._newest()).events(messages, schema)
+            return self._of_one_table().primed_with(self._newest()).events(messages, schema)
 
     def _whole(
         self, before: Mapping[int, int], waiting: Mapping[int, int], most: int | None, known: Mapping[str, Any] | None
     ) -> transactions.Whole:
-        """Ends that cut no transaction."""
+        """TopicOffsets that cut no transaction."""
         markers = self._of_one_table().transactions
         if markers is None:
             raise InternalError("an envelope that reports no transactions was asked for them")
@@ -238,7 +238,7 @@ class TopicLog(OpenLog):
         return cast("MessageEnvelope", self._options.envelope)
 
     @cached_property
-    def _ends(self) -> kafka.Ends:
+    def _ends(self) -> kafka.TopicOffsets:
         found = self._brokers.topic(self._options.topic)
         if found is None:
             raise SourceError(
@@ -247,7 +247,7 @@ class TopicLog(OpenLog):
             )
         return found
 
-    def _position(self, state: Mapping[str, Any] | None, found: kafka.Ends) -> dict[int, int]:
+    def _position(self, state: Mapping[str, Any] | None, found: kafka.TopicOffsets) -> dict[int, int]:
         """Where each partition is read from: what the position says, or its beginning."""
         if state is None:
             lost = sorted(part for part, begin in found.begins.items() if begin > 0)

@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from typing import Any, Protocol
 
 from tidegate.core.ports.envelope import TransactionMarkers
-from tidegate.core.transactions import PATIENCE, Cut, Ending, Holder, Tally
+from tidegate.core.transactions import PATIENCE, BlockingTransaction, Cut, Ending, Tally
 from tidegate.errors import ConfigError, SourceError
 from tidegate.sources.change_log.topic import brokers as kafka
 
@@ -28,10 +28,10 @@ SETTLED = 50_000
 class Scanning(Protocol):
     """The brokers, as far as they are asked here."""
 
-    def topic(self, name: str) -> kafka.Ends | None:
+    def topic(self, name: str) -> kafka.TopicOffsets | None:
         """See `Brokers`."""
 
-    def scan(self, topic: str, spans: Mapping[int, tuple[int, int]]) -> Iterator[list[kafka.Read]]:
+    def scan(self, topic: str, spans: Mapping[int, tuple[int, int]]) -> Iterator[list[kafka.ReadMessage]]:
         """See `Brokers`."""
 
     def offset_at(self, topic: str, moment: int) -> int | None:
@@ -54,7 +54,7 @@ class Ask:
     topic: str
     transactions: str
     markers: TransactionMarkers
-    found: kafka.Ends
+    found: kafka.TopicOffsets
     before: Mapping[int, int]
     known: Mapping[str, Any] | None
     share: Callable[[int | None], Mapping[int, int]]
@@ -112,7 +112,7 @@ def whole(brokers: Scanning, ask: Ask) -> Whole:
 class _Open:
     """The topic of transactions, read as far as it was needed."""
 
-    batches: Iterator[list[kafka.Read]]
+    batches: Iterator[list[kafka.ReadMessage]]
     latest: int = 0
 
 
@@ -122,7 +122,7 @@ class _Search:
 
     brokers: Scanning
     ask: Ask
-    marks: kafka.Ends
+    marks: kafka.TopicOffsets
     far: bool = False
     tally: Tally = field(init=False)
     larger: int | None = None
@@ -191,7 +191,7 @@ class _Search:
                 self.tally.settle({**self.tally.starts, **read})
                 counted = 0
 
-    def _read_ends(self, batch: list[kafka.Read]) -> None:
+    def _read_ends(self, batch: list[kafka.ReadMessage]) -> None:
         """As many ends as the transactions that were read so far have, as long as they may still come."""
         if self._ends is None:
             self._ends = _Open(batches=self._opened(min((each.at for each in batch), default=0)))
@@ -208,7 +208,7 @@ class _Search:
         if self._oldest is not None and self.tally.unended():
             self.tally.forget(self._oldest)
 
-    def _opened(self, earliest: int) -> Iterator[list[kafka.Read]]:
+    def _opened(self, earliest: int) -> Iterator[list[kafka.ReadMessage]]:
         """The ends from where those of the first events may be."""
         ((part, begin),) = self.marks.begins.items()
         if self._settled is not None and not self.far:
@@ -234,11 +234,11 @@ class _Search:
             yield from (each.transaction for each in members if each is not None)
 
 
-def _age(holder: Holder) -> int:
+def _age(holder: BlockingTransaction) -> int:
     return int(datetime.now(UTC).timestamp() * 1000) - holder.since
 
 
-def _told(holder: Holder) -> str:
+def _told(holder: BlockingTransaction) -> str:
     since = datetime.fromtimestamp(holder.since / 1000, tz=UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     about = (
         "its end has not been reported yet"

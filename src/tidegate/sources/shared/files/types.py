@@ -140,7 +140,7 @@ def of_avro(kind: Any) -> Type | None:
     return AVRO.get(str(kind.get("type")))
 
 
-def united(shapes: Iterable[tuple[str, Mapping[str, Type]]], fixed: Mapping[str, Type]) -> Schema:
+def merged_schema(shapes: Iterable[tuple[str, Mapping[str, Type]]], fixed: Mapping[str, Type]) -> Schema:
     """The columns of all files by name, in the order in which they come, each of a type that holds every file's values.
 
     Args:
